@@ -1,0 +1,1 @@
+"""A greengrocer's till."""

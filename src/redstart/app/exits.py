@@ -1,0 +1,28 @@
+"""Exit codes: what a script may rely on."""
+
+from __future__ import annotations
+
+from redstart.core.run import Result, RunState, Status
+
+INTERRUPTED = 130
+
+_CODES: dict[Result, int] = {
+    Result.verified: 0,
+    Result.already_green: 0,
+    Result.unsolved: 1,
+    Result.stuck: 1,
+    Result.environment: 3,
+    Result.capped: 4,
+    Result.no_tests: 5,
+    Result.refused: 6,
+    Result.needs_human: 7,
+}
+
+
+def exit_code(state: RunState) -> int:
+    """The code of a run as it stands; one that can still go on is 130, or 7 where it waits for a person."""
+    if state.status is Status.paused:
+        return _CODES[Result.needs_human]
+    if state.status is Status.running or state.result is None:
+        return INTERRUPTED
+    return _CODES[state.result]

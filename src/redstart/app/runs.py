@@ -1,0 +1,198 @@
+"""Use cases: begin, go on, fork, and hand over what a run made. Writing to the user's folder happens only here."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app.wire import House
+from redstart.core.change import Snapshot
+from redstart.core.errors import ConfigError
+from redstart.core.run import GOAL_LIMIT, Attempt, Limits, Mode, Result, RunSpec, RunState, Step, Suite
+from redstart.core.shell import Environment
+from redstart.engines.drive import drive
+from redstart.engines.port import Engine
+from redstart.engines.replay import Replayed
+from redstart.engines.replay import replay as replay_run
+from redstart.flow.loop import Advanced
+from redstart.flow.modes import MODES
+from redstart.toolkit.repo.git import require_git
+from redstart.toolkit.suites.detect import detect_runner
+from redstart.toolkit.suites.environment import ask_interpreter, find_environment
+
+NO_TESTS_YET = "pytest"
+"""The runner that is named where there is no test: the run then ends with `no_tests`."""
+
+
+class Asked(NamedTuple):
+    """What the user may say of a run besides where and what."""
+
+    limits: Limits
+    command: tuple[str, ...] = ()
+    python: str | None = None
+    own_python: bool = False
+    """Whether the tests run with redstart's own interpreter, without looking for the project's (the demo)."""
+
+
+async def begin_fix(house: House, root: Path, asked: Asked) -> RunState:
+    """Takes a snapshot of the folder and keeps a new run on it. The folder is not touched."""
+    root = _folder(root)
+    require_git()
+    base = house.trees.take(root)
+    runner = detect_runner(house.trees.files(base), lambda path: house.trees.read(base, path)) or NO_TESTS_YET
+    environment = _own_environment(root) if asked.own_python else _environment(root, runner, asked.python)
+    suite = Suite(runner=runner, command=asked.command, environment=_kept(house, environment))
+    spec = RunSpec(mode=Mode.fix, base=base, suite=suite, limits=asked.limits, repo=root.name)
+    return await _create(house, spec, folder=root)
+
+
+async def begin_create(house: House, goal: str, out: Path, asked: Asked) -> RunState:
+    """Keeps a new run that will write a program. Raises `ConfigError` if `out` holds anything already."""
+    out = out.resolve()
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"{out} is not empty", remedy="name a folder that does not exist yet with -o")
+    if not goal.strip():
+        raise ConfigError("the goal is empty", remedy='say what to make: redstart create "a csv sorter" -o DIR')
+    if len(goal) > GOAL_LIMIT:
+        raise ConfigError(f"the goal is longer than {GOAL_LIMIT} characters", remedy="say it more shortly")
+    require_git()
+    package = _package_name(out.name)
+    base = house.trees.write(house.trees.empty(), _skeleton(package, goal))
+    there = next(folder for folder in out.parents if folder.is_dir())
+    mounted = _own_environment(there).model_copy(update={"mount": str(out)})
+    suite = Suite(runner="pytest", environment=_kept(house, mounted))
+    spec = RunSpec(mode=Mode.create, goal=goal, base=base, suite=suite, limits=asked.limits, repo=package)
+    return await _create(house, spec, folder=out)
+
+
+async def go_on(house: House, run_id: str, engine: Engine, until: Step | None = None) -> Advanced:
+    """Claims a run and drives it until it ends, waits or `until` is done."""
+    claim = await house.adapters.store.claim(run_id)
+    return await drive(house.adapters, claim, engine, until)
+
+
+async def replay(house: House, run_id: str) -> Replayed:
+    """The run once more from its journal alone. Raises `ReplayDiverged` at the first difference."""
+    return await replay_run(house.adapters, run_id)
+
+
+async def fork(house: House, run_id: str, attempt: int, step: Step, limits: Limits | None = None) -> RunState:
+    """A new run that goes on from where this one stood after that step. Raises `ConfigError` if it never did."""
+    rows = [row for row in await house.adapters.store.steps(run_id) if (row.attempt, row.step) == (attempt, step)]
+    if not rows:
+        raise ConfigError(f"run {run_id} never did {step.value} in attempt {attempt}")
+    source = rows[0].state
+    spec = source.spec.model_copy(update={"parent": run_id, "limits": limits or source.spec.limits})
+    state = source.model_copy(update={"run_id": house.adapters.world.fresh_id(), "spec": spec})
+    (row,) = await house.adapters.store.runs(prefix=run_id, limit=1)
+    await house.adapters.store.create(state, folder=row.folder, created=_now(house))
+    return state
+
+
+async def find_run(house: House, given: str | None, folder: Path) -> str:
+    """The id that `given` begins, or this folder's last run. Raises `ConfigError` where there is none, or several."""
+    store = house.adapters.store
+    if given is None:
+        rows = await store.runs(folder=str(folder.resolve()), limit=1)
+        if not rows:
+            raise ConfigError("there is no run of this folder", remedy="redstart runs list shows every run")
+        return rows[0].run_id
+    rows = await store.runs(prefix=given, limit=2)
+    if not rows:
+        raise ConfigError(f"there is no run {given}", remedy="redstart runs list shows every run")
+    if len(rows) > 1 and rows[0].run_id != given:
+        raise ConfigError(f"more than one run begins with {given}", remedy="give more of the id")
+    return given if any(row.run_id == given for row in rows) else rows[0].run_id
+
+
+def result_snapshot(state: RunState) -> Snapshot | None:
+    """What a verified run made; None where there is nothing to hand over."""
+    if state.result is not Result.verified or state.now.apply is None:
+        return None
+    return state.now.apply.snapshot
+
+
+def write_patch(house: House, state: RunState, to: Path | None = None) -> Path | None:
+    """Writes the verified patch to a file, by default among our own data; the repo is not touched."""
+    snapshot = result_snapshot(state)
+    if snapshot is None:
+        return None
+    path = to or house.settings.home / "patches" / f"{state.run_id}.patch"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(house.trees.diff(state.spec.base, snapshot))
+    return path
+
+
+def write_project(house: House, state: RunState, out: Path) -> bool:
+    """Puts a created program into its folder. Done before with the same files, it changes nothing.
+
+    Raises `ConfigError` if the folder holds something else.
+    """
+    snapshot = result_snapshot(state)
+    if snapshot is None:
+        return False
+    if out.exists() and any(out.iterdir()):
+        if house.trees.take(out).tree == snapshot.tree:
+            return True
+        raise ConfigError(f"{out} is not empty any more", remedy="empty it, then: redstart resume")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with house.trees.checkout(snapshot) as made:
+        shutil.copytree(made, out, dirs_exist_ok=True, symlinks=True)
+    return True
+
+
+async def _create(house: House, spec: RunSpec, folder: Path) -> RunState:
+    entry = MODES[spec.mode][0]
+    run_id = house.adapters.world.fresh_id()
+    state = RunState(run_id=run_id, spec=spec, base=spec.base, now=Attempt(entry=entry))
+    await house.adapters.store.create(state, folder=str(folder), created=_now(house))
+    return state
+
+
+def _now(house: House) -> datetime:
+    return datetime.fromtimestamp(house.adapters.world.now(), UTC)
+
+
+def _folder(root: Path) -> Path:
+    if not root.is_dir():
+        raise ConfigError(f"{root} is no folder")
+    return root.resolve()
+
+
+def _kept(house: House, environment: Environment) -> str:
+    return house.adapters.blobs.put(environment.model_dump_json().encode())
+
+
+def _environment(root: Path, runner: str, python: str | None) -> Environment:
+    """The target's environment; ours where the target's has no pytest and the suite needs one."""
+    environment = find_environment(root, python=python, environ=os.environ)
+    if python is None and runner == "pytest" and not ask_interpreter(environment.python).has_pytest:
+        return _own_environment(root)
+    return environment
+
+
+def _own_environment(root: Path) -> Environment:
+    """Redstart's own interpreter. The pytest plugins that its dependencies bring are none of the project's."""
+    environment = find_environment(root, python=sys.executable, environ=os.environ)
+    alone = {**environment.variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return environment.model_copy(update={"variables": alone})
+
+
+def _package_name(folder: str) -> str:
+    name = re.sub(r"\W+", "_", folder.lower()).strip("_")
+    return name if name.isidentifier() else f"p_{name}"
+
+
+def _skeleton(package: str, goal: str) -> dict[str, bytes | None]:
+    project = f'[project]\nname = "{package.replace("_", "-")}"\nversion = "0.1.0"\nrequires-python = ">=3.11"\n'
+    options = '\n[tool.pytest.ini_options]\npythonpath = ["."]\ntestpaths = ["tests"]\n'
+    return {
+        "pyproject.toml": (project + options).encode(),
+        "README.md": f"# {package}\n\n{goal.strip()}\n".encode(),
+        ".gitignore": b"__pycache__/\n.venv/\n",
+    }

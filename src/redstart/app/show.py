@@ -1,0 +1,107 @@
+"""What a run did, for people and scripts to read."""
+
+from __future__ import annotations
+
+import json
+from typing import TypeVar
+
+from redstart.app.wire import House
+from redstart.core.change import Applied, Patch
+from redstart.core.errors import ConfigError
+from redstart.core.events import Phase
+from redstart.core.noun import Noun
+from redstart.core.report import Case, CaseList, Judged, Reproduced
+from redstart.core.run import Decision, RunState, Step
+from redstart.ports.store.port import StepRow
+
+VIEW_VERSION = 1
+
+T = TypeVar("T", bound=Noun)
+
+
+class StepView(Noun):
+    step: str
+    seconds: float
+    artifact: dict[str, object]
+
+
+class AttemptView(Noun):
+    """Everything about one attempt, a refused one too."""
+
+    v: int = VIEW_VERSION
+    run: str
+    number: int
+    why: str = ""
+    answer: str = ""
+    """The model's words."""
+    diff: str = ""
+    rejects: tuple[str, ...] = ()
+    cases: tuple[Case, ...] = ()
+    """The red tests of its own test run, else of the baseline, with expected and actual values."""
+    output: str = ""
+    """What the test runner printed."""
+    steps: tuple[StepView, ...] = ()
+    outcome: str = ""
+
+
+async def view_attempt(house: House, state: RunState, number: int) -> AttemptView:
+    """Raises `ConfigError` where the run has no such attempt."""
+    rows = [row for row in await house.adapters.store.steps(state.run_id) if row.attempt == number]
+    if not rows:
+        raise ConfigError(f"run {state.run_id} has no attempt {number}", remedy=f"it has 1 to {state.now.number}")
+    seconds = await _seconds(house, state.run_id, number)
+    patch = _artifact(rows, Step.patch, Patch)
+    applied = _artifact(rows, Step.apply, Applied)
+    tested = _artifact(rows, Step.test, Judged)
+    reproduced = _artifact(rows, Step.reproduce, Reproduced)
+    report = tested.report if tested else reproduced.report if reproduced else None
+    text = _Texts(house)
+    return AttemptView(
+        run=state.run_id,
+        number=number,
+        why=patch.why if patch else "",
+        answer=text(patch.answer) if patch else "",
+        diff=text(applied.diff) if applied else "",
+        rejects=tuple(f"{one.path}: {one.reason}" for one in applied.rejects) if applied else (),
+        cases=tuple(case for case in _cases(house, report.full) if case.red) if report else (),
+        output=text(report.output) if report else "",
+        steps=tuple(_step(row, seconds) for row in rows),
+        outcome=_outcome(rows),
+    )
+
+
+def final_diff(house: House, state: RunState) -> str:
+    """The diff of the last attempt that got as far as making one."""
+    made = state.now.apply.diff if state.now.apply else ""
+    return _Texts(house)(made)
+
+
+class _Texts:
+    def __init__(self, house: House) -> None:
+        self._blobs = house.adapters.blobs
+
+    def __call__(self, name: str) -> str:
+        return self._blobs.get(name).decode(errors="replace") if name else ""
+
+
+def _cases(house: House, full: str) -> tuple[Case, ...]:
+    return CaseList.model_validate_json(house.adapters.blobs.get(full)).cases if full else ()
+
+
+def _artifact(rows: list[StepRow], step: Step, shape: type[T]) -> T | None:
+    return next((shape.model_validate_json(row.artifact) for row in rows if row.step is step), None)
+
+
+async def _seconds(house: House, run_id: str, number: int) -> dict[str, float]:
+    ended = (event for event in await house.adapters.store.events(run_id) if event.phase is Phase.end)
+    mine = (event for event in ended if event.attempt == number)
+    return {event.name: seconds for event in mine if isinstance(seconds := event.data.get("seconds"), float)}
+
+
+def _step(row: StepRow, seconds: dict[str, float]) -> StepView:
+    return StepView(step=row.step.value, seconds=seconds.get(row.step.value, 0.0), artifact=json.loads(row.artifact))
+
+
+def _outcome(rows: list[StepRow]) -> str:
+    decided = _artifact(rows, Step.decide, Decision)
+    return decided.reason if decided else f"stopped after {rows[-1].step.value}"

@@ -1,0 +1,1 @@
+"""The command line, a file a group. Whatever takes long to load waits until a command needs it."""

@@ -1,0 +1,66 @@
+"""The command `redstart`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from redstart.cli import demo, fix, graph, resume, runs, show
+
+app = typer.Typer(
+    name="redstart",
+    help="A coding agent that starts red and ends green, or says honestly why not.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # rich's help takes longer to load than the rest of the command
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("fix")(fix.fix)
+app.command("create")(fix.create)
+app.command("resume")(resume.resume)
+app.command("show")(show.show)
+app.command("demo")(demo.demo)
+app.command("graph")(graph.graph)
+app.add_typer(runs.app, name="runs")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"redstart {version('redstart')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Kept for its options."""
+
+
+def main() -> None:
+    """Runs the command; ends with one of the documented exit codes, whatever happens."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        app(standalone_mode=True)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        from redstart.core.errors import RedstartError
+
+        if not isinstance(error, RedstartError):
+            raise
+        typer.echo(f"redstart: {error}", err=True)
+        if error.remedy:
+            typer.echo(error.remedy, err=True)
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

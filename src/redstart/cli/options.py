@@ -1,0 +1,61 @@
+"""Options that more than one command has."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from redstart.core.run import Limits
+
+
+class StepName(StrEnum):
+    """The eleven words again: importing the real ones takes long, and help must not. A test compares them."""
+
+    reproduce = "reproduce"
+    plan = "plan"
+    retrieve = "retrieve"
+    audit = "audit"
+    patch = "patch"
+    apply = "apply"
+    check = "check"
+    test = "test"
+    reflect = "reflect"
+    remember = "remember"
+    decide = "decide"
+
+
+class EngineName(StrEnum):
+    langgraph = "langgraph"
+    inline = "inline"
+
+
+Model = Annotated[
+    str | None,
+    typer.Option("-m", "--model", help="Model as provider:name, e.g. openai:gpt-6.1-sol or ollama:llama4."),
+]
+MaxIters = Annotated[int | None, typer.Option("--max-iters", min=1, help="Attempts at the most (default 5).")]
+MaxUsd = Annotated[float | None, typer.Option("--max-usd", min=0, help="Money at the most, in dollars (default 2).")]
+MaxMinutes = Annotated[float | None, typer.Option("--max-minutes", min=0, help="Time at the most (default 30).")]
+StopAfter = Annotated[StepName | None, typer.Option("--stop-after", help="Stop once this step is done; resumable.")]
+Json = Annotated[bool, typer.Option("--json", help="Print events as JSON Lines instead.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more about each step.")]
+Unsafe = Annotated[
+    bool, typer.Option("--unsafe-no-sandbox", help="Run the tests without a sandbox where none can be had.")
+]
+Engine = Annotated[EngineName, typer.Option("--engine", help="What drives the steps.")]
+RunId = Annotated[str | None, typer.Argument(help="Run id or its beginning; default: this folder's last run.")]
+TestCommand = Annotated[str | None, typer.Option("--test-cmd", help="How the tests are run, e.g. 'pytest tests/unit'.")]
+Python = Annotated[str | None, typer.Option("--python", help="Interpreter of the target's environment.")]
+PatchFile = Annotated[Path | None, typer.Option("--patch", help="Where to write the patch file.")]
+
+
+def limits_of(
+    defaults: Limits, iterations: int | None, usd: float | None = None, minutes: float | None = None
+) -> Limits:
+    """The default limits with what was asked for instead."""
+    asked = {"iterations": iterations, "usd": usd, "minutes": minutes}
+    return defaults.model_copy(update={name: value for name, value in asked.items() if value is not None})

@@ -1,0 +1,96 @@
+"""`redstart runs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from redstart.cli import options
+
+app = typer.Typer(help="List, replay and fork runs.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("list")
+def list_runs(
+    here: Annotated[bool, typer.Option("--here", help="Only runs of this folder.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at the most.")] = 20,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON Lines instead.")] = False,
+) -> None:
+    """List runs, newest first."""
+    import asyncio
+    import json as encoder
+
+    from redstart.app import settings as configuration
+    from redstart.app.wire import open_house
+
+    folder = str(Path.cwd().resolve()) if here else None
+    with open_house(configuration.load()) as house:
+        rows = asyncio.run(house.adapters.store.runs(folder=folder, limit=limit))
+    if not rows and not json:
+        typer.echo("no runs yet; try: redstart demo")
+    for row in rows:
+        if json:
+            typer.echo(encoder.dumps(row._asdict(), default=str))
+        else:
+            when = row.created.astimezone().strftime("%Y-%m-%d %H:%M")
+            typer.echo(
+                f"{row.run_id}  {when}  {row.mode:<7} {row.result or row.status:<14} {row.repo}  {row.goal[:60]}"
+            )
+
+
+@app.command("replay")
+def replay(
+    run: options.RunId = None,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+) -> None:
+    """Do a run once more from its record alone: no model, no tokens; say where it differs, if it does."""
+    import asyncio
+    from contextlib import ExitStack
+
+    from redstart.app import settings as configuration
+    from redstart.app.runs import find_run
+    from redstart.app.runs import replay as replay_run
+    from redstart.app.wire import open_house
+    from redstart.cli.display import display
+
+    with ExitStack() as stack:
+        shown = stack.enter_context(display(json=json, verbose=verbose))
+        house = stack.enter_context(open_house(configuration.load(), listen=shown))
+
+        async def go() -> str:
+            run_id = await find_run(house, run, Path.cwd())
+            done = await replay_run(house, run_id)
+            return f"replayed {run_id}: {done.steps} steps and {done.calls} calls as recorded, 0 tokens spent"
+
+        shown.say(asyncio.run(go()), "bold green")
+
+
+@app.command("fork")
+def fork(
+    run: Annotated[str, typer.Argument(help="Run id or its beginning.")],
+    after: Annotated[options.StepName, typer.Option("--after", help="The last step to keep.")],
+    attempt: Annotated[int, typer.Option("--attempt", min=1, help="Of which attempt.")] = 1,
+    max_iters: options.MaxIters = None,
+) -> None:
+    """Make a new run that goes on from a step of an old one."""
+    import asyncio
+
+    from redstart.app import settings as configuration
+    from redstart.app.runs import find_run
+    from redstart.app.runs import fork as fork_run
+    from redstart.app.wire import open_house
+    from redstart.core.run import Step
+
+    with open_house(configuration.load()) as house:
+
+        async def go() -> str:
+            run_id = await find_run(house, run, Path.cwd())
+            old = await house.adapters.store.load(run_id)
+            limits = options.limits_of(old.spec.limits, max_iters)
+            made = await fork_run(house, run_id, attempt, Step(after.value), limits)
+            return made.run_id
+
+        typer.echo(f"forked. Go on with: redstart resume {asyncio.run(go())}")

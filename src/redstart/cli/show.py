@@ -1,0 +1,100 @@
+"""`redstart show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from redstart.cli import options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from redstart.app.show import AttemptView
+    from redstart.core.run import RunState
+
+
+def show(
+    run: options.RunId = None,
+    attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="All about one attempt.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+) -> None:
+    """Show what a run did: its attempts, their diffs, test results and timing."""
+    import asyncio
+
+    from redstart.app import settings as configuration
+    from redstart.app.runs import find_run
+    from redstart.app.show import final_diff, view_attempt
+    from redstart.app.wire import open_house
+
+    with open_house(configuration.load()) as house:
+
+        async def gather() -> tuple[RunState, AttemptView | None, str]:
+            state = await house.adapters.store.load(await find_run(house, run, Path.cwd()))
+            view = await view_attempt(house, state, attempt) if attempt else None
+            return state, view, final_diff(house, state)
+
+        state, view, diff = asyncio.run(gather())
+    if json:
+        typer.echo((view or state).model_dump_json(indent=2))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    if view is None:
+        _print_run(console, state, diff)
+    else:
+        _print_attempt(console, view)
+
+
+def _print_run(console: Console, state: RunState, diff: str) -> None:
+    from rich.text import Text
+
+    from redstart.cli.session import cost
+
+    spec = state.spec
+    console.print(Text(f"run {state.run_id}  {spec.mode.value}  {spec.repo}", style="bold"))
+    ended = f"{state.result.value}: {state.reason}" if state.result else "not ended"
+    console.print(Text(ended))
+    if state.now.reproduce:
+        found = state.now.reproduce
+        console.print(Text(f"at the start: {found.report.counts.red} red, {found.report.counts.passed} green"))
+        for id_ in found.targets.first[:10]:
+            console.print(Text(f"  {id_}", style="dim"))
+    for one in state.history:
+        console.print(Text(f"attempt {one.number}: {one.outcome.splitlines()[0] if one.outcome else one.reason}"))
+    if state.now.decide:
+        console.print(Text(f"attempt {state.now.number}: {state.now.decide.reason}"))
+    console.print(Text(cost(state), style="dim"))
+    _print_diff(console, diff)
+
+
+def _print_attempt(console: Console, view: AttemptView) -> None:
+    from rich.text import Text
+
+    console.print(Text(f"run {view.run}, attempt {view.number}: {view.outcome}", style="bold"))
+    for step in view.steps:
+        console.print(Text(f"  {step.step:<10}{step.seconds:7.2f} s", style="dim"))
+    if view.why:
+        console.print(Text(f"why: {view.why}"))
+    _print_diff(console, view.diff)
+    for reject in view.rejects:
+        console.print(Text(f"not applied: {reject}", style="red"))
+    for case in view.cases[:20]:
+        console.print(Text(f"\n{case.outcome.value} {case.id}", style="red"))
+        console.print(Text(f"  {case.message}"))
+        if case.expected is not None or case.actual is not None:
+            console.print(Text(f"  expected {case.expected}\n  actual   {case.actual}"))
+    if view.output:
+        console.print(Text("\noutput of the tests:", style="bold"))
+        console.print(Text(view.output))
+
+
+def _print_diff(console: Console, diff: str) -> None:
+    from rich.syntax import Syntax
+
+    if diff:
+        console.print()
+        console.print(Syntax(diff, "diff", theme="ansi_light", background_color="default"))

@@ -1,0 +1,99 @@
+"""Events in the user's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from redstart.core.events import Event
+
+Data = dict[str, Any]
+
+
+def words(event: Event) -> str:
+    """What a finished step has to say, in one line."""
+    said = {
+        "reproduce": _reproduce,
+        "plan": _plan,
+        "retrieve": _retrieve,
+        "audit": _findings,
+        "patch": _patch,
+        "apply": _apply,
+        "check": _findings,
+        "test": _test,
+        "reflect": _reflect,
+        "remember": _remember,
+        "decide": _decide,
+    }[event.name]
+    return said(event.data)
+
+
+def tone(event: Event) -> str:
+    """`good`, `bad` or empty: how the line is to be shown."""
+    data = event.data
+    if event.name == "test":
+        return "good" if data["honest_green"] else "bad"
+    if event.name == "reproduce":
+        return "bad" if data["red"] else ""
+    failed = event.name == "apply" and not data["ok"], event.name == "check" and data["findings"]
+    return "bad" if any(failed) else ""
+
+
+def _reproduce(data: Data) -> str:
+    if data["trouble"] == "environment":
+        return "the tests could not be run"
+    if data["trouble"] == "no_tests":
+        return "no failing test was found"
+    named = [id_.rpartition("::")[2] for id_ in data["targets"][:2]]
+    shown = ", ".join(named) + (", …" if data["target_count"] > 2 else "")
+    return f"{data['red']} red, {data['passed']} green{': ' + shown if shown else ''}"
+
+
+def _plan(data: Data) -> str:
+    if data["recalled"]:
+        same = "this failure" if "signature" in data["sources"] else "this kind of failure"
+        count = len(data["recalled"])
+        return f"recalled {count} earlier fix{'es' if count > 1 else ''} of {same}"
+    return data["summary"] or data["fault"] or "nothing is known of this failure yet"
+
+
+def _retrieve(data: Data) -> str:
+    files = data["files"]
+    return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "") or "no code yet"
+
+
+def _findings(data: Data) -> str:
+    if data["fault"]:
+        return data["fault"]
+    count = data["findings"]
+    return "no findings" if not count else f"{count} finding{'s' if count > 1 else ''}"
+
+
+def _patch(data: Data) -> str:
+    return data["fault"] or data["why"] or ", ".join(data["files"])
+
+
+def _apply(data: Data) -> str:
+    if data["ok"]:
+        return f"+{data['added']} -{data['removed']}"
+    return f"{'refused' if data['refused'] else 'does not apply'}: {'; '.join(data['reasons'][:2])}"
+
+
+def _test(data: Data) -> str:
+    if data["honest_green"]:
+        return f"{data['fixed']} red now green, {data['passed']} passed, none worse"
+    told = {"still red": "still_red", "newly red": "newly_red", "missing": "missing"}
+    return ", ".join(f"{data[key]} {name}" for name, key in told.items() if data[key]) or "not green"
+
+
+def _reflect(data: Data) -> str:
+    return data["what_failed"]
+
+
+def _remember(data: Data) -> str:
+    if data["card"]:
+        return "kept what was learned"
+    return "noted what failed" if data["failure"] else "nothing to keep"
+
+
+def _decide(data: Data) -> str:
+    return f"try again: {data['reason']}" if data["action"] == "retry" else data["reason"]

@@ -1,0 +1,80 @@
+"""What can be broken. An expected failure (a red test, an edit that does not apply) is a value, never one of these.
+
+RedstartError
+├── ConfigError            exit 2
+├── PortError              exit 3
+│   ├── ModelError
+│   ├── BudgetExceeded
+│   ├── SandboxUnavailable
+│   └── StoreError
+│       └── Fenced
+├── PolicyViolation        exit 6
+├── ReplayDiverged         exit 3
+└── Needs                  never reaches a person: the driver hands the run on
+
+The docstring of each class is its default message.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+
+class RedstartError(Exception):
+    """Something went wrong in redstart."""
+
+    exit_code = 3
+
+    def __init__(self, message: str = "", *, remedy: str = "") -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+        self.remedy = remedy
+
+
+class ConfigError(RedstartError):
+    """A setting, a flag or an argument cannot be used as given."""
+
+    exit_code = 2
+
+
+class PortError(RedstartError):
+    """A part that redstart stands on does not work."""
+
+
+class ModelError(PortError):
+    """The model could not be reached, or its answer was no answer."""
+
+
+class BudgetExceeded(PortError):
+    """The next model call could cost more than what is left under the cap."""
+
+    exit_code = 4
+
+
+class SandboxUnavailable(PortError):
+    """No sandbox can be had here, or the one in use died."""
+
+
+class StoreError(PortError):
+    """The run store cannot be read or written."""
+
+
+class Fenced(StoreError):
+    """Another driver has taken this run over; nothing more is written from here."""
+
+
+class PolicyViolation(RedstartError):
+    """What was asked for is refused by policy."""
+
+    exit_code = 6
+
+
+class ReplayDiverged(RedstartError):
+    """The replay asked for something that the journal does not hold."""
+
+
+class Needs(RedstartError):
+    """The next call needs a privilege that this driver does not have."""
+
+    def __init__(self, privilege: Literal["think", "act"]) -> None:
+        super().__init__(f"the next call needs a driver that may {privilege}")
+        self.privilege: Literal["think", "act"] = privilege

@@ -1,0 +1,97 @@
+"""What a run thinks, plans and keeps."""
+
+from __future__ import annotations
+
+import hashlib
+
+from redstart.core.noun import Noun
+
+SIGNATURE_VERSION = 1
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join((str(SIGNATURE_VERSION), *parts)).encode()).hexdigest()[:32]
+
+
+class Signature(Noun):
+    """A failure with what differs between machines and runs taken out."""
+
+    exception: str
+    message: str
+    """The first line, normalised."""
+    frame: str
+    """`path:qualname` of the innermost frame in the repo's source, else the test's own."""
+
+    @property
+    def key(self) -> str:
+        """This bug."""
+        return _digest(self.exception, self.message, self.frame)
+
+    @property
+    def family(self) -> str:
+        """This kind of bug, in any repo."""
+        return _digest(self.exception, self.message)
+
+
+class Reflection(Noun):
+    root_cause: str = ""
+    what_failed: str = ""
+    try_next: str = ""
+
+
+class FixCard(Noun):
+    """What a verified run leaves for the next one that meets the same failure."""
+
+    id: str
+    summary: str
+    root_cause: str
+    fix: str
+    verification: str
+    error_signature: str
+    family: str
+    files_changed: tuple[str, ...]
+    debug_steps: tuple[str, ...]
+    outcome: str
+    provenance: dict[str, str]
+
+
+class FailureRecord(Noun):
+    """What an attempt that stayed red leaves: what was tried, and how it failed."""
+
+    id: str
+    error_signature: str
+    family: str
+    test_id: str
+    patch: str
+    """The patch's fingerprint."""
+    what_failed: str
+
+
+class Recalled(Noun):
+    """A card that memory offered, with the reason."""
+
+    card: FixCard
+    score: float
+    source: str
+    """`signature` (this bug) or `family` (this kind of bug)."""
+
+
+class Subtask(Noun):
+    title: str
+    criteria: tuple[str, ...] = ()
+
+
+class Plan(Noun):
+    """What to do. A lean fix needs no more than what memory recalled."""
+
+    summary: str = ""
+    subtasks: tuple[Subtask, ...] = ()
+    recalled: tuple[Recalled, ...] = ()
+    fault: str = ""
+
+
+class Remembered(Noun):
+    """What `remember` gives; the commit of the step writes it, keyed by run and attempt."""
+
+    card: FixCard | None = None
+    failure: FailureRecord | None = None

@@ -1,0 +1,162 @@
+"""What a test suite said, and what we make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+from redstart.core.change import Snapshot
+from redstart.core.learning import Signature
+from redstart.core.noun import Noun, clip
+from redstart.core.shell import ExitCause
+
+FIRST = 8
+"""How many ids or cases the state carries; all of them are in a blob."""
+
+
+class Outcome(StrEnum):
+    passed = "passed"
+    failed = "failed"
+    error = "error"
+    skipped = "skipped"
+
+
+class Case(Noun):
+    """One test. `detail` is the runner's whole text on it; the state carries cases without it."""
+
+    id: str
+    outcome: Outcome
+    message: str = ""
+    expected: str | None = None
+    actual: str | None = None
+    detail: str = ""
+    seconds: float = 0.0
+
+    @property
+    def red(self) -> bool:
+        return self.outcome in (Outcome.failed, Outcome.error)
+
+    def brief(self) -> Case:
+        """As the state carries it: every text cut short."""
+        return self.model_copy(
+            update={
+                "id": clip(self.id, 200),
+                "message": clip(self.message, 300),
+                "expected": None if self.expected is None else clip(self.expected, 100),
+                "actual": None if self.actual is None else clip(self.actual, 100),
+                "detail": "",
+            }
+        )
+
+
+class CaseList(Noun):
+    """What the blob of a `Report` holds: every case with all its text."""
+
+    cases: tuple[Case, ...] = ()
+
+
+class Ids(Noun):
+    """Test ids: how many, and the first few."""
+
+    count: int = 0
+    first: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, ids: Iterable[str]) -> Ids:
+        every = sorted(set(ids))
+        return cls(count=len(every), first=tuple(clip(one, 200) for one in every[:FIRST]))
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+
+class Counts(Noun):
+    passed: int = 0
+    failed: int = 0
+    errors: int = 0
+    skipped: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.passed + self.failed + self.errors + self.skipped
+
+    @property
+    def red(self) -> int:
+        return self.failed + self.errors
+
+    @classmethod
+    def of(cls, cases: Iterable[Case]) -> Counts:
+        outcomes = [case.outcome for case in cases]
+        return cls(
+            passed=outcomes.count(Outcome.passed),
+            failed=outcomes.count(Outcome.failed),
+            errors=outcomes.count(Outcome.error),
+            skipped=outcomes.count(Outcome.skipped),
+        )
+
+
+class Report(Noun):
+    """One run of a suite, small enough for the state."""
+
+    runner: str
+    counts: Counts
+    cases: tuple[Case, ...] = ()
+    """The first red ones, brief."""
+    full: str = ""
+    """Blob: a `CaseList`."""
+    output: str = ""
+    """Blob: what the runner printed."""
+    cause: ExitCause
+    exit_code: int
+    seconds: float = 0.0
+    signature: Signature | None = None
+    """Of the first red case."""
+    fault: str = ""
+    """Why there are no results per test, where there are none."""
+
+
+class Verdict(Noun):
+    """Whether a patch is a fix, by test id against the baseline."""
+
+    fixed: Ids = Ids()
+    still_red: Ids = Ids()
+    newly_red: Ids = Ids()
+    missing: Ids = Ids()
+    newly_skipped: Ids = Ids()
+    flaky: Ids = Ids()
+    tampered: tuple[str, ...] = ()
+    """Test files or test configuration that the patch changed."""
+    new_findings: int = 0
+    unexplained: str = ""
+    """Where the exit code and the report contradict each other."""
+
+    @property
+    def honest_green(self) -> bool:
+        worse = (self.still_red, self.newly_red, self.missing, self.newly_skipped, self.flaky)
+        return bool(self.fixed) and not any(worse) and not (self.tampered or self.new_findings or self.unexplained)
+
+
+class Judged(Noun):
+    """What the step `test` gives: the last report, the verdict over all runs, and what a probe printed."""
+
+    report: Report
+    verdict: Verdict = Verdict()
+    runs: int = 1
+    probe: str = ""
+    """Blob: what a probe printed."""
+
+
+class Reproduced(Noun):
+    """Red, or the reason why there is no red to start from."""
+
+    report: Report
+    targets: Ids = Ids()
+    targets_full: str = ""
+    """Blob: the ids of all targets, one a line."""
+    trouble: str = ""
+    """`already_green`, `no_tests` or `environment`; empty where the run can go on."""
+    remedy: str = ""
+    tests: tuple[str, ...] = ()
+    """Paths of test files that were written for this run (create)."""
+    snapshot: Snapshot | None = None
+    """The base with those tests in it."""

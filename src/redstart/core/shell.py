@@ -1,0 +1,84 @@
+"""What is run in a sandbox and how it ended."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from redstart.core.change import Snapshot
+from redstart.core.noun import Noun
+
+IN = "{redstart:in}"
+"""In an argument or variable of an `Execution`: the folder that holds `files_in`, read-only."""
+OUT = "{redstart:out}"
+"""Likewise: the folder from which `collect` is read back."""
+
+
+class ExitCause(StrEnum):
+    """Why an execution ended. `ok` is exit code 0, `failed` any other code that the program chose itself."""
+
+    ok = "ok"
+    failed = "failed"
+    cpu = "cpu"
+    memory = "memory"
+    file_size = "file_size"
+    timeout = "timeout"
+    signal = "signal"
+
+
+class SandboxLimits(Noun):
+    """What one execution may use. Time is in seconds, sizes are in bytes."""
+
+    wall: float = 600.0
+    cpu: int = 600
+    memory: int = 4 << 30
+    file_size: int = 256 << 20
+    output: int = 1_000_000
+    """Of what it prints, head and tail are kept up to this size."""
+
+
+class Environment(Noun):
+    """Where code of the target runs: the same on whatever machine, so that paths recorded there hold here."""
+
+    mount: str
+    """The repo's real path: the workspace is mounted there, so that an editable install imports the workspace."""
+    python: str
+    """The target's interpreter."""
+    read_only: tuple[str, ...] = ()
+    """Absolute paths that are visible, read-only, at the same place: the interpreter's prefix and its base."""
+    home: str = "/home/redstart"
+    """An empty folder but for what of `read_only` lies in it."""
+    variables: dict[str, str] = {}
+
+
+class Execution(Noun):
+    """One command on a fresh copy of a snapshot. What it does depends on this request alone.
+
+    `argv` and `variables` may name the folders `IN` and `OUT` above.
+    """
+
+    argv: tuple[str, ...]
+    snapshot: Snapshot
+    environment: Environment
+    limits: SandboxLimits = SandboxLimits()
+    variables: dict[str, str] = {}
+    cwd: str = ""
+    """Relative to the mount."""
+    files_in: dict[str, str] = {}
+    """Name to text of files that the command may read."""
+    collect: tuple[str, ...] = ()
+    """Names of files that the command may leave in `OUT`."""
+
+
+class Completed(Noun):
+    """How it ended. An expected end (a time-out, a crash, a missing binary) is here; a dead sandbox is an exception."""
+
+    exit_code: int
+    """The program's own; 128 + n where signal n ended it; 127 where it could not be started."""
+    cause: ExitCause
+    output: str
+    """Standard output and error together, at most `limits.output` bytes of it."""
+    truncated: bool = False
+    files: dict[str, str] = {}
+    """Those of `collect` that were left as regular files."""
+    wall: float = 0.0
+    cpu: float = 0.0

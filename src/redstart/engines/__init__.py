@@ -1,0 +1,1 @@
+"""Who drives the loop. The store holds the truth; an engine only calls one step after another."""

@@ -1,0 +1,73 @@
+"""What a finished step tells the event stream: short, and the same however often it is told."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, JsonValue
+
+from redstart.core.change import Applied, Patch
+from redstart.core.context import Context
+from redstart.core.finding import Findings
+from redstart.core.learning import Plan, Reflection, Remembered
+from redstart.core.report import Counts, Judged, Reproduced
+from redstart.core.run import Decision
+
+Brief = dict[str, JsonValue]
+
+
+def brief(artifact: BaseModel) -> Brief:
+    match artifact:
+        case Reproduced():
+            told: Brief = {
+                **_counts(artifact.report.counts),
+                "targets": list(artifact.targets.first[:5]),
+                "target_count": artifact.targets.count,
+                "trouble": artifact.trouble,
+            }
+        case Plan():
+            recalled: list[JsonValue] = [one.card.id for one in artifact.recalled]
+            sources: list[JsonValue] = [one.source for one in artifact.recalled]
+            told = {"summary": artifact.summary, "recalled": recalled, "sources": sources, "fault": artifact.fault}
+        case Context():
+            files: list[JsonValue] = [*dict.fromkeys(chunk.path for chunk in artifact.chunks)]
+            told = {"files": files, "left_out": artifact.left_out}
+        case Findings():
+            told = {"findings": artifact.count, "fault": artifact.fault}
+        case Patch():
+            told = {"files": list(artifact.files), "why": artifact.why, "fault": artifact.fault}
+        case Applied():
+            reasons: list[JsonValue] = [f"{reject.path}: {reject.reason}" for reject in artifact.rejects]
+            told = {
+                "ok": artifact.ok,
+                "refused": artifact.refused,
+                "added": artifact.added,
+                "removed": artifact.removed,
+                "reasons": reasons,
+            }
+        case Judged():
+            verdict = artifact.verdict
+            told = {
+                **_counts(artifact.report.counts),
+                "fixed": verdict.fixed.count,
+                "still_red": verdict.still_red.count,
+                "newly_red": verdict.newly_red.count,
+                "missing": verdict.missing.count,
+                "honest_green": verdict.honest_green,
+            }
+        case Reflection():
+            told = {"what_failed": artifact.what_failed}
+        case Remembered():
+            told = {"card": artifact.card.id if artifact.card else "", "failure": artifact.failure is not None}
+        case Decision():
+            told = {
+                "action": artifact.action.value,
+                "reason": artifact.reason,
+                "result": artifact.result.value if artifact.result else "",
+                "next": artifact.next.value if artifact.next else "",
+            }
+        case _:
+            raise TypeError(f"no step gives a {type(artifact).__name__}")
+    return told
+
+
+def _counts(counts: Counts) -> Brief:
+    return {"passed": counts.passed, "red": counts.red, "skipped": counts.skipped}

@@ -1,0 +1,184 @@
+"""One step, and its fenced commit. Every engine drives a run through this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import BaseModel, JsonValue
+
+from redstart.core.chat import Usage
+from redstart.core.errors import ConfigError, Needs
+from redstart.core.events import Event, Phase
+from redstart.core.learning import Remembered
+from redstart.core.run import Limits, RunState, Spend, Status, Step
+from redstart.engines.brief import brief
+from redstart.engines.journal import JournaledMemory, JournaledModel, JournaledSandbox, Recorder
+from redstart.engines.port import Engine
+from redstart.flow.loop import STEPS, Advanced
+from redstart.flow.modes import MODES
+from redstart.flow.route import settle
+from redstart.ports.bundle import Ports
+from redstart.ports.memory.port import Memory
+from redstart.ports.model.port import Ledger, Model
+from redstart.ports.sandbox.port import Sandbox
+from redstart.ports.store.port import Blobs, Call, Claim, Commit, Control, Journal, Store, Trees
+from redstart.ports.world.port import World
+
+
+class StepLedger(Ledger, Protocol):
+    """A ledger that also adds up what the step's calls cost."""
+
+    def count(self, usage: Usage) -> None: ...
+
+    @property
+    def spend_of_step(self) -> Spend: ...
+
+
+class Commits(Protocol):
+    async def commit(self, commit: Commit, fence: int) -> Control: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """What a driver stands on. Without a model it may only act, without a sandbox only think."""
+
+    store: Store
+    journal: Journal
+    blobs: Blobs
+    trees: Trees
+    memory: Memory
+    world: World
+    model: Model | None
+    sandbox: Sandbox | None
+    ledger: Callable[[Limits, Spend], StepLedger]
+    budgeted: Callable[[Model, Ledger], Model]
+    """Wraps a model so that it reserves and settles with the ledger."""
+    listen: Callable[[Event], None]
+
+
+async def drive(adapters: Adapters, claim: Claim, engine: Engine, until: Step | None = None) -> Advanced:
+    """Goes on with a claimed run until it ends, waits, or `until` was committed; raises what machinery raises."""
+    if until is not None and until not in MODES[claim.state.spec.mode]:
+        raise ConfigError(f"{claim.state.spec.mode.value} has no step {until.value}")
+    return await engine(claim.state, Driver(adapters, claim.fence, until).advance)
+
+
+class Driver:
+    """Holds a run by its fence and does one step at a time. With `replaying`, nothing is called and nothing written."""
+
+    def __init__(
+        self,
+        adapters: Adapters,
+        fence: int,
+        until: Step | None = None,
+        *,
+        commits: Commits | None = None,
+        replaying: bool = False,
+    ) -> None:
+        self._adapters, self._fence, self._until = adapters, fence, until
+        self._commits: Commits = commits or adapters.store
+        self._replaying = replaying
+
+    async def advance(self, state: RunState, step: Step) -> Advanced:
+        started = self._adapters.world.monotonic()
+        stream = _Stream(state, self._adapters)
+        if state.version == 0:
+            stream.tell(
+                "run", Phase.start, mode=state.spec.mode.value, goal=state.spec.goal[:200], repo=state.spec.repo
+            )
+        stream.tell(step.value, Phase.start)
+        recorder = self._recorder(state, step, stream)
+        ledger = self._adapters.ledger(state.spec.limits, state.spend)
+        try:
+            artifact = await STEPS[step](state, self._ports(step, stream, recorder, ledger))
+        except Needs as needs:
+            return Advanced(state, f"needs:{needs.privilege}")
+        seconds = await self._seconds(recorder, started)
+        after = self._settled(state, step, artifact, ledger.spend_of_step, seconds)
+        spent: dict[str, JsonValue] = {"tokens": after.spend.tokens, "usd": round(after.spend.usd, 6)}
+        stream.tell(step.value, Phase.end, seconds=seconds, **spent, **brief(artifact))
+        if after.status is not Status.running:
+            stream.tell("run", Phase.end, **_ending(after))
+        after = after.model_copy(update={"seq": state.seq + len(stream.events)})
+        remembered = artifact if isinstance(artifact, Remembered) else None
+        commit = Commit(state, after, step, artifact.model_dump_json(), stream.events, remembered)
+        control = await self._commits.commit(commit, self._fence)
+        return Advanced(after, self._halt(step, control))
+
+    def _halt(self, step: Step, control: Control) -> str:
+        if control is not Control.none:
+            return control.value
+        return "until" if step is self._until else ""
+
+    def _recorder(self, state: RunState, step: Step, stream: _Stream) -> Recorder:
+        def discarded(call: str, count: int) -> None:
+            stream.tell(step.value, Phase.note, discarded=count, since=call)
+
+        call = Call(state.run_id, state.now.number, step.value, 0)
+        journal, blobs = self._adapters.journal, self._adapters.blobs
+        return Recorder(journal, blobs, call, self._fence, replaying=self._replaying, on_discard=discarded)
+
+    def _ports(self, step: Step, stream: _Stream, recorder: Recorder, ledger: StepLedger) -> Ports:
+        def note(**data: JsonValue) -> None:
+            stream.tell(step.value, Phase.note, **data)
+
+        parts = self._adapters
+        model = parts.budgeted(parts.model, ledger) if parts.model else None
+        return Ports(
+            model=JournaledModel(model, recorder, parts.blobs, ledger),
+            sandbox=JournaledSandbox(parts.sandbox, recorder, parts.blobs),
+            memory=JournaledMemory(parts.memory, recorder),
+            blobs=parts.blobs,
+            trees=parts.trees,
+            note=note,
+        )
+
+    async def _seconds(self, recorder: Recorder, started: float) -> float:
+        """How long this driver was in the step: a reading of the clock, so it is journaled like any call."""
+
+        async def make(call: Call) -> str:  # noqa: ARG001
+            return f"{self._adapters.world.monotonic() - started:.3f}"
+
+        return float(await recorder.call("clock", "", make))
+
+    @staticmethod
+    def _settled(state: RunState, step: Step, artifact: BaseModel, spent: Spend, seconds: float) -> RunState:
+        spend = state.spend.plus(spent.model_copy(update={"seconds": seconds}))
+        return settle(state.model_copy(update={"spend": spend}), step, artifact)
+
+
+def _ending(state: RunState) -> dict[str, JsonValue]:
+    spend = state.spend
+    return {
+        "status": state.status.value,
+        "result": state.result.value if state.result else "",
+        "reason": state.reason,
+        "attempts": state.now.number,
+        "calls": spend.calls,
+        "tokens": spend.tokens,
+        "usd": round(spend.usd, 6),
+        "seconds": spend.seconds,
+    }
+
+
+class _Stream:
+    """The events of one step: told at once to whoever listens, kept for the commit."""
+
+    def __init__(self, state: RunState, adapters: Adapters) -> None:
+        self._state, self._adapters = state, adapters
+        self.events: list[Event] = []
+
+    def tell(self, name: str, phase: Phase, **data: JsonValue) -> None:
+        event = Event(
+            run=self._state.run_id,
+            seq=self._state.seq + len(self.events),
+            time=self._adapters.world.now(),
+            attempt=self._state.now.number,
+            name=name,
+            phase=phase,
+            data=data,
+        )
+        self.events.append(event)
+        self._adapters.listen(event)

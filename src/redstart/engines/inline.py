@@ -1,0 +1,10 @@
+"""The reference loop as an engine: for the library and for tests."""
+
+from __future__ import annotations
+
+from redstart.core.run import RunState
+from redstart.flow.loop import Advance, Advanced, loop
+
+
+async def inline(state: RunState, advance: Advance) -> Advanced:
+    return await loop(state, advance)

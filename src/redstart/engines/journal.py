@@ -1,0 +1,151 @@
+"""Every call that leaves a step, recorded before its result is used; and given again when the step is re-entered."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from pydantic import TypeAdapter
+
+from redstart.core.chat import Answer, Ask, Fault, Usage
+from redstart.core.errors import Needs, ReplayDiverged
+from redstart.core.learning import Recalled, Signature
+from redstart.core.noun import Noun
+from redstart.core.shell import Completed, Execution
+from redstart.ports.memory.port import Memory
+from redstart.ports.model.port import Model
+from redstart.ports.sandbox.port import Sandbox
+from redstart.ports.store.port import Blobs, Call, Journal, Record
+
+_RECALLED = TypeAdapter(list[Recalled])
+
+
+def digest(record: Record) -> str:
+    """Over everything else in the record: what tells a record that was changed afterwards."""
+    parts = (*(str(part) for part in record.call), record.kind, record.request_hash, record.request, record.result)
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
+
+
+class Recorder:
+    """The journal as one step sees it. Ordinals are allotted in the order in which the step calls.
+
+    With `replaying` nothing is called and nothing is written: a call that the journal does not hold, or holds
+    otherwise, raises `ReplayDiverged` with its name. Without it, such a call and those after it are forgotten and made
+    anew (the code was upgraded since), and `on_discard` is told.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        blobs: Blobs,
+        call: Call,
+        fence: int,
+        *,
+        replaying: bool = False,
+        on_discard: Callable[[str, int], None],
+    ) -> None:
+        self._journal, self._blobs, self._next, self._fence = journal, blobs, call, fence
+        self._replaying, self._on_discard = replaying, on_discard
+
+    async def call(self, kind: str, request: str, make: Callable[[Call], Awaitable[str]]) -> str:
+        """The recorded result of this call, else what `make` gives, recorded."""
+        call, self._next = self._next, self._next._replace(ordinal=self._next.ordinal + 1)
+        request_hash = hashlib.sha256(f"{kind}\x1f{request}".encode()).hexdigest()
+        found = await self._journal.find(call)
+        differs = _difference(found, kind, request_hash)
+        if found is not None and not differs:
+            return found.result
+        if self._replaying:
+            raise ReplayDiverged(f"{call} ({kind}): {differs}")
+        if found is not None:
+            self._on_discard(str(call), await self._journal.discard(call, self._fence))
+        result = await make(call)
+        stored = self._blobs.put(request.encode()) if request else ""
+        record = Record(call, kind, request_hash, stored, result, "")
+        await self._journal.add(record._replace(digest=digest(record)), self._fence)
+        return result
+
+
+def _difference(found: Record | None, kind: str, request_hash: str) -> str:
+    if found is None:
+        return "it is not in the journal"
+    if digest(found._replace(digest="")) != found.digest:
+        return "its record was changed"
+    if found.kind != kind:
+        return f"the journal holds a call of kind {found.kind}"
+    return "" if found.request_hash == request_hash else "its request differs from the one recorded"
+
+
+class _KeptAnswer(Noun):
+    answer: Answer
+    text: str
+
+
+class _KeptCompleted(Noun):
+    completed: Completed
+    output: str
+    files: dict[str, str]
+
+
+class Counts(Protocol):
+    def count(self, usage: Usage) -> None: ...
+
+
+class JournaledModel:
+    """A model whose answers are recorded; `None` for a driver that has none."""
+
+    def __init__(self, inner: Model | None, recorder: Recorder, blobs: Blobs, ledger: Counts) -> None:
+        self._inner, self._recorder, self._blobs, self._ledger = inner, recorder, blobs, ledger
+
+    async def ask(self, ask: Ask) -> Answer:
+        async def make(call: Call) -> str:
+            if self._inner is None:
+                raise Needs("think")
+            site = f"{call.attempt}/{call.step}/{call.ordinal}"
+            answer = await self._inner.ask(ask.model_copy(update={"site": site}))
+            kept = answer.model_copy(update={"text": ""})
+            return _KeptAnswer(answer=kept, text=self._blobs.put(answer.text.encode())).model_dump_json()
+
+        result = await self._recorder.call("model", ask.model_dump_json(), make)
+        kept = _KeptAnswer.model_validate_json(result)
+        if kept.answer.fault is not Fault.budget:
+            self._ledger.count(kept.answer.usage)
+        return kept.answer.model_copy(update={"text": self._blobs.get(kept.text).decode()})
+
+
+class JournaledSandbox:
+    """A sandbox whose executions are recorded; `None` for a driver that has none."""
+
+    def __init__(self, inner: Sandbox | None, recorder: Recorder, blobs: Blobs) -> None:
+        self._inner, self._recorder, self._blobs = inner, recorder, blobs
+        self.tier = inner.tier if inner else "none"
+
+    async def run(self, execution: Execution) -> Completed:
+        async def make(call: Call) -> str:  # noqa: ARG001  (an execution does not depend on where it was asked for)
+            if self._inner is None:
+                raise Needs("act")
+            completed = await self._inner.run(execution)
+            return _KeptCompleted(
+                completed=completed.model_copy(update={"output": "", "files": {}}),
+                output=self._blobs.put(completed.output.encode()),
+                files={name: self._blobs.put(text.encode()) for name, text in completed.files.items()},
+            ).model_dump_json()
+
+        result = await self._recorder.call("sandbox", execution.model_dump_json(), make)
+        kept = _KeptCompleted.model_validate_json(result)
+        files = {name: self._blobs.get(blob).decode() for name, blob in kept.files.items()}
+        return kept.completed.model_copy(update={"output": self._blobs.get(kept.output).decode(), "files": files})
+
+
+class JournaledMemory:
+    def __init__(self, inner: Memory, recorder: Recorder) -> None:
+        self._inner, self._recorder = inner, recorder
+
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+        async def make(call: Call) -> str:  # noqa: ARG001
+            found = await self._inner.recall(signature, tenant=tenant, repo=repo, limit=limit)
+            return _RECALLED.dump_json(found).decode()
+
+        request = "\x1f".join((signature.model_dump_json(), tenant, repo, str(limit)))
+        return _RECALLED.validate_json(await self._recorder.call("recall", request, make))

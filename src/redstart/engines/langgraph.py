@@ -1,0 +1,71 @@
+"""The same table of steps as a LangGraph `StateGraph`; nodes get and give JSON.
+
+It needs no checkpointer: each node commits to the run store, and the graph is entered at whatever step comes next.
+"""
+
+# LangGraph's own annotations are incomplete; what crosses into our code is checked where it is validated.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypedDict, cast
+
+from langgraph.graph import END, START, StateGraph
+from langsmith import tracing_context
+
+from redstart.core.run import RunState, Step
+from redstart.flow.loop import Advance, Advanced
+from redstart.flow.route import LEADS_TO, route
+
+STEPS_AT_MOST = 100_000
+"""LangGraph wants a bound; ours are in the run's own limits."""
+
+
+class Flow(TypedDict):
+    """What passes along the edges."""
+
+    run: dict[str, Any]
+    halt: str
+
+
+async def langgraph(state: RunState, advance: Advance) -> Advanced:
+    graph = build(advance).compile()
+    flow = Flow(run=state.model_dump(mode="json"), halt="")
+    # A tracing variable in the user's shell must not send a repo's text to a third party.
+    with tracing_context(enabled=False):
+        done = await graph.ainvoke(flow, {"recursion_limit": STEPS_AT_MOST})
+    return Advanced(RunState.model_validate(done["run"]), done["halt"])
+
+
+def build(advance: Advance) -> StateGraph[Flow]:
+    """The graph, not yet compiled: whoever embeds it may still give it a checkpointer."""
+    graph = StateGraph(Flow)
+    for step in Step:
+        graph.add_node(step.value, _node(step, advance))
+        graph.add_conditional_edges(step.value, _where, [*(one.value for one in LEADS_TO[step]), END])
+    graph.add_conditional_edges(START, _where, [*(step.value for step in Step), END])
+    return graph
+
+
+def mermaid() -> str:
+    """The graph as a Mermaid drawing."""
+
+    async def nothing(state: RunState, step: Step) -> Advanced:  # noqa: ARG001  (drawn, never run)
+        return Advanced(state)
+
+    return build(nothing).compile().get_graph().draw_mermaid()
+
+
+def _node(step: Step, advance: Advance) -> Callable[[Flow], Awaitable[Flow]]:
+    async def node(flow: Flow) -> Flow:
+        done = await advance(RunState.model_validate(flow["run"]), step)
+        return Flow(run=done.state.model_dump(mode="json"), halt=done.halt)
+
+    return node
+
+
+def _where(flow: Flow) -> str:
+    following = None if flow["halt"] else route(RunState.model_validate(flow["run"]))
+    return following.value if following else cast(str, END)

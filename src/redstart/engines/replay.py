@@ -1,0 +1,62 @@
+"""A finished run once more, from its journal alone: no model, no sandbox, nothing written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from redstart.core.errors import ReplayDiverged
+from redstart.core.run import RunState, Step
+from redstart.engines.drive import Adapters, Driver
+from redstart.flow.loop import Advance, Advanced, loop
+from redstart.ports.store.port import Commit, Control, StepRow
+
+
+class Replayed(NamedTuple):
+    state: RunState
+    steps: int
+    calls: int
+
+
+async def replay(adapters: Adapters, run_id: str) -> Replayed:
+    """Does every step again and compares it with what was committed.
+
+    Raises `ReplayDiverged` naming the first call, or the first step's artifact, that differs.
+    """
+    rows = await adapters.store.steps(run_id)
+    expected = _Expected(rows)
+    driver = Driver(replace(adapters, model=None, sandbox=None), 0, commits=expected, replaying=True)
+    done = await loop(await adapters.store.first(run_id), _bounded(driver, expected))
+    stored = await adapters.store.load(run_id)
+    if done.state != stored:
+        raise ReplayDiverged("the final state differs from the one that was stored")
+    return Replayed(done.state, len(rows), len(await adapters.journal.records(run_id)))
+
+
+def _bounded(driver: Driver, expected: _Expected) -> Advance:
+    async def advance(state: RunState, step: Step) -> Advanced:
+        done = await driver.advance(state, step)
+        return done if expected.left else done._replace(halt=done.halt or "end of the record")
+
+    return advance
+
+
+class _Expected:
+    """Takes commits and compares them with the rows that were written."""
+
+    def __init__(self, rows: list[StepRow]) -> None:
+        self._rows = rows
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        return len(self._rows) - self._at
+
+    async def commit(self, commit: Commit, fence: int) -> Control:  # noqa: ARG002  (nothing is written)
+        row = self._rows[self._at]
+        self._at += 1
+        if (row.step, row.attempt) != (commit.step, commit.before.now.number):
+            raise ReplayDiverged(f"attempt {row.attempt}: the run went to {row.step.value}, not to {commit.step.value}")
+        if row.artifact != commit.artifact:
+            raise ReplayDiverged(f"attempt {row.attempt}, {row.step.value}: its result differs from the one recorded")
+        return Control.none

@@ -1,0 +1,1 @@
+"""Which step comes next: modes, routing and the reference loop."""

@@ -1,0 +1,50 @@
+"""The reference loop. Whatever else drives a run must end as this does."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from pydantic import BaseModel
+
+from redstart.core.run import RunState, Step
+from redstart.flow.route import route
+from redstart.ports.bundle import Ports
+from redstart.steps import apply, audit, check, decide, patch, plan, reflect, remember, reproduce, retrieve, test
+
+StepFunction = Callable[[RunState, Ports], Awaitable[BaseModel]]
+
+STEPS: Mapping[Step, StepFunction] = {
+    Step.reproduce: reproduce.reproduce,
+    Step.plan: plan.plan,
+    Step.retrieve: retrieve.retrieve,
+    Step.audit: audit.audit,
+    Step.patch: patch.patch,
+    Step.apply: apply.apply,
+    Step.check: check.check,
+    Step.test: test.test,
+    Step.reflect: reflect.reflect,
+    Step.remember: remember.remember,
+    Step.decide: decide.decide,
+}
+
+
+class Advanced(NamedTuple):
+    """The state after a step, and why nobody should go on from here (empty where they should)."""
+
+    state: RunState
+    halt: str = ""
+
+
+class Advance(Protocol):
+    async def __call__(self, state: RunState, step: Step) -> Advanced:
+        """Does one step and commits it."""
+        ...
+
+
+async def loop(state: RunState, advance: Advance) -> Advanced:
+    """Does step after step until the run ends, waits, or is told to halt."""
+    done = Advanced(state)
+    while not done.halt and (step := route(done.state)) is not None:
+        done = await advance(done.state, step)
+    return done

@@ -1,0 +1,14 @@
+"""A mode is a row: the order of its steps. What else differs between modes is in their prompts."""
+
+from __future__ import annotations
+
+from redstart.core.run import Mode, Step
+
+_TAIL = (Step.patch, Step.apply, Step.check, Step.test, Step.reflect, Step.remember, Step.decide)
+
+MODES: dict[Mode, tuple[Step, ...]] = {
+    Mode.fix: (Step.reproduce, Step.plan, Step.retrieve, Step.audit, *_TAIL),
+    Mode.create: (Step.plan, Step.reproduce, Step.retrieve, Step.audit, *_TAIL),
+    Mode.improve: (Step.audit, Step.plan, Step.reproduce, Step.retrieve, *_TAIL),
+    Mode.audit: (Step.plan, Step.retrieve, Step.audit, Step.reflect, Step.remember, Step.decide),
+}

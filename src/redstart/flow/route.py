@@ -1,0 +1,168 @@
+"""Which step comes next, and where a step's artifact goes. Pure: no clock, no randomness, no reading of anything.
+
+The table in docs/architecture.md is this file's test.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from redstart.core.change import Snapshot
+from redstart.core.noun import clip
+from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Mode, RunState, Status, Step
+from redstart.flow.modes import MODES
+
+REMEMBERED = 3
+"""How many attempts are kept with all that was learned from them."""
+
+LEADS_TO: dict[Step, tuple[Step, ...]] = {
+    Step.reproduce: (Step.plan, Step.retrieve, Step.decide),
+    Step.plan: (Step.retrieve, Step.reproduce),
+    Step.retrieve: (Step.audit, Step.patch),
+    Step.audit: (Step.patch, Step.plan, Step.reflect),
+    Step.patch: (Step.apply, Step.test, Step.decide),
+    Step.apply: (Step.check, Step.decide),
+    Step.check: (Step.test, Step.decide),
+    Step.test: (Step.reflect, Step.remember, Step.decide),
+    Step.reflect: (Step.remember,),
+    Step.remember: (Step.decide,),
+    Step.decide: (Step.plan, Step.retrieve, Step.patch, Step.reproduce),
+}
+"""Every place a step can lead to, in any mode: what a drawing of the graph shows."""
+
+
+def route(state: RunState) -> Step | None:
+    """The step to do next; None where the run has ended or waits."""
+    if state.status is not Status.running:
+        return None
+    if state.last is None or state.last is Step.decide:
+        return state.now.entry
+    return _elsewhere(state, state.last) or _next_in_row(state, state.last)
+
+
+def settle(state: RunState, step: Step, artifact: BaseModel) -> RunState:
+    """The state with the step's artifact on it. A decision closes the attempt, and begins the next or ends the run."""
+    now = state.now.model_copy(update={step.value: artifact})
+    done = state.model_copy(update={"now": now, "last": step, "version": state.version + 1})
+    if now.reproduce is not None and now.reproduce.snapshot is not None:
+        done = done.model_copy(update={"base": now.reproduce.snapshot})
+    return _close(done, artifact) if isinstance(artifact, Decision) else done
+
+
+def begin(state: RunState, entry: Step, *, status: Status = Status.running) -> RunState:
+    """The state at the start of its next attempt, which begins at `entry` and keeps what came before that step."""
+    now, row = state.now, MODES[state.spec.mode]
+    kept = {step.value: getattr(now, step.value) for step in row[: row.index(entry)]}
+    if entry is Step.plan:
+        kept[Step.reproduce.value] = now.reproduce
+    following = Attempt(number=now.number + 1, entry=entry, **kept)
+    return state.model_copy(
+        update={
+            "now": following,
+            "history": (*_faded(state.history), _summary(now)),
+            "draft": _draft(state),
+            "status": status,
+            "last": Step.decide,
+            "result": None,
+            "reason": "",
+        }
+    )
+
+
+def out_of_attempts(state: RunState) -> bool:
+    return state.now.number >= state.spec.limits.iterations
+
+
+def _elsewhere(state: RunState, last: Step) -> Step | None:
+    now = state.now
+    if last is Step.reproduce and now.reproduce is not None and now.reproduce.trouble:
+        return Step.decide
+    if last is Step.plan and _tests_exist(state):
+        return Step.retrieve
+    if last is Step.patch and now.patch is not None and not now.patch.edits:
+        return Step.test if now.patch.probe else Step.decide
+    if last is Step.apply and now.apply is not None and not now.apply.ok:
+        return Step.decide
+    if last is Step.check and now.check is not None and (now.check.count or now.check.fault):
+        return Step.decide
+    if last is Step.test:
+        return _after_test(state)
+    return None
+
+
+def _after_test(state: RunState) -> Step:
+    if state.now.patch is not None and state.now.patch.probe:
+        return Step.decide
+    green = state.now.test is not None and state.now.test.verdict.honest_green
+    return Step.remember if green or out_of_attempts(state) else Step.reflect
+
+
+def _tests_exist(state: RunState) -> bool:
+    return state.spec.mode is Mode.create and state.now.reproduce is not None
+
+
+def _next_in_row(state: RunState, last: Step) -> Step:
+    row = MODES[state.spec.mode]
+    return row[row.index(last) + 1]
+
+
+def _close(state: RunState, decision: Decision) -> RunState:
+    if decision.action is Action.retry:
+        return begin(state, decision.next or Step.patch)
+    waits = decision.action in (Action.ask, Action.spawn)
+    return state.model_copy(
+        update={
+            "status": Status.paused if waits else Status.ended,
+            "result": decision.result,
+            "reason": decision.reason,
+        }
+    )
+
+
+def _faded(history: tuple[AttemptSummary, ...]) -> tuple[AttemptSummary, ...]:
+    """Of all but the last few attempts only what tells them apart: no prompt shows more, and state stays small."""
+    plain = {"outcome": "", "reflection": None, "files": ()}
+    old = (one.model_copy(update=plain) for one in history[: 1 - REMEMBERED])
+    return (*old, *history[1 - REMEMBERED :])
+
+
+def _draft(state: RunState) -> Snapshot | None:
+    """A program that is being written grows from attempt to attempt; a fix starts from what the user has."""
+    now = state.now
+    if state.spec.mode is not Mode.create or now.test is None or now.apply is None:
+        return state.draft
+    return now.apply.snapshot
+
+
+def _summary(attempt: Attempt) -> AttemptSummary:
+    patch, applied, tested = attempt.patch, attempt.apply, attempt.test
+    reflection = attempt.reflect
+    return AttemptSummary(
+        number=attempt.number,
+        fingerprint=patch.fingerprint if patch else "",
+        diff=applied.diff if applied else "",
+        files=patch.files[:10] if patch else (),
+        outcome=outcome_in_words(attempt),
+        refused=applied.refused if applied else False,
+        red=tested.report.counts.red if tested else None,
+        report=tested.report.full if tested else "",
+        signature=tested.report.signature.key if tested and tested.report.signature else "",
+        reflection=reflection,
+        reason=clip(attempt.decide.reason, 200) if attempt.decide else "",
+    )
+
+
+def outcome_in_words(attempt: Attempt) -> str:
+    """Why an attempt did not end green, in words that help the next one."""
+    if attempt.patch is not None and attempt.patch.fault:
+        return clip(attempt.patch.fault, 400)
+    if attempt.apply is not None and not attempt.apply.ok:
+        told = (f"{reject.path}: {reject.reason}\n{reject.nearest}".strip() for reject in attempt.apply.rejects)
+        return clip("the edits were not applied: " + "; ".join(told), 900)
+    if attempt.check is not None and (attempt.check.count or attempt.check.fault):
+        first = (f"{one.path}:{one.line} {one.rule} {one.message}" for one in attempt.check.first[:5])
+        return clip(attempt.check.fault or "the edits brought new findings: " + "; ".join(first), 600)
+    if attempt.test is not None:
+        red = (f"{case.id}: {case.message}" for case in attempt.test.report.cases[:3])
+        return clip(attempt.test.report.fault or "still red: " + "; ".join(red), 900)
+    return ""

@@ -1,0 +1,1 @@
+"""What was learned: the port."""

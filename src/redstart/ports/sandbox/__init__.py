@@ -1,0 +1,1 @@
+"""Sandboxes: the port and its adapters."""

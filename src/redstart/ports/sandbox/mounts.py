@@ -1,0 +1,126 @@
+"""What is visible in a bubblewrap sandbox, as its arguments: chosen parts of the host, never its root."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+
+from redstart.core.errors import ConfigError
+from redstart.core.shell import Environment, SandboxLimits
+
+HOST_NAME = "redstart"
+USER = 1000
+TEMPORARY, ALSO_TEMPORARY, SHARED = "/tmp", "/var/tmp", "/dev/shm"  # noqa: S108 (each sandbox has its own)
+SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+ETC = (
+    "alternatives",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "mime.types",
+    "pki/ca-trust/extracted",
+    "pki/tls/certs",
+    "protocols",
+    "services",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+)
+"""What programs need of `/etc`, and holds nothing about the host's people. The rest of what they need is generated;
+without `localtime` the time zone is UTC, on every machine alike."""
+LARGEST_TMPFS = 1 << 30
+
+Mount = tuple[str, tuple[str, ...]]
+"""A path inside, and the arguments that put something there."""
+
+
+def etc_files(home: str) -> dict[str, str]:
+    """The files of `/etc` that on the host would tell of its people and its network, made up instead."""
+    return {
+        "passwd": f"redstart:x:{USER}:{USER}::{home}:/bin/sh\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
+        "group": f"redstart:x:{USER}:\nnogroup:x:65534:\n",
+        "hosts": f"127.0.0.1 localhost {HOST_NAME}\n::1 localhost\n",
+        "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n",
+    }
+
+
+def mount_arguments(
+    environment: Environment,
+    limits: SandboxLimits,
+    *,
+    workspace: Path,
+    folders: dict[str, tuple[Path, bool]],
+    etc: dict[str, int],
+    sized: bool,
+) -> list[str]:
+    """The arguments for all mounts. `folders` maps a path inside to a folder and whether it may be written to.
+
+    `etc` maps names in `/etc` to descriptors from which their text can be read. `sized` is false where this bubblewrap
+    cannot bound a tmpfs.
+    """
+    mount, home = _absolute(environment.mount), _absolute(environment.home)
+    size = min(limits.memory, LARGEST_TMPFS)
+    mounts: list[Mount] = [
+        *_system(),
+        *(
+            (f"/etc/{name}", ("--ro-bind", f"/etc/{name}", f"/etc/{name}"))
+            for name in ETC
+            if Path("/etc", name).exists()
+        ),
+        *((f"/etc/{name}", ("--perms", "0444", "--file", str(fd), f"/etc/{name}")) for name, fd in etc.items()),
+        ("/proc", ("--proc", "/proc")),
+        ("/dev", ("--dev", "/dev")),
+        _tmpfs(SHARED, size, sized, "1777"),
+        _tmpfs("/run", 1 << 20, sized, "0755"),
+        _tmpfs(TEMPORARY, size, sized, "1777"),
+        (ALSO_TEMPORARY, ("--symlink", TEMPORARY, ALSO_TEMPORARY)),
+        _tmpfs(home, size, sized, "0700"),
+        *_read_only(environment, mount),
+        (mount, ("--bind", str(workspace), mount)),
+    ]
+    for path, (folder, writable) in folders.items():
+        mounts.append((path, ("--bind" if writable else "--ro-bind", str(folder), path)))
+    # A folder comes before what lies in it, or it would hide that.
+    mounts.sort(key=lambda each: each[0].count("/"))
+    # What is left of the root is a tmpfs without a bound: closed for writing at the end.
+    return [argument for _, arguments in mounts for argument in arguments] + [
+        "--remount-ro",
+        "/dev",
+        "--remount-ro",
+        "/",
+    ]
+
+
+def _system() -> list[Mount]:
+    """The system's programs and libraries, laid out as on the host, since programs find their libraries by path."""
+    mounts: list[Mount] = [("/usr", ("--ro-bind", "/usr", "/usr"))]
+    for name in SYSTEM:
+        path = Path(name)
+        if path.is_symlink():
+            mounts.append((name, ("--symlink", str(path.readlink()), name)))
+        elif path.is_dir():
+            mounts.append((name, ("--ro-bind", name, name)))
+    return mounts
+
+
+def _read_only(environment: Environment, mount: str) -> list[Mount]:
+    mounts: list[Mount] = []
+    for path in map(_absolute, environment.read_only):
+        there_already = _within(path, "/usr", *SYSTEM) and not _within(path, mount)
+        if path != mount and not there_already and Path(path).exists():
+            mounts.append((path, ("--ro-bind", path, path)))
+    return mounts
+
+
+def _tmpfs(path: str, size: int, sized: bool, mode: str) -> Mount:
+    return path, ("--perms", mode, *(("--size", str(size)) if sized else ()), "--tmpfs", path)
+
+
+def _absolute(path: str) -> str:
+    plain = os.path.normpath(path)
+    if not plain.startswith("/") or plain.strip("/") == "":
+        raise ConfigError(f"a path in a sandbox must be absolute and not the root itself: {path!r}")
+    return plain
+
+
+def _within(path: str, *folders: str) -> bool:
+    return any(PurePosixPath(path).is_relative_to(folder) for folder in folders)

@@ -1,0 +1,1 @@
+"""Runs, journal, blobs and snapshots: the ports, and blobs in a directory."""

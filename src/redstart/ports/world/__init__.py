@@ -1,0 +1,1 @@
+"""Time and identity: the port and its adapters."""

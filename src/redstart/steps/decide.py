@@ -1,0 +1,92 @@
+"""Retry, accept or stop. Holds the limits; the reason it gives is what the user reads."""
+
+from __future__ import annotations
+
+from redstart.core.chat import Fault
+from redstart.core.report import Reproduced
+from redstart.core.run import Action, Decision, Mode, Result, RunState, Step
+from redstart.ports.bundle import Ports
+from redstart.toolkit.learning.stuck import repeated
+
+GIVE_UP_AFTER = 2
+"""How often the same patch may come again."""
+
+
+async def decide(run: RunState, ports: Ports) -> Decision:  # noqa: ARG001  (every step is called alike)
+    found = run.now.reproduce
+    if found is not None and found.trouble and not _may_ask_again(run, found):
+        return _trouble(found)
+    if run.now.test is not None and run.now.test.verdict.honest_green:
+        fixed = run.now.test.verdict.fixed.count
+        tests = "test is" if fixed == 1 else "tests are"
+        return _accept(Result.verified, f"{fixed} red {tests} green, and nothing else got worse")
+    return _stop(run) or _retry(run)
+
+
+def _may_ask_again(run: RunState, found: Reproduced) -> bool:
+    return run.spec.mode is Mode.create and found.trouble in ("no_tests", "already_green")
+
+
+def _trouble(found: Reproduced) -> Decision:
+    if found.trouble == "already_green":
+        return _accept(Result.already_green, "every test is green already: there is nothing to fix")
+    if found.trouble == "no_tests":
+        return _end(Result.no_tests, found.remedy or "no failing test was found")
+    return _end(Result.environment, found.remedy or "the tests could not be run")
+
+
+def _stop(run: RunState) -> Decision | None:
+    if cap := _cap(run):
+        return _end(Result.capped, cap)
+    again = repeated(run)
+    if again >= GIVE_UP_AFTER:
+        return _end(Result.stuck, f"the same patch came {again + 1} times")
+    if run.now.number < run.spec.limits.iterations:
+        return None
+    applied = run.now.apply
+    if applied is not None and applied.refused:
+        named = "; ".join(f"{reject.path}: {reject.reason}" for reject in applied.rejects[:3])
+        return _end(Result.refused, f"the last attempt was refused: {named}")
+    attempts = "1 attempt" if run.now.number == 1 else f"{run.now.number} attempts"
+    return _end(Result.unsolved, f"still red after {attempts}")
+
+
+def _cap(run: RunState) -> str:
+    limits, spend = run.spec.limits, run.spend
+    faults = (run.now.patch.fault if run.now.patch else "", run.now.reproduce.remedy if run.now.reproduce else "")
+    if any(fault.endswith(Fault.budget.value) for fault in faults):
+        return "the next model call could go past the money or token cap"
+    if limits.minutes is not None and spend.seconds >= limits.minutes * 60:
+        return f"the time cap of {limits.minutes:g} minutes is used up"
+    if limits.usd is not None and spend.usd >= limits.usd:
+        return f"the money cap of ${limits.usd:g} is used up"
+    if limits.tokens is not None and spend.tokens >= limits.tokens:
+        return f"the cap of {limits.tokens} tokens is used up"
+    return ""
+
+
+def _retry(run: RunState) -> Decision:
+    now = run.now
+    if now.reproduce is not None and now.reproduce.trouble:
+        return _again(Step.reproduce, f"the tests were not usable: {now.reproduce.remedy or now.reproduce.trouble}")
+    if repeated(run):
+        return _again(Step.plan, "the same patch came again: another plan is asked for")
+    if now.patch is not None and now.patch.fault:
+        return _again(Step.patch, now.patch.fault)
+    if now.apply is not None and not now.apply.ok:
+        return _again(Step.patch, "refused by policy" if now.apply.refused else "the edits did not apply")
+    if now.check is not None and (now.check.count or now.check.fault):
+        return _again(Step.patch, now.check.fault or "the edits brought new findings")
+    return _again(Step.retrieve, "still red")
+
+
+def _again(step: Step, reason: str) -> Decision:
+    return Decision(action=Action.retry, reason=reason, next=step)
+
+
+def _accept(result: Result, reason: str) -> Decision:
+    return Decision(action=Action.accept, reason=reason, result=result)
+
+
+def _end(result: Result, reason: str) -> Decision:
+    return Decision(action=Action.stop, reason=reason, result=result)

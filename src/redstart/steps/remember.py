@@ -1,0 +1,79 @@
+"""What the next run should know: a card of a verified fix, a record of an attempt that stayed red."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from redstart.core.chat import Ask, Tier
+from redstart.core.learning import FailureRecord, FixCard, Remembered, Signature
+from redstart.core.noun import clip
+from redstart.core.report import Judged
+from redstart.core.run import Mode, RunState
+from redstart.ports.bundle import Ports
+from redstart.toolkit.prompts import sections
+from redstart.toolkit.prompts.answers import read_json
+from redstart.toolkit.prompts.render import data, render, section
+
+
+class _Answer(BaseModel):
+    summary: str
+    root_cause: str
+    fix: str
+    debug_steps: list[str] = []
+
+
+async def remember(run: RunState, ports: Ports) -> Remembered:
+    tested, reproduced = run.now.test, run.now.reproduce
+    signature = reproduced.report.signature if reproduced else None
+    if tested is None or signature is None:
+        return Remembered()
+    if not tested.verdict.honest_green:
+        return Remembered(failure=_failure(run, tested, signature))
+    if run.spec.mode is not Mode.fix:
+        return Remembered()
+    return Remembered(card=await _card(run, ports, tested, signature))
+
+
+def _failure(run: RunState, tested: Judged, signature: Signature) -> FailureRecord:
+    cases = tested.report.cases
+    return FailureRecord(
+        id=f"{run.run_id}-{run.now.number}",
+        error_signature=signature.key,
+        family=signature.family,
+        test_id=cases[0].id if cases else "",
+        patch=run.now.patch.fingerprint if run.now.patch else "",
+        what_failed=clip(cases[0].message if cases else tested.report.fault, 400),
+    )
+
+
+async def _card(run: RunState, ports: Ports, tested: Judged, signature: Signature) -> FixCard:
+    said = await _ask_for_card(run, ports)
+    patch, verdict = run.now.patch, tested.verdict
+    why = patch.why if patch else ""
+    return FixCard(
+        id=f"{run.run_id}-{run.now.number}",
+        summary=clip(said.summary if said else why, 300),
+        root_cause=clip(said.root_cause if said else why, 300),
+        fix=clip(said.fix if said else why, 300),
+        verification=f"{verdict.fixed.count} red tests green, {tested.report.counts.passed} passed, none worse",
+        error_signature=signature.key,
+        family=signature.family,
+        files_changed=patch.files if patch else (),
+        debug_steps=tuple(clip(step, 200) for step in said.debug_steps[:6]) if said else (),
+        outcome="verified",
+        provenance={"repo": run.spec.repo, "run": run.run_id, "base": run.spec.base.tree},
+    )
+
+
+async def _ask_for_card(run: RunState, ports: Ports) -> _Answer | None:
+    found = run.now.reproduce
+    cases = found.report.cases if found else ()
+    diff = ports.blobs.get(run.now.apply.diff).decode(errors="replace") if run.now.apply else ""
+    messages = render(
+        "remember",
+        failing=sections.failing(cases[:2], 0),
+        fix=section("The fix", data("patch", diff, 6000)),
+        tried=sections.tried(run.history, lambda one: ports.blobs.get(one).decode(errors="replace")),
+    )
+    answer = await ports.model.ask(Ask(question="remember", tier=Tier.fast, messages=messages, max_tokens=800))
+    return None if answer.fault else read_json(answer.text, _Answer)

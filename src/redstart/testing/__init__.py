@@ -1,0 +1,1 @@
+"""Fakes and contract suites. They ship, so that others test their adapters as we do."""

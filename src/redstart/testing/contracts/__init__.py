@@ -1,0 +1,1 @@
+"""One suite a port. Subclass it in a test module and say how to make the adapter."""

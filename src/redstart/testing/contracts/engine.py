@@ -1,0 +1,267 @@
+"""What every engine does: the same trail and the same final state as the reference loop, whatever happens on the way.
+
+Subclass it as `Test...` and give it the fixtures `engine` and `rig`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+
+from redstart.core.errors import Fenced, ModelError
+from redstart.core.run import Limits, Mode, Result, RunState, Status, Step, Verify
+from redstart.engines.drive import Driver, drive
+from redstart.engines.port import Engine
+from redstart.flow.loop import loop
+from redstart.flow.modes import MODES
+from redstart.ports.store.port import Control
+from redstart.testing import rig as play
+from redstart.testing.rig import DAWN, Rig
+
+WHOLE = [(1, step) for step in MODES[Mode.fix] if step is not Step.reflect]
+"""The trail of a run that is green at once."""
+
+TO_TEST = [Step.patch, Step.apply, Step.check, Step.test]
+RED_AGAIN = [*TO_TEST, Step.reflect, Step.remember, Step.decide]
+
+
+class Scenario(NamedTuple):
+    name: str
+    answers: Sequence[str | Exception]
+    limits: Limits
+    result: Result
+    trail: Sequence[tuple[int, Step]]
+
+
+def _then(number: int, steps: Sequence[Step]) -> list[tuple[int, Step]]:
+    return [(number, step) for step in steps]
+
+
+_FIRST_RED = _then(1, [Step.reproduce, Step.plan, Step.retrieve, Step.audit, *RED_AGAIN])
+_HEAD = [Step.reproduce, Step.plan, Step.retrieve, Step.audit]
+_CONTEXT = [Step.retrieve, Step.audit]
+
+SCENARIOS = (
+    Scenario("success at once", [play.RIGHT, play.CARD], Limits(), Result.verified, WHOLE),
+    Scenario(
+        "success after 3 attempts",
+        [play.WRONG, play.WORSE, play.RIGHT, play.CARD],
+        Limits(),
+        Result.verified,
+        [
+            *_FIRST_RED,
+            *_then(2, [*_CONTEXT, *RED_AGAIN]),
+            *_then(3, [*_CONTEXT, *TO_TEST, Step.remember, Step.decide]),
+        ],
+    ),
+    Scenario(
+        "an edit that never applies",
+        [play.MISFIT, play.block("    return nothing of the kind", "    pass")],
+        Limits(iterations=2),
+        Result.unsolved,
+        [*_then(1, [*_HEAD, Step.patch, Step.apply, Step.decide]), *_then(2, [Step.patch, Step.apply, Step.decide])],
+    ),
+    Scenario(
+        "a model that returns garbage",
+        [play.GARBAGE, play.GARBAGE],
+        Limits(iterations=2),
+        Result.unsolved,
+        [*_then(1, [*_HEAD, Step.patch, Step.decide]), *_then(2, [Step.patch, Step.decide])],
+    ),
+    Scenario(
+        "new findings in check",
+        [play.SMELLY, play.RIGHT, play.CARD],
+        Limits(),
+        Result.verified,
+        [
+            *_then(1, [*_HEAD, Step.patch, Step.apply, Step.check, Step.decide]),
+            *_then(2, [*TO_TEST, Step.remember, Step.decide]),
+        ],
+    ),
+    Scenario(
+        "a syntax error in check",
+        [play.BROKEN],
+        Limits(iterations=1),
+        Result.unsolved,
+        _then(1, [*_HEAD, Step.patch, Step.apply, Step.check, Step.decide]),
+    ),
+    Scenario(
+        "budget out",
+        [],
+        Limits(tokens=100),
+        Result.capped,
+        _then(1, [*_HEAD, Step.patch, Step.decide]),
+    ),
+    Scenario(
+        "the same patch again and again",
+        [play.WRONG, play.WRONG, '{"summary": "something else", "subtasks": []}', play.WRONG],
+        Limits(iterations=9),
+        Result.stuck,
+        [
+            *_FIRST_RED,
+            *_then(2, [*_CONTEXT, *RED_AGAIN]),
+            *_then(3, [Step.plan, *_CONTEXT, *RED_AGAIN]),
+        ],
+    ),
+    Scenario(
+        "an edit of the test",
+        [play.TAMPER],
+        Limits(iterations=1),
+        Result.refused,
+        _then(1, [*_HEAD, Step.patch, Step.apply, Step.decide]),
+    ),
+)
+
+
+class EngineContract:
+    @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+    def test_trail_and_result(self, engine: Engine, rig: Rig, scenario: Scenario) -> None:
+        rig.with_model(scenario.answers)
+        state = _run(rig, engine, scenario.limits)
+        assert (state.status, state.result) == (Status.ended, scenario.result)
+        assert asyncio.run(rig.trail(state.run_id)) == list(scenario.trail)
+
+    @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+    def test_ends_as_the_reference_loop_does(self, engine: Engine, rig: Rig, scenario: Scenario) -> None:
+        rig.with_model(scenario.answers)
+        mine = _run(rig, engine, scenario.limits)
+        twin = rig.twin()
+        twin.with_model(scenario.answers)
+        reference = asyncio.run(_by_the_loop(twin, scenario.limits))
+        assert comparable(mine) == comparable(reference)
+
+    def test_events_are_numbered_without_a_gap_and_committed(self, engine: Engine, rig: Rig) -> None:
+        rig.with_model([play.WRONG, play.RIGHT, play.CARD])
+        state = _run(rig, engine)
+        kept = asyncio.run(rig.adapters.store.events(state.run_id))
+        assert [event.seq for event in kept] == list(range(state.seq))
+        assert kept == rig.events
+        assert (kept[0].name, kept[-1].name) == ("run", "run")
+
+    @pytest.mark.parametrize("step", list(Step))
+    def test_stops_after_a_step_and_resumes(self, engine: Engine, rig: Rig, step: Step) -> None:
+        answers = [play.WRONG, play.RIGHT, play.CARD]
+        model = rig.with_model(answers)
+        run_id = asyncio.run(rig.begin())
+        stopped = asyncio.run(_drive(rig, run_id, engine, step))
+        assert (stopped.last, stopped.status) == (step, Status.running)
+        ended = asyncio.run(_drive(rig, run_id, engine))
+        assert len(model.asks) == len(answers)
+        assert comparable(ended) == comparable(_undisturbed(rig, engine, answers))
+
+    @pytest.mark.parametrize("step", list(Step))
+    def test_forks_from_any_step(self, engine: Engine, rig: Rig, step: Step) -> None:
+        rig.with_model([play.WRONG, play.RIGHT, play.CARD])
+        whole = _run(rig, engine)
+        rows = asyncio.run(rig.adapters.store.steps(whole.run_id))
+        row = next(row for row in rows if row.step is step)
+        after = {Step.test, Step.reflect, Step.remember, Step.decide}
+        asked = [play.RIGHT, play.CARD] if step in {*after, *TO_TEST} else [play.WRONG, play.RIGHT, play.CARD]
+        other = rig.twin()
+        other.with_model(asked)
+        forked = row.state.model_copy(update={"run_id": f"fork-{step.value}"})
+        asyncio.run(other.adapters.store.create(forked, folder="/rig", created=DAWN))
+        ended = asyncio.run(_drive(other, forked.run_id, engine))
+        assert comparable(ended) == comparable(whole)
+        assert asyncio.run(rig.adapters.store.load(whole.run_id)) == whole
+
+    def test_a_stale_driver_is_fenced_off(self, engine: Engine, rig: Rig) -> None:
+        rig.with_model([play.RIGHT, play.CARD])
+        run_id = asyncio.run(rig.begin())
+
+        async def race() -> RunState:
+            stale = await rig.adapters.store.claim(run_id)
+            fresh = await rig.adapters.store.claim(run_id)
+            with pytest.raises(Fenced):
+                await drive(rig.adapters, stale, engine)
+            assert await rig.adapters.store.steps(run_id) == []
+            return (await drive(rig.adapters, fresh, engine)).state
+
+        assert asyncio.run(race()).result is Result.verified
+
+    def test_two_drivers_in_turn_one_thinks_one_acts(self, engine: Engine, rig: Rig) -> None:
+        model = rig.with_model([play.WRONG, play.RIGHT, play.CARD])
+        whole = rig.adapters
+        thinks, acts = replace(whole, sandbox=None), replace(whole, model=None)
+        run_id = asyncio.run(rig.begin())
+
+        async def serve() -> tuple[RunState, list[str]]:
+            handed: list[str] = []
+            adapters = acts
+            while True:
+                done = await drive(adapters, await whole.store.claim(run_id), engine)
+                if done.state.status is Status.ended:
+                    return done.state, handed
+                handed.append(done.halt)
+                adapters = thinks if done.halt == "needs:think" else acts
+
+        state, handed = asyncio.run(serve())
+        assert handed == ["needs:think", "needs:act", "needs:think", "needs:act", "needs:think"]
+        assert len(model.asks) == 3
+        assert comparable(state) == comparable(_undisturbed(rig, engine, [play.WRONG, play.RIGHT, play.CARD]))
+
+    def test_broken_machinery_is_let_through_and_the_run_can_go_on(self, engine: Engine, rig: Rig) -> None:
+        rig.with_model([ModelError("the endpoint is down")])
+        run_id = asyncio.run(rig.begin())
+        with pytest.raises(ModelError, match="down"):
+            asyncio.run(_drive(rig, run_id, engine))
+        rig.with_model([play.RIGHT, play.CARD])
+        assert asyncio.run(_drive(rig, run_id, engine)).result is Result.verified
+
+    def test_pause_is_obeyed_between_steps(self, engine: Engine, rig: Rig) -> None:
+        rig.with_model([play.RIGHT, play.CARD])
+        run_id = asyncio.run(rig.begin())
+
+        async def go() -> tuple[str, RunState]:
+            await rig.adapters.store.control(run_id, Control.pause)
+            done = await drive(rig.adapters, await rig.adapters.store.claim(run_id), engine)
+            await rig.adapters.store.control(run_id, Control.none)
+            return done.halt, (await drive(rig.adapters, await rig.adapters.store.claim(run_id), engine)).state
+
+        halt, state = asyncio.run(go())
+        assert (halt, state.result) == ("pause", Result.verified)
+
+    def test_a_repeated_test_run_is_a_new_execution(self, engine: Engine, rig: Rig) -> None:
+        rig.with_model([play.RIGHT, play.CARD])
+        run_id = asyncio.run(rig.begin(verify=Verify(repeats=5)))
+        assert asyncio.run(_drive(rig, run_id, engine)).result is Result.verified
+        records = [record for record in asyncio.run(rig.adapters.journal.records(run_id)) if record.call.step == "test"]
+        runs = [record for record in records if record.kind == "sandbox"]
+        assert len(runs) == 6
+        assert len({record.call.ordinal for record in runs}) == 6
+        assert len(rig.sandbox.executions) == 1 + 6
+
+
+def comparable(state: RunState) -> dict[str, object]:
+    """The state without what differs from run to run: its id, and how long things took."""
+    text = state.model_dump_json().replace(state.run_id, "RUN")
+    plain = RunState.model_validate_json(text)
+    spend = plain.spend.model_copy(update={"seconds": 0.0})
+    spec = plain.spec.model_copy(update={"parent": ""})
+    return plain.model_copy(update={"spend": spend, "spec": spec, "seq": 0}).model_dump(mode="json")
+
+
+def _run(rig: Rig, engine: Engine, limits: Limits | None = None) -> RunState:
+    async def go() -> RunState:
+        return await _drive(rig, await rig.begin(limits=limits), engine)
+
+    return asyncio.run(go())
+
+
+def _undisturbed(rig: Rig, engine: Engine, answers: Sequence[str | Exception]) -> RunState:
+    twin = rig.twin()
+    twin.with_model(answers)
+    return _run(twin, engine)
+
+
+async def _drive(rig: Rig, run_id: str, engine: Engine, until: Step | None = None) -> RunState:
+    return (await drive(rig.adapters, await rig.adapters.store.claim(run_id), engine, until)).state
+
+
+async def _by_the_loop(rig: Rig, limits: Limits) -> RunState:
+    claim = await rig.adapters.store.claim(await rig.begin(limits=limits))
+    return (await loop(claim.state, Driver(rig.adapters, claim.fence).advance)).state

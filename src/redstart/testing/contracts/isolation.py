@@ -1,0 +1,147 @@
+"""What a sandbox that isolates keeps apart. It is used as the contract in `sandbox.py` is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from redstart.core.shell import IN, ExitCause
+from redstart.testing.contracts.sandbox import Fixtures, Python
+
+
+class IsolationContract(Fixtures):
+    """What a boundary keeps apart."""
+
+    def test_the_workspace_is_at_the_real_path(self, python: Python) -> None:
+        assert python("import os; print(os.getcwd())").output == f"{python.environment.mount}\n"
+
+    @pytest.mark.parametrize("mount", ["/tmp/redstart-repo", "/home/redstart/repo", "/srv/a/b/c", "/redstart"])  # noqa: S108
+    def test_any_path_can_be_the_mount(self, python: Python, mount: str) -> None:
+        environment = python.environment.model_copy(update={"mount": mount})
+        code = "import os; print(os.getcwd(), open('hello.txt').read()); open('x', 'w').write('writable')"
+        assert python(code, environment=environment).output == f"{mount} hello\n\n"
+        assert not Path(mount).exists()
+
+    def test_the_real_repo_is_neither_seen_nor_changed(self, python: Python) -> None:
+        real = Path(python.environment.mount)
+        real.mkdir()
+        (real / "hello.txt").write_text("of the user")
+        (real / "secret.txt").write_text("of the user")
+        done = python("import os; print(os.path.exists('secret.txt')); open('hello.txt', 'w').write('overwritten')")
+        assert (done.cause, done.output) == (ExitCause.ok, "False\n")
+        assert (real / "hello.txt").read_text() == "of the user"
+
+    def test_a_read_only_path_within_the_mount(self, python: Python) -> None:
+        kept = Path(python.environment.mount, ".venv", "lib")
+        kept.mkdir(parents=True)
+        (kept / "module.py").write_text("installed")
+        paths = (*python.environment.read_only, str(kept.parent), str(kept / "does-not-exist"))
+        environment = python.environment.model_copy(update={"read_only": paths})
+        code = (
+            "print(open('.venv/lib/module.py').read(), flush=True); open('fine', 'w')\nopen('.venv/lib/module.py', 'w')"
+        )
+        done = python(code, environment=environment)
+        assert done.exit_code == 1
+        assert done.output.startswith("installed\n")
+        assert "Read-only file system" in done.output
+        assert (kept / "module.py").read_text() == "installed"
+
+    @pytest.mark.parametrize("place", ["/", "/usr", "/etc", "/dev", "/run", "/var", sys.prefix, sys.base_prefix, IN])
+    def test_nothing_is_written_outside_the_mount(self, python: Python, place: str) -> None:
+        code = "import sys; open(sys.argv[1] + '/redstart-was-here', 'w')"
+        done = python(argv=(sys.executable, "-c", code, place), files_in={"a": ""})
+        left = Path(place, "redstart-was-here")
+        with contextlib.suppress(FileNotFoundError):
+            left.unlink()
+            pytest.fail(f"written on the host: {left}")
+        assert done.exit_code == 1 or place == "/run"  # that is a folder of the sandbox's own
+
+    def test_files_that_go_in_cannot_be_changed(self, python: Python) -> None:
+        done = python(argv=(sys.executable, "-c", "import sys; open(sys.argv[1], 'w')", f"{IN}/a"), files_in={"a": "a"})
+        assert (done.exit_code, "Read-only file system" in done.output) == (1, True)
+
+    def test_a_file_of_the_host_cannot_be_read(self, python: Python, tmp_path: Path) -> None:
+        secret = tmp_path / "secret"
+        secret.write_text("of the host")
+        code = f"""
+import os
+os.symlink({str(secret)!r}, 'link')
+for path in ({str(secret)!r}, 'link', '/etc/shadow', '/etc/machine-id', '/etc/resolv.conf', '/root/.ssh', '/boot',
+             '/proc/1/root' + {str(secret)!r}, '/var/log', '/var/run/docker.sock', '/run/docker.sock', '/sys'):
+    print(path if os.path.exists(path) else 'absent')
+"""
+        assert python(code).output == "absent\n" * 12
+
+    def test_home_is_empty(self, python: Python) -> None:
+        assert python("import os; print(os.environ['HOME'], os.listdir(os.environ['HOME']))").output == (
+            "/home/redstart []\n"
+        )
+
+    def test_home_is_empty_but_for_what_is_read_only(self, python: Python, tmp_path: Path) -> None:
+        home = tmp_path / "home"
+        for name in (".tools/a", ".ssh/key"):
+            (home / name).parent.mkdir(parents=True)
+            (home / name).write_text(name)
+        update = {"home": str(home), "read_only": (*python.environment.read_only, str(home / ".tools"))}
+        code = "import os, pathlib; h = pathlib.Path.home(); print(os.listdir(h), (h / '.tools/a').read_text())"
+        done = python(code, environment=python.environment.model_copy(update=update))
+        assert done.output == "['.tools'] .tools/a\n"
+
+    def test_processes_of_the_host_are_not_seen(self, python: Python) -> None:
+        code = "import glob, os; print(os.getpid() < 20, len(glob.glob('/proc/[0-9]*')) < 10)"
+        assert python(code).output == "True True\n"
+
+    def test_a_process_of_the_host_cannot_be_signalled(self, python: Python) -> None:
+        done = python(f"import os; os.kill({os.getpid()}, 0)")
+        assert "ProcessLookupError" in done.output
+
+    def test_the_host_cannot_be_reached(self, python: Python) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            socket.create_connection(("127.0.0.1", port), timeout=10).close()  # from out here it can
+            done = python(f"import socket; socket.create_connection(('127.0.0.1', {port}), timeout=5)")
+        assert (done.exit_code, "ConnectionRefusedError" in done.output) == (1, True)
+
+    def test_an_abstract_socket_of_the_host_cannot_be_reached(self, python: Python, token: str) -> None:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(f"\0{token}")
+            server.listen()
+            done = python(f"import socket; socket.socket(socket.AF_UNIX).connect('\\0{token}')")
+        assert (done.exit_code, "ConnectionRefusedError" in done.output) == (1, True)
+
+    def test_there_is_no_way_out(self, python: Python) -> None:
+        code = "import socket; print(socket.if_nameindex(), flush=True)"
+        code += "; socket.socket(type=socket.SOCK_DGRAM).connect(('192.0.2.1', 9))"
+        done = python(code)
+        assert done.output.startswith("[(1, 'lo')]\n")
+        assert "Network is unreachable" in done.output
+
+    def test_loopback_works(self, python: Python) -> None:
+        code = """
+import socket
+for host in ('127.0.0.1', 'localhost', socket.gethostname()):
+    with socket.create_server((host, 0)) as server:
+        client = socket.create_connection(server.getsockname(), timeout=10)
+        client.sendall(b'hello')
+        print(server.accept()[0].recv(5))
+"""
+        assert python(code).output == "b'hello'\n" * 3
+
+    def test_the_user_is_nobody_of_the_host(self, python: Python) -> None:
+        code = "import os, pwd; print(os.getuid(), os.getgid(), pwd.getpwuid(os.getuid()).pw_name)"
+        code += "; print([l.split()[1] for l in open('/proc/self/status') if l.startswith(('CapEff', 'NoNewPrivs'))])"
+        code += "; print([user.pw_name for user in pwd.getpwall()])"
+        assert python(code).output == "1000 1000 redstart\n['0000000000000000', '1']\n['redstart', 'nobody']\n"
+
+    def test_temporary_folders_work(self, python: Python) -> None:
+        code = "import tempfile\nfor f in ('/tmp', '/var/tmp', '/dev/shm', tempfile.gettempdir()):"
+        code += "\n with tempfile.TemporaryFile(dir=f) as t: print(t.write(b'12'))"
+        assert python(code).output == "2\n" * 4
+
+    def test_programs_of_the_system_run(self, python: Python) -> None:
+        assert python(argv=("sh", "-c", "cat hello.txt | tr a-z A-Z && ls -d /bin/sh")).output == "HELLO\n/bin/sh\n"

@@ -1,0 +1,105 @@
+"""What every journal does. Subclass it as `Test...` and give it the fixture `stores`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from redstart.core.errors import Fenced, StoreError
+from redstart.ports.store.port import Call
+from redstart.testing.contracts.store import Stores, begin
+from redstart.testing.states import record
+
+
+class JournalContract:
+    def test_what_was_added_is_found(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            _, fence = await begin(stores.store)
+            call = Call("run-1", 1, "patch", 0)
+            assert await stores.journal.find(call) is None
+            await stores.journal.add(record(call), fence)
+            assert await stores.journal.find(call) == record(call)
+            for other in (
+                call._replace(run_id="run-2"),
+                call._replace(attempt=2),
+                call._replace(step="plan"),
+                call._replace(ordinal=1),
+            ):
+                assert await stores.journal.find(other) is None
+
+        asyncio.run(scenario())
+
+    def test_a_call_is_recorded_once(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            _, fence = await begin(stores.store)
+            call = Call("run-1", 1, "patch", 0)
+            await stores.journal.add(record(call), fence)
+            with pytest.raises(StoreError) as raised:
+                await stores.journal.add(record(call, result="other"), fence)
+            assert not isinstance(raised.value, Fenced)
+            assert await stores.journal.records("run-1") == [record(call)]
+
+        asyncio.run(scenario())
+
+    def test_records_come_by_attempt_then_as_they_were_written(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            _, fence = await begin(stores.store)
+            _, other = await begin(stores.store, "run-2")
+            written = [(2, "patch", 0), (1, "test", 1), (1, "test", 0), (2, "apply", 0), (1, "plan", 0)]
+            for place in written:
+                await stores.journal.add(record(Call("run-1", *place)), fence)
+                await stores.journal.add(record(Call("run-2", *place)), other)
+            expected = [(1, "test", 1), (1, "test", 0), (1, "plan", 0), (2, "patch", 0), (2, "apply", 0)]
+            assert await stores.journal.records("run-1") == [record(Call("run-1", *place)) for place in expected]
+            assert await stores.journal.records("nobody") == []
+
+        asyncio.run(scenario())
+
+    def test_discard_forgets_the_rest_of_the_step(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            _, fence = await begin(stores.store)
+            _, other = await begin(stores.store, "run-2")
+            kept = [Call("run-1", 1, "patch", 0), Call("run-1", 1, "test", 5), Call("run-1", 2, "patch", 5)]
+            gone = [Call("run-1", 1, "patch", ordinal) for ordinal in (1, 2, 10)]
+            for call in (*kept, *gone):
+                await stores.journal.add(record(call), fence)
+            await stores.journal.add(record(Call("run-2", 1, "patch", 2)), other)
+
+            assert await stores.journal.discard(gone[0], fence) == 3
+            assert await stores.journal.discard(gone[0], fence) == 0
+            assert {one.call for one in await stores.journal.records("run-1")} == set(kept)
+            assert len(await stores.journal.records("run-2")) == 1
+
+            await stores.journal.add(record(gone[0], result="anew"), fence)
+            assert [one.result for one in await stores.journal.records("run-1") if one.call == gone[0]] == ["anew"]
+            assert [one.call for one in await stores.journal.records("run-1")] == [*kept[:2], gone[0], kept[2]]
+
+        asyncio.run(scenario())
+
+    def test_a_stale_driver_writes_nothing(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            _, stale = await begin(stores.store)
+            call = Call("run-1", 1, "patch", 0)
+            await stores.journal.add(record(call), stale)
+            _, fence = await stores.store.claim("run-1")
+            with pytest.raises(Fenced):
+                await stores.journal.add(record(call._replace(ordinal=1)), stale)
+            with pytest.raises(Fenced):
+                await stores.journal.add(record(call), stale)
+            with pytest.raises(Fenced):
+                await stores.journal.discard(call, stale)
+            assert await stores.journal.records("run-1") == [record(call)]
+            await stores.journal.add(record(call._replace(ordinal=1)), fence)
+
+        asyncio.run(scenario())
+
+    def test_an_unknown_run_has_no_journal(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            call = Call("nobody", 1, "patch", 0)
+            with pytest.raises(Fenced):
+                await stores.journal.add(record(call), 0)
+            with pytest.raises(Fenced):
+                await stores.journal.discard(call, 0)
+
+        asyncio.run(scenario())

@@ -1,0 +1,348 @@
+"""What every sandbox must do; what only one that isolates can do is in `isolation.py`.
+
+A test module subclasses the contract and overrides the `sandbox` fixture:
+
+    class TestMine(SandboxContract):
+        @pytest.fixture
+        def sandbox(self, workspaces, scratch):
+            return Mine(workspaces, scratch)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redstart.core.change import Snapshot
+from redstart.core.shell import IN, OUT, Completed, Environment, Execution, ExitCause, SandboxLimits
+from redstart.ports.sandbox.port import Sandbox
+from redstart.testing.sandbox import FolderWorkspaces
+
+MEGABYTE = 1 << 20
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.close(1)
+        os.close(2)
+        open('up', 'w')
+        time.sleep(300)
+    os._exit(0)
+while not os.path.exists('up'):
+    time.sleep(0.01)
+print('the daemon is up', flush=True)
+"""
+
+
+def living(token: str) -> list[int]:
+    """The processes of the host, seen from outside any sandbox, with `token` in their arguments."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if token.encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+class Fixtures:
+    """What this contract and that of isolation stand on."""
+
+    @pytest.fixture
+    def workspaces(self, tmp_path: Path) -> FolderWorkspaces:
+        return FolderWorkspaces(tmp_path / "snapshots")
+
+    @pytest.fixture
+    def scratch(self, tmp_path: Path) -> Path:
+        return tmp_path / "scratch"
+
+    @pytest.fixture
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path) -> Sandbox:
+        raise NotImplementedError("a subclass makes its adapter here")
+
+    @pytest.fixture
+    def snapshot(self, workspaces: FolderWorkspaces) -> Snapshot:
+        files = {"hello.txt": "hello\n", "pkg/inner.txt": "inner\n", "src/thing/__init__.py": "WHERE = __file__\n"}
+        return workspaces.snapshot("one", files)
+
+    @pytest.fixture
+    def environment(self, tmp_path: Path) -> Environment:
+        mount = str(tmp_path / "repo")
+        return Environment(mount=mount, python=sys.executable, read_only=(sys.prefix, sys.base_prefix))
+
+    @pytest.fixture
+    def token(self) -> str:
+        """A word that is in no other process's arguments."""
+        return f"redstart-{uuid.uuid4().hex}"
+
+    @pytest.fixture
+    def python(self, sandbox: Sandbox, snapshot: Snapshot, environment: Environment) -> Python:
+        return Python(sandbox, snapshot, environment)
+
+
+class Python:
+    """Runs a Python program in the sandbox at hand; `request` only makes the execution."""
+
+    def __init__(self, sandbox: Sandbox, snapshot: Snapshot, environment: Environment) -> None:
+        self.sandbox = sandbox
+        self.snapshot = snapshot
+        self.environment = environment
+
+    def request(self, code: str = "", *, argv: tuple[str, ...] = (), **fields: Any) -> Execution:
+        fields.setdefault("limits", SandboxLimits(wall=60))
+        fields.setdefault("environment", self.environment)
+        argv = argv or (self.environment.python, "-c", code)
+        return Execution(argv=argv, snapshot=self.snapshot, **fields)
+
+    def __call__(self, code: str = "", *, argv: tuple[str, ...] = (), **fields: Any) -> Completed:
+        return asyncio.run(self.sandbox.run(self.request(code, argv=argv, **fields)))
+
+
+class SandboxContract(Fixtures):
+    """How an execution behaves, whatever the boundary around it."""
+
+    def test_a_tier_is_named(self, sandbox: Sandbox) -> None:
+        assert sandbox.tier
+
+    def test_success(self, python: Python) -> None:
+        done = python("print('fine')")
+        assert (done.exit_code, done.cause, done.output, done.truncated) == (0, ExitCause.ok, "fine\n", False)
+
+    @pytest.mark.parametrize("code", [1, 2, 42, 255])
+    def test_a_code_that_the_program_chose(self, python: Python, code: int) -> None:
+        done = python(f"raise SystemExit({code})")
+        assert (done.exit_code, done.cause) == (code, ExitCause.failed)
+
+    @pytest.mark.parametrize("program", ["redstart-no-such-program", "/redstart/no/such/program"])
+    def test_a_program_that_does_not_exist(self, python: Python, program: str) -> None:
+        done = python(argv=(program, "argument"))
+        assert (done.exit_code, done.cause) == (127, ExitCause.failed)
+        assert program in done.output
+
+    def test_a_program_that_talks_like_a_sandbox(self, python: Python) -> None:
+        done = python("print('bwrap: execvp true: No such file or directory'); raise SystemExit(1)")
+        assert (done.exit_code, done.cause) == (1, ExitCause.failed)
+
+    def test_a_folder_that_does_not_exist(self, python: Python) -> None:
+        done = python("print('started')", cwd="no/such/folder")
+        assert (done.exit_code, done.cause) == (127, ExitCause.failed)
+        assert "started" not in done.output
+
+    @pytest.mark.parametrize(("name", "number"), [("SIGKILL", 9), ("SIGSEGV", 11), ("SIGTERM", 15), ("SIGABRT", 6)])
+    def test_a_signal(self, python: Python, name: str, number: int) -> None:
+        done = python(f"import os, signal; print('here', flush=True); os.kill(os.getpid(), signal.{name})")
+        assert (done.exit_code, done.cause, done.output) == (128 + number, ExitCause.signal, "here\n")
+
+    def test_processor_time_is_limited(self, python: Python) -> None:
+        done = python("while True: pass", limits=SandboxLimits(wall=60, cpu=1))
+        assert (done.exit_code, done.cause) == (152, ExitCause.cpu)
+        assert 0.8 <= done.cpu < 5
+
+    def test_processor_time_is_limited_for_who_ignores_the_signal(self, python: Python) -> None:
+        code = "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
+        done = python(code, limits=SandboxLimits(wall=60, cpu=1))
+        assert (done.exit_code, done.cause) == (137, ExitCause.cpu)
+
+    @pytest.mark.parametrize("item", ["bytearray(1 << 20)", "[None] * 1000", "'text' * 1000 + str(len(x))"])
+    def test_memory_is_limited(self, python: Python, item: str) -> None:
+        code = f"x = []\nwhile len(x) < 3_000_000: x.append({item})"
+        done = python(code, limits=SandboxLimits(wall=60, memory=200 * MEGABYTE))
+        assert done.exit_code != 0
+        assert done.cause is ExitCause.memory
+
+    def test_address_space_that_is_only_reserved_is_free(self, python: Python) -> None:
+        code = "import mmap; mmap.mmap(-1, 4 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0)"
+        assert python(code, limits=SandboxLimits(wall=60, memory=200 * MEGABYTE)).cause is ExitCause.ok
+
+    def test_the_size_of_a_file_is_limited(self, python: Python) -> None:
+        code = "open('big', 'wb').write(bytes(3 << 20))"
+        done = python(code, limits=SandboxLimits(wall=60, file_size=MEGABYTE))
+        assert (done.exit_code, done.cause) == (1, ExitCause.file_size)
+
+    def test_the_size_of_a_file_is_limited_by_a_signal(self, python: Python) -> None:
+        code = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); open('big', 'wb').write(bytes(3 << 20))"
+        done = python(code, limits=SandboxLimits(wall=60, file_size=MEGABYTE))
+        assert (done.exit_code, done.cause) == (153, ExitCause.file_size)
+
+    def test_a_file_below_the_limit(self, python: Python) -> None:
+        code = "import os; open('big', 'wb').write(bytes(3 << 20)); print(os.path.getsize('big'))"
+        assert python(code, limits=SandboxLimits(wall=60, file_size=4 * MEGABYTE)).output == "3145728\n"
+
+    def test_the_clock_is_limited(self, python: Python) -> None:
+        began = time.monotonic()
+        done = python("print('on', flush=True); import time; time.sleep(60)", limits=SandboxLimits(wall=1))
+        assert (done.exit_code, done.cause, done.output) == (137, ExitCause.timeout, "on\n")
+        assert 1 <= done.wall < 20
+        assert time.monotonic() - began < 20
+
+    def test_the_clock_is_limited_for_who_ignores_signals(self, python: Python) -> None:
+        code = "import signal, time\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\ntime.sleep(60)"
+        assert python(code, limits=SandboxLimits(wall=1)).cause is ExitCause.timeout
+
+    def test_no_core_is_dumped(self, python: Python) -> None:
+        assert python("import resource; print(resource.getrlimit(resource.RLIMIT_CORE))").output == "(0, 0)\n"
+
+    def test_time_used_is_told(self, python: Python) -> None:
+        done = python("import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass")
+        assert done.cpu >= 0.3
+        assert done.wall >= 0.3
+
+    def test_both_streams_come_in_order(self, python: Python) -> None:
+        code = "import sys\nfor n in range(3):\n print(n, flush=True); print('e', n, file=sys.stderr, flush=True)"
+        assert python(code).output == "0\ne 0\n1\ne 1\n2\ne 2\n"
+
+    def test_long_output_keeps_head_and_tail(self, python: Python) -> None:
+        code = "print('first'); print('middle' * 100_000); print('last')"
+        done = python(code, limits=SandboxLimits(wall=60, output=1000))
+        assert done.truncated
+        assert done.output.startswith("first\nmiddle")
+        assert done.output.endswith("middle\nlast\n")
+        assert f"[... {600_000 + 6 + 1 + 5 - 1000} bytes left out ...]" in done.output
+        assert len(done.output) < 1100
+
+    def test_output_of_just_the_limit_is_whole(self, python: Python) -> None:
+        done = python("print('x' * 999)", limits=SandboxLimits(wall=60, output=1000))
+        assert (done.output, done.truncated) == ("x" * 999 + "\n", False)
+
+    def test_very_long_output(self, python: Python) -> None:
+        code = "import sys\nfor _ in range(50): sys.stdout.write('y' * (1 << 20))"
+        done = python(code, limits=SandboxLimits(wall=60, output=10_000))
+        assert (done.cause, done.truncated) == (ExitCause.ok, True)
+
+    def test_output_that_is_no_text(self, python: Python) -> None:
+        done = python(r"import sys; sys.stdout.buffer.write(b'a\xff\xfe\x00z')")
+        assert done.output == "a\ufffd\ufffd\x00z"
+
+    def test_standard_input_is_empty(self, python: Python) -> None:
+        assert python("import sys; print(repr(sys.stdin.read()))").output == "''\n"
+
+    def test_the_files_of_the_snapshot(self, python: Python) -> None:
+        assert python("print(open('hello.txt').read() + open('pkg/inner.txt').read())").output == "hello\ninner\n\n"
+
+    def test_a_folder_to_run_in(self, python: Python) -> None:
+        assert python("print(open('inner.txt').read())", cwd="pkg").output == "inner\n\n"
+
+    def test_a_path_under_the_mount_in_an_argument(self, python: Python) -> None:
+        path = f"{python.environment.mount}/hello.txt"
+        done = python(argv=(sys.executable, "-c", "import sys; print(open(sys.argv[1]).read())", path))
+        assert done.output == "hello\n\n"
+
+    def test_every_execution_has_a_fresh_copy(self, python: Python) -> None:
+        first = python(
+            "open('hello.txt', 'w').write('changed'); open('new', 'w'); import os; os.remove('pkg/inner.txt')"
+        )
+        assert first.cause is ExitCause.ok
+        second = python("import os; print(open('hello.txt').read(), os.path.exists('new'), os.listdir('pkg'))")
+        assert second.output == "hello\n False ['inner.txt']\n"
+
+    def test_home_and_temporary_files_are_thrown_away(self, python: Python) -> None:
+        code = "import os, tempfile\nfor f in (os.environ['HOME'], tempfile.gettempdir()):"
+        assert python(code + "\n  open(f + '/redstart-left', 'x')").cause is ExitCause.ok
+        assert python(code + "\n  print(os.path.exists(f + '/redstart-left'))").output == "False\nFalse\n"
+
+    def test_nothing_is_left_on_the_host(self, python: Python, scratch: Path) -> None:
+        code = "import os, sys; os.makedirs(sys.argv[1] + '/a/b'); os.chmod(sys.argv[1] + '/a', 0)"
+        assert python(argv=(sys.executable, "-c", code, OUT), collect=("x",)).cause is ExitCause.ok
+        assert list(scratch.iterdir()) == []
+
+    def test_files_go_in_and_come_out(self, python: Python) -> None:
+        code = "import os, sys; t = open(sys.argv[1]).read(); open(os.environ['TARGET'] + '/b.txt', 'w').write(t * 2)"
+        done = python(
+            argv=(sys.executable, "-c", code, f"{IN}/sub/a.txt"),
+            variables={"TARGET": OUT},
+            files_in={"sub/a.txt": "grün\r\n"},
+            collect=("b.txt", "not-written"),
+        )
+        assert done.files == {"b.txt": "grün\n" * 2}
+
+    def test_only_plain_files_come_out(self, python: Python, tmp_path: Path) -> None:
+        secret = tmp_path / "secret"
+        secret.write_text("of the host")
+        code = f"""
+import os, sys
+os.chdir(sys.argv[1])
+os.symlink({str(secret)!r}, 'link')
+os.symlink({str(tmp_path)!r}, 'folder-link')
+os.mkfifo('fifo')
+os.mkdir('folder')
+open('plain', 'wb').write(b'plain \\xff')
+open('twice', 'w').write('twice')
+os.link('twice', 'hard')
+"""
+        names = ("link", "folder-link/secret", "fifo", "folder", "plain", "hard")
+        done = python(argv=(sys.executable, "-c", code, OUT), collect=names)
+        assert (done.output, done.files) == ("", {"plain": "plain \ufffd"})
+
+    def test_files_are_collected_of_a_failed_command_too(self, python: Python) -> None:
+        code = (
+            "import sys; open(sys.argv[1] + '/a', 'w').write('kept'); sys.stdout.flush(); import time; time.sleep(60)"
+        )
+        done = python(argv=(sys.executable, "-c", code, OUT), collect=("a",), limits=SandboxLimits(wall=2))
+        assert (done.cause, done.files) == (ExitCause.timeout, {"a": "kept"})
+
+    def test_variables_are_a_short_list(self, python: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("REDSTART_CANARY", "a secret")
+        monkeypatch.setenv("PYTHONSTARTUP", "/nowhere")
+        code = "import os; print(sorted(set(os.environ) - {'PWD', 'OLDPWD', 'PYTHONPATH'}))"
+        names = ["HOME", "LANG", "LC_ALL", "PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "TMPDIR", "TZ"]
+        assert python(code).output == f"{names}\n"
+
+    def test_variables_of_the_request(self, python: Python) -> None:
+        environment = python.environment.model_copy(update={"variables": {"A": "environment", "B": "environment"}})
+        code = "import os; print(os.environ['A'], os.environ['B'], os.environ['TZ'])"
+        done = python(code, environment=environment, variables={"B": "request", "TZ": "CET"})
+        assert done.output == "environment request CET\n"
+
+    def test_the_interpreter_is_first_on_the_path(self, python: Python) -> None:
+        code = (
+            "import os, shutil, sys; print(os.path.dirname(shutil.which('python')) == os.path.dirname(sys.executable))"
+        )
+        assert python(code).output == "True\n"
+
+    def test_a_daemon_is_dead_at_the_end(self, python: Python, token: str) -> None:
+        done = python(f"{DAEMON}# {token}")
+        assert (done.cause, done.output) == (ExitCause.ok, "the daemon is up\n")
+        assert living(token) == []
+
+    def test_a_daemon_is_dead_after_a_time_out(self, python: Python, token: str) -> None:
+        done = python(f"{DAEMON}time.sleep(300)  # {token}", limits=SandboxLimits(wall=3))
+        assert (done.cause, done.output) == (ExitCause.timeout, "the daemon is up\n")
+        assert living(token) == []
+
+    def test_a_background_process_does_not_delay_the_end(self, python: Python, token: str) -> None:
+        code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)'])"
+        done = python(f"{code}  # {token}")
+        assert done.cause is ExitCause.ok
+        assert done.wall < 50
+
+    def test_a_cancelled_execution_leaves_nothing(self, python: Python, scratch: Path, token: str) -> None:
+        async def cancel_when_it_runs() -> None:
+            task = asyncio.create_task(python.sandbox.run(python.request(f"{DAEMON}time.sleep(300)  # {token}")))
+            async with asyncio.timeout(60):
+                while len(living(token)) < 2:  # noqa: ASYNC110 (what is waited for happens in another process)
+                    await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(cancel_when_it_runs())
+        assert living(token) == []
+        assert list(scratch.iterdir()) == []
+
+    def test_four_at_once(self, python: Python) -> None:
+        code = "import os, time; open('mine', 'x'); a = time.monotonic(); time.sleep(3); print(a, time.monotonic())"
+
+        async def all_of_them() -> list[Completed]:
+            return await asyncio.gather(*(python.sandbox.run(python.request(code)) for _ in range(4)))
+
+        done = asyncio.run(all_of_them())
+        assert [each.cause for each in done] == [ExitCause.ok] * 4
+        spans = [tuple(map(float, each.output.split())) for each in done]
+        assert max(start for start, _ in spans) < min(end for _, end in spans)

@@ -1,0 +1,305 @@
+"""What every store does. Subclass it as `Test...` and give it the fixture `stores`."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import pytest
+
+from redstart.core.errors import Fenced, StoreError
+from redstart.core.learning import Remembered
+from redstart.core.run import Attempt, Mode, Result, RunState, Status, Step
+from redstart.ports.memory.port import Memory
+from redstart.ports.store.port import Control, Journal, RunRow, Store
+from redstart.testing.states import card, commit, failure, signature, spec, state
+from redstart.testing.store import Clock
+
+DAWN = datetime(2030, 1, 1, 6, 30, 0, 123456, tzinfo=UTC)
+
+
+class Stores(NamedTuple):
+    """Adapters of the three ports over one empty database, and the clock that the store reads."""
+
+    store: Store
+    journal: Journal
+    memory: Memory
+    clock: Clock
+
+
+async def begin(store: Store, run_id: str = "run-1", **over: object) -> tuple[RunState, int]:
+    """A new run, claimed."""
+    await store.create(state(run_id=run_id, **over), folder="/home/shop", created=DAWN)
+    return await store.claim(run_id)
+
+
+async def trace(store: Store, run_id: str = "run-1") -> object:
+    """All that a store says of a run, to see whether anything changed."""
+    return (
+        await store.load(run_id),
+        await store.steps(run_id),
+        await store.events(run_id),
+        await store.runs(prefix=run_id),
+    )
+
+
+class StoreContract:
+    def test_a_new_run_is_kept_as_it_was_given(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            new = state()
+            await stores.store.create(new, folder="/home/shop", created=DAWN)
+            assert await stores.store.load("run-1") == new
+            assert await stores.store.first("run-1") == new
+            assert await stores.store.steps("run-1") == []
+            assert await stores.store.events("run-1") == []
+
+        asyncio.run(scenario())
+
+    def test_an_id_is_taken_once(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            await stores.store.create(state(), folder="/home/shop", created=DAWN)
+            before = await trace(stores.store)
+            with pytest.raises(StoreError):
+                await stores.store.create(state(spec=spec(goal="other")), folder="/home/else", created=DAWN)
+            assert await trace(stores.store) == before
+
+        asyncio.run(scenario())
+
+    def test_an_unknown_run_is_a_store_error(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            for call in (store.load, store.first, store.claim):
+                with pytest.raises(StoreError) as raised:
+                    await call("nobody")
+                assert not isinstance(raised.value, Fenced)
+            with pytest.raises(StoreError):
+                await store.control("nobody", Control.pause)
+            assert await store.steps("nobody") == []
+            assert await store.events("nobody") == []
+
+        asyncio.run(scenario())
+
+    def test_each_claim_has_a_greater_fence(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            first, low = await begin(stores.store)
+            second, high = await stores.store.claim("run-1")
+            assert first == second == state()
+            assert high > low
+            _, other = await begin(stores.store, "run-2")
+            assert other == low, "a claim of one run is nothing to another"
+
+        asyncio.run(scenario())
+
+    def test_a_commit_keeps_state_step_and_events(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            new, fence = await begin(store)
+            one = commit(new, Step.reproduce, artifact='{"red": 1}')
+            two = commit(one.after, Step.plan, artifact='{"plan": "é\\u0000"}', events=3)
+            assert await store.commit(one, fence) is Control.none
+            assert await store.commit(two, fence) is Control.none
+
+            assert await store.load("run-1") == two.after
+            assert await store.first("run-1") == new
+            rows = await store.steps("run-1")
+            assert rows == [
+                (1, 1, Step.reproduce, '{"red": 1}', one.after),
+                (2, 1, Step.plan, '{"plan": "é\\u0000"}', two.after),
+            ]
+            assert await store.events("run-1") == [*one.events, *two.events]
+            assert await store.events("run-1", after=2) == two.events[1:]
+            assert await store.events("run-1", after=4) == []
+
+        asyncio.run(scenario())
+
+    def test_a_step_belongs_to_the_attempt_in_which_it_was_done(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            new, fence = await begin(stores.store)
+            retried = commit(new, Step.decide, now=Attempt(number=2, entry=Step.patch))
+            await stores.store.commit(retried, fence)
+            await stores.store.commit(commit(retried.after, Step.patch), fence)
+            assert [row.attempt for row in await stores.store.steps("run-1")] == [1, 2]
+
+        asyncio.run(scenario())
+
+    def test_a_stale_driver_writes_nothing(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            new, stale = await begin(store)
+            _, fence = await store.claim("run-1")
+            left = Remembered(card=card(), failure=failure())
+            before = await trace(store)
+            with pytest.raises(Fenced):
+                await store.commit(commit(new, Step.remember, remembered=left), stale)
+            assert await trace(store) == before
+            assert await stores.memory.recall(signature(), tenant="home", repo="shop") == []
+            await store.commit(commit(new), fence)
+
+        asyncio.run(scenario())
+
+    def test_a_fence_from_the_future_writes_nothing(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            new, fence = await begin(stores.store)
+            with pytest.raises(Fenced):
+                await stores.store.commit(commit(new), fence + 1)
+            assert await stores.store.load("run-1") == new
+
+        asyncio.run(scenario())
+
+    def test_a_step_is_committed_once(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            new, fence = await begin(store)
+            one = commit(new)
+            await store.commit(one, fence)
+            before = await trace(store)
+            with pytest.raises(Fenced):
+                await store.commit(one, fence)
+            with pytest.raises(Fenced):
+                await store.commit(commit(commit(one.after).after), fence)
+            assert await trace(store) == before
+
+        asyncio.run(scenario())
+
+    def test_a_commit_of_an_unknown_run_writes_nothing(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            with pytest.raises(Fenced):
+                await stores.store.commit(commit(state(run_id="nobody")), 1)
+            assert await stores.store.runs() == []
+
+        asyncio.run(scenario())
+
+    def test_a_commit_that_fails_half_way_leaves_nothing(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            new, fence = await begin(store)
+            one = commit(new)
+            await store.commit(one, fence)
+            before = await trace(store)
+            again = commit(one.after, Step.remember, remembered=Remembered(card=card()))._replace(events=one.events)
+            with pytest.raises(StoreError):
+                await store.commit(again, fence)
+            assert await trace(store) == before
+            assert await stores.memory.recall(signature(), tenant="home", repo="shop") == []
+
+        asyncio.run(scenario())
+
+    def test_runs_do_not_touch_each_other(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            one, first = await begin(store, "run-1")
+            two, second = await begin(store, "run-2")
+            await store.commit(commit(one), first)
+            assert await store.load("run-2") == two
+            await store.commit(commit(two, Step.plan, events=1), second)
+            assert [row.step for row in await store.steps("run-1")] == [Step.reproduce]
+            assert len(await store.events("run-1")) == 2
+            assert len(await store.events("run-2")) == 1
+
+        asyncio.run(scenario())
+
+    def test_what_an_attempt_left_is_kept_once(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            new, fence = await begin(stores.store)
+            one = commit(new, Step.remember, remembered=Remembered(card=card("first"), failure=failure("first")))
+            await stores.store.commit(one, fence)
+            two = commit(
+                one.after, Step.remember, remembered=Remembered(card=card("second"), failure=failure("second"))
+            )
+            await stores.store.commit(two, fence)
+            assert await stores.store.load("run-1") == two.after
+            found = await stores.memory.recall(signature(), tenant="home", repo="shop")
+            assert [one.card for one in found] == [card("first")]
+
+        asyncio.run(scenario())
+
+    def test_the_id_of_a_card_is_taken_once(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            left = Remembered(card=card(), failure=failure())
+            for run_id in ("run-1", "run-2"):
+                new, fence = await begin(stores.store, run_id)
+                one = commit(new, Step.remember, remembered=left)
+                if run_id == "run-1":
+                    await stores.store.commit(one, fence)
+                else:
+                    with pytest.raises(StoreError):
+                        await stores.store.commit(one, fence)
+            assert await stores.store.load("run-2") == state(run_id="run-2")
+
+        asyncio.run(scenario())
+
+    def test_each_attempt_may_leave_something(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            new, fence = await begin(stores.store)
+            one = commit(new, Step.remember, remembered=Remembered(card=card("first")))
+            await stores.store.commit(one, fence)
+            retried = commit(one.after, Step.decide, now=Attempt(number=2, entry=Step.patch))
+            await stores.store.commit(retried, fence)
+            await stores.store.commit(
+                commit(retried.after, Step.remember, remembered=Remembered(card=card("second"))), fence
+            )
+            found = await stores.memory.recall(signature(), tenant="home", repo="shop")
+            assert {one.card.id for one in found} == {"first", "second"}
+
+        asyncio.run(scenario())
+
+    def test_a_commit_tells_what_people_ask_for(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            now, fence = await begin(store)
+            for asked in (Control.pause, Control.cancel, Control.none):
+                await store.control("run-1", asked)
+                one = commit(now)
+                assert await store.commit(one, fence) is asked
+                now = one.after
+
+        asyncio.run(scenario())
+
+    def test_asking_takes_no_run_over(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            new, fence = await begin(stores.store)
+            await stores.store.control("run-1", Control.pause)
+            assert await stores.store.load("run-1") == new
+            assert await stores.store.commit(commit(new), fence) is Control.pause
+
+        asyncio.run(scenario())
+
+    def test_a_row_says_how_a_run_stands(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            goal = "make the total right " * 50
+            new, fence = await begin(stores.store, spec=spec(mode=Mode.create, goal=goal))
+            row = RunRow("run-1", "create", "running", "", goal[:200], "shop", "/home/shop", DAWN, DAWN)
+            assert await stores.store.runs() == [row]
+
+            stores.clock.time = (DAWN + timedelta(minutes=5)).timestamp()
+            await stores.store.commit(commit(new, status=Status.ended, result=Result.verified), fence)
+            ended = row._replace(status="ended", result="verified", updated=DAWN + timedelta(minutes=5))
+            assert await stores.store.runs() == [ended]
+
+        asyncio.run(scenario())
+
+    def test_runs_are_listed_newest_first(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            for number, (run_id, folder) in enumerate(
+                [("ab1", "/home/shop"), ("ab2", "/home/bank"), ("b_3", "/home/shop"), ("AB4", "/home/shop")]
+            ):
+                when = DAWN + timedelta(seconds=1 if number == 0 else -number)
+                await store.create(state(run_id=run_id), folder=folder, created=when)
+
+            async def ids(folder: str | None = None, prefix: str = "", limit: int = 50) -> list[str]:
+                return [row.run_id for row in await store.runs(folder=folder, prefix=prefix, limit=limit)]
+
+            assert await ids() == ["ab1", "ab2", "b_3", "AB4"]
+            assert await ids(limit=2) == ["ab1", "ab2"]
+            assert await ids(folder="/home/shop") == ["ab1", "b_3", "AB4"]
+            assert await ids(folder="/home") == []
+            assert await ids(prefix="ab") == ["ab1", "ab2"]
+            assert await ids(prefix="ab2") == ["ab2"]
+            assert await ids(prefix="b_") == ["b_3"]
+            for pattern in ("_", "%", "a%", "nobody"):
+                assert await ids(prefix=pattern) == []
+            assert await ids(folder="/home/shop", prefix="ab") == ["ab1"]
+
+        asyncio.run(scenario())

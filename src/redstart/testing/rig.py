@@ -1,0 +1,177 @@
+"""A whole run in memory: a repo of two files, a suite that is computed instead of run, a scripted model.
+
+Git, the patching, the checks and the verdict are real; so a run on the rig does everything that a run does except
+start a process of the target.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from redstart.core.chat import Ask
+from redstart.core.events import Event
+from redstart.core.run import Attempt, Effort, Limits, Mode, RunSpec, RunState, Step, Suite, Verify
+from redstart.core.shell import Completed, Environment, Execution, ExitCause
+from redstart.engines.drive import Adapters
+from redstart.flow.modes import MODES
+from redstart.ports.model.budget import Budgeted, RunLedger
+from redstart.ports.model.port import Ledger, Model
+from redstart.ports.store.port import Blobs
+from redstart.ports.world.system import NumberedWorld
+from redstart.testing.model import ScriptedModel
+from redstart.testing.sandbox import FakeSandbox
+from redstart.testing.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryStore
+from redstart.toolkit.repo.trees import GitTrees
+
+CODE = "calc.py"
+TESTS = "test_calc.py"
+BUGGY = "def double(number):\n    return number + number + 1\n"
+TEST_TEXT = """from calc import double
+
+
+def test_double():
+    assert double(2) == 4
+
+
+def test_zero():
+    assert True
+"""
+RED = f"{TESTS}::test_double"
+GREEN = f"{TESTS}::test_zero"
+
+DAWN = datetime(2030, 1, 1, tzinfo=UTC)
+
+CARD = '{"summary": "off by one", "root_cause": "one too many", "fix": "no extra one", "debug_steps": []}'
+
+
+def block(search: str, text: str, path: str = CODE, why: str = "one too many") -> str:
+    """A model's answer with one edit."""
+    return f"WHY: {why}\n\n{path}\n<<<<<<< SEARCH\n{search}\n=======\n{text}\n>>>>>>> REPLACE\n"
+
+
+RIGHT = block("    return number + number + 1", "    return number + number")
+WRONG = block("    return number + number + 1", "    return number + number + 2")
+WORSE = block("    return number + number + 1", "    return number * 3")
+MISFIT = block("    return a line that is not there", "    return number")
+BROKEN = block("    return number + number + 1", "    return (number")
+SMELLY = block("    return number + number + 1", "    return number + nunber")
+TAMPER = block("    assert double(2) == 4", "    assert True", TESTS)
+GARBAGE = "I am sorry, I would rather talk about the weather."
+
+
+def computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
+    """Runs nothing: reads what `double` returns from the code's text and writes the JUnit XML that pytest would."""
+
+    def run(execution: Execution) -> Completed:
+        code = (trees.read(execution.snapshot, CODE) or b"").decode()
+        found = re.search(r"return (.+)", code)
+        value = {"number + number": 4, "number + number + 1": 5, "number + number + 2": 6}.get(
+            found[1] if found else "", 7
+        )
+        failure = "" if value == 4 else _failure(value)
+        cases = f'<testcase classname="test_calc" name="test_double" file="{TESTS}" time="0.01">{failure}</testcase>'
+        if not any(RED in word for word in execution.argv):
+            cases += f'<testcase classname="test_calc" name="test_zero" file="{TESTS}" time="0.01"/>'
+        xml = f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{cases}</testsuite></testsuites>'
+        code_of = 1 if failure else 0
+        cause = ExitCause.failed if failure else ExitCause.ok
+        return Completed(exit_code=code_of, cause=cause, output="computed\n", files={"junit.xml": xml}, wall=0.01)
+
+    return run
+
+
+def _failure(value: int) -> str:
+    message = f"assert {value} == 4\n +  where {value} = double(2)"
+    shown = "def test_double():\n>       assert double(2) == 4"
+    detail = f"{shown}\nE       assert {value} == 4\n\n{TESTS}:5: AssertionError"
+    return f"<failure message={quoteattr(message)}>{detail}</failure>"
+
+
+@dataclass
+class Rig:
+    """Everything a driver stands on, and what it left behind."""
+
+    adapters: Adapters
+    trees: GitTrees
+    sandbox: FakeSandbox
+    events: list[Event] = field(default_factory=list[Event])
+
+    def twin(self) -> Rig:
+        """Another rig with nothing in its store and memory, on the same snapshots."""
+        return _rig(self.trees, self.adapters.blobs)
+
+    def with_model(self, answers: Sequence[str | Exception] | Callable[[Ask], str]) -> ScriptedModel:
+        """Gives the driver this model; it is returned so that a test can see what it was asked."""
+        model = ScriptedModel(answers)
+        self.adapters = replace(self.adapters, model=model)
+        return model
+
+    def with_suite(self, answer: Callable[[Execution], Completed]) -> None:
+        """Gives the driver another suite to run."""
+        self.sandbox = FakeSandbox(answer)
+        self.adapters = replace(self.adapters, sandbox=self.sandbox)
+
+    async def begin(
+        self,
+        *,
+        limits: Limits | None = None,
+        verify: Verify | None = None,
+        effort: Effort = Effort.lean,
+        mode: Mode = Mode.fix,
+        goal: str = "",
+    ) -> str:
+        """A new run on the buggy repo; its id."""
+        files: dict[str, bytes | None] = {CODE: BUGGY.encode(), TESTS: TEST_TEXT.encode()}
+        base = self.trees.write(self.trees.empty(), files if mode is Mode.fix else {"README.md": b"goal\n"})
+        environment = Environment(mount="/repo", python="/usr/bin/python3")
+        suite = Suite(runner="pytest", environment=self.adapters.blobs.put(environment.model_dump_json().encode()))
+        spec = RunSpec(
+            mode=mode,
+            goal=goal,
+            base=base,
+            suite=suite,
+            repo="rig",
+            effort=effort,
+            limits=limits or Limits(),
+            verify=verify or Verify(),
+        )
+        state = RunState(run_id=self.adapters.world.fresh_id(), spec=spec, base=base, now=Attempt(entry=MODES[mode][0]))
+        await self.adapters.store.create(state, folder="/rig", created=DAWN)
+        return state.run_id
+
+    async def trail(self, run_id: str) -> list[tuple[int, Step]]:
+        return [(row.attempt, row.step) for row in await self.adapters.store.steps(run_id)]
+
+
+def make_rig(folder: Path) -> Rig:
+    """A rig whose snapshots lie in `folder`; close its `trees` at the end."""
+    blobs = MemoryBlobs()
+    return _rig(GitTrees(folder, blobs), blobs)
+
+
+def _rig(trees: GitTrees, blobs: Blobs) -> Rig:
+    database, sandbox = MemoryDatabase(), FakeSandbox(computed_suite(trees))
+    events: list[Event] = []
+
+    def budgeted(model: Model, ledger: Ledger) -> Model:
+        return Budgeted(model, ledger, lambda tier: f"openai:{tier.value}-unpriced")
+
+    adapters = Adapters(
+        store=MemoryStore(database),
+        journal=MemoryJournal(database),
+        blobs=blobs,
+        trees=trees,
+        memory=MemoryMemory(database),
+        world=NumberedWorld("rig"),
+        model=None,
+        sandbox=sandbox,
+        ledger=RunLedger,
+        budgeted=budgeted,
+        listen=events.append,
+    )
+    return Rig(adapters, trees, sandbox, events)

@@ -1,0 +1,282 @@
+"""A real HTTP server that plays a model provider: OpenAI's chat completions and Anthropic's messages, not streamed."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self, cast
+
+
+class Wire(StrEnum):
+    openai = "openai"
+    anthropic = "anthropic"
+
+
+_PATHS = {"/v1/chat/completions": Wire.openai, "/v1/messages": Wire.anthropic}
+
+_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+"""How Anthropic's wire says OpenAI's finish reasons."""
+
+
+@dataclass
+class Request:
+    """What a client sent."""
+
+    wire: Wire
+    model: str
+    system: str
+    messages: tuple[tuple[str, str], ...]
+    """Role and text of each turn, without the system's."""
+    max_tokens: int | None
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+    """By name in lower case."""
+    answered: bool = False
+    """Whether all of the reply was sent."""
+
+    @property
+    def text(self) -> str:
+        """Everything that was said, in order."""
+        return "\n".join((self.system, *(text for _, text in self.messages)))
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What comes back. Each field but `text` is a way to be difficult."""
+
+    text: str = ""
+    finish: str | None = "stop"
+    """OpenAI's word for it; None leaves it out."""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: bytes | None = None
+    """Sent as it is, instead of a proper body."""
+    usage: bool = True
+    """Whether the tokens are counted."""
+    cached_tokens: int = 0
+    hang: bool = False
+    """Sends nothing; holds the connection until the server is closed."""
+    hang_after: int | None = None
+    """Sends that many bytes of the body, then hangs."""
+    drip: float | None = None
+    """Sends the body byte by byte, with so many seconds between them."""
+    wait: threading.Event | None = None
+    """Replies when it is set."""
+    drop: bool = False
+    """Resets the connection instead of replying."""
+
+
+Script = Callable[[Request], "str | Reply"]
+
+
+class ScriptedServer:
+    """Serves on a free port of 127.0.0.1 while it is entered. `reply` is called in a thread of its own per request.
+
+    What `reply` raises is sent to the client as status 500 and raised again when the server is left.
+    """
+
+    def __init__(self, reply: Script) -> None:
+        self._reply = reply
+        self._requests: list[Request] = []
+        self._errors: list[BaseException] = []
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._http = _Server(self)
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02})
+
+    @property
+    def openai_url(self) -> str:
+        return f"{self.anthropic_url}/v1"
+
+    @property
+    def anthropic_url(self) -> str:
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    @property
+    def requests(self) -> list[Request]:
+        """Those that came in so far, in order."""
+        with self._lock:
+            return list(self._requests)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closing.set()
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+        if self._errors and error is None:
+            raise self._errors[0]
+
+    def exchange(self, request: Request, handler: _Handler) -> None:
+        """Answers one request on the handler's connection."""
+        with self._lock:
+            self._requests.append(request)
+        try:
+            said = self._reply(request)
+        except BaseException as error:
+            self.failed(error)
+            said = Reply(status=500, text=f"the script raised {type(error).__name__}: {error}")
+        reply = Reply(text=said) if isinstance(said, str) else said
+        if handler.send(request, reply, self._closing):
+            with self._lock:
+                request.answered = True
+
+    def failed(self, error: BaseException) -> None:
+        with self._lock:
+            self._errors.append(error)
+
+
+class _Server(ThreadingHTTPServer):
+    # Threads are joined when it closes, so that no socket outlives it.
+    daemon_threads = False
+    request_queue_size = 128
+
+    def __init__(self, owner: ScriptedServer) -> None:
+        self.owner = owner
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away in the middle is no error of ours; what is one was kept by `exchange`."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 30
+
+    def do_POST(self) -> None:
+        self.close_connection = True
+        owner = cast("_Server", self.server).owner
+        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
+        wire = _PATHS.get(self.path)
+        if wire is None:
+            self._whole(404, {}, json.dumps({"error": {"message": f"no such path: {self.path}"}}).encode())
+            return
+        try:
+            request = _parse(wire, json.loads(raw), {name.lower(): value for name, value in self.headers.items()})
+        except Exception as error:
+            owner.failed(error)
+            raise
+        owner.exchange(request, self)
+
+    def send(self, request: Request, reply: Reply, closing: threading.Event) -> bool:
+        """Whether all of the reply was sent."""
+        if reply.wait is not None:
+            while not reply.wait.wait(0.02) and not closing.is_set():
+                pass
+        if reply.hang:
+            closing.wait()
+            return False
+        if reply.drop:
+            # With no time to linger, closing sends a reset.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+            return False
+        body = _body(request, reply) if reply.body is None else reply.body
+        self._head(reply.status, reply.headers, len(body))
+        if reply.hang_after is not None:
+            self.wfile.write(body[: reply.hang_after])
+            closing.wait()
+            return False
+        if reply.drip is not None:
+            for at in range(len(body)):
+                self.wfile.write(body[at : at + 1])
+                if closing.wait(reply.drip):
+                    return False
+            return True
+        self.wfile.write(body)
+        return True
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Says nothing."""
+
+    def _whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        self._head(status, headers, len(body))
+        self.wfile.write(body)
+
+    def _head(self, status: int, headers: Mapping[str, str], length: int) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **headers}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(length))
+        self.send_header("Connection", "close")
+        self.end_headers()
+
+
+def _parse(wire: Wire, body: dict[str, Any], headers: Mapping[str, str]) -> Request:
+    turns = [(cast("str", turn["role"]), _text(turn["content"])) for turn in body["messages"]]
+    system = [_text(body.get("system") or "")] if wire is Wire.anthropic else []
+    system += [text for role, text in turns if role in ("system", "developer")]
+    return Request(
+        wire=wire,
+        model=body["model"],
+        system="\n\n".join(text for text in system if text),
+        messages=tuple(turn for turn in turns if turn[0] not in ("system", "developer")),
+        max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
+        body=body,
+        headers=headers,
+    )
+
+
+def _text(content: str | list[dict[str, Any]]) -> str:
+    """A turn's text: both wires send it plain or as a list of blocks."""
+    if isinstance(content, str):
+        return content
+    return "".join(block["text"] for block in content if block.get("type") == "text")
+
+
+def _body(request: Request, reply: Reply) -> bytes:
+    if reply.status >= 400:
+        error = {"type": "error", "message": reply.text or "refused by the script"}
+        return json.dumps({"type": "error", "error": error}).encode()
+    counts = (-(-len(request.text) // 4), -(-len(reply.text) // 4))
+    make = _completion if request.wire is Wire.openai else _message
+    return json.dumps(make(request, reply, *counts)).encode()
+
+
+def _completion(request: Request, reply: Reply, sent: int, said: int) -> dict[str, Any]:
+    usage = {
+        "prompt_tokens": sent,
+        "completion_tokens": said,
+        "total_tokens": sent + said,
+        "prompt_tokens_details": {"cached_tokens": reply.cached_tokens},
+    }
+    choice = {"index": 0, "message": {"role": "assistant", "content": reply.text}, "finish_reason": reply.finish}
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": request.model,
+        "choices": [choice],
+        **({"usage": usage} if reply.usage else {}),
+    }
+
+
+def _message(request: Request, reply: Reply, sent: int, said: int) -> dict[str, Any]:
+    # This wire counts what came from the cache apart.
+    usage = {
+        "input_tokens": sent - reply.cached_tokens,
+        "cache_read_input_tokens": reply.cached_tokens,
+        "output_tokens": said,
+    }
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": request.model,
+        "content": [{"type": "text", "text": reply.text}] if reply.text else [],
+        "stop_reason": _STOP_REASONS.get(reply.finish, reply.finish) if reply.finish else None,
+        "stop_sequence": None,
+        "usage": usage if reply.usage else {"input_tokens": 0, "output_tokens": 0},
+    }

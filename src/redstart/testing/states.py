@@ -1,0 +1,115 @@
+"""Small valid nouns for tests. What a test does not name has a plain value; a misspelt field is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from redstart.core.change import Snapshot
+from redstart.core.events import Event, Phase
+from redstart.core.learning import FailureRecord, FixCard, Remembered, Signature
+from redstart.core.report import FIRST, Case, Counts, Outcome, Report
+from redstart.core.run import Attempt, Mode, RunSpec, RunState, Step, Suite
+from redstart.core.shell import ExitCause
+from redstart.ports.store.port import Call, Commit, Record
+
+
+def snapshot(**over: Any) -> Snapshot:
+    tree = over.get("tree", "a" * 40)
+    return Snapshot.model_validate({"tree": tree, "base": tree, "pack": "b" * 64, **over})
+
+
+def spec(**over: Any) -> RunSpec:
+    """A `fix` with pytest."""
+    plain = {"mode": Mode.fix, "base": snapshot(), "suite": Suite(runner="pytest"), "repo": "shop"}
+    return RunSpec.model_validate({**plain, **over})
+
+
+def state(**over: Any) -> RunState:
+    """A run that has done nothing yet. `base` is the spec's, unless it is given."""
+    asked = over.get("spec") or spec()
+    plain = {"run_id": "run-1", "spec": asked, "base": asked.base, "now": Attempt(entry=Step.reproduce)}
+    return RunState.model_validate({**plain, **over})
+
+
+def signature(**over: Any) -> Signature:
+    plain = {"exception": "KeyError", "message": "KeyError: 'price'", "frame": "shop/cart.py:Cart.total"}
+    return Signature.model_validate({**plain, **over})
+
+
+def case(id: str = "tests/test_cart.py::test_total", outcome: Outcome = Outcome.failed, **over: Any) -> Case:  # noqa: A002
+    plain = {"id": id, "outcome": outcome, "message": "" if outcome is Outcome.passed else "KeyError: 'price'"}
+    return Case.model_validate({**plain, **over})
+
+
+def report(red: Sequence[str] = (), passed: int = 1, **over: Any) -> Report:
+    """Of pytest: these tests are red, and so many passed."""
+    plain = {
+        "runner": "pytest",
+        "counts": Counts(passed=passed, failed=len(red)),
+        "cases": tuple(case(one) for one in red[:FIRST]),
+        "cause": ExitCause.failed if red else ExitCause.ok,
+        "exit_code": 1 if red else 0,
+        "signature": signature() if red else None,
+    }
+    return Report.model_validate({**plain, **over})
+
+
+def card(id: str = "card-1", of: Signature | None = None, **over: Any) -> FixCard:  # noqa: A002
+    """A card of this signature."""
+    failure = of or signature()
+    plain: dict[str, Any] = {
+        "id": id,
+        "summary": "An item without a price broke the total.",
+        "root_cause": "The price was taken for granted.",
+        "fix": "Items without a price count as 0.",
+        "verification": "1 test fixed, nothing else changed",
+        "error_signature": failure.key,
+        "family": failure.family,
+        "files_changed": ("shop/cart.py",),
+        "debug_steps": (),
+        "outcome": "verified",
+        "provenance": {},
+    }
+    return FixCard.model_validate({**plain, **over})
+
+
+def failure(id: str = "failure-1", of: Signature | None = None, **over: Any) -> FailureRecord:  # noqa: A002
+    """What an attempt on this signature leaves that stayed red."""
+    seen = of or signature()
+    plain = {
+        "id": id,
+        "error_signature": seen.key,
+        "family": seen.family,
+        "test_id": "tests/test_cart.py::test_total",
+        "patch": "c" * 16,
+        "what_failed": "The test is still red.",
+    }
+    return FailureRecord.model_validate({**plain, **over})
+
+
+def event(run: str = "run-1", seq: int = 0, **over: Any) -> Event:
+    plain = {"run": run, "seq": seq, "time": 0.0, "attempt": 1, "name": "reproduce", "phase": Phase.note}
+    return Event.model_validate({**plain, **over})
+
+
+def commit(
+    before: RunState,
+    step: Step = Step.reproduce,
+    *,
+    artifact: str = "{}",
+    events: int = 2,
+    remembered: Remembered | None = None,
+    **after: Any,
+) -> Commit:
+    """One step on from `before`, with so many events; `after` are fields of the new state."""
+    seqs = range(before.seq, before.seq + events)
+    moved = {"version": before.version + 1, "seq": before.seq + events, "last": step, **after}
+    said = [event(before.run_id, seq, name=step.value, attempt=before.now.number) for seq in seqs]
+    return Commit(before, before.model_copy(update=moved), step, artifact, said, remembered)
+
+
+def record(call: Call, **over: Any) -> Record:
+    """A journaled model call whose fields tell it from other calls."""
+    plain = Record(call, "model", f"hash of {call}", "d" * 64, f'{{"text": "{call}"}}', f"digest of {call}")
+    return plain._replace(**over)

@@ -1,0 +1,215 @@
+"""The store, the journal, memory and blobs without a disk."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+
+from redstart.core.errors import Fenced, StoreError
+from redstart.core.events import Event
+from redstart.core.learning import FailureRecord, FixCard, Recalled, Signature
+from redstart.core.run import RunState
+from redstart.ports.store.port import Call, Claim, Commit, Control, Record, RunRow, StepRow
+
+T = TypeVar("T", FixCard, FailureRecord)
+
+
+class Clock:
+    """A clock that stands where it is put."""
+
+    def __init__(self, time: float = 1_000_000.0) -> None:
+        self.time = time
+
+    def __call__(self) -> float:
+        return self.time
+
+
+@dataclass
+class KeptRun:
+    state: RunState
+    first: RunState
+    folder: str
+    created: datetime
+    updated: datetime
+    fence: int = 0
+    control: Control = Control.none
+    steps: list[StepRow] = field(default_factory=list[StepRow])
+    events: dict[int, Event] = field(default_factory=dict[int, Event])
+
+
+@dataclass(frozen=True)
+class Learned(Generic[T]):
+    what: T
+    tenant: str
+    repo: str
+    created: float
+
+
+@dataclass
+class MemoryDatabase:
+    """What the fakes below share, open to a test's eyes."""
+
+    runs: dict[str, KeptRun] = field(default_factory=dict[str, KeptRun])
+    journal: dict[Call, Record] = field(default_factory=dict[Call, Record])
+    cards: dict[tuple[str, int], Learned[FixCard]] = field(default_factory=dict[tuple[str, int], Learned[FixCard]])
+    failures: dict[tuple[str, int], Learned[FailureRecord]] = field(
+        default_factory=dict[tuple[str, int], Learned[FailureRecord]]
+    )
+
+    def run(self, run_id: str) -> KeptRun:
+        if run_id not in self.runs:
+            raise StoreError(f"there is no run {run_id}")
+        return self.runs[run_id]
+
+    def held(self, run_id: str, fence: int) -> KeptRun:
+        run = self.runs.get(run_id)
+        if run is None or run.fence != fence:
+            raise Fenced
+        return run
+
+
+class MemoryStore:
+    def __init__(self, database: MemoryDatabase, now: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._now = now
+
+    async def create(self, state: RunState, *, folder: str, created: datetime) -> None:
+        if state.run_id in self._database.runs:
+            raise StoreError(f"there is a run {state.run_id} already")
+        moment = created.astimezone(UTC)
+        self._database.runs[state.run_id] = KeptRun(state, state, folder, moment, moment)
+
+    async def claim(self, run_id: str) -> Claim:
+        run = self._database.run(run_id)
+        run.fence += 1
+        return Claim(run.state, run.fence)
+
+    async def commit(self, commit: Commit, fence: int) -> Control:
+        before, after, now = commit.before, commit.after, self._now()
+        run = self._database.held(before.run_id, fence)
+        if run.state.version != before.version:
+            raise Fenced
+        events = {event.seq: event for event in commit.events}
+        if len(events) < len(commit.events) or events.keys() & run.events.keys():
+            raise StoreError("an event was committed already")
+        if commit.remembered is not None:
+            _keep(self._database.cards, commit.remembered.card, before, now)
+            _keep(self._database.failures, commit.remembered.failure, before, now)
+        run.state, run.updated = after, datetime.fromtimestamp(now, UTC)
+        run.steps.append(StepRow(after.version, before.now.number, commit.step, commit.artifact, after))
+        run.events.update(events)
+        return run.control
+
+    async def load(self, run_id: str) -> RunState:
+        return self._database.run(run_id).state
+
+    async def first(self, run_id: str) -> RunState:
+        return self._database.run(run_id).first
+
+    async def steps(self, run_id: str) -> list[StepRow]:
+        run = self._database.runs.get(run_id)
+        return [] if run is None else list(run.steps)
+
+    async def events(self, run_id: str, after: int = -1) -> list[Event]:
+        run = self._database.runs.get(run_id)
+        return [] if run is None else [event for seq, event in sorted(run.events.items()) if seq > after]
+
+    async def runs(self, *, folder: str | None = None, prefix: str = "", limit: int = 50) -> list[RunRow]:
+        rows = [
+            _row(run_id, run)
+            for run_id, run in self._database.runs.items()
+            if run_id.startswith(prefix) and folder in (None, run.folder)
+        ]
+        rows.sort(key=lambda row: (row.created, row.run_id), reverse=True)
+        return rows[:limit]
+
+    async def control(self, run_id: str, control: Control) -> None:
+        self._database.run(run_id).control = control
+
+
+def _keep(kept: dict[tuple[str, int], Learned[T]], what: T | None, run: RunState, now: float) -> None:
+    key = (run.run_id, run.now.number)
+    if what is None or key in kept:
+        return
+    if any(one.what.id == what.id for one in kept.values()):
+        raise StoreError(f"the id {what.id} is taken")
+    kept[key] = Learned(what, run.spec.tenant, run.spec.repo, now)
+
+
+def _row(run_id: str, run: KeptRun) -> RunRow:
+    state = run.state
+    return RunRow(
+        run_id=run_id,
+        mode=state.spec.mode.value,
+        status=state.status.value,
+        result="" if state.result is None else state.result.value,
+        goal=state.spec.goal[:200],
+        repo=state.spec.repo,
+        folder=run.folder,
+        created=run.created,
+        updated=run.updated,
+    )
+
+
+class MemoryJournal:
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
+
+    async def find(self, call: Call) -> Record | None:
+        return self._database.journal.get(call)
+
+    async def add(self, record: Record, fence: int) -> None:
+        self._database.held(record.call.run_id, fence)
+        if record.call in self._database.journal:
+            raise StoreError(f"{record.call} of run {record.call.run_id} is recorded already")
+        self._database.journal[record.call] = record
+
+    async def discard(self, call: Call, fence: int) -> int:
+        self._database.held(call.run_id, fence)
+        gone = [one for one in self._database.journal if one[:3] == call[:3] and one.ordinal >= call.ordinal]
+        for one in gone:
+            del self._database.journal[one]
+        return len(gone)
+
+    async def records(self, run_id: str) -> list[Record]:
+        every = [record for call, record in self._database.journal.items() if call.run_id == run_id]
+        return sorted(every, key=lambda record: record.call.attempt)
+
+
+class MemoryMemory:
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
+
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+        mine = [one for one in self._database.cards.values() if one.tenant == tenant]
+        mine.sort(key=lambda one: (one.repo == repo, one.created, one.what.id), reverse=True)
+        same = [one.what for one in mine if one.what.error_signature == signature.key]
+        kind = [
+            one.what
+            for one in mine
+            if one.what.family == signature.family and one.what.error_signature != signature.key
+        ]
+        found = [Recalled(card=card, score=1.0, source="signature") for card in same]
+        found += [Recalled(card=card, score=0.5, source="family") for card in kind]
+        return found[:limit]
+
+
+class MemoryBlobs:
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def put(self, data: bytes) -> str:
+        name = hashlib.sha256(data).hexdigest()
+        self.kept.setdefault(name, data)
+        return name
+
+    def get(self, name: str) -> bytes:
+        if name not in self.kept:
+            raise StoreError(f"blob {name} is missing")
+        if hashlib.sha256(self.kept[name]).hexdigest() != name:
+            raise StoreError(f"blob {name} is damaged: its bytes are not what was put")
+        return self.kept[name]

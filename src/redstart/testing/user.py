@@ -1,0 +1,70 @@
+"""Running the command as somebody at a shell does, with a home of their own and one provider configured."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from redstart.testing.server import ScriptedServer, Wire
+
+SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What `--json` printed."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def ending(self) -> dict[str, Any]:
+        """The data of the run's last event."""
+        last = self.events[-1]
+        assert (last["name"], last["phase"]) == ("run", "end"), last
+        return last["data"]
+
+
+class User:
+    """`folder` is the user's home, `project` the virtual environment of what they work on.
+
+    Nothing of the environment of whoever runs the tests reaches the command.
+    """
+
+    def __init__(self, folder: Path, project: Path) -> None:
+        self.home = folder / "redstart-home"
+        self.environ = {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(folder),
+            "VIRTUAL_ENV": str(project),
+            "REDSTART_HOME": str(self.home),
+            "PYTHONWARNINGS": "error",
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def uses(self, server: ScriptedServer, wire: Wire) -> None:
+        """Configures this provider."""
+        url = server.openai_url if wire is Wire.openai else server.anthropic_url
+        self.environ |= {"REDSTART_MODELS__STRONG": f"{wire.value}:scripted", "REDSTART_MODELS__BASE_URL": url}
+
+    def redstart(self, *arguments: str | Path, cwd: Path | None = None) -> Ran:
+        """Types `redstart` and these arguments."""
+        return self.python("-m", "redstart.cli.main", *arguments, cwd=cwd)
+
+    def python(self, *arguments: str | Path, cwd: Path | None = None) -> Ran:
+        command = [sys.executable, *(str(one) for one in arguments)]
+        done = subprocess.run(
+            command, env=self.environ, cwd=cwd, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)

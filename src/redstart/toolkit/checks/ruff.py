@@ -1,0 +1,148 @@
+"""Syntax and a few rules that mean trouble, by the ruff of redstart's own environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import tokenize
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from redstart.core.errors import ConfigError, PolicyViolation
+from redstart.core.finding import Finding, Severity
+
+SYNTAX = "syntax"
+"""The rule of a finding that says: Python cannot read this file."""
+
+RULES = ("E9", "F", "PLE", "B006", "S102", "S307", "S602", "S605")
+UNTIDY = frozenset({"F401", "F841"})
+"""Unused, not wrong: warnings."""
+
+_TOOL = "ruff"
+_UNREADABLE = frozenset({"invalid-syntax", "E902", "E999"})
+_SECONDS = 120
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_REMEDY = "install ruff next to redstart: pip install ruff"
+
+
+def check(files: Mapping[str, bytes]) -> list[Finding]:
+    """What ruff says of these files and no others, by path and line. Files that are not `.py` are passed over.
+
+    The files are not trusted: neither a configuration among them nor a `noqa` comment has an effect, and nothing of
+    them is run. Raises `ConfigError` where there is no ruff or it does not work, and `PolicyViolation` for a path
+    that leaves the folder.
+    """
+    sources = {_inside(path): data for path, data in sorted(files.items()) if path.endswith(".py")}
+    found = _check(sources) if sources else []
+    return sorted(found, key=lambda one: (one.path, one.line, one.rule, one.message))
+
+
+def new_findings(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
+    """Those of `after` that `before` has not, by fingerprint; where a line's finding is doubled, one of them is new."""
+    known = Counter(one.fingerprint for one in before)
+    new: list[Finding] = []
+    for one in after:
+        if known[one.fingerprint] > 0:
+            known[one.fingerprint] -= 1
+        else:
+            new.append(one)
+    return new
+
+
+def syntax_errors(findings: Sequence[Finding]) -> list[Finding]:
+    """Those that say that a file cannot be read as Python at all."""
+    return [one for one in findings if one.rule == SYNTAX]
+
+
+def _check(sources: Mapping[str, bytes]) -> list[Finding]:
+    with tempfile.TemporaryDirectory(prefix="redstart-ruff-") as name:
+        folder = Path(name).resolve()
+        for path, data in sources.items():
+            place = folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(_as_utf8(data))
+        said = _run(folder)
+        if said is not None:
+            lines = {path: _LINE_END.split(data.decode(errors="replace")) for path, data in sources.items()}
+            return [_finding(one, folder, lines) for one in said]
+    # what one file does to ruff (nested beyond its stack) must not keep it from the others
+    if len(sources) > 1:
+        return [one for path, data in sources.items() for one in _check({path: data})]
+    (path,) = sources
+    return [_located(SYNTAX, path, 1, "the file cannot be parsed: ruff crashed on it", [])]
+
+
+def _run(folder: Path) -> list[dict[str, Any]] | None:
+    """What ruff says of every file in the folder; None where it crashed."""
+    command = [_program(), "check", "--isolated", "--no-cache", "--ignore-noqa", "--exit-zero", "--quiet"]
+    command += ["--output-format", "json", "--target-version", "py313", "--select", ",".join(RULES)]
+    # a folder such as `build` counts here as any other, and so does what a .gitignore names
+    command += ["--no-respect-gitignore", "--config", "exclude = []", "."]
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("RUFF_")}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS
+        )
+        if done.returncode < 0:
+            return None
+        if done.returncode > 0:
+            raise ConfigError(f"ruff failed: {done.stderr.decode(errors='replace')[-500:]}", remedy=_REMEDY)
+        return json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as broken:
+        raise ConfigError(f"ruff does not work: {broken}", remedy=_REMEDY) from broken
+
+
+def _program() -> str:
+    try:
+        # a packager may leave the wheel out and put ruff on PATH
+        from ruff import find_ruff_bin  # noqa: PLC0415  # pyright: ignore[reportMissingTypeStubs]
+
+        return os.fspath(find_ruff_bin())
+    except (ImportError, FileNotFoundError):
+        found = shutil.which("ruff")
+    if found is None:
+        raise ConfigError("ruff is not installed", remedy=_REMEDY)
+    return found
+
+
+def _inside(path: str) -> str:
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or "\0" in path:
+        raise PolicyViolation(f"not a path inside the repo: {path!r}")
+    return pure.as_posix()
+
+
+def _as_utf8(data: bytes) -> bytes:
+    """What a file that declares another encoding says, in the only one that ruff reads; else the bytes as they are."""
+    try:
+        encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
+        return data if encoding.startswith("utf-8") else data.decode(encoding).encode()
+    except (SyntaxError, UnicodeError, LookupError):
+        return data
+
+
+def _finding(said: dict[str, Any], folder: Path, lines: Mapping[str, Sequence[str]]) -> Finding:
+    path = Path(said["filename"]).relative_to(folder).as_posix()
+    code = said["code"]
+    rule = SYNTAX if code is None or code in _UNREADABLE else str(code)
+    return _located(rule, path, int(said["location"]["row"]), str(said["message"]), lines[path])
+
+
+def _located(rule: str, path: str, line: int, message: str, lines: Sequence[str]) -> Finding:
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    return Finding(
+        tool=_TOOL,
+        rule=rule,
+        path=path,
+        line=line,
+        severity=Severity.warning if rule in UNTIDY else Severity.error,
+        message=message,
+        fingerprint=Finding.mark(_TOOL, rule, path, text),
+    )

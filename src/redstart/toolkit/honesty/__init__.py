@@ -1,0 +1,1 @@
+"""The verdict: whether green is green."""

@@ -1,0 +1,31 @@
+"""What a run measures itself against."""
+
+from __future__ import annotations
+
+from redstart.core.report import Case, CaseList
+from redstart.core.run import RunState
+from redstart.ports.store.port import Blobs
+
+
+def baseline_cases(run: RunState, blobs: Blobs) -> tuple[Case, ...]:
+    """Every case of the run on the untouched snapshot."""
+    found = run.now.reproduce
+    return _cases(blobs, found.report.full) if found else ()
+
+
+def targets(run: RunState, blobs: Blobs) -> tuple[str, ...]:
+    """Every test id that must become green."""
+    found = run.now.reproduce
+    return tuple(blobs.get(found.targets_full).decode().splitlines()) if found and found.targets_full else ()
+
+
+def red_cases(run: RunState, blobs: Blobs) -> list[Case]:
+    """What is red in the code that the next edits are made on, the targets first."""
+    drafted = run.history[-1].report if run.draft is not None and run.history else ""
+    wanted = set(targets(run, blobs))
+    cases = _cases(blobs, drafted) if drafted else baseline_cases(run, blobs)
+    return sorted((case for case in cases if case.red), key=lambda case: (case.id not in wanted, case.id))
+
+
+def _cases(blobs: Blobs, full: str) -> tuple[Case, ...]:
+    return CaseList.model_validate_json(blobs.get(full)).cases if full else ()

@@ -1,0 +1,103 @@
+"""Whether green is green: by test id, against the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from redstart.core.report import Case, Ids, Outcome, Verdict
+
+_SEPARATORS = ("::", ".")
+
+
+def judge(
+    before: Sequence[Case],
+    after: Sequence[Case],
+    targets: Iterable[str],
+    *,
+    repeats: Sequence[Sequence[Case]] = (),
+    unexplained: str = "",
+    tampered: Sequence[str] = (),
+) -> Verdict:
+    """Compares two runs of a suite.
+
+    A target that could not be collected at the baseline has the id of its file: it is fixed when tests of that file
+    ran and all of them passed. A test that is new in `after` counts only if it is red.
+    """
+    was = {case.id: case for case in before}
+    now = {case.id: case for case in after}
+    wanted = set(targets)
+    sorted_ids: dict[str, set[str]] = {kind: set() for kind in ("fixed", "red", "missing", "skipped", "worse")}
+    children = _children(wanted, after)
+    for target in wanted:
+        sorted_ids[_fate(target, now, children)].add(target)
+    for case in before:
+        if case.id not in wanted and (kind := _change(case, now)):
+            sorted_ids[kind].add(case.id)
+    for case in after:
+        if case.red and case.id not in was and not any(one in wanted for one in _containers(case.id)):
+            sorted_ids["worse"].add(case.id)
+    return Verdict(
+        fixed=Ids.of(sorted_ids["fixed"]),
+        still_red=Ids.of(sorted_ids["red"]),
+        newly_red=Ids.of(sorted_ids["worse"]),
+        missing=Ids.of(sorted_ids["missing"]),
+        newly_skipped=Ids.of(sorted_ids["skipped"]),
+        flaky=Ids.of(_unsteady(sorted_ids["fixed"], repeats)),
+        tampered=tuple(tampered[:20]),
+        unexplained=unexplained,
+    )
+
+
+def _fate(target: str, now: dict[str, Case], children: dict[str, list[Case]]) -> str:
+    if target in now:
+        outcome = now[target].outcome
+        if outcome is Outcome.passed:
+            return "fixed"
+        return "skipped" if outcome is Outcome.skipped else "red"
+    inside = children.get(target, [])
+    if any(case.red for case in inside):
+        return "red"
+    return "fixed" if any(case.outcome is Outcome.passed for case in inside) else "missing"
+
+
+def _children(wanted: set[str], cases: Sequence[Case]) -> dict[str, list[Case]]:
+    """The cases that belong to a target which is a whole file or module."""
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        for container in _containers(case.id):
+            if container in wanted:
+                found.setdefault(container, []).append(case)
+    return found
+
+
+def _containers(id_: str) -> Iterator[str]:
+    """Every id that this one could be inside of: a::b of a::b::c, and a.b of a.b.c."""
+    for mark in _SEPARATORS:
+        place = id_.find(mark)
+        while place != -1:
+            yield id_[:place]
+            place = id_.find(mark, place + 1)
+
+
+def _change(case: Case, now: dict[str, Case]) -> str:
+    after = now.get(case.id)
+    if after is None:
+        return "" if case.red else "missing"
+    if after.red:
+        return "" if case.red else "worse"
+    if after.outcome is Outcome.skipped and case.outcome is not Outcome.skipped:
+        return "skipped"
+    return ""
+
+
+def _unsteady(fixed: set[str], repeats: Sequence[Sequence[Case]]) -> set[str]:
+    unsteady: set[str] = set()
+    for run in repeats:
+        now, children = {case.id: case for case in run}, _children(fixed, run)
+        unsteady |= {target for target in fixed if _fate(target, now, children) != "fixed"}
+    return unsteady
+
+
+def tampered(changed: Iterable[str], protected: Callable[[str], str]) -> tuple[str, ...]:
+    """The changed paths that were not the patch's to change."""
+    return tuple(sorted(path for path in changed if protected(path)))

@@ -1,0 +1,1 @@
+"""Signatures, and knowing when a run is stuck."""

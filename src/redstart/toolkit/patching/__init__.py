@@ -1,0 +1,1 @@
+"""From a model's words to edits, and from edits to a new tree."""

@@ -1,0 +1,1 @@
+"""The questions, one file each, and what fills them in."""

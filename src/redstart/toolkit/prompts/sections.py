@@ -1,0 +1,90 @@
+"""The parts of a prompt that more than one question shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from redstart.core.context import Context
+from redstart.core.finding import Findings
+from redstart.core.learning import Plan, Recalled
+from redstart.core.noun import clip
+from redstart.core.report import Case
+from redstart.core.run import AttemptSummary
+from redstart.toolkit.prompts.render import data, section
+
+CASES_SHOWN = 8
+DETAIL = 3000
+
+
+def goal(text: str) -> str:
+    return section("Goal", data("user", text, 16_000)) if text else ""
+
+
+def plan(made: Plan | None) -> str:
+    if made is None or not (made.summary or made.subtasks):
+        return ""
+    lines = [made.summary]
+    for subtask in made.subtasks:
+        lines += [f"- {subtask.title}", *(f"  - {criterion}" for criterion in subtask.criteria)]
+    return section("Plan", data("plan", "\n".join(lines), 4000))
+
+
+def failing(cases: Sequence[Case], total: int) -> str:
+    """The red tests: ids, what was expected and what came, the runner's own words."""
+    blocks: list[str] = []
+    for case in cases[:CASES_SHOWN]:
+        told = [f"id: {case.id}", f"message: {clip(case.message, 1000)}"]
+        if case.expected is not None:
+            told.append(f"expected: {clip(case.expected, 500)}")
+        if case.actual is not None:
+            told.append(f"actual: {clip(case.actual, 500)}")
+        told.append(clip(case.detail, DETAIL))
+        blocks.append(data("test", "\n".join(told), DETAIL + 3000))
+    if total > len(cases[:CASES_SHOWN]):
+        blocks.append(f"({total - len(cases[:CASES_SHOWN])} more failing tests are not shown.)")
+    return section("Failing tests", *blocks)
+
+
+def code(context: Context | None, read: Callable[[str], bytes | None]) -> str:
+    """The chunks that were retrieved, as they stand in the snapshot."""
+    if context is None:
+        return ""
+    blocks: list[str] = []
+    for chunk in context.chunks:
+        lines = (read(chunk.path) or b"").decode(errors="replace").splitlines()
+        shown = "\n".join(lines[chunk.start - 1 : chunk.end])
+        blocks.append(data(f"{chunk.path} lines {chunk.start}-{chunk.end}", shown, 30_000))
+    return section("Code", *blocks)
+
+
+def findings(found: Findings | None) -> str:
+    if found is None or not found.first:
+        return ""
+    lines = [f"{one.path}:{one.line} {one.rule} {one.message}" for one in found.first]
+    return section("Static findings in this code", data("ruff", "\n".join(lines), 2000))
+
+
+def lessons(recalled: Iterable[Recalled]) -> str:
+    """Cards of verified fixes, as hints."""
+    blocks: list[str] = []
+    for one in recalled:
+        card = one.card
+        same = "the same failure" if one.source == "signature" else "the same kind of failure"
+        told = f"{same}, fixed before: {card.summary}\ncause: {card.root_cause}\nfix: {card.fix}"
+        blocks.append(data(f"memory {card.id}", told, 1500))
+    return section("Learned from earlier fixes", *blocks)
+
+
+def tried(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 3) -> str:
+    """What the last attempts changed, and why that was not enough."""
+    blocks: list[str] = []
+    for attempt in history[-shown:]:
+        told = [f"attempt {attempt.number}"]
+        if attempt.diff:
+            told.append(clip(diff(attempt.diff), 3000))
+        told.append(f"outcome: {attempt.outcome or attempt.reason}")
+        if attempt.reflection is not None:
+            kept = attempt.reflection
+            told += [line for line in (kept.root_cause, kept.what_failed, kept.try_next) if line]
+        blocks.append(data(f"attempt {attempt.number}", "\n".join(told), 6000))
+    return section("Already tried, and it did not work", *blocks)

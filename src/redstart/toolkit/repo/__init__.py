@@ -1,0 +1,1 @@
+"""Snapshots, workspaces and git."""

@@ -1,0 +1,93 @@
+"""Starting git so that no configuration, hook or filter of a repo has a say."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from redstart.core.errors import ConfigError, StoreError
+
+HARMLESS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.autocrlf=false",
+    "core.safecrlf=false",
+    "core.symlinks=true",
+    "core.protectHFS=true",
+    "core.protectNTFS=true",
+    "core.quotePath=false",
+    "core.looseCompression=1",
+    "core.pager=cat",
+    "gc.auto=0",
+    "protocol.allow=never",
+    "safe.directory=*",
+    "submodule.recurse=false",
+)
+_FLAGS = tuple(word for setting in HARMLESS for word in ("-c", setting))
+
+
+class GitFailed(StoreError):
+    """Git did not do what it was asked to."""
+
+
+def git(
+    *arguments: str,
+    git_dir: Path | None = None,
+    work_tree: Path | None = None,
+    index: Path | None = None,
+    cwd: Path | None = None,
+    stdin: bytes = b"",
+    ours: bool = True,
+) -> bytes:
+    """Runs git and returns what it prints. Raises `GitFailed` with git's own words when it fails.
+
+    With `ours` no configuration but the repo's is read; without it the user's global one too, for their ignore rules.
+    """
+    done = subprocess.run(
+        ("git", *_FLAGS, *arguments),
+        input=stdin,
+        capture_output=True,
+        check=False,
+        cwd=cwd,
+        env=_environment(git_dir, work_tree, index, ours),
+    )
+    if done.returncode != 0:
+        words = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
+        raise GitFailed(f"git {arguments[0]}: {words}")
+    return done.stdout
+
+
+def require_git() -> None:
+    """Raises `ConfigError` where there is no git."""
+    try:
+        subprocess.run(("git", "--version"), capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise ConfigError("git was not found", remedy="install git and put it on PATH") from error
+
+
+def batch_reader(git_dir: Path) -> subprocess.Popen[bytes]:
+    """A `git cat-file --batch` that answers until it is closed."""
+    return subprocess.Popen(
+        ("git", *_FLAGS, "cat-file", "--batch"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_environment(git_dir, None, None, True),
+    )
+
+
+def _environment(git_dir: Path | None, work_tree: Path | None, index: Path | None, ours: bool) -> Mapping[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    kept |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    if ours:
+        kept |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+    places = {"GIT_DIR": git_dir, "GIT_WORK_TREE": work_tree, "GIT_INDEX_FILE": index}
+    return kept | {name: str(place) for name, place in places.items() if place is not None}
+
+
+def split_z(output: bytes) -> Sequence[str]:
+    """The names in git's NUL-separated output; bytes that are no UTF-8 survive the round trip."""
+    return [os.fsdecode(name) for name in output.split(b"\0") if name]

@@ -1,0 +1,268 @@
+"""Snapshots as git trees in a store of our own: no file of the user's repo is ever written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unicodedata
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, TypedDict
+
+from redstart.core.change import Snapshot
+from redstart.core.errors import PolicyViolation, StoreError
+from redstart.ports.store.port import Blobs, DiffRefused, TreeChange
+from redstart.toolkit.repo.git import GitFailed, batch_reader, git, split_z
+
+ATTRIBUTES = "* -text !eol -filter -ident !working-tree-encoding !diff !merge\n"
+"""Outranks every .gitattributes: files are kept byte for byte, and no filter of a repo is run."""
+
+NOT_SOURCE = "\n".join((".git", ".venv/", "venv/", "__pycache__/", "node_modules/", ".tox/", ".nox/", ""))
+"""Left out of folders that are no git repo, besides what their .gitignore says."""
+
+
+class _Place(TypedDict):
+    git_dir: Path
+    index: Path
+
+
+class _Entry(NamedTuple):
+    mode: str
+    name: str
+
+
+class GitTrees:
+    """Implements `Trees` and `Workspaces`. `home` is this machine's cache: all of it can be rebuilt from the blobs."""
+
+    def __init__(self, home: Path, blobs: Blobs) -> None:
+        self._home = home
+        self._git_dir = home / "objects.git"
+        self._blobs = blobs
+        self._known: set[str] = set()
+        self._entries: dict[str, dict[str, _Entry]] = {}
+        self._reader: subprocess.Popen[bytes] | None = None
+        self._prepare()
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.communicate()
+            self._reader = None
+
+    # -- taking and rebuilding -------------------------------------------------------------------------------------
+
+    def take(self, root: Path) -> Snapshot:
+        """The files of a folder as they lie there, uncommitted ones too, ignored ones not."""
+        names = self._list(root)
+        with self._index() as index:
+            listed = b"".join(os.fsencode(name) + b"\0" for name in names)
+            git("update-index", "-z", "--add", "--stdin", stdin=listed, work_tree=root, **self._at(index))
+            tree = git("write-tree", **self._at(index)).decode().strip()
+        return self._packed(tree)
+
+    def empty(self) -> Snapshot:
+        """A snapshot without files."""
+        with self._index() as index:
+            return self._packed(git("write-tree", **self._at(index)).decode().strip())
+
+    @contextmanager
+    def checkout(self, snapshot: Snapshot) -> Generator[Path]:
+        self._ensure(snapshot)
+        folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self._home / "work"))
+        try:
+            with self._index() as index:
+                git("read-tree", "--reset", "-u", snapshot.tree, work_tree=folder, **self._at(index))
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def files(self, snapshot: Snapshot) -> list[str]:
+        return sorted(self._list_tree(snapshot))
+
+    def read(self, snapshot: Snapshot, path: str) -> bytes | None:
+        entry = self._list_tree(snapshot).get(path)
+        if entry is None or not entry.mode.startswith("100"):
+            return None
+        return self._object(entry.name)
+
+    def diff(self, old: Snapshot, new: Snapshot) -> bytes:
+        self._ensure(old)
+        self._ensure(new)
+        return git("diff-tree", "-p", "-r", "--no-renames", old.tree, new.tree, git_dir=self._git_dir)
+
+    def changes(self, old: Snapshot, new: Snapshot) -> list[TreeChange]:
+        self._ensure(old)
+        self._ensure(new)
+        raw = git("diff-tree", "-r", "-z", "--raw", "--no-renames", old.tree, new.tree, git_dir=self._git_dir)
+        fields = split_z(raw)
+        return [
+            TreeChange(path, *meta.lstrip(":").split()[:2])
+            for meta, path in zip(fields[::2], fields[1::2], strict=True)
+        ]
+
+    # -- writing ---------------------------------------------------------------------------------------------------
+
+    def write(self, snapshot: Snapshot, files: Mapping[str, bytes | None]) -> Snapshot:
+        for path in files:
+            _refuse_bad_path(path)
+        entries = self._list_tree(snapshot)
+        lines: list[bytes] = []
+        for path, data in sorted(files.items()):
+            name = os.fsencode(path)
+            if data is None:
+                lines.append(b"0 %s\t%s\0" % (b"0" * 40, name))
+                continue
+            mode = entries[path].mode if path in entries else "100644"
+            stored = git("hash-object", "-w", "--stdin", "--no-filters", stdin=data, git_dir=self._git_dir)
+            lines.append(b"%s %s\t%s\0" % (mode.encode(), stored.strip(), name))
+        with self._index(snapshot) as index:
+            try:
+                git("update-index", "-z", "--index-info", stdin=b"".join(lines), **self._at(index))
+            except GitFailed as error:
+                raise PolicyViolation(str(error)) from error
+            return self._derived(snapshot, index)
+
+    def apply(self, snapshot: Snapshot, diff: bytes) -> Snapshot | DiffRefused:
+        with self._index(snapshot) as index:
+            try:
+                git("apply", "--cached", "--whitespace=nowarn", "-", stdin=diff, **self._at(index))
+            except GitFailed as error:
+                return DiffRefused(str(error))
+            return self._derived(snapshot, index)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        if not (self._git_dir / "HEAD").exists():
+            self._git_dir.mkdir(parents=True, exist_ok=True)
+            git("init", "-q", "--bare", str(self._git_dir))
+        (self._git_dir / "info").mkdir(exist_ok=True)
+        (self._git_dir / "info" / "attributes").write_text(ATTRIBUTES)
+        (self._git_dir / "info" / "exclude").write_text(NOT_SOURCE)
+        work = self._home / "work"
+        work.mkdir(exist_ok=True)
+        for left in work.iterdir():
+            if not _alive(left.name.partition("-")[0]):
+                shutil.rmtree(left, ignore_errors=True)
+
+    def _at(self, index: Path) -> _Place:
+        return {"git_dir": self._git_dir, "index": index}
+
+    @contextmanager
+    def _index(self, snapshot: Snapshot | None = None) -> Generator[Path]:
+        with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-index-", dir=self._home / "work") as folder:
+            index = Path(folder) / "index"
+            if snapshot is not None:
+                self._ensure(snapshot)
+                git("read-tree", snapshot.tree, **self._at(index))
+            yield index
+
+    def _list(self, root: Path) -> list[str]:
+        is_repo = _inside_work_tree(root)
+        wanted = ("ls-files", "-z", "--others", "--exclude-standard")
+        if is_repo:
+            listed = git(*wanted, "--cached", "--deduplicate", cwd=root, ours=False)
+        else:
+            listed = git(*wanted, git_dir=self._git_dir, work_tree=root, cwd=root)
+        paths = ((name, root / name) for name in split_z(listed))
+        return [name for name, path in paths if path.is_symlink() or path.is_file()]
+
+    def _packed(self, tree: str) -> Snapshot:
+        pack = git("pack-objects", "-q", "--stdout", "--revs", stdin=f"{tree}\n".encode(), git_dir=self._git_dir)
+        self._known.add(tree)
+        return Snapshot(tree=tree, base=tree, pack=self._blobs.put(pack))
+
+    def _derived(self, snapshot: Snapshot, index: Path) -> Snapshot:
+        tree = git("write-tree", **self._at(index)).decode().strip()
+        self._known.add(tree)
+        if tree == snapshot.base:
+            return snapshot.model_copy(update={"tree": tree, "diff": ""})
+        full = ("diff-tree", "-p", "-r", "--binary", "--full-index", "--no-renames", snapshot.base, tree)
+        return snapshot.model_copy(update={"tree": tree, "diff": self._blobs.put(git(*full, git_dir=self._git_dir))})
+
+    def _ensure(self, snapshot: Snapshot) -> None:
+        """Makes the snapshot's tree readable here, from the blobs where this machine has not seen it yet."""
+        if snapshot.tree in self._known or self._has(snapshot.tree):
+            return
+        git("index-pack", "--stdin", stdin=self._blobs.get(snapshot.pack), git_dir=self._git_dir)
+        if snapshot.diff:
+            base = Snapshot(tree=snapshot.base, base=snapshot.base, pack=snapshot.pack)
+            self._known.add(base.tree)
+            with self._index(base) as index:
+                patch = self._blobs.get(snapshot.diff)
+                git("apply", "--cached", "--whitespace=nowarn", "-", stdin=patch, **self._at(index))
+                git("write-tree", **self._at(index))
+        if not self._has(snapshot.tree):
+            raise StoreError(f"the blobs of snapshot {snapshot.tree[:12]} do not give its files")
+
+    def _has(self, tree: str) -> bool:
+        """Whether all of a tree is here: an interrupted write may have left a part."""
+        try:
+            git("rev-list", "--objects", "--quiet", tree, git_dir=self._git_dir)
+        except GitFailed:
+            return False
+        self._known.add(tree)
+        return True
+
+    def _list_tree(self, snapshot: Snapshot) -> dict[str, _Entry]:
+        if snapshot.tree not in self._entries:
+            self._ensure(snapshot)
+            entries: dict[str, _Entry] = {}
+            for line in split_z(git("ls-tree", "-r", "-z", snapshot.tree, git_dir=self._git_dir)):
+                meta, _, path = line.partition("\t")
+                mode, _, name = meta.split(" ")
+                entries[path] = _Entry(mode, name)
+            self._entries[snapshot.tree] = entries
+        return self._entries[snapshot.tree]
+
+    def _object(self, name: str) -> bytes:
+        if self._reader is None:
+            self._reader = batch_reader(self._git_dir)
+        stdin, stdout = self._reader.stdin, self._reader.stdout
+        if stdin is None or stdout is None:
+            raise StoreError("the snapshot reader has no pipes")
+        stdin.write(name.encode() + b"\n")
+        stdin.flush()
+        header = stdout.readline().split()
+        if len(header) != 3:
+            raise StoreError(f"object {name} is missing from the snapshot store")
+        data = stdout.read(int(header[2]) + 1)
+        return data[:-1]
+
+
+def _inside_work_tree(root: Path) -> bool:
+    try:
+        return git("rev-parse", "--is-inside-work-tree", cwd=root, ours=False).strip() == b"true"
+    except GitFailed:
+        return False
+
+
+def _refuse_bad_path(path: str) -> None:
+    """Git leaves such paths out with a warning; here they are an error."""
+    parts = path.split("/")
+    if path.startswith("/") or "\\" in path or "\0" in path or any(part in ("", ".", "..") for part in parts):
+        raise PolicyViolation(f"{path!r} is no path inside the repo")
+    if any(_is_git_folder(part) for part in parts):
+        raise PolicyViolation(f"{path!r} is inside git's own folder")
+
+
+def _is_git_folder(part: str) -> bool:
+    """`.git` as any file system may spell it: other case, trailing dots or blanks, a short name, hidden characters."""
+    shown = "".join(letter for letter in part if unicodedata.category(letter) != "Cf").casefold()
+    return shown.split(":")[0].rstrip(". ") == ".git" or shown.startswith("git~")
+
+
+def _alive(pid: str) -> bool:
+    if not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,148 @@
+"""Cutting files to what is worth showing, and filling a budget with it."""
+
+from __future__ import annotations
+
+import ast
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from redstart.core.context import Chunk, Context
+from redstart.toolkit.retrieval.sources import Sources
+
+WHOLE = 250
+"""A file of at most so many lines is shown whole."""
+LONG = 120
+"""Of a longer function or class, only the lines around what was found are shown."""
+WORTH = 0.1
+"""Where less than this share of the budget is left, a file that does not fit is not cut any more."""
+MARGIN = 2
+AROUND = 20
+_NESTED = ("body", "orelse", "handlers", "finalbody", "cases")
+PIECES = 6
+"""At most so many pieces of one file."""
+
+
+class Candidate(NamedTuple):
+    """A file worth showing. `marks` are lines in it with what was found there: name of the thing to its weight."""
+
+    path: str
+    score: float
+    source: str
+    marks: Mapping[int, Mapping[str, float]]
+
+
+class _Offer(NamedTuple):
+    """What is to be shown next, in the order of the queue: a file, or (once it was cut) a piece of one."""
+
+    rank: float
+    path: str
+    start: int
+    end: int
+    candidate: Candidate
+    piece: Chunk | None
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+
+
+def fill(first: Sequence[Chunk], candidates: Sequence[Candidate], sources: Sources, budget: int) -> Context:
+    """`first` and then the candidates by score, within `budget` characters; what overlaps is merged.
+
+    The first chunk of `first` is always in, and no other one where it would take `first` beyond half of the budget.
+    """
+    taken: list[Chunk] = []
+    spent = left_out = 0
+    for chunk in first:
+        cost = _cost(chunk, sources)
+        if taken and spent + cost > budget // 2:
+            left_out += 1
+            continue
+        taken.append(chunk)
+        spent += cost
+    # a piece never scores more than its file, so that no file is parsed before its turn comes
+    queue = [_Offer(-one.score, one.path, 0, 0, one, None) for one in candidates]
+    heapq.heapify(queue)
+    while queue:
+        offer = heapq.heappop(queue)
+        chunk = offer.piece or _whole(offer.candidate, sources)
+        cost = _cost(chunk, sources)
+        if spent + cost <= budget and (offer.piece or chunk.end <= WHOLE):
+            taken.append(chunk)
+            spent += cost
+        elif offer.piece or budget - spent < budget * WORTH:
+            left_out += 1
+        else:
+            for piece in cut(offer.candidate, sources):
+                place = (piece.path, piece.start, piece.end)
+                heapq.heappush(queue, _Offer(-piece.score, *place, offer.candidate, piece))
+    chunks = sorted(_merged(taken), key=lambda one: (one.source != "test", -one.score, one.path, one.start))
+    return Context(chunks=tuple(chunks), left_out=left_out)
+
+
+def _whole(one: Candidate, sources: Sources) -> Chunk:
+    return Chunk(path=one.path, start=1, end=len(sources.lines(one.path)), score=one.score, source=one.source)
+
+
+def cut(candidate: Candidate, sources: Sources) -> list[Chunk]:
+    """The functions and classes around the marks, best first; the best has the candidate's own score."""
+    length = len(sources.lines(candidate.path))
+    spans = _spans(sources.tree(candidate.path))
+    found: dict[_Span, dict[str, float]] = {}
+    for line, things in candidate.marks.items():
+        weights = found.setdefault(_around(line, spans, length), {})
+        for thing, weight in things.items():
+            weights[thing] = max(weight, weights.get(thing, 0.0))
+    weighed = sorted(
+        ((sum(weights.values()), span) for span, weights in found.items()), key=lambda one: (-one[0], one[1])
+    )
+    top = weighed[0][0] if weighed else 1.0
+    return [
+        Chunk(
+            path=candidate.path,
+            start=span.start,
+            end=span.end,
+            score=round(candidate.score * weight / top, 6),
+            source=candidate.source,
+        )
+        for weight, span in weighed[:PIECES]
+    ]
+
+
+def _spans(tree: ast.Module | None) -> list[_Span]:
+    found: list[_Span] = []
+    bodies: list[Sequence[ast.AST]] = [tree.body] if tree else []
+    while bodies:
+        for node in bodies.pop():
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                first = min([node.lineno, *(mark.lineno for mark in node.decorator_list)])
+                found.append(_Span(first, node.end_lineno or node.lineno))
+            bodies += [part for name in _NESTED if (part := getattr(node, name, None))]
+    return found
+
+
+def _around(line: int, spans: Sequence[_Span], length: int) -> _Span:
+    holding = [span for span in spans if span.start <= line <= span.end]
+    inner = min(holding, key=lambda span: (span.end - span.start, span), default=None)
+    if inner is None or inner.end - inner.start >= LONG:
+        inner = _Span(line - AROUND, line + AROUND)
+    return _Span(max(inner.start - MARGIN, 1), min(inner.end + MARGIN, length))
+
+
+def _merged(chunks: Iterable[Chunk]) -> list[Chunk]:
+    """Those of one file that overlap or touch made one, named after the best of them; a test's name wins."""
+    merged: list[Chunk] = []
+    for chunk in sorted(chunks, key=lambda one: (one.path, one.start, one.end)):
+        last = merged[-1] if merged else None
+        if last is None or last.path != chunk.path or chunk.start > last.end + 1:
+            merged.append(chunk)
+            continue
+        best = max(last, chunk, key=lambda one: (one.source == "test", one.score))
+        merged[-1] = best.model_copy(update={"start": last.start, "end": max(last.end, chunk.end)})
+    return merged
+
+
+def _cost(chunk: Chunk, sources: Sources) -> int:
+    return sum(len(line) + 1 for line in sources.lines(chunk.path)[chunk.start - 1 : chunk.end])

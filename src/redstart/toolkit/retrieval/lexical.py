@@ -1,0 +1,148 @@
+"""Where words stand in the code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import string
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.toolkit.retrieval.sources import MAX_BYTES, Read, readable, searchable
+
+COMMON = 100
+"""A word that more files than this hold says little, and is not given at all."""
+
+_WORD = frozenset((string.ascii_letters + string.digits + "_").encode())
+_SPACED = bytes(byte if byte in _WORD else ord(" ") for byte in range(256))
+_SECONDS = 60
+
+
+class Hit(NamedTuple):
+    """A line that holds the word as a whole, whether once or more often."""
+
+    path: str
+    line: int
+    word: str
+    defines: bool
+    """It is the `def` or `class` of that name."""
+
+
+Search = Callable[[Sequence[str]], list[Hit]]
+"""Finds identifiers (other words are passed over); what it gives is sorted, and the same whichever way it looks."""
+
+
+class _Text(NamedTuple):
+    path: str
+    data: bytes
+
+
+def walk_search(files: Iterable[str], read: Read) -> Search:
+    """Looks through the files themselves, which it reads at the first question and keeps."""
+    texts: list[_Text] = []
+    unread = sorted({path for path in files if searchable(path)})
+
+    def search(words: Sequence[str]) -> list[Hit]:
+        while unread:
+            path = unread.pop(0)
+            data = read(path)
+            if data is not None and readable(data):
+                texts.append(_Text(path, data))
+        return sorted(_find(_identifiers(words), texts))
+
+    return search
+
+
+def ripgrep_search(folder: Path) -> Search:
+    """Lets ripgrep say which files of the folder to look through; where there is no ripgrep, looks through all."""
+
+    def search(words: Sequence[str]) -> list[Hit]:
+        wanted = _identifiers(words)
+        if not wanted:
+            return []
+        names = _named_by_ripgrep(folder, wanted)
+        return walk_search(_all_files(folder) if names is None else names, lambda path: _read(folder, path))(wanted)
+
+    return search
+
+
+def _identifiers(words: Sequence[str]) -> list[str]:
+    return sorted({word for word in words if word.isidentifier() and word.isascii()})
+
+
+def _find(words: Sequence[str], texts: Sequence[_Text]) -> Iterator[Hit]:
+    # one pass that takes every file apart costs less than one pass a word
+    wanted = frozenset(word.encode() for word in words)
+    holders: dict[bytes, list[_Text]] = {word: [] for word in sorted(wanted)}
+    for text in texts:
+        for word in wanted.intersection(text.data.translate(_SPACED).split()):
+            holders[word].append(text)
+    for word, holding in holders.items():
+        if len(holding) <= COMMON:
+            for path, data in holding:
+                yield from _in_file(path, data, word)
+
+
+def _in_file(path: str, data: bytes, needle: bytes) -> list[Hit]:
+    lines: dict[int, bool] = {}
+    line, counted = 1, 0
+    at = data.find(needle)
+    while at >= 0:
+        end = at + len(needle)
+        if (at == 0 or data[at - 1] not in _WORD) and (end == len(data) or data[end] not in _WORD):
+            line += data.count(b"\n", counted, at)
+            counted = at
+            lines[line] = lines.get(line, False) or _defined(data, at)
+        at = data.find(needle, end)
+    return [Hit(path, number, needle.decode(), defines) for number, defines in lines.items()]
+
+
+def _defined(data: bytes, at: int) -> bool:
+    before = data[max(at - 6, 0) : at]
+    if not before.endswith((b"def ", b"class ")):
+        return False
+    start = data[data.rfind(b"\n", 0, at) + 1 : at].strip()
+    return start in (b"def", b"async def", b"class")
+
+
+def _named_by_ripgrep(folder: Path, words: Sequence[str]) -> list[str] | None:
+    """The files that hold any of the words as text; None where there is no ripgrep, or it does not work."""
+    program = shutil.which("rg")
+    if program is None:
+        return None
+    command = [program, "--no-config", "--no-ignore", "--hidden", "--no-messages", "--encoding", "none"]
+    command += [
+        "--max-filesize",
+        str(MAX_BYTES),
+        "--files-with-matches",
+        "--null",
+        "--fixed-strings",
+        "--glob",
+        "!.git",
+    ]
+    command += [argument for word in words for argument in ("-e", word)]
+    try:
+        done = subprocess.run([*command, "./"], cwd=folder, capture_output=True, timeout=_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode > 1:
+        return None
+    return [os.fsdecode(name).removeprefix("./") for name in done.stdout.split(b"\0") if name]
+
+
+def _all_files(folder: Path) -> list[str]:
+    found: list[str] = []
+    for top, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != ".git"]
+        found += [(Path(top) / name).relative_to(folder).as_posix() for name in names if name != ".git"]
+    return found
+
+
+def _read(folder: Path, path: str) -> bytes | None:
+    place = folder / path
+    try:
+        return None if place.is_symlink() or not place.is_file() else place.read_bytes()
+    except OSError:
+        return None

@@ -1,0 +1,200 @@
+"""Which code matters for a failure, best first."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from posixpath import basename, dirname
+from typing import NamedTuple
+
+from redstart.core.context import Chunk, Context
+from redstart.core.report import Case
+from redstart.toolkit.retrieval.chunks import LONG, Candidate, fill
+from redstart.toolkit.retrieval.frames import Frame, frames
+from redstart.toolkit.retrieval.lexical import Hit, Search
+from redstart.toolkit.retrieval.query import Place, Query, ask
+from redstart.toolkit.retrieval.sources import CODE, Read, Sources, searchable
+
+MAX_CASES = 10
+MAX_FILES = 12
+"""So many of the best files are cut to chunks; the others are counted as left out."""
+
+FRAME, LEXICAL, NAME, DEFINED, IMPORTED = 1.0, 1.0, 1.0, 0.7, 0.5
+OUTER = 0.7
+"""What a frame counts beside the one that it called."""
+PROSE_FACTOR, TEST_FACTOR = 0.2, 0.1
+
+_SATURATION, _LENGTH = 1.2, 0.75  # BM25's k and b, at their usual values
+
+Scores = dict[str, float]
+
+
+class Question(NamedTuple):
+    cases: Sequence[Case]
+    """The red ones, with their `detail`; the first ten are looked at."""
+    goal: str
+    tests: Sequence[str]
+    """Paths of the files that hold the failing tests."""
+    is_test: Callable[[str], bool]
+    budget: int = 24_000
+    """In characters."""
+
+
+def retrieve(question: Question, files: Sequence[str], read: Read, search: Search) -> Context:
+    """The failing tests first, then the code that they most likely fail for, within the budget.
+
+    Depends on its arguments alone: the same question of the same files has the same answer. A file that is binary,
+    huge or not Python or prose is passed over; Python that does not parse is still found by its words.
+    """
+    cases = [case for case in question.cases if case.red][:MAX_CASES]
+    sources = Sources(files, read)
+    query = ask(cases, question.goal, question.tests, sources)
+    trail = [frames(case.detail, sources.files) for case in cases]
+    hits = [hit for hit in search(query.words) if hit.path in sources.files]
+    scores = _signals(question, query, trail, hits, sources)
+    candidates = _candidates(scores, _marks(trail, hits), question.is_test)
+    best = [one for one in candidates[: 2 * MAX_FILES] if sources.lines(one.path)][:MAX_FILES]
+    shown = fill(_tests(query), best, sources, question.budget)
+    return shown.model_copy(update={"left_out": shown.left_out + max(len(candidates) - MAX_FILES, 0)})
+
+
+def _signals(
+    question: Question, query: Query, trail: Sequence[Sequence[Frame]], hits: Sequence[Hit], sources: Sources
+) -> dict[str, Scores]:
+    """By `Chunk.source`, and by file. Each is about 1 at its best."""
+    code = [hit for hit in hits if not question.is_test(hit.path)]
+    signals = {
+        "frame": [(FRAME, _by_frame(trail, question.is_test))],
+        "name": [(NAME, _by_name(question.tests, question.is_test, sources))],
+        "search": [
+            (LEXICAL, _to_one(_by_words(code, sources))),
+            (DEFINED, _to_one(_by_definition(code))),
+            (IMPORTED, dict.fromkeys(query.imports, 1.0)),
+        ],
+    }
+    return {source: _sum(parts) for source, parts in signals.items()}
+
+
+def _sum(parts: Sequence[tuple[float, Scores]]) -> Scores:
+    total: Scores = defaultdict(float)
+    for weight, scores in parts:
+        for path, score in scores.items():
+            total[path] += weight * score
+    return total
+
+
+def _to_one(scores: Scores) -> Scores:
+    best = max(scores.values(), default=1.0)
+    return {path: score / best for path, score in scores.items()}
+
+
+def _by_frame(trail: Sequence[Sequence[Frame]], is_test: Callable[[str], bool]) -> Scores:
+    scores: Scores = {}
+    for steps in trail:
+        innermost_first = dict.fromkeys(step.path for step in reversed(steps) if not is_test(step.path))
+        for distance, path in enumerate(innermost_first):
+            scores[path] = max(scores.get(path, 0.0), OUTER**distance)
+    return scores
+
+
+def _by_words(hits: Sequence[Hit], sources: Sources) -> Scores:
+    """BM25 over the lines that use the words: a rare word counts for more, a long file for less."""
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for hit in hits:
+        if not hit.defines:
+            counts[hit.word][hit.path] += 1
+    lengths = {path: len(sources.data(path)) or 1 for path in {path for held in counts.values() for path in held}}
+    usual = sum(lengths.values()) / len(lengths) if lengths else 1.0
+    scores: Scores = defaultdict(float)
+    for _, held in sorted(counts.items()):
+        rarity = _rarity(len(held), len(sources.files))
+        for path, count in held.items():
+            damped = count + _SATURATION * (1 - _LENGTH + _LENGTH * lengths[path] / usual)
+            scores[path] += rarity * count * (_SATURATION + 1) / damped
+    return scores
+
+
+def _rarity(holders: int, files: int) -> float:
+    return math.log(1 + (max(files - holders, 0) + 0.5) / (holders + 0.5))
+
+
+def _by_definition(hits: Sequence[Hit]) -> Scores:
+    """A name that is defined in one place says more than one that is defined in many."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for hit in hits:
+        if hit.defines:
+            places[hit.word].append(hit.path)
+    scores: Scores = defaultdict(float)
+    for _, paths in sorted(places.items()):
+        for path in paths:
+            scores[path] += 1 / len(paths)
+    return scores
+
+
+def _by_name(tests: Sequence[str], is_test: Callable[[str], bool], sources: Sources) -> Scores:
+    """How much a file is called like a failing test's file, and a little for lying in a folder of the same name."""
+    asked = [(_name_parts(test), set(dirname(test).split("/"))) for test in sorted(set(tests))]
+    scores: Scores = {}
+    for path in sorted(sources.files) if asked else ():
+        if not path.endswith(CODE) or is_test(path):
+            continue
+        parts, folders = _name_parts(path), set(dirname(path).split("/"))
+        likeness = [
+            2 * len(parts & wanted) / (len(parts) + len(wanted)) + 0.2 * len(folders & near) / max(len(near), 1)
+            for wanted, near in asked
+            if parts & wanted
+        ]
+        if likeness:
+            scores[path] = max(likeness)
+    return scores
+
+
+def _name_parts(path: str) -> set[str]:
+    stem = basename(path).removesuffix(CODE)
+    if stem == "__init__":
+        stem = basename(dirname(path))
+    return {part for part in stem.lower().split("_") if part and part not in ("test", "tests")}
+
+
+def _marks(trail: Sequence[Sequence[Frame]], hits: Sequence[Hit]) -> dict[str, dict[int, dict[str, float]]]:
+    """By file and line: what was found there, and what that weighs when a large file is cut."""
+    spread: dict[str, set[str]] = defaultdict(set)
+    for hit in hits:
+        spread[hit.word].add(hit.path)
+    marks: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for hit in hits:
+        thing, weight = (f"def {hit.word}", 2.0) if hit.defines else (hit.word, 1.0)
+        marks[hit.path][hit.line][thing] = weight / math.sqrt(len(spread[hit.word]))
+    for steps in trail:
+        for distance, step in enumerate(reversed(steps)):
+            marks[step.path][step.line][f"frame {step.path}:{step.line}"] = 3 * OUTER**distance
+    return marks
+
+
+def _candidates(
+    signals: Mapping[str, Scores],
+    marks: Mapping[str, Mapping[int, Mapping[str, float]]],
+    is_test: Callable[[str], bool],
+) -> list[Candidate]:
+    found: list[Candidate] = []
+    for path in {path for scores in signals.values() for path in scores}:
+        if not searchable(path):
+            continue
+        factor = (1.0 if path.endswith(CODE) else PROSE_FACTOR) * (TEST_FACTOR if is_test(path) else 1.0)
+        shares = {source: scores.get(path, 0.0) for source, scores in signals.items()}
+        score = round(factor * sum(shares.values()), 6)
+        if score > 0:
+            source = max(shares, key=lambda one: (shares[one], one))
+            found.append(Candidate(path, score, source, marks.get(path) or {1: {"top": 1.0}}))
+    return sorted(found, key=lambda one: (-one.score, one.path))
+
+
+def _tests(query: Query) -> list[Chunk]:
+    def shown(place: Place, score: float) -> Chunk:
+        end = min(place.end, place.start + LONG - 1)
+        return Chunk(path=place.path, start=place.start, end=end, score=score, source="test")
+
+    count = max(len(query.tests), 1)
+    functions = [shown(place, round(10 - number / count, 6)) for number, place in enumerate(query.tests)]
+    return functions + [shown(place, 8.0) for place in query.helpers]

@@ -1,0 +1,1 @@
+"""Finding, running and reading test suites."""

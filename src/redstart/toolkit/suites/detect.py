@@ -1,0 +1,106 @@
+"""Which runner a tree's tests are written for, from its files alone."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import tomllib
+from collections.abc import Callable, Iterable
+from pathlib import PurePosixPath
+from typing import cast
+
+Read = Callable[[str], bytes | None]
+
+PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+INI_SECTIONS = {"tox.ini": "pytest", "setup.cfg": "tool:pytest"}
+FOREIGN = frozenset({"node_modules", "site-packages", "venv", "build", "dist", "__pycache__"})
+"""Folders whose Python files are not the repo's own tests."""
+
+_OWN_PATTERN = re.compile(r"python_files|doctest")
+"""A pytest configuration with one of these may find tests in files whose names do not say so."""
+_IMPORTS_PYTEST = re.compile(rb"^[ \t]*(?:import|from)[ \t]+pytest\b", re.MULTILINE)
+_PLAIN_FUNCTION = re.compile(rb"^(?:async[ \t]+)?def[ \t]+test\w*", re.MULTILINE)
+_PLAIN_CLASS = re.compile(rb"^class[ \t]+Test\w*[ \t]*(?:\([ \t]*(?:object)?[ \t]*\))?[ \t]*:", re.MULTILINE)
+_IMPORTS_UNITTEST = re.compile(rb"^[ \t]*(?:import|from)[ \t]+unittest\b", re.MULTILINE)
+_TEST_CASE = re.compile(rb"^[ \t]*class[ \t]+\w+[ \t]*\([^)]*TestCase\b", re.MULTILINE)
+
+
+def is_test_path(path: str) -> bool:
+    """Whether a path of the tree belongs to its tests: by name, or by lying in a folder of tests."""
+    pure = PurePosixPath(path)
+    if pure.suffix != ".py":
+        return False
+    return _named_as_test(pure) or pure.name == "conftest.py" or not {"tests", "test"}.isdisjoint(pure.parts[:-1])
+
+
+def detect_runner(paths: Iterable[str], read: Read) -> str | None:
+    """`pytest`, `unittest`, or None where the tree has no tests.
+
+    `unittest` is the answer only where every test is a method of a `unittest.TestCase` and nothing speaks of pytest;
+    whatever is ambiguous is left to pytest, which runs both kinds. `read` gives a file's bytes, None if it cannot.
+    """
+    own = [path for path in paths if not _is_foreign(path)]
+    configured, finds_more = _pytest_configuration(own, read)
+    tests = [path for path in own if is_test_path(path) and PurePosixPath(path).name != "conftest.py"]
+    texts = {path: read(path) or b"" for path in tests}
+    has_tests = {path for path, text in texts.items() if _named_as_test(PurePosixPath(path)) or _holds_tests(text)}
+    if not has_tests:
+        return "pytest" if configured and finds_more else None
+    if configured or any(PurePosixPath(path).name == "conftest.py" for path in own):
+        return "pytest"
+    if any(_speaks_pytest(text) for text in texts.values()):
+        return "pytest"
+    written = [texts[path] for path in has_tests if texts[path].strip()]
+    if written and all(_IMPORTS_UNITTEST.search(text) and _TEST_CASE.search(text) for text in written):
+        return "unittest"
+    return "pytest"
+
+
+def _named_as_test(path: PurePosixPath) -> bool:
+    return path.name.startswith("test_") or path.stem.endswith("_test") or path.name in ("tests.py", "test.py")
+
+
+def _is_foreign(path: str) -> bool:
+    folders = PurePosixPath(path).parts[:-1]
+    return any(part in FOREIGN or part.startswith(".") for part in folders)
+
+
+def _holds_tests(text: bytes) -> bool:
+    return bool(_PLAIN_FUNCTION.search(text) or _PLAIN_CLASS.search(text) or _TEST_CASE.search(text))
+
+
+def _speaks_pytest(text: bytes) -> bool:
+    return bool(_IMPORTS_PYTEST.search(text) or _PLAIN_FUNCTION.search(text) or _PLAIN_CLASS.search(text))
+
+
+def _pytest_configuration(paths: Iterable[str], read: Read) -> tuple[bool, bool]:
+    """Whether pytest is configured somewhere in the tree, and whether that makes it look beyond the usual names."""
+    found = finds_more = False
+    for path in paths:
+        name = PurePosixPath(path).name
+        if name not in (*PYTEST_FILES, *INI_SECTIONS, "pyproject.toml"):
+            continue
+        text = (read(path) or b"").decode("utf-8", "replace")
+        if name in PYTEST_FILES or _configures_pytest(name, text):
+            found = True
+            finds_more = finds_more or bool(_OWN_PATTERN.search(text))
+    return found, finds_more
+
+
+def _configures_pytest(name: str, text: str) -> bool:
+    if name == "pyproject.toml":
+        return _has_pytest_table(text)
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return f"[{INI_SECTIONS[name]}]" in text
+    return parser.has_section(INI_SECTIONS[name])
+
+
+def _has_pytest_table(text: str) -> bool:
+    try:
+        tool = tomllib.loads(text).get("tool")
+    except tomllib.TOMLDecodeError:
+        return "[tool.pytest" in text
+    return isinstance(tool, dict) and "pytest" in cast("dict[str, object]", tool)

@@ -1,0 +1,83 @@
+"""pytest's node ids, from what its report has of them.
+
+A report names a test by three attributes, of which none is the id:
+
+    file        where the function was written: another module for a test that a class inherits or a decorator made
+    classname   the module's path and the classes, with dots in place of `/` and `::`, without `.py`
+    name        the function with its parameters; of a collection error, the dotted module
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Address(NamedTuple):
+    file: str
+    classname: str
+    name: str
+
+
+_TEST_MODULE = re.compile(r"^test_|_test$")
+
+
+def node_ids(addresses: Sequence[Address]) -> list[str]:
+    """An id for each address, as pytest prints it. They are read together: one test's file explains another's class."""
+    modules: dict[str, str] = {}
+    for address in addresses:
+        if found := _module_of(address):
+            modules.setdefault(*found)
+    return [_node_id(address, modules) for address in addresses]
+
+
+def _node_id(address: Address, modules: dict[str, str]) -> str:
+    if not address.classname:
+        return address.file or address.name
+    parts = address.classname.split(".")
+    own = _module_of(address)
+    known = [own] if own else [(dotted, modules[dotted]) for dotted in _beginnings(parts) if dotted in modules]
+    dotted, path = known[0] if known else _guess(parts)
+    classes = [part for part in address.classname[len(dotted) :].split(".") if part]
+    return "::".join([path, *classes, address.name])
+
+
+def _module_of(address: Address) -> tuple[str, str] | None:
+    """The dotted module and its path, where the test was written in the module that it was collected from.
+
+    For a file outside of pytest's root folder the id begins at the folder that was given as an argument: then the
+    dotted module is only the end of the dotted file.
+    """
+    dotted = _dotted(address.file)
+    if not dotted:
+        return None
+    if not address.classname:
+        return (dotted, address.file) if address.name == dotted else None
+    if address.classname == dotted or address.classname.startswith(dotted + "."):
+        return dotted, address.file
+    for beginning in _beginnings(address.classname.split(".")):
+        if dotted.endswith("." + beginning):
+            return beginning, address.file[-len(beginning) - len(_suffix(address.file)) :]
+    return None
+
+
+def _beginnings(parts: Sequence[str]) -> list[str]:
+    """The longest first."""
+    return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+
+
+def _guess(parts: Sequence[str]) -> tuple[str, str]:
+    """Module and path where no test of the report was written in the module: by the customs of naming."""
+    named = [index for index, part in enumerate(parts) if _TEST_MODULE.search(part)]
+    classes = [index for index, part in enumerate(parts) if index and part[:1].isupper()]
+    end = named[-1] + 1 if named else (classes or [len(parts)])[0]
+    return ".".join(parts[:end]), "/".join(parts[:end]) + ".py"
+
+
+def _suffix(path: str) -> str:
+    return ".py" if path.endswith(".py") else ""
+
+
+def _dotted(path: str) -> str:
+    return path.replace("/", ".").removesuffix(".py")

@@ -1,0 +1,45 @@
+"""How unittest is started so that it leaves a report we can read: by a small runner of ours that is given along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from redstart.core.run import Suite
+from redstart.core.shell import IN, OUT, Environment
+from redstart.toolkit.suites.request import JUNIT, Request
+
+RUNNER = "unittest_junit.py"
+IDS = "ids.txt"
+
+
+def command(suite: Suite, environment: Environment, *, ids: Sequence[str] = ()) -> Request:
+    """The request that runs the whole suite or, of what it finds, only `ids`.
+
+    Of a user's command `python -m unittest ...` the arguments are kept, but for `-f`, which would hide tests. A command
+    that is something else is run as it is, and leaves no results per test: unittest has no door for a report.
+    """
+    arguments = unittest_arguments(suite.command)
+    if arguments is None:
+        return Request(suite.command, {}, {}, (JUNIT,))
+    python, options = arguments
+    files = {RUNNER: (Path(__file__).parent / "inside" / RUNNER).read_text(encoding="utf-8")}
+    only: tuple[str, ...] = ()
+    if ids:
+        files[IDS] = "".join(f"{one}\n" for one in ids)
+        only = ("--ids", f"{IN}/{IDS}")
+    start = (python or environment.python, f"{IN}/{RUNNER}", "--out", f"{OUT}/{JUNIT}", *only)
+    return Request((*start, *(("--", *options) if options else ())), {}, files, (JUNIT,))
+
+
+def unittest_arguments(argv: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:
+    """The interpreter that is named (empty for the target's) and what follows `-m unittest`; None for another program.
+
+    Options of the interpreter itself, as in `python -W error -m unittest`, are a case for None too.
+    """
+    if not argv:
+        return "", ()
+    if tuple(argv[1:3]) != ("-m", "unittest") or not Path(argv[0]).name.startswith("python"):
+        return None
+    python = "" if argv[0] in ("python", "python3") else argv[0]
+    return python, tuple(argv[3:])

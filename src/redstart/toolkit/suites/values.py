@@ -1,0 +1,97 @@
+"""What an assertion expected and what it got, where its message shows both."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+NOTHING_RAISED = "no exception"
+
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_NOT_RAISED = re.compile(r"DID NOT RAISE (?:<class '([^']+)'>|(.+))")
+_UNITTEST_NOT_RAISED = re.compile(r"^(?:AssertionError: )?([\w.]+) not raised\b")
+_PATTERN = re.compile(r"^ *(?:Expected regex|Regex): (.*)$", re.MULTILINE)
+_INPUT = re.compile(r"^ *(?:Actual message|Input): (.*)$", re.MULTILINE)
+_IS_NOT = re.compile(r"^(?:AssertionError: )?(.+) is not (true|false|None)(?: : .*)?$")
+_DIFFER = re.compile(r"^(?:AssertionError: )?(?:\w+ differ: )?")
+
+
+class Compared(NamedTuple):
+    actual: str | None = None
+    expected: str | None = None
+
+
+def compared(message: str) -> Compared:
+    """Both sides of the comparison that failed; None and None where the message does not show them.
+
+    By custom the left side is what the code gave and the right side what the test wants.
+    """
+    if "DID NOT RAISE" in message or " not raised" in message:
+        return _not_raised(message)
+    if "Regex pattern did not match" in message:
+        pattern, text = _PATTERN.search(message), _INPUT.search(message)
+        return Compared(text.group(1), pattern.group(1)) if pattern and text else Compared()
+    lines = message.splitlines()
+    for line in lines:
+        body = line.removeprefix("AssertionError: ")
+        if body.startswith("assert "):
+            return _split(body.removeprefix("assert "), ("==", "is"))
+    return _unittest(lines[0]) if lines else Compared()
+
+
+def _not_raised(message: str) -> Compared:
+    if found := _NOT_RAISED.search(message):
+        return Compared(NOTHING_RAISED, found.group(1) or found.group(2))
+    if found := _UNITTEST_NOT_RAISED.match(message):
+        return Compared(NOTHING_RAISED, found.group(1))
+    return Compared()
+
+
+def _unittest(line: str) -> Compared:
+    if found := _IS_NOT.match(line):
+        return Compared(found.group(1), {"true": "True", "false": "False", "None": "None"}[found.group(2)])
+    sides = _split(_DIFFER.sub("", line, count=1), ("!=",))
+    if sides.expected is None:
+        return sides
+    note = _top_level(sides.expected, (":",))
+    return Compared(sides.actual, sides.expected[: note[0][0]] if note else sides.expected)
+
+
+def _split(text: str, operators: tuple[str, ...]) -> Compared:
+    """The two sides of the one operator that stands outside all brackets and quotes."""
+    if text.startswith("not "):
+        return Compared()
+    found = _top_level(text, operators)
+    if not found and not (text.startswith("(") and text.endswith(")")):
+        # A long value is cut in the middle ("[1, 2...9]"), which may leave a quote or bracket open.
+        signs = "|".join(re.escape(one) for one in operators)
+        found = [match.span() for match in re.finditer(f" (?:{signs}) ", text)]
+    if len(found) != 1:
+        return Compared()
+    start, end = found[0]
+    return Compared(text[:start], text[end:])
+
+
+def _top_level(text: str, operators: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Where ` operator ` stands in `text`, outside brackets and quotes: the spans with their spaces."""
+    spans: list[tuple[int, int]] = []
+    open_brackets: list[str] = []
+    quote = ""
+    position = 0
+    while position < len(text):
+        char = text[position]
+        if quote:
+            if char == "\\":
+                position += 1
+            elif char == quote:
+                quote = ""
+        elif char in "'\"":
+            quote = char
+        elif char in _CLOSING:
+            open_brackets.append(_CLOSING[char])
+        elif open_brackets and char == open_brackets[-1]:
+            open_brackets.pop()
+        elif char == " " and not open_brackets:
+            spans += [(position, position + len(one) + 2) for one in operators if text.startswith(f" {one} ", position)]
+        position += 1
+    return spans

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redstart.engines.inline import inline
+from redstart.engines.langgraph import langgraph
+from redstart.engines.port import Engine
+from redstart.testing.contracts.engine import EngineContract
+from redstart.testing.rig import Rig, make_rig
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = make_rig(tmp_path / "snapshots")
+    yield made
+    made.trees.close()
+
+
+class TestInline(EngineContract):
+    @pytest.fixture
+    def engine(self) -> Engine:
+        return inline
+
+
+class TestLangGraph(EngineContract):
+    @pytest.fixture
+    def engine(self) -> Engine:
+        return langgraph

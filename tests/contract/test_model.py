@@ -1,0 +1,69 @@
+"""Every model against the contract of the port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from redstart.core.chat import Answer, Ask, Fault
+from redstart.core.errors import ModelError
+from redstart.ports.model.port import Model
+from redstart.ports.model.providers import connect
+from redstart.ports.model.replay import Cassette, Replay
+from redstart.testing.contracts.model import HIDDEN, ModelContract, Script, asking
+from redstart.testing.model import ScriptedModel
+from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+
+FINISH = {None: "stop", Fault.empty: "stop", Fault.truncated: "length", Fault.refused: "content_filter"}
+
+
+@contextmanager
+def served(wire: Wire, script: Script) -> Iterator[Model]:
+    def reply(request: Request) -> Reply:
+        said = script[request.messages[-1][1]]
+        if said is None:
+            return Reply(status=500, text=f"do not show {HIDDEN}")
+        return Reply(said.text, finish=FINISH[said.fault])
+
+    with ScriptedServer(reply) as server:
+        if wire is Wire.openai:
+            yield connect("openai:local", base_url=server.openai_url, api_key=HIDDEN, deadline=20)
+        else:
+            yield connect("anthropic:local", base_url=server.anthropic_url, api_key=HIDDEN, deadline=20)
+
+
+class TestOverTheWireOfOpenAI(ModelContract):
+    def opened(self, script: Script):
+        return served(Wire.openai, script)
+
+
+class TestOverTheWireOfAnthropic(ModelContract):
+    def opened(self, script: Script):
+        return served(Wire.anthropic, script)
+
+
+class TestScripted(ModelContract):
+    @contextmanager
+    def opened(self, script: Script) -> Iterator[Model]:
+        def answer(ask: Ask) -> str | Answer:
+            said = script[ask.messages[-1].text]
+            if said is None:
+                raise ModelError("out of order")
+            return said if said.fault else said.text
+
+        yield ScriptedModel(answer)
+
+    def test_an_answer_is_given_as_it_is(self) -> None:
+        assert self.answers({"?": Answer(text="x", model="m", fault=Fault.budget)})[0].fault is Fault.budget
+
+
+class TestReplay(ModelContract):
+    costs = False
+
+    @contextmanager
+    def opened(self, script: Script) -> Iterator[Model]:
+        cassette = Cassette(model="recorded:model")
+        for ask, said in zip(asking(script), script.values(), strict=True):
+            if said is not None:
+                cassette = cassette.with_call(ask.site, said)
+        yield Replay(cassette)

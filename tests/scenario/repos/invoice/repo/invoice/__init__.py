@@ -1,0 +1,3 @@
+from invoice.totals import Line, gross, net
+
+__all__ = ["Line", "gross", "net"]

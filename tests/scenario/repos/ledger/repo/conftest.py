@@ -1,0 +1,1 @@
+"""Its place makes the project's root importable."""

@@ -1,0 +1,3 @@
+from seatbooking.hall import Hall, SoldOut
+
+__all__ = ["Hall", "SoldOut"]

@@ -1,0 +1,3 @@
+from tagindex.index import TagIndex, collect
+
+__all__ = ["TagIndex", "collect"]

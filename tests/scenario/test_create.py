@@ -1,0 +1,66 @@
+"""Three goals become small tested programs: the tests are asked for first, without the code, and are seen red."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.scenarios import Goal, Recorded, question
+from redstart.testing.server import ScriptedServer, Wire
+
+GOALS = [Goal.load(folder) for folder in sorted((Path(__file__).parent / "goals").iterdir())]
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.name)
+def test_create(goal: Goal, user, tmp_path):
+    out = tmp_path / goal.package
+    script = Recorded(goal.reply)
+    with ScriptedServer(script) as server:
+        user.uses(server, Wire.openai if goal is not GOALS[0] else Wire.anthropic)
+        ran = user.redstart("create", goal.goal, "-o", out, "--json")
+        for_tests = next(request for request in server.requests if question(request) == "reproduce")
+    assert ran.code == 0, ran.out + ran.err
+    assert script.questions == ["plan", "reproduce", "patch", "patch"]
+    code = [line.strip() for line in goal.wrong.splitlines() if line.strip().startswith("def ")]
+    assert code
+    assert not [line for line in code if line in for_tests.text]
+    steps = {event["name"]: event["data"] for event in ran.events if event["phase"] == "end"}
+    assert steps["reproduce"]["red"] > 0
+    assert steps["reproduce"]["passed"] == 0
+    assert ran.ending["result"] == "verified"
+    assert ran.ending["attempts"] == 2
+    assert ran.ending["calls"] <= 2 * ran.ending["attempts"]
+    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    outside = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=out, env=environ, capture_output=True
+    )
+    assert outside.returncode == 0, outside.stdout
+    again = user.redstart("resume", cwd=out)
+    assert again.code == 0
+    assert str(out) in again.out
+
+
+def test_tests_that_assert_nothing_are_not_taken(user, tmp_path):
+    goal = GOALS[0]
+    empty = "tests/test_nothing.py\n<<<<<<< SEARCH\n=======\ndef test_it():\n    pass\n>>>>>>> REPLACE\n"
+    with ScriptedServer(lambda request: empty if question(request) == "reproduce" else goal.reply(request)) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("create", goal.goal, "-o", tmp_path / "out", "--json", "--max-iters", "2")
+    assert ran.code == 1
+    reasons = [event["data"]["reason"] for event in ran.events if event["name"] == "decide" and event["data"]]
+    assert reasons[0] == "the tests were not usable: tests/test_nothing.py asserts nothing"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_is_not_empty_is_refused(user, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "kept.txt").write_text("mine")
+    user.environ["OPENAI_API_KEY"] = "none"
+    ran = user.redstart("create", "anything", "-o", tmp_path / "out")
+    assert ran.code == 2
+    assert "not empty" in ran.err
+    assert (tmp_path / "out" / "kept.txt").read_text() == "mine"

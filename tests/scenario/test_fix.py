@@ -1,0 +1,78 @@
+"""Twelve tiny repos, fixed over real HTTP. The right patch comes only for a prompt that holds what is needed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.scenarios import Scenario
+from redstart.testing.server import ScriptedServer, Wire
+
+HERE = Path(__file__).parent
+SCENARIOS = [Scenario.load(folder) for folder in sorted((HERE / "repos").iterdir())]
+
+KINDS = {
+    "off-by-one",
+    "wrong operator",
+    "missing import",
+    "None handling",
+    "wrong exception",
+    "mutable default",
+    "encoding",
+    "float rounding",
+    "circular import",
+    "path handling",
+    "async bug",
+    "two bugs at once",
+}
+
+
+def test_every_kind_of_bug_is_there():
+    assert {scenario.kind for scenario in SCENARIOS} == KINDS
+    assert sum(scenario.feedback for scenario in SCENARIOS) == 4
+    assert {scenario.runner for scenario in SCENARIOS} == {"pytest", "unittest"}
+
+
+@pytest.mark.parametrize("wire", list(Wire))
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_fix(scenario: Scenario, wire: Wire, user, repo_of, tmp_path):
+    repo = repo_of(scenario.name)
+    before = contents(repo)
+    patch = tmp_path / "fix.patch"
+    with ScriptedServer(scenario.reply) as server:
+        user.uses(server, wire)
+        ran = user.redstart("fix", repo, "--json", "--patch", patch)
+        asked = [request for request in server.requests if request.system.startswith("redstart question: patch")]
+    assert ran.code == 0, ran.out + ran.err
+    assert ran.ending["result"] == "verified"
+    attempts = 2 if scenario.feedback else 1
+    assert ran.ending["attempts"] == attempts, [scenario.missing(request.text) for request in asked]
+    assert ran.ending["calls"] <= 2 * attempts
+    found = next(event for event in ran.events if event["name"] == "reproduce" and event["phase"] == "end")
+    assert sorted(found["data"]["targets"]) == sorted(scenario.red)[:5]
+    assert contents(repo) == before
+    subprocess.run(["git", "apply", str(patch)], cwd=repo, check=True)
+    assert {path for path, was in contents(repo).items() if before.get(path) != was} == set(scenario.files)
+    assert suite_passes(repo, scenario.runner)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Every file below a folder, by the hash of its bytes."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def suite_passes(repo: Path, runner: str) -> bool:
+    """Outside redstart, as the user would see it."""
+    quiet = ["-p", "no:cacheprovider", "-q"] if runner == "pytest" else ["discover"]
+    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-m", runner, *quiet], cwd=repo, env=environ, capture_output=True)
+    return done.returncode == 0

@@ -1,0 +1,55 @@
+"""What a model needs is in the prompt: with any of it gone, the run no longer ends green."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import redstart
+from redstart.core.run import Limits, Result
+from redstart.testing.scenarios import Scenario
+from redstart.testing.server import ScriptedServer
+from redstart.toolkit.prompts import sections
+
+HERE = Path(__file__).parent
+SCENARIO = Scenario.load(HERE / "repos" / "pager")
+
+REMOVALS: dict[str, tuple[str, ...]] = {
+    "the failing test's id": SCENARIO.needs.ids,
+    "its assertion text": SCENARIO.needs.assertion,
+    "the lines to edit": SCENARIO.needs.lines,
+    "what the last attempt tried": SCENARIO.tried,
+    "why it failed": SCENARIO.failed,
+}
+
+
+def fixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Result | None:
+    repo = tmp_path / "repo"
+    shutil.copytree(HERE / "repos" / SCENARIO.name / "repo", repo)
+    with ScriptedServer(SCENARIO.reply) as server:
+        monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
+        monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
+        return redstart.fix(repo, model="openai:scripted", limits=Limits(iterations=3)).result
+
+
+def test_with_all_of_it_the_run_ends_green(tmp_path, monkeypatch):
+    assert fixed(tmp_path, monkeypatch) is Result.verified
+
+
+@pytest.mark.parametrize("what", REMOVALS)
+def test_without(what: str, tmp_path, monkeypatch):
+    def without(texts: tuple[str, ...], section: Callable[..., str]) -> Callable[..., str]:
+        def cut(*arguments: object, **named: object) -> str:
+            shown = section(*arguments, **named)
+            for text in texts:
+                shown = shown.replace(text, "")
+            return shown
+
+        return cut
+
+    for name in ("failing", "code", "tried"):
+        monkeypatch.setattr(sections, name, without(REMOVALS[what], getattr(sections, name)))
+    assert fixed(tmp_path, monkeypatch) is not Result.verified

@@ -1,0 +1,79 @@
+"""A finished run once more with the provider gone: the same trail, no token; and a record that was touched is found."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.scenarios import Goal, Scenario
+from redstart.testing.server import ScriptedServer, Wire
+from redstart.testing.user import User
+
+HERE = Path(__file__).parent
+SCENARIO = Scenario.load(HERE / "repos" / "pager")
+GOAL = Goal.load(sorted((HERE / "goals").iterdir())[0])
+
+
+@pytest.fixture
+def finished(user, repo_of) -> Path:
+    """The folder of a run that needed two attempts; its provider is down."""
+    repo = repo_of(SCENARIO.name)
+    with ScriptedServer(SCENARIO.reply) as server:
+        user.uses(server, Wire.openai)
+        assert user.redstart("fix", repo).code == 0
+    return repo
+
+
+def test_replay_needs_no_model_and_no_sandbox(user, finished):
+    user.environ["PATH"] = "/usr/bin:/bin"
+    trail = list(user.redstart("runs", "replay", "--json", cwd=finished).events)
+    again = user.redstart("runs", "replay", cwd=finished)
+    assert again.code == 0, again.err
+    assert "0 tokens" in again.out
+    assert [event["name"] for event in trail if event["phase"] == "end"][-2:] == ["decide", "run"]
+    assert trail[-1]["data"]["result"] == "verified"
+
+
+def test_a_created_program_is_replayed_too(user, tmp_path):
+    with ScriptedServer(GOAL.reply) as server:
+        user.uses(server, Wire.openai)
+        assert user.redstart("create", GOAL.goal, "-o", tmp_path / GOAL.package).code == 0
+    again = user.redstart("runs", "replay", cwd=tmp_path / GOAL.package)
+    assert again.code == 0, again.err
+
+
+def change(user: User, statement: str, *values: str) -> None:
+    with sqlite3.connect(user.home / "redstart.db") as database:
+        assert database.execute(statement, values).rowcount == 1
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("result", '{"forged": true}'), ("request_hash", "0" * 64), ("request", "0" * 64), ("kind", "recall")],
+)
+def test_a_tampered_journal_is_reported_as_the_first_call_that_differs(user, finished, column, value):
+    change(
+        user,
+        f"update journal set {column} = ? where attempt = 2 and step = 'patch' and ordinal = 0",
+        value,
+    )
+    again = user.redstart("runs", "replay", cwd=finished)
+    assert again.code == 3
+    assert "attempt 2, patch, call 0 (model)" in again.err
+
+
+def test_a_call_that_is_gone_is_named(user, finished):
+    change(user, "delete from journal where attempt = 1 and step = 'test' and ordinal = 0")
+    again = user.redstart("runs", "replay", cwd=finished)
+    assert again.code == 3
+    assert "attempt 1, test, call 0 (sandbox): it is not in the journal" in again.err
+
+
+def test_a_step_whose_result_was_changed_is_named(user, finished):
+    change(user, "update steps set artifact = '{}' where attempt = 1 and step = 'apply'")
+    again = user.redstart("runs", "replay", cwd=finished)
+    assert again.code == 3
+    assert "attempt 1, apply: its result differs" in again.err

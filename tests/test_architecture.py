@@ -1,0 +1,207 @@
+"""The shape of the code: import contracts that really break, short files, and a repo that names no machine."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from redstart.core.run import Step
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "redstart"
+MAX_FILE = 400
+MAX_FUNCTION = 60
+
+# What a planted import needs to find; modules that exist are kept as they are, with the planted line added.
+SKELETON = [
+    *(f"{layer}/__init__.py" for layer in ("app", "cli", "engines", "flow", "steps")),
+    *(f"steps/{word}.py" for word in Step),
+    *("app/settings.py", "engines/langgraph.py", "engines/inline.py", "flow/route.py"),
+    *("ports/model/providers.py", "ports/model/prices.py", "ports/sql/store.py", "toolkit/suites/junit.py"),
+]
+
+# contract's name -> the file that gets a forbidden line, and the line
+PLANTED = {
+    "Imports go one way": ("engines/inline.py", "from redstart.app import settings"),
+    "Kits do not import one another": ("toolkit/suites/__init__.py", "from redstart.toolkit import patching"),
+    "Steps do not import one another": ("steps/patch.py", "from redstart.steps import plan"),
+    "Ports do not import one another": ("ports/world/port.py", "from redstart.ports.model import port"),
+    "Steps, flow and toolkit name no adapter": ("steps/patch.py", "from redstart.ports.model import prices"),
+    "LangGraph only in engines/langgraph.py": ("engines/inline.py", "import langgraph.graph"),
+    "Model clients only in ports/model/providers.py": ("ports/model/prices.py", "import pydantic_ai"),
+    "SQL only in ports/sql": ("engines/inline.py", "import sqlalchemy"),
+    "Prices only in ports/model/prices.py": ("engines/inline.py", "import genai_prices"),
+    "JUnit XML only in toolkit/suites/junit.py": ("toolkit/checks/__init__.py", "import junitparser"),
+    "The terminal only in cli": ("app/settings.py", "import rich"),
+    "Configuration only in app/settings.py": ("cli/__init__.py", "import pydantic_settings"),
+}
+ALLOWED = {
+    "ports/sql/store.py": "import sqlalchemy\nfrom redstart.ports.store import port",
+    "ports/model/providers.py": "import pydantic_ai\nfrom redstart.ports.model import port",
+    "ports/model/prices.py": "import genai_prices",
+    "engines/langgraph.py": "import langgraph.graph\nfrom redstart.ports.sql import store",
+    "toolkit/suites/junit.py": "import junitparser",
+    "app/settings.py": "import pydantic_settings",
+    "cli/__init__.py": "import rich, typer",
+    "steps/patch.py": "from redstart.ports.store import port\nfrom redstart.ports import bundle",
+}
+
+
+def tree_with(folder: Path, lines: dict[str, str]) -> Path:
+    """A copy of the source with these lines added."""
+    package = folder / "src" / "redstart"
+    shutil.copytree(SOURCE, package, ignore=shutil.ignore_patterns("__pycache__", "repos"))
+    shutil.copy(ROOT / ".importlinter", folder)
+    for name in SKELETON:
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).touch()
+    for name, line in lines.items():
+        with (package / name).open("a") as file:
+            file.write(f"\n{line}\n")
+    return folder
+
+
+def broken_contracts(folder: Path) -> list[str]:
+    script = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--no-cache", "--no-logo"],
+        cwd=folder,
+        env={"PYTHONPATH": str(folder / "src"), "COLUMNS": "200", "NO_COLOR": "1", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("Contracts: ") for line in lines), done.stdout + done.stderr
+    broken = [match[1] for line in lines if (match := re.match(r"(.+) BROKEN\b", line))]
+    assert done.returncode == (1 if broken else 0)
+    return broken
+
+
+def test_every_contract_has_a_planted_violation() -> None:
+    names = re.findall(r"^name = (.+)$", (ROOT / ".importlinter").read_text(), re.MULTILINE)
+    assert sorted(names) == sorted(PLANTED)
+
+
+def test_contracts_hold_and_allow_what_each_place_is_for(tmp_path: Path) -> None:
+    assert broken_contracts(tree_with(tmp_path, ALLOWED)) == []
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_import_breaks_exactly_its_contract(name: str, tmp_path: Path) -> None:
+    file, line = PLANTED[name]
+    assert broken_contracts(tree_with(tmp_path, {file: line})) == [name]
+
+
+def modules() -> list[Path]:
+    return [path for path in sorted(SOURCE.rglob("*.py")) if "repos" not in path.parts]
+
+
+def test_files_and_functions_stay_short() -> None:
+    too_long: list[str] = []
+    for path in modules():
+        text = path.read_text()
+        name = path.relative_to(SOURCE).as_posix()
+        if (count := len(text.splitlines())) >= MAX_FILE:
+            too_long.append(f"{name}: {count} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.end_lineno is not None
+                if (count := node.end_lineno - node.lineno + 1) >= MAX_FUNCTION:
+                    too_long.append(f"{name}:{node.lineno} {node.name}: {count} lines")
+    assert modules()
+    assert too_long == []
+
+
+# Each pattern is spelt so that it does not match itself. An example such as `/home/shop` is nobody's path; a dot folder
+# in a home, this checkout and the home of whoever runs the tests are somebody's.
+HERE = [re.escape(str(path).encode()) + rb"\b" for path in (ROOT, Path.home()) if len(path.parts) > 2]
+MACHINE = re.compile(
+    rb"(?<![\w.~}])(?:"
+    + b"|".join(
+        [
+            *HERE,
+            rb"/wor[k]/(?:main|shared|scratch)\b",
+            rb"/hom[e]/(?!redstart\b)\w+/\.\w+",
+            rb"/User[s]/\w+",
+            rb"/roo[t]/(?!\.(?:ssh|aws|netrc)\b)[\w.]+",
+            rb"/op[t]/(?:wheels|pypi)",
+        ]
+    )
+    + rb")"
+)
+REGISTRY = re.compile(
+    rb"pypi\.org|pythonhosted\.org|npmjs\.(?:org|com)|yarnpkg\.com|(?:deb|security)\.debian\.org|anaconda\.org"
+    rb"|crates\.io|proxy\.golang\.org|rubygems\.org|maven\.(?:apache\.)?org|(?:docker|ghcr|quay)\.io|huggingface\.co"
+)
+
+
+def repo_files() -> list[Path]:
+    """Everything that is, or could be, committed."""
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
+    paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="what is committed can only be told in a git checkout")
+@pytest.mark.parametrize("pattern", [MACHINE, REGISTRY], ids=["path_of_a_machine", "registry_host"])
+def test_the_repo_names_no(pattern: re.Pattern[bytes]) -> None:
+    files = repo_files()
+    hits = [
+        f"{path.relative_to(ROOT)}: {hit.group().decode()}"
+        for path in files
+        for hit in pattern.finditer(path.read_bytes())
+    ]
+    assert Path(__file__) in files
+    assert hits == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (MACHINE, "path = '/wor" + "k/shared/x.py'"),
+        (MACHINE, "(/hom" + "e/ann/.local/bin)"),
+        (MACHINE, '"/roo' + 't/.pyenv/bin"'),
+        (REGISTRY, "--index-url https://pyp" + "i.org/simple"),
+    ],
+)
+def test_names_no_machine_would_be_noticed(pattern: re.Pattern[bytes], text: str) -> None:
+    assert pattern.search(text.encode())
+
+
+def lock_names(text: str) -> set[str]:
+    return {match.lower() for match in re.findall(r"^([A-Za-z0-9._-]+)==", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("name", ["base.txt", "dev.txt", "tools.txt"])
+def test_locks_are_hashed_and_names_no_source(name: str) -> None:
+    text = (ROOT / "requirements" / name).read_text()
+    pins = re.split(r"\n(?=\S)", text.replace("\\\n", " "))
+    lines = [pin for pin in pins if not pin.startswith("#")]
+    assert len(lines) >= 2
+    assert [line for line in lines if not re.match(r"[\w.-]+==\S+( ; [^@]+?)?\s+--hash=sha256:", line)] == []
+    assert re.findall(r"://|file:|--find-links|--(?:extra-)?index-url|(?<![\w.])/\w+/", text) == []
+
+
+def test_locks_hold_every_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    base = lock_names((ROOT / "requirements" / "base.txt").read_text())
+    dev = lock_names((ROOT / "requirements" / "dev.txt").read_text())
+
+    def names(wanted: list[str]) -> set[str]:
+        return {re.split(r"[^\w.-]", one, maxsplit=1)[0].lower() for one in wanted}
+
+    assert names(project["project"]["dependencies"]) <= base
+    assert names(project["dependency-groups"]["dev"]) | base <= dev

@@ -1,0 +1,42 @@
+"""The command is there at once: help loads nothing that it does not need."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"pydantic_settings", "sqlalchemy", "alembic", "langgraph", "openai", "anthropic", "pydantic_ai", "rich"}
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The top-level packages that a command imports."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True, check=True, timeout=60
+    )
+    return {name.split(".")[0].strip() for name in re.findall(r"\|\s+([\w.]+)$", done.stderr, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["fix", "--help"], ["runs", "--help"], ["--version"]])
+def test_help_loads_no_heavy_package(arguments):
+    loaded = loaded_by("-m", "redstart.cli.main", *arguments)
+    assert "typer" in loaded
+    assert not loaded & HEAVY
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    assert not loaded_by("-c", "import redstart") & {*HEAVY, "pydantic"}
+
+
+def test_help_takes_at_most_300_ms_of_cpu():
+    def once() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-m", "redstart.cli.main", "--help"], capture_output=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    once()  # the first one writes byte code
+    assert min(once() for _ in range(5)) <= 0.3

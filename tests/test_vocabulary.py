@@ -1,0 +1,66 @@
+"""The eleven words are the same wherever they stand."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import redstart
+from redstart.cli.options import StepName
+from redstart.core.run import Attempt, Mode, Step
+from redstart.engines.langgraph import mermaid
+from redstart.flow.loop import STEPS
+from redstart.flow.modes import MODES
+from redstart.toolkit.prompts.render import names
+
+WORDS = ["reproduce", "plan", "retrieve", "audit", "patch", "apply", "check", "test", "reflect", "remember", "decide"]
+SOURCE = Path(redstart.__file__).parent
+
+
+def test_the_words_are_the_steps():
+    assert [step.value for step in Step] == WORDS
+
+
+def test_each_word_is_a_file_in_steps_with_a_function_of_that_name():
+    assert sorted(path.stem for path in (SOURCE / "steps").glob("[!_]*.py")) == sorted(WORDS)
+    for step, function in STEPS.items():
+        assert function.__name__ == step.value
+        assert function.__module__ == f"redstart.steps.{step.value}"
+
+
+def test_each_word_is_a_field_of_an_attempt():
+    assert [name for name in Attempt.model_fields if name not in ("number", "entry")] == WORDS
+
+
+def test_each_word_is_a_node_of_the_graph():
+    drawing = mermaid()
+    assert all(f"{word}({word})" in drawing for word in WORDS)
+
+
+def test_each_word_is_a_value_of_stop_after():
+    assert [name.value for name in StepName] == WORDS
+
+
+def test_each_question_is_named_after_the_step_that_asks_it():
+    assert set(names()) <= set(WORDS)
+    for name in names():
+        text = (SOURCE / "toolkit" / "prompts" / "questions" / f"{name}.md").read_text()
+        assert text.startswith(f"redstart question: {name}\n")
+        assert f'question="{name}"' in (SOURCE / "steps" / f"{name}.py").read_text()
+
+
+def test_every_mode_has_a_row_of_steps_and_ends_with_decide():
+    assert set(MODES) == set(Mode)
+    assert all(row[-1] is Step.decide and len(set(row)) == len(row) for row in MODES.values())
+
+
+def test_the_reference_loop_stays_short():
+    tree = ast.parse((SOURCE / "flow" / "loop.py").read_text())
+    (loop,) = [node for node in tree.body if isinstance(node, ast.AsyncFunctionDef)]
+    assert loop.end_lineno is not None
+    assert loop.end_lineno - loop.lineno < 40
+
+
+def test_the_public_surface():
+    assert sorted(redstart.__all__) == ["RunSpec", "RunState", "create", "fix"]
+    assert all(getattr(redstart, name) is not None for name in redstart.__all__)

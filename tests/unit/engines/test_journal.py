@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from redstart.core.errors import ReplayDiverged
+from redstart.engines.journal import Recorder, digest
+from redstart.ports.store.port import Call
+from redstart.testing.states import state
+from redstart.testing.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryStore
+
+CALL = Call("run-1", 1, "patch", 0)
+
+
+class Desk:
+    """A journal of one run, and recorders over it."""
+
+    def __init__(self) -> None:
+        database = MemoryDatabase()
+        self.journal, self.blobs = MemoryJournal(database), MemoryBlobs()
+        self.made: list[str] = []
+        self.discarded: list[tuple[str, int]] = []
+        store = MemoryStore(database)
+        asyncio.run(store.create(state(run_id="run-1"), folder="/f", created=datetime(2030, 1, 1, tzinfo=UTC)))
+        self.fence = asyncio.run(store.claim("run-1")).fence
+
+    def recorder(self, *, replaying: bool = False) -> Recorder:
+        return Recorder(
+            self.journal,
+            self.blobs,
+            CALL,
+            self.fence,
+            replaying=replaying,
+            on_discard=lambda call, count: self.discarded.append((call, count)),
+        )
+
+    def ask(self, recorder: Recorder, request: str, result: str, kind: str = "model") -> str:
+        async def make(call: Call) -> str:
+            self.made.append(f"{call.ordinal}:{request}")
+            return result
+
+        return asyncio.run(recorder.call(kind, request, make))
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_a_step_that_is_entered_again_reads_what_it_was_given(desk):
+    first = desk.recorder()
+    assert [desk.ask(first, "a", "one"), desk.ask(first, "b", "two")] == ["one", "two"]
+    again = desk.recorder()
+    assert [desk.ask(again, "a", "other"), desk.ask(again, "b", "other")] == ["one", "two"]
+    assert desk.made == ["0:a", "1:b"]
+
+
+def test_the_same_request_twice_is_two_calls(desk):
+    recorder = desk.recorder()
+    assert [desk.ask(recorder, "a", "one"), desk.ask(recorder, "a", "two")] == ["one", "two"]
+
+
+def test_a_request_that_changed_discards_from_there_on_and_says_so(desk):
+    first = desk.recorder()
+    for request in "abc":
+        desk.ask(first, request, request.upper())
+    upgraded = desk.recorder()
+    assert desk.ask(upgraded, "a", "x") == "A"
+    assert desk.ask(upgraded, "B!", "new") == "new"
+    assert desk.ask(upgraded, "c", "newer") == "newer"
+    assert desk.discarded == [("attempt 1, patch, call 1", 2)]
+
+
+def test_a_replay_makes_nothing_and_names_the_call(desk):
+    desk.ask(desk.recorder(), "a", "one")
+    replaying = desk.recorder(replaying=True)
+    assert desk.ask(replaying, "a", "other") == "one"
+    with pytest.raises(ReplayDiverged, match=r"attempt 1, patch, call 1 \(model\): it is not in the journal"):
+        desk.ask(replaying, "b", "two")
+    with pytest.raises(ReplayDiverged, match="its request differs"):
+        desk.ask(desk.recorder(replaying=True), "changed", "x")
+    with pytest.raises(ReplayDiverged, match="a call of kind model"):
+        desk.ask(desk.recorder(replaying=True), "a", "x", kind="recall")
+    assert desk.made == ["0:a"]
+
+
+def test_a_record_that_was_changed_does_not_fit_its_digest(desk):
+    desk.ask(desk.recorder(), "a", "one")
+    (record,) = asyncio.run(desk.journal.records("run-1"))
+    assert digest(record._replace(digest="")) == record.digest
+    for field, value in (("result", "x"), ("request_hash", "x"), ("kind", "x"), ("request", "x")):
+        assert digest(record._replace(**{field: value})) != record.digest

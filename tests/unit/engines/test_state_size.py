@@ -1,0 +1,63 @@
+"""The state stays under 64 KB as JSON, whatever the repo."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from redstart.core.finding import Findings
+from redstart.core.run import Limits, Result, Step
+from redstart.core.shell import Completed, Execution, ExitCause
+from redstart.engines.drive import drive
+from redstart.engines.inline import inline
+from redstart.testing import rig as play
+from redstart.testing.rig import make_rig
+
+TESTS, RED, FINDINGS, ITERATIONS, LIMIT = 10_000, 3_000, 2_000, 15, 64 * 1024
+
+
+def big_suite(execution: Execution) -> Completed:
+    """10,000 tests of which 3,000 fail with long messages in an alphabet of four-byte letters."""
+    long = "𝒶" * 400
+    failure = f'<failure message="assert {long} == 1">{play.TESTS}:5: AssertionError</failure>'
+    cases = "".join(
+        f'<testcase classname="test_calc" name="test_{number}_{"x" * 150}" file="{play.TESTS}" time="0.01">'
+        f"{failure if number < RED else ''}</testcase>"
+        for number in range(TESTS)
+    )
+    xml = f"<testsuites><testsuite>{cases}</testsuite></testsuites>"
+    return Completed(exit_code=1, cause=ExitCause.failed, output="x" * 1_000_000, files={"junit.xml": xml})
+
+
+def test_the_state_of_a_large_repo_stays_small(tmp_path: Path):
+    rig = make_rig(tmp_path / "snapshots")
+    rig.with_suite(big_suite)
+    smelly = "\n".join(f"def f{number}():\n    return undefined_{number}" for number in range(FINDINGS))
+    number = iter(range(10**6))
+
+    def reply(ask):
+        if ask.question != "patch":
+            return '{"summary": "' + "s" * 5_000 + '", "subtasks": [{"title": "' + "t" * 5_000 + '"}]}'
+        line = "    return number + number + 1"
+        return play.block(line, f"    return number + {next(number) + 2}  # {'𝒷' * 3000}", why="w" * 5_000)
+
+    rig.with_model(reply)
+
+    async def go() -> tuple[list[int], Result | None, Findings]:
+        run_id = await rig.begin(limits=Limits(iterations=ITERATIONS, tokens=None, usd=None), goal="𝒸" * 4_000)
+        claim = await rig.adapters.store.claim(run_id)
+        with_findings = {play.CODE: (play.BUGGY + "\n" + smelly + "\n").encode()}
+        base = rig.trees.write(claim.state.base, with_findings)
+        spec = claim.state.spec.model_copy(update={"base": base})
+        state = claim.state.model_copy(update={"base": base, "spec": spec})
+        done = await drive(rig.adapters, claim._replace(state=state), inline)
+        rows = await rig.adapters.store.steps(run_id)
+        audited = next(Findings.model_validate_json(row.artifact) for row in rows if row.step is Step.audit)
+        return [len(row.state.model_dump_json().encode()) for row in rows], done.state.result, audited
+
+    sizes, result, audited = asyncio.run(go())
+    rig.trees.close()
+    assert result is Result.unsolved
+    assert audited.count >= FINDINGS
+    assert len(sizes) >= ITERATIONS * 8
+    assert max(sizes) < LIMIT

@@ -1,0 +1,153 @@
+"""The table in docs/architecture.md, row by row."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from redstart.core.change import Applied, Patch
+from redstart.core.context import Context
+from redstart.core.finding import Findings
+from redstart.core.learning import Plan, Reflection, Remembered
+from redstart.core.report import Ids, Judged, Reproduced, Verdict
+from redstart.core.run import Action, Attempt, Decision, Limits, Mode, Result, RunState, Status, Step
+from redstart.flow.modes import MODES
+from redstart.flow.route import LEADS_TO, route, settle
+from redstart.testing.states import report, snapshot, spec, state
+
+RED = Judged(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
+GREEN = Judged(report=report(), verdict=Verdict(fixed=Ids.of(["a"])))
+EDITS = Patch(edits="blob")
+PROBE = Patch(probe="blob")
+
+
+def after(step: Step, mode: Mode = Mode.fix, limits: Limits | None = None, **now: object) -> Step | None:
+    entry = MODES[mode][0]
+    asked = spec(mode=mode, limits=limits or Limits())
+    return route(state(spec=asked, now=Attempt(entry=entry, **now), last=step))
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_run_begins_with_the_first_of_its_row(mode):
+    assert route(state(spec=spec(mode=mode), now=Attempt(entry=MODES[mode][0]))) is MODES[mode][0]
+
+
+@pytest.mark.parametrize("trouble", ["already_green", "no_tests", "environment"])
+def test_reproduce_with_trouble_leads_to_decide(trouble):
+    assert after(Step.reproduce, reproduce=Reproduced(report=report(), trouble=trouble)) is Step.decide
+
+
+def test_reproduce_red_leads_on():
+    assert after(Step.reproduce, reproduce=Reproduced(report=report(["a"]))) is Step.plan
+
+
+@pytest.mark.parametrize(("patch", "leads_to"), [(EDITS, Step.apply), (PROBE, Step.test), (Patch(), Step.decide)])
+def test_patch(patch, leads_to):
+    assert after(Step.patch, patch=patch) is leads_to
+
+
+@pytest.mark.parametrize(("ok", "leads_to"), [(True, Step.check), (False, Step.decide)])
+def test_apply(ok, leads_to):
+    assert after(Step.apply, patch=EDITS, apply=Applied(ok=ok)) is leads_to
+
+
+@pytest.mark.parametrize(
+    ("findings", "leads_to"),
+    [(Findings(), Step.test), (Findings(count=1), Step.decide), (Findings(fault="a.py:1 does not parse"), Step.decide)],
+)
+def test_check(findings, leads_to):
+    assert after(Step.check, patch=EDITS, check=findings) is leads_to
+
+
+@pytest.mark.parametrize(
+    ("tested", "patch", "iterations", "leads_to"),
+    [
+        (RED, EDITS, 2, Step.reflect),
+        (RED, EDITS, 1, Step.remember),
+        (GREEN, EDITS, 2, Step.remember),
+        (GREEN, EDITS, 1, Step.remember),
+        (RED, PROBE, 2, Step.decide),
+    ],
+)
+def test_test(tested, patch, iterations, leads_to):
+    assert after(Step.test, limits=Limits(iterations=iterations), patch=patch, test=tested) is leads_to
+
+
+def test_plan_in_create_goes_past_tests_that_exist():
+    assert after(Step.plan, Mode.create) is Step.reproduce
+    assert after(Step.plan, Mode.create, reproduce=Reproduced(report=report(["a"]))) is Step.retrieve
+    assert after(Step.plan, Mode.fix, reproduce=Reproduced(report=report(["a"]))) is Step.retrieve
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_otherwise_the_row_is_followed(mode):
+    row = MODES[mode]
+    usable = {
+        "reproduce": None,
+        "patch": EDITS,
+        "apply": Applied(ok=True),
+        "check": Findings(),
+        "test": RED,
+        "reflect": Reflection(),
+        "remember": Remembered(),
+    }
+    for step, following in pairwise(row):
+        assert after(step, mode, **{name: value for name, value in usable.items() if value}) is following
+
+
+@pytest.mark.parametrize("entry", [Step.plan, Step.retrieve, Step.patch, Step.reproduce])
+def test_decide_retry_begins_the_next_attempt_there(entry):
+    full = Attempt(
+        entry=Step.reproduce,
+        reproduce=Reproduced(report=report(["a"])),
+        plan=Plan(summary="p"),
+        retrieve=Context(),
+        audit=Findings(),
+        patch=EDITS,
+        apply=Applied(ok=True),
+    )
+    before = state(now=full, last=Step.remember)
+    done = settle(before, Step.decide, Decision(action=Action.retry, reason="still red", next=entry))
+    assert route(done) is entry
+    assert (done.now.number, len(done.history), done.history[0].number) == (2, 1, 1)
+    row = MODES[Mode.fix]
+    kept = {step for step in Step if getattr(done.now, step.value) is not None}
+    assert kept == {step for step in row[: row.index(entry)] if getattr(full, step.value) is not None}
+
+
+@pytest.mark.parametrize(
+    ("action", "status"),
+    [
+        (Action.accept, Status.ended),
+        (Action.stop, Status.ended),
+        (Action.ask, Status.paused),
+        (Action.spawn, Status.paused),
+    ],
+)
+def test_decide_otherwise_ends_or_waits(action, status):
+    decision = Decision(action=action, reason="because", result=Result.unsolved)
+    done = settle(state(now=Attempt(entry=Step.reproduce), last=Step.remember), Step.decide, decision)
+    assert (route(done), done.status, done.reason) == (None, status, "because")
+    assert done.now.decide == decision
+
+
+def test_a_draft_is_carried_on_in_create_and_never_in_fix():
+    made = snapshot(tree="c" * 40)
+    now = Attempt(entry=Step.plan, patch=EDITS, apply=Applied(ok=True, snapshot=made), test=RED)
+    again = Decision(action=Action.retry, reason="still red", next=Step.retrieve)
+
+    def following(mode: Mode) -> RunState:
+        return settle(state(spec=spec(mode=mode), now=now, last=Step.remember), Step.decide, again)
+
+    assert following(Mode.create).ground == made
+    assert following(Mode.fix).draft is None
+
+
+def test_the_drawing_shows_every_place_a_step_can_lead_to():
+    for mode, row in MODES.items():
+        for step, following in pairwise(row):
+            assert following in LEADS_TO[step], (mode, step)
+    jumps = {Step.reproduce: Step.decide, Step.patch: Step.test, Step.apply: Step.decide, Step.check: Step.decide}
+    jumps |= {Step.test: Step.remember, Step.decide: Step.reproduce}
+    assert all(to in LEADS_TO[step] for step, to in jumps.items())

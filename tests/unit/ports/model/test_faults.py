@@ -1,0 +1,186 @@
+"""What endpoints do wrong, on both wires: each in its class, none past its deadline, none retried."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier
+from redstart.core.errors import ModelError
+from redstart.ports.model.port import Model
+from redstart.ports.model.providers import connect
+from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+
+KEY = "key-0123456789"
+DEADLINE = 0.6
+PATIENT = 20.0
+"""For faults that must be told at once: were one only told by the deadline, its test would say so."""
+
+ASK = Ask(question="patch", tier=Tier.strong, messages=(Message(role=Role.user, text="Why is it red?"),))
+
+HTML = b"<!doctype html><html><body>Sign in to the wireless network</body></html>"
+WRONG_TYPES = b'{"choices": "none", "content": 7, "stop_reason": ["end_turn"], "usage": null}'
+
+
+def joined(server: ScriptedServer, wire: Wire, deadline: float) -> Model:
+    if wire is Wire.openai:
+        return connect("openai:gpt-4o", base_url=server.openai_url, api_key=KEY, deadline=deadline)
+    return connect("anthropic:claude-sonnet-4-6", base_url=server.anthropic_url, api_key=KEY, deadline=deadline)
+
+
+@pytest.fixture(params=list(Wire), scope="module")
+def wire(request: pytest.FixtureRequest) -> Wire:
+    """A wire that was used once, so that no test pays for loading its SDK."""
+    with ScriptedServer(lambda _: "ready") as server:
+        asyncio.run(joined(server, request.param, PATIENT).ask(ASK))
+    return request.param
+
+
+def failure(reply: Reply, wire: Wire, deadline: float = PATIENT) -> tuple[ModelError, float]:
+    with ScriptedServer(lambda _: reply) as server:
+        model = joined(server, wire, deadline)
+        start = time.monotonic()
+        with pytest.raises(ModelError) as caught:
+            asyncio.run(model.ask(ASK))
+        elapsed = time.monotonic() - start
+        assert len(server.requests) == 1, "the call was made again"
+    shown = f"{caught.value} {caught.value.remedy}"
+    assert KEY not in shown
+    assert caught.value.__cause__ is None, "the cause holds the request, and with it the key"
+    assert "openai:gpt-4o" in shown or "anthropic:claude-sonnet-4-6" in shown
+    assert len(str(caught.value)) < 350
+    return caught.value, elapsed
+
+
+@pytest.mark.parametrize(
+    ("status", "remedy"),
+    [
+        (400, ""),
+        (401, "API_KEY"),
+        (403, "API_KEY"),
+        (404, "model's name"),
+        (429, "after 7 s"),
+        (500, "try again later"),
+        (529, "try again later"),
+    ],
+)
+def test_a_refusal_names_its_status_and_what_to_do(status: int, remedy: str, wire: Wire) -> None:
+    reply = Reply(status=status, text=f"no, {KEY} is wrong", headers={"Retry-After": "7", "x-should-retry": "true"})
+    error, elapsed = failure(reply, wire)
+    assert f"status {status}" in str(error)
+    assert "no, *** is wrong" in str(error)
+    assert remedy in error.remedy
+    assert elapsed < PATIENT / 2
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(Reply(hang=True), id="hang at the start"),
+        pytest.param(Reply("x" * 100, hang_after=40), id="hang in the middle"),
+        pytest.param(Reply("x" * 100, hang_after=0), id="hang after the head"),
+        pytest.param(Reply("x" * 1000, drip=0.05), id="drip"),
+    ],
+)
+def test_a_call_ends_at_its_deadline(reply: Reply, wire: Wire) -> None:
+    error, elapsed = failure(reply, wire, DEADLINE)
+    assert "did not answer within 0.6 s" in str(error)
+    assert DEADLINE * 0.9 < elapsed < DEADLINE + 1.0
+
+
+def test_a_reset_connection(wire: Wire) -> None:
+    error, elapsed = failure(Reply(drop=True), wire)
+    assert "cannot be reached" in str(error)
+    assert elapsed < PATIENT / 2
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(Reply(body=HTML, headers={"Content-Type": "text/html"}), id="HTML"),
+        pytest.param(Reply(body=HTML), id="HTML that says it is JSON"),
+        pytest.param(Reply(body=b'{"id": "x", "choices": [{"index": 0, "mess'), id="cut JSON"),
+        pytest.param(Reply(body=b"{}"), id="an empty object"),
+        pytest.param(Reply(body=b""), id="nothing"),
+        pytest.param(Reply(body=b"null"), id="null"),
+        pytest.param(Reply(body=b"[1, 2]"), id="a list"),
+        pytest.param(Reply(body=b"\x00\xff\xfe\x80" * 50), id="garbage"),
+        pytest.param(Reply(body=WRONG_TYPES), id="wrong types"),
+        pytest.param(Reply(body=b"{}", status=302, headers={"Location": "http://127.0.0.1:9/"}), id="a redirect"),
+    ],
+)
+def test_a_reply_that_is_none_is_no_answer(reply: Reply, wire: Wire) -> None:
+    error, elapsed = failure(reply, wire)
+    assert "sent something that is no answer" in str(error)
+    assert elapsed < PATIENT / 2
+
+
+@pytest.mark.parametrize("finish", [None, "", "banana"])
+def test_an_answer_that_does_not_say_it_is_finished_is_none(finish: str | None, wire: Wire) -> None:
+    error, _ = failure(Reply("plausible text", finish=finish), wire)
+    assert "not finished" in str(error) or "no answer" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("reply", "fault"),
+    [
+        (Reply("half of", finish="length"), Fault.truncated),
+        (Reply("", finish="length"), Fault.truncated),
+        (Reply("", finish="content_filter"), Fault.refused),
+        (Reply("I started", finish="content_filter"), Fault.refused),
+        (Reply(""), Fault.empty),
+        (Reply(" \n\t"), Fault.empty),
+    ],
+)
+def test_an_answer_that_cannot_be_used(reply: Reply, fault: Fault, wire: Wire) -> None:
+    with ScriptedServer(lambda _: reply) as server:
+        answer = asyncio.run(joined(server, wire, PATIENT).ask(ASK))
+    assert (answer.text, answer.fault) == (reply.text, fault)
+    assert answer.usage.input_tokens > 0
+    assert answer.usage.usd
+
+
+def test_nobody_listens(wire: Wire) -> None:
+    with ScriptedServer(lambda _: "") as server:
+        model = joined(server, wire, PATIENT)
+    with pytest.raises(ModelError, match="cannot be reached") as caught:
+        asyncio.run(model.ask(ASK))
+    assert "address" in caught.value.remedy
+
+
+def test_a_slow_answer_within_the_deadline_is_an_answer(wire: Wire) -> None:
+    with ScriptedServer(lambda _: Reply("slow", drip=0.001)) as server:
+        answer = asyncio.run(joined(server, wire, PATIENT).ask(ASK))
+        assert server.requests[0].answered
+    assert answer.text == "slow"
+
+
+def test_one_call_that_hangs_holds_up_no_other(wire: Wire) -> None:
+    async def both(model: Model) -> list[Answer | BaseException]:
+        other = ASK.model_copy(update={"messages": (Message(role=Role.user, text="quick"),)})
+        return await asyncio.gather(model.ask(ASK), model.ask(other), return_exceptions=True)
+
+    with ScriptedServer(lambda request: "quick" if "quick" in request.text else Reply(hang=True)) as server:
+        hung, quick = asyncio.run(both(joined(server, wire, DEADLINE)))
+    assert isinstance(hung, ModelError)
+    assert isinstance(quick, Answer)
+
+
+def test_cancelling_a_call_is_no_model_error(wire: Wire) -> None:
+    async def give_up() -> None:
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+
+        def reply(_: Request) -> Reply:
+            loop.call_soon_threadsafe(arrived.set)
+            return Reply(hang=True)
+
+        with ScriptedServer(reply) as server:
+            call = asyncio.create_task(joined(server, wire, PATIENT).ask(ASK))
+            await arrived.wait()
+            call.cancel()
+            await call
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(give_up())

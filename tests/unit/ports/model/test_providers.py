@@ -1,0 +1,168 @@
+"""How a question goes out and what is made of the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+from redstart.core.chat import Answer, Ask, Message, Role, Tier
+from redstart.core.errors import ConfigError
+from redstart.ports.model.prices import price
+from redstart.ports.model.providers import ENDPOINTS, connect
+from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+
+TALK = Ask(
+    question="patch",
+    tier=Tier.fast,
+    messages=(
+        Message(role=Role.system, text="You repair code."),
+        Message(role=Role.user, text="It is red."),
+        Message(role=Role.assistant, text="Where?"),
+        Message(role=Role.user, text="Line 7."),
+    ),
+    max_tokens=321,
+    temperature=0.5,
+)
+
+
+def exchange(
+    name: str, *, key: str | None = "key", reply: Reply | None = None, ask: Ask = TALK
+) -> tuple[Request, Answer]:
+    with ScriptedServer(lambda _: reply or Reply("done")) as server:
+        url = server.anthropic_url if name.startswith("anthropic") else server.openai_url
+        answer = asyncio.run(connect(name, base_url=url, api_key=key, deadline=600).ask(ask))
+        return server.requests[0], answer
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o", "anthropic:claude-sonnet-4-6", "groq:llama-3.3-70b-versatile"])
+def test_the_whole_conversation_is_sent(name: str) -> None:
+    request, _ = exchange(name)
+    assert request.model == name.partition(":")[2]
+    assert request.system == "You repair code."
+    assert request.messages == (("user", "It is red."), ("assistant", "Where?"), ("user", "Line 7."))
+    assert request.max_tokens == 321
+    assert request.body["temperature"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"),
+    [
+        ("openai:gpt-4o", Wire.openai),
+        ("openrouter:qwen/qwen3-coder", Wire.openai),
+        ("openrouter:no-slash", Wire.openai),
+        ("groq:llama-3.3-70b-versatile", Wire.openai),
+        ("ollama:qwen2.5-coder:1.5b", Wire.openai),
+        ("anthropic:claude-sonnet-4-6", Wire.anthropic),
+    ],
+)
+def test_each_provider_speaks_its_wire(name: str, wire: Wire) -> None:
+    request, answer = exchange(name, key=" key\n")
+    assert request.wire is wire
+    assert request.headers["authorization"] == "Bearer key"
+    assert request.model == name.partition(":")[2]
+    assert answer.model == name
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o", "anthropic:claude-sonnet-4-6"])
+def test_a_long_answer_is_not_streamed_either(name: str) -> None:
+    request, _ = exchange(name, ask=TALK.model_copy(update={"max_tokens": 60_000}))
+    assert request.max_tokens == 60_000
+    assert not request.body.get("stream")
+
+
+@pytest.mark.parametrize("name", ["openai:whatever", "anthropic:whatever", "ollama:whatever"])
+def test_no_key_is_needed_where_the_address_is_given(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_ORG_ID"):
+        monkeypatch.setenv(variable, "for-another-endpoint")
+    request, answer = exchange(name, key=None)
+    assert answer.text == "done"
+    assert "for-another-endpoint" not in str(request.headers)
+
+
+def test_a_model_on_this_machine_is_reached_past_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    assert exchange("ollama:any")[1].text == "done"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["openai:gpt-5", "openai:gpt-5-mini", "openai:o3", "anthropic:claude-opus-5", "anthropic:claude-haiku-5-5"],
+)
+def test_a_model_that_reasons_is_sent_no_temperature(name: str) -> None:
+    request, _ = exchange(name)
+    assert "temperature" not in request.body
+    assert request.max_tokens == 321
+
+
+def test_the_token_limit_goes_by_the_name_that_the_endpoint_knows() -> None:
+    assert "max_tokens" in exchange("openai:local")[0].body
+    assert "max_tokens" in exchange("openrouter:openai/gpt-5")[0].body
+    assert "max_completion_tokens" in exchange("openai:gpt-5")[0].body
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o", "anthropic:claude-sonnet-4-6"])
+def test_usage_and_price_are_as_the_endpoint_counted(name: str) -> None:
+    request, answer = exchange(name, reply=Reply("x" * 400, cached_tokens=3))
+    usage = answer.usage
+    assert (usage.input_tokens, usage.output_tokens) == (-(-len(request.text) // 4), 100)
+    assert usage.cached_tokens == 3
+    assert usage.usd == price(name, usage.input_tokens, 100, 3)
+    assert usage.usd is not None
+    assert 0 < usage.usd < price(name, usage.input_tokens, 100, 0)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", ["openai:gpt-4o", "anthropic:claude-sonnet-4-6"])
+def test_tokens_that_the_endpoint_does_not_count_are_estimated(name: str) -> None:
+    usage = exchange(name, reply=Reply("x" * 300, usage=False))[1].usage
+    assert usage.input_tokens > 80
+    assert usage.output_tokens >= 100
+    assert usage.usd
+
+
+def test_the_price_of_an_unknown_model_is_unknown_and_of_a_local_one_nothing() -> None:
+    assert exchange("openai:local")[1].usage.usd is None
+    assert exchange("ollama:local")[1].usage.usd == 0.0
+
+
+@pytest.mark.parametrize("provider", [name for name, endpoint in ENDPOINTS.items() if endpoint.variable])
+def test_a_missing_key_names_the_variable(provider: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        connect(f"{provider}:model", base_url=None, api_key="  ", deadline=1)
+    assert caught.value.remedy == f"set {provider.upper()}_API_KEY"
+
+
+@pytest.mark.parametrize("name", ["", "gpt-5", "openai:", "nobody:model", ":model"])
+def test_a_name_without_a_known_provider(name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        connect(name, base_url=None, api_key="key", deadline=1)
+    assert "provider:model" in caught.value.remedy
+    assert "openai" in caught.value.remedy
+
+
+@pytest.mark.parametrize(("url", "key"), [("localhost:8000", "key"), ("https://host", "ключ"), ("http://host", "a\nb")])
+def test_an_address_or_key_that_cannot_be_used(url: str, key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        connect("openai:model", base_url=url, api_key=key, deadline=1)
+    assert key not in str(caught.value)
+
+
+def test_ollama_needs_neither_key_nor_address() -> None:
+    assert connect("ollama:qwen2.5-coder", base_url=None, api_key=None, deadline=1)
+
+
+def test_no_sdk_is_loaded_before_the_first_question() -> None:
+    code = """
+import sys
+import redstart.ports.model.providers, redstart.ports.model.tiers, redstart.ports.model.budget
+import redstart.ports.model.replay, redstart.ports.model.prices, redstart.testing.model, redstart.testing.server
+from redstart.ports.model.providers import connect
+connect("openai:gpt-5", base_url=None, api_key="key", deadline=1)
+heavy = {"pydantic_ai", "openai", "anthropic", "genai_prices", "httpx", "httpx2"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from redstart.core.chat import Answer, Ask, Fault, Tier, Usage
+from redstart.core.errors import ConfigError, ModelError
+from redstart.ports.model.replay import Cassette, Replay
+
+
+def ask(site: str) -> Ask:
+    return Ask(question="patch", tier=Tier.strong, messages=(), site=site)
+
+
+WRITTEN = {
+    "v": 1,
+    "model": "openai:gpt-5",
+    "calls": {
+        "1/patch/0": {"text": "first", "input_tokens": 10, "output_tokens": 5, "usd": 0.01},
+        "2/patch/0": {"text": "second", "input_tokens": 20, "output_tokens": 6, "usd": 0.02},
+    },
+}
+
+
+def test_a_file_that_a_person_wrote_is_replayed_by_site(tmp_path: Path) -> None:
+    path = tmp_path / "demo.json"
+    path.write_text(json.dumps(WRITTEN))
+    replay = Replay(Cassette.load(path))
+    answers = [asyncio.run(replay.ask(ask(site))) for site in ("2/patch/0", "1/patch/0", "2/patch/0")]
+    assert [answer.text for answer in answers] == ["second", "first", "second"]
+    assert {answer.model for answer in answers} == {"openai:gpt-5"}
+    assert all(answer.usage == Usage() for answer in answers)
+
+
+def test_a_call_that_was_not_recorded_is_named() -> None:
+    replay = Replay(Cassette.model_validate(WRITTEN))
+    with pytest.raises(ModelError, match=r"1/patch/1"):
+        asyncio.run(replay.ask(ask("1/patch/1")))
+    with pytest.raises(ModelError, match="without a site"):
+        asyncio.run(replay.ask(ask("")))
+
+
+def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
+    path = tmp_path / "demo.json"
+    cassette = Cassette(model="openai:local").with_call(
+        "1/plan/0",
+        Answer(
+            text="naïve\n",
+            model="openai:local",
+            usage=Usage(input_tokens=3, output_tokens=2, usd=None),
+            fault=Fault.truncated,
+        ),
+    )
+    cassette.save(path)
+    assert Cassette.load(path) == cassette
+    assert asyncio.run(Replay(cassette).ask(ask("1/plan/0"))).fault is Fault.truncated
+    assert "naïve" in path.read_text(encoding="utf-8")
+    assert json.loads(path.read_text()) == {
+        "v": 1,
+        "model": "openai:local",
+        "calls": {"1/plan/0": {"text": "naïve\n", "input_tokens": 3, "output_tokens": 2, "fault": "truncated"}},
+    }
+
+
+def test_it_says_what_the_recording_cost() -> None:
+    cassette = Cassette.model_validate(WRITTEN)
+    assert cassette.usage == Usage(input_tokens=30, output_tokens=11, usd=0.03)
+    unpriced = cassette.with_call("3/patch/0", Answer(text="", model="", usage=Usage(usd=None)))
+    assert unpriced.usage.usd is None
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("{", "is no recording"),
+        ('{"v": 2, "model": "m"}', "v: "),
+        ('{"v": 1, "model": "m", "calls": {"patch": {"text": ""}}}', "calls/patch"),
+        ('{"v": 1, "model": "m", "calls": {"1/patch/0": {"txt": ""}}}', "calls/1/patch/0/text"),
+    ],
+)
+def test_a_file_that_is_no_cassette(content: str, complaint: str, tmp_path: Path) -> None:
+    path = tmp_path / "demo.json"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=complaint):
+        Cassette.load(path)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"gone\.json cannot be read"):
+        Cassette.load(tmp_path / "gone.json")

@@ -1,0 +1,161 @@
+"""Where bubblewrap is missing, broken or refused, the user is told what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from redstart.core.errors import SandboxUnavailable
+from redstart.core.shell import Environment, Execution
+from redstart.ports.sandbox import bwrap
+from redstart.ports.sandbox.bwrap import Bubblewrap, Wires, find_bubblewrap, remedy_for
+from redstart.ports.sandbox.choose import choose
+from redstart.ports.sandbox.process import Process
+from redstart.testing.sandbox import FolderWorkspaces
+
+
+class FakeProgram:
+    """Puts a shell script in the place of bubblewrap."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, script: str, version: str = "0.8.0") -> None:
+        self._path.write_text(
+            f'#!/bin/sh\nif [ "$1" = --version ]; then echo bubblewrap {version}; exit; fi\n{script}\n'
+        )
+        self._path.chmod(0o755)
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "bin" / "bwrap"
+    path.parent.mkdir()
+    monkeypatch.setattr(bwrap, "PROGRAM", str(path))
+    monkeypatch.setenv("PATH", str(path.parent))
+    find_bubblewrap.cache_clear()
+    yield FakeProgram(path)
+    find_bubblewrap.cache_clear()
+
+
+@pytest.fixture
+def workspaces(tmp_path: Path) -> FolderWorkspaces:
+    return FolderWorkspaces(tmp_path / "snapshots")
+
+
+def run(workspaces: FolderWorkspaces, scratch: Path) -> None:
+    snapshot = workspaces.snapshot("one", {"a.txt": "a"})
+    environment = Environment(mount="/redstart-repo", python="/usr/bin/python3")
+    execution = Execution(argv=("/bin/true",), snapshot=snapshot, environment=environment)
+    asyncio.run(Bubblewrap(workspaces, scratch).run(execution))
+
+
+def test_it_is_not_installed(program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailable, match="not installed") as raised:
+        run(workspaces, tmp_path / "scratch")
+    assert "apt install bubblewrap" in raised.value.remedy
+    assert "dnf install bubblewrap" in raised.value.remedy
+
+
+def test_it_is_too_old(program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path) -> None:
+    program.write("exit 0", version="0.4.1")
+    with pytest.raises(SandboxUnavailable, match=r"bubblewrap 0\.4\.1 is too old"):
+        run(workspaces, tmp_path / "scratch")
+
+
+def test_it_may_not_make_namespaces(program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path) -> None:
+    program.write("echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1")
+    with pytest.raises(SandboxUnavailable, match="uid map") as raised:
+        run(workspaces, tmp_path / "scratch")
+    assert "namespaces" in raised.value.remedy
+
+
+@pytest.mark.parametrize("script", ["exit 0", "exit 1", "kill -9 $$"])
+def test_it_dies(program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path, script: str) -> None:
+    program.write(script)
+    with pytest.raises(SandboxUnavailable, match="died"):
+        run(workspaces, tmp_path / "scratch")
+
+
+def test_the_status_tells_whether_the_command_was_seen_to_end() -> None:
+    with Wires() as wires:
+        assert not wires.command_ended
+        os.write(wires.status, b'{ "child-pid": 12 }\n')
+        assert not wires.command_ended
+        os.write(wires.status, b'{ "exit-code": 1 }\n')
+        assert wires.command_ended
+
+
+def end_of_monitor(first: str) -> int:
+    """Kills a program that says its first process inside is `first`, and gives its exit code: 7 if it chose it."""
+    script = f'sleep 300 & echo "{{ \\"child-pid\\": {first} }}" >/proc/self/fd/$0; echo ready; wait; exit 7'
+    with Wires() as wires:
+        argv = ["/bin/sh", "-c", script, str(wires.status)]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, pass_fds=wires.fds, start_new_session=True) as monitor:
+            assert monitor.stdout is not None
+            assert monitor.stdout.readline() == b"ready\n"
+            wires.kill(monitor.pid)
+            assert monitor.stdout.read() == b""  # only when the sleeper is dead too
+            return monitor.wait(60)
+
+
+def test_the_first_process_inside_is_killed_and_the_monitor_waits_for_it() -> None:
+    assert end_of_monitor("$!") == 7
+
+
+def test_before_there_is_a_first_process_the_monitor_is_killed() -> None:
+    assert end_of_monitor("") == -signal.SIGKILL
+
+
+def test_a_stranger_with_the_same_process_id_is_left_alone() -> None:
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as stranger:
+        assert end_of_monitor(str(stranger.pid)) == -signal.SIGKILL
+        assert stranger.communicate(b"alive")[0] == b"alive"
+
+
+def test_remedies(tmp_path: Path) -> None:
+    switch = tmp_path / "restrict"
+    assert "kernel.unprivileged_userns_clone" in remedy_for(
+        "bwrap: setting up uid map: Permission denied", restricted=switch
+    )
+    switch.write_text("1\n")
+    for words in (
+        "bwrap: setting up uid map: Permission denied",
+        "loopback: Failed RTM_NEWADDR: Operation not permitted",
+    ):
+        assert "AppArmor" in remedy_for(words, restricted=switch)
+    switch.write_text("0\n")
+    assert "AppArmor" not in remedy_for("No permissions to create new namespace", restricted=switch)
+    assert remedy_for("bwrap: Can't find source path /nowhere: No such file or directory", restricted=switch) == ""
+
+
+def test_no_sandbox_is_chosen_behind_the_users_back(
+    program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path
+) -> None:
+    with pytest.raises(SandboxUnavailable) as raised:
+        choose(workspaces, tmp_path / "scratch")
+    assert "apt install bubblewrap" in raised.value.remedy
+    assert "--unsafe-no-sandbox" in raised.value.remedy
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo 'bwrap: No permissions to create new namespace' >&2; exit 1"])
+def test_a_sandbox_that_does_not_work_is_not_chosen(
+    program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path, script: str
+) -> None:
+    program.write(script)
+    assert isinstance(choose(workspaces, tmp_path / "scratch", unsafe=True), Process)
+    with pytest.raises(SandboxUnavailable, match="died"):
+        choose(workspaces, tmp_path / "scratch")
+
+
+def test_a_sandbox_that_works_is_chosen_even_where_none_would_do(
+    program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: Path
+) -> None:
+    program.write("exit 0")
+    for unsafe in (True, False):
+        assert isinstance(choose(workspaces, tmp_path / "scratch", unsafe=unsafe), Bubblewrap)

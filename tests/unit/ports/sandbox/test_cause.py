@@ -1,0 +1,76 @@
+"""Each way to end has its cause."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.core.shell import ExitCause, SandboxLimits
+from redstart.ports.sandbox.cause import classify, exit_code
+from redstart.ports.sandbox.launch import Ended
+
+LIMITS = SandboxLimits(cpu=10)
+TRACE = "Traceback (most recent call last):\n  File 'x.py', line 1\n"
+NODE = (
+    "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n" + "1: 0xb9c1f0 [node]\n" * 90
+)
+
+
+def ended(returncode: int, output: str = "", *, timed_out: bool = False, cpu: float = 1.0) -> Ended:
+    return Ended(returncode, output.encode(), truncated=False, timed_out=timed_out, wall=1.0, cpu=cpu)
+
+
+@pytest.mark.parametrize(
+    ("returncode", "output", "cause"),
+    [
+        (0, "", "ok"),
+        (0, TRACE + "MemoryError\n", "ok"),
+        (1, "1 failed", "failed"),
+        (127, "sh: 1: exec: nothing: not found", "failed"),
+        (128, "fatal: not a git repository", "failed"),
+        (255, "", "failed"),
+        (200, "", "failed"),
+        (-24, "", "cpu"),
+        (152, "", "cpu"),
+        (-25, "", "file_size"),
+        (153, "", "file_size"),
+        (1, TRACE + "OSError: [Errno 27] File too large\n", "file_size"),
+        (1, "cat: write error: File too large\n", "file_size"),
+        (1, "E       OSError: [Errno 27] File too large\n1 failed\n", "failed"),
+        (1, TRACE + "MemoryError\n", "memory"),
+        (1, TRACE + "MemoryError: nothing left\n\n", "memory"),
+        (1, TRACE + "numpy.core._exceptions._ArrayMemoryError: Unable to allocate 8 GiB\n", "memory"),
+        (1, TRACE + "OSError: [Errno 12] Cannot allocate memory\n", "memory"),
+        (3, "INTERNALERROR> MemoryError\n", "memory"),
+        (1, "E       MemoryError\nFAILED test_a.py::test_b - MemoryError\n1 failed\n", "failed"),
+        (1, TRACE + "MemoryError\n" + "long after that\n" * 1000, "failed"),
+        (-9, "std::bad_alloc", "memory"),
+        (137, "memory allocation of 1073741824 bytes failed\n", "memory"),
+        (134, NODE, "memory"),
+        (-6, "terminate called after throwing an instance of 'std::bad_alloc'\n", "memory"),
+        (139, "Cannot allocate memory\n", "memory"),
+        (139, "", "signal"),
+        (-11, "", "signal"),
+        (137, "", "signal"),
+        (-15, "out of memory", "signal"),
+        (143, "", "signal"),
+        (-1, "", "signal"),
+    ],
+)
+def test_causes(returncode: int, output: str, cause: str) -> None:
+    assert classify(ended(returncode, output), LIMITS) is ExitCause(cause)
+
+
+@pytest.mark.parametrize("returncode", [0, 1, -9, -24, 137])
+def test_a_time_out_is_a_time_out_whatever_the_code(returncode: int) -> None:
+    assert classify(ended(returncode, "MemoryError", timed_out=True), LIMITS) is ExitCause.timeout
+
+
+def test_killed_at_the_hard_limit_of_processor_time() -> None:
+    assert classify(ended(-9, cpu=10.9), LIMITS) is ExitCause.cpu
+    assert classify(ended(-9, cpu=9.9), LIMITS) is ExitCause.signal
+    assert classify(ended(-11, cpu=10.9), LIMITS) is ExitCause.signal
+
+
+@pytest.mark.parametrize(("returncode", "code"), [(0, 0), (1, 1), (-9, 137), (137, 137), (-24, 152)])
+def test_exit_codes(returncode: int, code: int) -> None:
+    assert exit_code(returncode) == code

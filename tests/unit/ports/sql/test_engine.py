@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import fcntl
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, insert, select, text
+
+from redstart.core.errors import StoreError
+from redstart.ports.sql import engine, migrations
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.schema import HEAD, events
+
+
+def test_open_makes_the_folder_and_a_durable_database(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "down"
+    with Database.open(folder / "store.db") as database, database.reading() as connection:
+        pragmas = {
+            name: connection.execute(text(f"PRAGMA {name}")).scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
+    assert folder.stat().st_mode & 0o077 == 0, "what runs keep is the user's own"
+
+
+def is_locked(folder: Path) -> bool:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
+def test_a_database_is_looked_at_and_migrated_under_one_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+
+    def watched(real: Callable[[Connection], object]) -> Callable[[Connection], object]:
+        def watch(connection: Connection) -> object:
+            seen.append(is_locked(tmp_path))
+            return real(connection)
+
+        return watch
+
+    monkeypatch.setattr(engine, "_revision", watched(engine._revision))
+    monkeypatch.setattr(migrations, "upgrade", watched(migrations.upgrade))
+    with Database.open(tmp_path / "store.db"):
+        assert seen == [True, True]
+        assert not is_locked(tmp_path), "an open database holds nobody up"
+
+
+def test_a_path_may_hold_any_character(tmp_path: Path) -> None:
+    path = tmp_path / "50% of a #folder? yes" / "store.db"
+    for _ in range(2):
+        Database.open(path).close()
+    assert path.is_file()
+
+
+def test_close_leaves_nothing_open(tmp_path: Path) -> None:
+    database = Database.open(tmp_path / "store.db")
+    with database.reading(), database.reading():
+        pass
+    database.close()
+    database.close()
+    del database
+    gc.collect()
+    assert not list(tmp_path.glob("store.db-*")), "the last connection takes the write-ahead log with it"
+
+
+def half_done(database: Database) -> None:
+    with database.writing() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'x'"))
+        raise KeyError
+
+
+def test_an_exception_takes_the_whole_transaction_back(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "store.db") as database:
+        with pytest.raises(KeyError):
+            half_done(database)
+        with database.reading() as connection:
+            assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == HEAD
+
+
+def test_an_event_without_a_run_is_refused(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "store.db") as database:
+        with pytest.raises(StoreError, match="FOREIGN KEY"), database.writing() as connection:
+            connection.execute(insert(events), {"run_id": "nobody", "seq": 0, "body": "{}"})
+        with database.reading() as connection:
+            assert connection.execute(select(events)).all() == []
+
+
+def test_a_reader_is_not_held_up_by_a_writer(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "store.db") as database, database.writing() as writer:
+        writer.execute(text("UPDATE alembic_version SET version_num = 'x'"))
+        with database.reading() as reader:
+            assert reader.execute(text("SELECT version_num FROM alembic_version")).scalar() == HEAD
+
+
+def test_a_second_writer_is_told_when_it_waited_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redstart.ports.sql.engine.BUSY_SECONDS", 0.01)
+    with (
+        Database.open(tmp_path / "store.db") as database,
+        database.writing(),
+        pytest.raises(StoreError, match="locked"),
+        database.writing(),
+    ):
+        pass
+
+
+def test_a_file_that_is_no_database_is_a_store_error(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    path.write_text("a letter, by no means a database " * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        Database.open(path)
+
+
+def test_a_folder_that_cannot_be_made_is_a_store_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StoreError, match="cannot be opened") as raised:
+        Database.open(tmp_path / "file" / "store.db")
+    assert raised.value.remedy
+
+
+def test_alembic_is_not_imported_for_a_database_that_is_up_to_date(tmp_path: Path) -> None:
+    Database.open(tmp_path / "store.db").close()
+    code = """
+import sys
+from pathlib import Path
+from redstart.ports.sql.engine import Database
+Database.open(Path(sys.argv[1])).close()
+assert "alembic" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code, tmp_path / "store.db"], check=True)

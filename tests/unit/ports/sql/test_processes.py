@@ -1,0 +1,182 @@
+"""What one process alone cannot show: races, takeovers and sudden ends."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from sqlalchemy import text
+
+from redstart.core.run import RunState
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.schema import HEAD
+from redstart.ports.sql.store import SqlStore
+from redstart.ports.store.port import StepRow
+from redstart.testing.contracts.store import DAWN
+from redstart.testing.states import state
+
+OPENER = """
+import sys
+from pathlib import Path
+from redstart.ports.sql.engine import Database
+import redstart.ports.sql.migrations
+print("ready", flush=True)
+sys.stdin.readline()
+Database.open(Path(sys.argv[1])).close()
+"""
+
+DRIVER = """
+import asyncio, sys
+from pathlib import Path
+from redstart.core.errors import Fenced
+from redstart.core.learning import Remembered
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.store import SqlStore
+from redstart.ports.store.port import Call
+from redstart.testing.states import card, commit, record
+
+async def drive(store, journal, name, count):
+    state, fence = await store.claim("run-1")
+    print("claimed", flush=True)
+    try:
+        for number in range(count):
+            call = Call("run-1", fence, "patch", number)
+            await journal.add(record(call, result=name), fence)
+            done = commit(state, artifact=f'"{name}"', events=3)
+            await store.commit(done, fence)
+            state = done.after
+            print(state.version, flush=True)
+    except Fenced:
+        print("fenced", flush=True)
+        mine = await store.load("run-1")
+        try:
+            await store.commit(commit(mine, artifact=f'"{name}"', remembered=Remembered(card=card())), fence)
+        except Fenced:
+            print("fenced again", flush=True)
+
+with Database.open(Path(sys.argv[1])) as database:
+    asyncio.run(drive(SqlStore(database, lambda: 0.0), SqlJournal(database), sys.argv[2], int(sys.argv[3])))
+"""
+
+ENDLESS = 1_000_000
+
+
+class Start(Protocol):
+    def __call__(self, code: str, *args: object) -> subprocess.Popen[str]: ...
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts Python with this code; what is still alive at the end of the test is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(code: str, *args: object) -> subprocess.Popen[str]:
+        command = [sys.executable, "-W", "error", "-c", code, *map(str, args)]
+        started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        with process:
+            pass
+
+
+def read_until(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdout
+    for said in process.stdout:
+        if said.strip() == line:
+            return
+    pytest.fail(f"it ended without saying {line}")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "store.db"
+    with Database.open(path) as database:
+        asyncio.run(SqlStore(database, lambda: 0.0).create(state(), folder="/home/shop", created=DAWN))
+    return path
+
+
+def consistent(path: Path) -> tuple[RunState, list[StepRow]]:
+    """The run and its steps, after seeing that state, steps and events agree."""
+
+    async def look(store: SqlStore) -> tuple[RunState, list[StepRow]]:
+        now, steps, events = await store.load("run-1"), await store.steps("run-1"), await store.events("run-1")
+        assert [row.version for row in steps] == list(range(1, now.version + 1))
+        assert steps[-1].state == now
+        assert [event.seq for event in events] == list(range(now.seq))
+        assert now.seq == 3 * now.version
+        return now, steps
+
+    with Database.open(path) as database:
+        with database.reading() as connection:
+            assert connection.execute(text("PRAGMA integrity_check")).scalar() == "ok"
+        return asyncio.run(look(SqlStore(database, lambda: 0.0)))
+
+
+def test_processes_that_find_no_database_make_one_together(start: Start, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "store.db"
+    openers = [start(OPENER, path) for _ in range(4)]
+    for opener in openers:
+        read_until(opener, "ready")
+    for opener in openers:
+        assert opener.stdin
+        opener.stdin.write("\n")
+        opener.stdin.flush()
+    for opener in openers:
+        opener.communicate(timeout=60)
+    assert [opener.returncode for opener in openers] == [0, 0, 0, 0]
+    with Database.open(path) as database, database.reading() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == [HEAD]
+
+
+def test_a_driver_that_lost_its_run_writes_nothing_more(start: Start, path: Path) -> None:
+    old = start(DRIVER, path, "old", ENDLESS)
+    read_until(old, "5")
+    new = start(DRIVER, path, "new", 20)
+    said, _ = old.communicate(timeout=60)
+    new.communicate(timeout=60)
+    assert old.returncode == new.returncode == 0
+    assert said.splitlines()[-2:] == ["fenced", "fenced again"]
+
+    _, steps = consistent(path)
+    writers = [row.artifact for row in steps]
+    assert writers == ['"old"'] * (len(steps) - 20) + ['"new"'] * 20
+    committed = max(int(line) for line in ["5", *said.split()] if line.isdigit())
+    assert committed == len(steps) - 20, "what was reported as committed is there"
+
+    with Database.open(path) as database:
+        records = asyncio.run(SqlJournal(database).records("run-1"))
+        with database.reading() as connection:
+            assert connection.execute(text("SELECT count(*) FROM cards")).scalar() == 0
+    # The old driver may have recorded the call of the step that it could not commit any more.
+    assert [record.result for record in records if record.call.attempt == 2] == ["new"] * 20
+    assert [record.result for record in records if record.call.attempt == 1] in (
+        ["old"] * committed,
+        ["old"] * (committed + 1),
+    )
+
+
+@pytest.mark.parametrize("after", [1, 100])
+def test_a_driver_that_is_killed_leaves_whole_steps(start: Start, path: Path, after: int) -> None:
+    driver = start(DRIVER, path, "killed", ENDLESS)
+    read_until(driver, str(after))
+    driver.kill()
+    said, _ = driver.communicate()
+    reported = max([after, *(int(line) for line in said.split() if line.isdigit())])
+
+    now, _ = consistent(path)
+    assert now.version in (reported, reported + 1), "a step may be committed and not reported, never the reverse"
+
+    heir = start(DRIVER, path, "heir", 3)
+    heir.communicate(timeout=60)
+    assert heir.returncode == 0
+    assert consistent(path)[0].version == now.version + 3

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from redstart.ports.store.port import TreeChange
+from redstart.toolkit.patching.policy import MAX_DIFF_BYTES, protected, violations
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "tests/test_a.py",
+        "tests/data/expected.json",
+        "pkg/test_b.py",
+        "pkg/b_test.py",
+        "Tests/Test_A.py",
+        "pkg/tests.py",
+        "conftest.py",
+        "deep/conftest.py",
+        "pytest.ini",
+        "pyproject.toml",
+        "setup.cfg",
+        "tox.ini",
+        ".github/workflows/ci.yml",
+        "sitecustomize.py",
+        "src/usercustomize.py",
+        "x.pth",
+        "pytest.py",
+        "pytest/__init__.py",
+        "_pytest/assertion.py",
+        "src/unittest/__init__.py",
+    ],
+)
+def test_what_a_patch_may_not_touch(path):
+    assert protected(path)
+
+
+@pytest.mark.parametrize(
+    "path", ["pkg/a.py", "contest.py", "pkg/latest.py", "attest/x.py", "README.md", "pkg/testing.py", "pkg/pytest_x.py"]
+)
+def test_what_it_may(path):
+    assert protected(path) == ""
+
+
+@pytest.mark.parametrize("mode", ["120000", "160000", "040000"])
+def test_only_regular_files(mode):
+    (reject,) = violations([TreeChange("pkg/a.py", "100644", mode)], 10)
+    assert mode in reject.reason
+
+
+def test_a_deleted_test_is_a_violation_and_a_deleted_source_file_is_not():
+    assert violations([TreeChange("tests/test_a.py", "100644", "000000")], 10)
+    assert not violations([TreeChange("pkg/a.py", "100644", "000000")], 10)
+
+
+def test_size():
+    change = [TreeChange("pkg/a.py", "100644", "100644")]
+    assert violations(change, MAX_DIFF_BYTES + 1)
+    assert not violations(change, MAX_DIFF_BYTES)

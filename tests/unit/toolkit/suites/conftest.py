@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from redstart.core.shell import IN, OUT, Completed, Environment, ExitCause
+from redstart.toolkit.suites.request import Request
+
+Execute = Callable[[Path, Request], Completed]
+
+
+@pytest.fixture(scope="session")
+def environment() -> Environment:
+    """The interpreter that runs these tests; `SUITES_PYTHON` names another, to try another Python or pytest."""
+    return Environment(mount="/nowhere", python=os.environ.get("SUITES_PYTHON", sys.executable))
+
+
+@pytest.fixture(scope="session")
+def execute(tmp_path_factory: pytest.TempPathFactory, environment: Environment) -> Execute:
+    """Runs a request as a sandbox would, but for the walls."""
+
+    def run(root: Path, request: Request) -> Completed:
+        inside, outside = tmp_path_factory.mktemp("in"), tmp_path_factory.mktemp("out")
+        for name, text in request.files_in.items():
+            (inside / name).write_text(text, encoding="utf-8")
+
+        def placed(text: str) -> str:
+            return text.replace(IN, str(inside)).replace(OUT, str(outside))
+
+        variables = {"PATH": f"{Path(environment.python).parent}:/usr/bin:/bin", "HOME": str(inside)}
+        variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # what else is installed here has no say, and costs seconds
+        variables |= {name: placed(value) for name, value in request.variables.items()}
+        done = subprocess.run(
+            [placed(word) for word in request.argv],
+            cwd=root,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=120,
+            check=False,
+        )
+        files = {name: (outside / name).read_text("utf-8") for name in request.collect if (outside / name).exists()}
+        cause = ExitCause.ok if done.returncode == 0 else ExitCause.failed
+        return Completed(exit_code=done.returncode, cause=cause, output=done.stdout, files=files)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def write() -> Callable[[Path, Mapping[str, str]], Path]:
+    """Writes a repo: path to text."""
+
+    def into(root: Path, files: Mapping[str, str]) -> Path:
+        for path, text in files.items():
+            target = root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
+        return root
+
+    return into

@@ -1,0 +1,339 @@
+"""Real runs of pytest on small repos: the ids of the report are those that pytest prints."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from redstart.core.report import Case, Outcome
+from redstart.core.run import Suite
+from redstart.core.shell import Completed, Environment
+from redstart.toolkit.suites import runner
+from redstart.toolkit.suites.pytest import IDS_LIMIT, IDS_SIZE, OPTIONS, command, selection
+from redstart.toolkit.suites.request import Request
+
+Execute = Callable[[Path, Request], Completed]
+Write = Callable[[Path, Mapping[str, str]], Path]
+
+SUITE = Suite(runner="pytest")
+
+REPO = {
+    "pyproject.toml": """
+        [tool.pytest.ini_options]
+        addopts = "-x -q --strict-config --strict-markers --color=yes --junit-prefix=ours --lf --tb=line"
+        junit_logging = "all"
+        python_files = ["test_*.py", "tests.py"]
+        """,
+    "calc.py": """
+        def add(a, b):
+            return a - b
+
+
+        def deep(value):
+            return add(value, value)["key"]
+        """,
+    "tests/base.py": """
+        class Shared:
+            def test_shared(self):
+                assert self.value == 2
+        """,
+    "tests/test_calc.py": """
+        import unittest
+
+        import pytest
+
+        from base import Shared
+        from calc import add, deep
+
+
+        def test_add():
+            assert add(1, 2) == 3
+
+
+        def test_deep():
+            deep(1)
+
+
+        def test_passes():
+            print("quiet")
+
+
+        class TestOuter:
+            class TestInner:
+                @pytest.mark.parametrize("x", ["a.b", "a/b", "a::b", "é", "[x]", "a b", "\\n", "", "<&>", "\\x00"])
+                def test_odd(self, x):
+                    assert x == "a.b"
+
+
+        class TestInherits(Shared):
+            value = 1
+
+
+        class TestCased(unittest.TestCase):
+            def test_subtests(self):
+                for i in range(3):
+                    with self.subTest(i=i):
+                        self.assertEqual(i, 1)
+
+            @unittest.skip("not now")
+            def test_skipped(self):
+                pass
+        """,
+    "tests/test_inherits_only.py": """
+        from base import Shared
+
+
+        class TestElsewhere(Shared):
+            value = 3
+        """,
+    "tests/test_fixtures.py": """
+        import pytest
+
+
+        @pytest.fixture
+        def broken():
+            raise KeyError("no such thing")
+
+
+        @pytest.fixture
+        def leaves_badly():
+            yield
+            raise KeyError("left badly")
+
+
+        def test_broken_setup(broken):
+            pass
+
+
+        def test_red_and_broken_teardown(leaves_badly):
+            assert 1 == 2
+
+
+        def test_broken_teardown(leaves_badly):
+            pass
+
+
+        @pytest.mark.xfail(reason="known")
+        def test_xfail():
+            assert False
+
+
+        @pytest.mark.xfail
+        def test_xpass():
+            pass
+
+
+        @pytest.mark.xfail(strict=True, reason="known")
+        def test_xpass_strict():
+            pass
+
+
+        def test_skip():
+            pytest.skip("no machine")
+        """,
+    "tests/test_cannot_import.py": "import no_such_module\n\n\ndef test_never():\n    pass\n",
+    "tests/test_syntax.py": "def test_never(:\n    pass\n",
+    "tests/test_whole_module_skipped.py": 'import pytest\n\npytest.skip("whole", allow_module_level=True)\n',
+    "tests/v1.2/test_ünïcode.py": 'def test_größe():\n    assert "größe ☃" == "klein"\n',
+    "app/tests.py": "def test_in_app():\n    pass\n",
+    "sub/pyproject.toml": "[tool.pytest.ini_options]\n",
+    "sub/test_sub.py": "def test_sub():\n    assert []\n",
+}
+
+
+class Ran:
+    def __init__(self, root: Path, completed: Completed) -> None:
+        self.root, self.completed = root, completed
+        parsed = runner.read(SUITE, completed)
+        assert (parsed.fault, parsed.kind) == ("", ""), completed.output
+        self.cases: dict[str, Case] = {case.id: case for case in parsed.cases}
+        assert len(self.cases) == len(parsed.cases)
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory, execute: Execute, write: Write, environment: Environment) -> Ran:
+    root = write(tmp_path_factory.mktemp("repo"), REPO)
+    return Ran(root, execute(root, command(SUITE, environment)))
+
+
+def collected(root: Path, environment: Environment, *arguments: str) -> set[str]:
+    out = subprocess.run(
+        [environment.python, "-m", "pytest", "--collect-only", "-q", "--rootdir=.", "--color=no", *arguments],
+        cwd=root,
+        env={"PATH": "/usr/bin:/bin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    ).stdout
+    return {line for line in out.splitlines() if "::" in line and not line.startswith("ERROR")}
+
+
+def test_ids_are_those_that_pytest_prints(ran: Ran, environment: Environment) -> None:
+    expected = collected(ran.root, environment, "-o", "addopts=")
+    assert len(expected) >= 25
+    not_collected = {"tests/test_cannot_import.py", "tests/test_syntax.py", "tests/test_whole_module_skipped.py"}
+    assert set(ran.cases) == expected | not_collected
+
+
+@pytest.mark.parametrize(
+    ("case_id", "outcome", "message"),
+    [
+        ("tests/test_calc.py::test_add", "failed", "assert -1 == 3\n +  where -1 = add(1, 2)"),
+        ("tests/test_calc.py::test_deep", "failed", "TypeError: 'int' object is not subscriptable"),
+        ("tests/test_calc.py::test_passes", "passed", ""),
+        ("tests/test_calc.py::TestInherits::test_shared", "failed", "AssertionError"),
+        ("tests/test_inherits_only.py::TestElsewhere::test_shared", "failed", "AssertionError"),
+        ("tests/test_calc.py::TestCased::test_subtests", "failed", "AssertionError: 0 != 1"),
+        ("tests/test_calc.py::TestCased::test_skipped", "skipped", "not now"),
+        ("tests/test_fixtures.py::test_broken_setup", "error", "KeyError: 'no such thing'"),
+        ("tests/test_fixtures.py::test_red_and_broken_teardown", "failed", "assert 1 == 2"),
+        ("tests/test_fixtures.py::test_broken_teardown", "error", "KeyError: 'left badly'"),
+        ("tests/test_fixtures.py::test_xfail", "skipped", "known"),
+        ("tests/test_fixtures.py::test_xpass", "passed", ""),
+        ("tests/test_fixtures.py::test_xpass_strict", "failed", "[XPASS(strict)] known"),
+        ("tests/test_fixtures.py::test_skip", "skipped", "no machine"),
+        ("tests/test_cannot_import.py", "error", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("tests/test_syntax.py", "error", "SyntaxError: invalid syntax"),
+        ("tests/test_whole_module_skipped.py", "skipped", "collection skipped"),
+        ("tests/v1.2/test_ünïcode.py::test_größe", "failed", "AssertionError: assert 'größe ☃' == 'klein'"),
+        ("app/tests.py::test_in_app", "passed", ""),
+        ("sub/test_sub.py::test_sub", "failed", "assert []"),
+    ],
+)
+def test_each_case_says_what_happened(ran: Ran, case_id: str, outcome: str, message: str) -> None:
+    case = ran.cases[case_id]
+    assert case.outcome == outcome
+    assert case.message.startswith(message)
+    assert bool(case.message) == bool(message)
+
+
+def test_detail_has_source_introspection_and_frames(ran: Ran) -> None:
+    detail = ran.cases["tests/test_calc.py::test_deep"].detail
+    assert "def test_deep():" in detail
+    assert "calc.py:6: TypeError" in detail
+    assert "tests/test_calc.py:14:" in detail
+    assert "where -1 = add(1, 2)" in ran.cases["tests/test_calc.py::test_add"].detail
+    assert not any("\x1b" in case.detail or "#x1B" in case.detail for case in ran.cases.values())
+
+
+def test_a_test_that_fails_and_errors_is_one_case_with_both_tracebacks(ran: Ran) -> None:
+    detail = ran.cases["tests/test_fixtures.py::test_red_and_broken_teardown"].detail
+    assert "assert 1 == 2" in detail
+    assert "left badly" in detail
+
+
+def test_expected_and_actual(ran: Ran) -> None:
+    case = ran.cases["tests/test_calc.py::test_add"]
+    assert (case.actual, case.expected) == ("-1", "3")
+    case = ran.cases["tests/test_calc.py::TestCased::test_subtests"]
+    assert (case.actual, case.expected) == ("0", "1")
+
+
+def test_exit_code_and_report_agree(ran: Ran) -> None:
+    assert ran.completed.exit_code == 1
+    assert runner.contradiction(list(ran.cases.values()), ran.completed) == ""
+
+
+def test_chosen_ids_are_run_under_the_same_names(ran: Ran, execute: Execute, environment: Environment) -> None:
+    ids = [one for one in ran.cases if "test_odd" in one or "Elsewhere" in one or "größe" in one or "sub/" in one]
+    assert len(ids) >= 13
+    parsed = runner.read(SUITE, execute(ran.root, runner.request(SUITE, environment, ids)))
+    assert {case.id: case.outcome for case in parsed.cases} == {one: ran.cases[one].outcome for one in ids}
+
+
+def test_ids_in_a_folder_with_its_own_configuration_keep_their_names(
+    ran: Ran, execute: Execute, environment: Environment
+) -> None:
+    parsed = runner.read(SUITE, execute(ran.root, command(SUITE, environment, ids=["sub/test_sub.py::test_sub"])))
+    assert [case.id for case in parsed.cases] == ["sub/test_sub.py::test_sub"]
+
+
+def test_a_users_command_gets_the_report_by_argument(ran: Ran, execute: Execute, environment: Environment) -> None:
+    suite = Suite(runner="pytest", command=("python", "-m", "pytest", "tests/test_calc.py", "-x", "-k", "add or deep"))
+    completed = execute(ran.root, command(suite, environment))
+    assert {case.id for case in runner.read(suite, completed).cases} == {
+        "tests/test_calc.py::test_add",
+        "tests/test_calc.py::test_deep",
+    }
+    completed = execute(ran.root, command(suite, environment, ids=["tests/test_calc.py::test_deep"]))
+    assert [case.id for case in runner.read(suite, completed).cases] == ["tests/test_calc.py::test_deep"]
+
+
+def test_a_command_that_starts_pytest_by_itself_gets_the_report_too(
+    ran: Ran, execute: Execute, environment: Environment
+) -> None:
+    script = f"{environment.python} -m pytest tests/test_fixtures.py; exit 2"
+    suite = Suite(runner="pytest", command=("sh", "-c", script))
+    completed = execute(ran.root, command(suite, environment, ids=["tests/test_fixtures.py::test_xfail"]))
+    parsed = runner.read(suite, completed)
+    assert len(parsed.cases) == 7
+    assert runner.contradiction(parsed.cases, completed) == ""
+
+
+def test_addopts_of_the_environment_are_kept(environment: Environment) -> None:
+    with_own = environment.model_copy(update={"variables": {"PYTEST_ADDOPTS": "-m 'not slow'"}})
+    request = command(Suite(runner="pytest", command=("make", "test")), with_own)
+    assert request.argv == ("make", "test")
+    assert request.variables["PYTEST_ADDOPTS"].startswith("-m 'not slow' '--junitxml=")
+
+
+@pytest.mark.parametrize(
+    ("given", "ids", "expected"),
+    [
+        (("pytest", "tests"), (), ("pytest", "tests", *OPTIONS)),
+        (("uv", "run", "pytest", "-v", "tests"), ("a::b",), ("uv", "run", "pytest", "-v", *OPTIONS, "a::b")),
+        (("pytest", "--", "tests"), (), ("pytest", *OPTIONS, "--", "tests")),
+        (("pytest", "-n", "4", "a", "b"), ("a::b",), ("pytest", "-n", "4", *OPTIONS, "a::b")),
+        (
+            ("pytest", "--cov=x", "tests", "-m", "slow"),
+            ("a::b",),
+            ("pytest", "--cov=x", "-m", "slow", *OPTIONS, "a::b"),
+        ),
+    ],
+)
+def test_a_users_options_stay_and_the_paths_give_way_to_ids(
+    given: tuple[str, ...], ids: tuple[str, ...], expected: tuple[str, ...], environment: Environment
+) -> None:
+    assert command(Suite(runner="pytest", command=given), environment, ids=ids).argv == expected
+
+
+@pytest.mark.parametrize("given", [("make", "pytest"), ("tox", "-e", "pytest"), ("sh", "-c", "pytest tests")])
+def test_what_only_mentions_pytest_is_left_as_it_is(given: tuple[str, ...], environment: Environment) -> None:
+    assert command(Suite(runner="pytest", command=given), environment, ids=["a::b"]).argv == given
+
+
+def test_many_ids_become_their_files_or_everything() -> None:
+    few = [f"tests/test_a.py::test_{n}" for n in range(IDS_LIMIT)]
+    assert selection(few) == tuple(few)
+    assert selection([*few, "tests/test_b.py::test_x"]) == ("tests/test_a.py", "tests/test_b.py")
+    assert selection(["tests/test_a.py::test_x[" + "é" * (IDS_SIZE // 2) + "]"]) == ("tests/test_a.py",)
+    assert selection([f"tests/test_{n}.py::test" for n in range(IDS_LIMIT + 1)]) == ()
+
+
+def test_without_the_report_plugin_the_fault_names_it(
+    tmp_path: Path, execute: Execute, write: Write, environment: Environment
+) -> None:
+    write(tmp_path, {"pytest.ini": "[pytest]\naddopts = -p no:junitxml\n", "test_a.py": "def test_a():\n    pass\n"})
+    parsed = runner.read(SUITE, execute(tmp_path, command(SUITE, environment)))
+    assert (parsed.cases, parsed.kind) == ([], "no_results")
+    assert "junitxml" in parsed.fault
+
+
+def test_a_repo_without_tests(tmp_path: Path, execute: Execute, environment: Environment) -> None:
+    completed = execute(tmp_path, command(SUITE, environment))
+    assert completed.exit_code == 5
+    assert runner.read(SUITE, completed).kind == "no_tests"
+
+
+def test_an_id_that_is_gone_is_explained_by_the_output(ran: Ran, execute: Execute, environment: Environment) -> None:
+    parsed = runner.read(SUITE, execute(ran.root, command(SUITE, environment, ids=["tests/test_calc.py::test_gone"])))
+    assert (parsed.cases, parsed.kind) == ([], "no_results")
+    assert "4 (usage error)" in parsed.fault
+    assert "test_gone" in parsed.fault
+
+
+def test_outcomes_are_those_of_the_report_noun(ran: Ran) -> None:
+    assert {case.outcome for case in ran.cases.values()} == set(Outcome)

@@ -1,0 +1,268 @@
+"""Real runs of unittest on small repos, by the runner that is given along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from redstart.core.report import Case
+from redstart.core.run import Suite
+from redstart.core.shell import IN, Completed, Environment
+from redstart.toolkit.suites import runner
+from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.unittest import RUNNER
+
+Execute = Callable[[Path, Request], Completed]
+Write = Callable[[Path, Mapping[str, str]], Path]
+
+SUITE = Suite(runner="unittest")
+
+REPO = {
+    "calc.py": "def add(a, b):\n    return a - b\n",
+    "tests/__init__.py": "",
+    "tests/test_calc.py": """
+        import unittest
+
+        from calc import add
+
+
+        class AddTest(unittest.TestCase):
+            def test_add(self):
+                self.assertEqual(add(1, 2), 3, "adding")
+
+            def test_list(self):
+                self.assertEqual([1, 2], [1, 3])
+
+            def test_passes(self):
+                pass
+
+            def test_error(self):
+                raise ValueError("größe ☃ \\x07")
+
+            def test_exits(self):
+                raise SystemExit(0)
+
+            def test_subtests(self):
+                for i in range(3):
+                    with self.subTest(i=i):
+                        self.assertEqual(i, 1)
+
+            def test_subtests_pass(self):
+                with self.subTest("fine"):
+                    pass
+
+            @unittest.skip("not now")
+            def test_skipped(self):
+                pass
+
+            @unittest.expectedFailure
+            def test_expected(self):
+                self.fail()
+
+            @unittest.expectedFailure
+            def test_unexpected(self):
+                pass
+
+
+        class NeedsClass(unittest.TestCase):
+            @classmethod
+            def setUpClass(cls):
+                raise KeyError("no class")
+
+            def test_one(self):
+                pass
+
+            def test_two(self):
+                pass
+
+
+        class SkippedClass(unittest.TestCase):
+            @classmethod
+            def setUpClass(cls):
+                raise unittest.SkipTest("no machine")
+
+            def test_one(self):
+                pass
+
+
+        class LeavesBadly(unittest.TestCase):
+            @classmethod
+            def tearDownClass(cls):
+                raise KeyError("left badly")
+
+            def test_one(self):
+                pass
+        """,
+    "tests/test_module.py": """
+        import unittest
+
+
+        def setUpModule():
+            raise OSError("no module")
+
+
+        class ATest(unittest.TestCase):
+            def test_one(self):
+                pass
+        """,
+    "tests/test_cannot_import.py": "import no_such_module\n",
+    "tests/test_whole_module_skipped.py": 'import unittest\n\nraise unittest.SkipTest("whole")\n',
+    "test/test_plain_folder.py": """
+        import unittest
+
+        from calc import add
+
+
+        class PlainTest(unittest.TestCase):
+            def test_plain(self):
+                self.assertEqual(add(2, 1), 1)
+        """,
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, write: Write) -> Path:
+    return write(tmp_path_factory.mktemp("repo"), REPO)
+
+
+@pytest.fixture(scope="module")
+def cases(root: Path, execute: Execute, environment: Environment) -> dict[str, Case]:
+    completed = execute(root, runner.request(SUITE, environment))
+    parsed = runner.read(SUITE, completed)
+    assert (parsed.fault, completed.exit_code) == ("", 1), completed.output
+    assert runner.contradiction(parsed.cases, completed) == ""
+    assert len({case.id for case in parsed.cases}) == len(parsed.cases)
+    return {case.id: case for case in parsed.cases}
+
+
+EXPECTED = [
+    ("tests.test_calc.AddTest.test_add", "failed", "AssertionError: -1 != 3 : adding"),
+    ("tests.test_calc.AddTest.test_list", "failed", "AssertionError: Lists differ: [1, 2] != [1, 3]"),
+    ("tests.test_calc.AddTest.test_passes", "passed", ""),
+    ("tests.test_calc.AddTest.test_error", "error", "ValueError: größe ☃ \N{REPLACEMENT CHARACTER}"),
+    ("tests.test_calc.AddTest.test_exits", "error", "SystemExit: 0"),
+    ("tests.test_calc.AddTest.test_subtests", "failed", "AssertionError: 0 != 1"),
+    ("tests.test_calc.AddTest.test_subtests_pass", "passed", ""),
+    ("tests.test_calc.AddTest.test_skipped", "skipped", "not now"),
+    ("tests.test_calc.AddTest.test_expected", "skipped", "expected failure"),
+    ("tests.test_calc.AddTest.test_unexpected", "failed", "Unexpected success"),
+    ("tests.test_calc.NeedsClass.test_one", "error", "KeyError: 'no class'"),
+    ("tests.test_calc.NeedsClass.test_two", "error", "KeyError: 'no class'"),
+    ("tests.test_calc.SkippedClass.test_one", "skipped", "no machine"),
+    ("tests.test_calc.LeavesBadly.test_one", "passed", ""),
+    ("tests.test_calc.LeavesBadly.tearDownClass", "error", "KeyError: 'left badly'"),
+    ("tests.test_module.ATest.test_one", "error", "OSError: no module"),
+    ("tests.test_cannot_import", "error", "ModuleNotFoundError: No module named 'no_such_module'"),
+    ("tests.test_whole_module_skipped", "skipped", "whole"),
+    ("test_plain_folder.PlainTest.test_plain", "passed", ""),
+]
+
+
+@pytest.mark.parametrize(("case_id", "outcome", "message"), EXPECTED)
+def test_each_case_says_what_happened(cases: dict[str, Case], case_id: str, outcome: str, message: str) -> None:
+    assert (cases[case_id].outcome, cases[case_id].message) == (outcome, message)
+
+
+def test_nothing_else_is_reported(cases: dict[str, Case]) -> None:
+    assert set(cases) == {case_id for case_id, _, _ in EXPECTED}
+
+
+def test_expected_and_actual(cases: dict[str, Case]) -> None:
+    case = cases["tests.test_calc.AddTest.test_add"]
+    assert (case.actual, case.expected) == ("-1", "3")
+    case = cases["tests.test_calc.AddTest.test_list"]
+    assert (case.actual, case.expected) == ("[1, 2]", "[1, 3]")
+
+
+def test_detail_has_frames_from_the_root_and_every_red_subtest(cases: dict[str, Case]) -> None:
+    assert 'File "tests/test_calc.py", line 8, in test_add' in cases["tests.test_calc.AddTest.test_add"].detail
+    detail = cases["tests.test_calc.AddTest.test_subtests"].detail
+    assert "(i=0)" in detail
+    assert "(i=2)" in detail
+    assert "import no_such_module" in cases["tests.test_cannot_import"].detail
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (["tests.test_calc.AddTest.test_add"], {"tests.test_calc.AddTest.test_add"}),
+        (["test_plain_folder.PlainTest.test_plain"], {"test_plain_folder.PlainTest.test_plain"}),
+        (["tests.test_cannot_import"], {"tests.test_cannot_import"}),
+        (["tests.test_cannot_import.GoneTest.test_gone"], {"tests.test_cannot_import"}),
+        (["tests.test_calc.NeedsClass.test_two"], {"tests.test_calc.NeedsClass.test_two"}),
+        (
+            ["tests.test_calc.LeavesBadly.tearDownClass"],
+            {"tests.test_calc.LeavesBadly.test_one", "tests.test_calc.LeavesBadly.tearDownClass"},
+        ),
+        (["tests.test_module"], {"tests.test_module.ATest.test_one"}),
+    ],
+)
+def test_only_chosen_ids_are_run(
+    root: Path, execute: Execute, environment: Environment, wanted: list[str], expected: set[str]
+) -> None:
+    completed = execute(root, runner.request(SUITE, environment, wanted))
+    assert {case.id for case in runner.read(SUITE, completed).cases} == expected
+
+
+def test_an_id_that_is_gone_means_no_tests(root: Path, execute: Execute, environment: Environment) -> None:
+    completed = execute(root, runner.request(SUITE, environment, ["tests.test_calc.AddTest.test_gone"]))
+    assert runner.read(SUITE, completed).kind == "no_tests"
+
+
+def test_a_users_arguments_are_kept_but_failfast(root: Path, execute: Execute, environment: Environment) -> None:
+    words = (
+        "python",
+        "-m",
+        "unittest",
+        "discover",
+        "-f",
+        "-s",
+        "tests",
+        "-t",
+        ".",
+        "-p",
+        "test_c*.py",
+        "-k",
+        "AddTest",
+    )
+    suite = Suite(runner="unittest", command=words)
+    ids = {case.id for case in runner.read(suite, execute(root, runner.request(suite, environment))).cases}
+    assert ids == {one for one, _, _ in EXPECTED if "AddTest" in one or one == "tests.test_cannot_import"}
+    suite = Suite(runner="unittest", command=("python", "-m", "unittest", "tests.test_calc.AddTest.test_add", "-v"))
+    ids = {case.id for case in runner.read(suite, execute(root, runner.request(suite, environment))).cases}
+    assert ids == {"tests.test_calc.AddTest.test_add"}
+
+
+def test_another_command_is_run_as_it_is_and_said_to_leave_no_results(
+    root: Path, execute: Execute, environment: Environment
+) -> None:
+    suite = Suite(runner="unittest", command=("sh", "-c", "echo all fine"))
+    request = runner.request(suite, environment, ["tests.test_calc.AddTest.test_add"])
+    assert (request.argv, request.files_in) == (suite.command, {})
+    parsed = runner.read(suite, execute(root, request))
+    assert parsed.kind == "no_results"
+    assert "python -m unittest" in parsed.fault
+    assert "all fine" in parsed.fault
+
+
+def test_a_repo_without_tests(tmp_path: Path, execute: Execute, environment: Environment) -> None:
+    completed = execute(tmp_path, runner.request(SUITE, environment))
+    assert completed.exit_code == 5
+    assert runner.read(SUITE, completed).kind == "no_tests"
+
+
+def test_two_modules_of_one_name_are_an_error_and_not_a_crash(
+    tmp_path: Path, execute: Execute, write: Write, environment: Environment
+) -> None:
+    text = "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        pass\n"
+    write(tmp_path, {"test_same.py": text, "tests/test_same.py": text})
+    parsed = runner.read(SUITE, execute(tmp_path, runner.request(SUITE, environment)))
+    assert [(case.id, case.outcome) for case in parsed.cases] == [("tests", "error"), ("test_same.T.test_a", "passed")]
+
+
+def test_the_runner_is_given_along(environment: Environment) -> None:
+    request = runner.request(SUITE, environment)
+    assert request.argv[:2] == (environment.python, f"{IN}/{RUNNER}")
+    assert "xml.etree" in request.files_in[RUNNER]
