@@ -16,6 +16,7 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import PolicyViolation, StoreError
 from redstart.ports.store.port import Blobs, DiffRefused, TreeChange
 from redstart.toolkit.repo.git import GitFailed, batch_reader, git, split_z
+from redstart.toolkit.repo.intake import take_in
 
 ATTRIBUTES = "* -text !eol -filter -ident !working-tree-encoding !diff !merge\n"
 """Outranks every .gitattributes: files are kept byte for byte, and no filter of a repo is run."""
@@ -55,17 +56,23 @@ class GitTrees:
 
     def take(self, root: Path) -> Snapshot:
         """The files of a folder as they lie there, uncommitted ones too, ignored ones not."""
-        names = self._list(root)
-        with self._index() as index:
-            listed = b"".join(os.fsencode(name) + b"\0" for name in names)
-            git("update-index", "-z", "--add", "--stdin", stdin=listed, work_tree=root, **self._at(index))
-            tree = git("write-tree", **self._at(index)).decode().strip()
-        return self._packed(tree)
+        with self._scratch() as folder:
+            tree, pack = take_in(root, self._list(root), folder / "intake.git")
+            name = self._blobs.put(pack.read_bytes())
+            kept = self._git_dir / "objects" / "pack"
+            # The index last: git looks at a pack only when it has one.
+            for part in (pack, pack.with_suffix(".idx")):
+                part.replace(kept / part.name)
+        self._known.add(tree)
+        return Snapshot(tree=tree, base=tree, pack=name)
 
     def empty(self) -> Snapshot:
         """A snapshot without files."""
         with self._index() as index:
-            return self._packed(git("write-tree", **self._at(index)).decode().strip())
+            tree = git("write-tree", **self._at(index)).decode().strip()
+        pack = git("pack-objects", "-q", "--stdout", "--revs", stdin=f"{tree}\n".encode(), git_dir=self._git_dir)
+        self._known.add(tree)
+        return Snapshot(tree=tree, base=tree, pack=self._blobs.put(pack))
 
     @contextmanager
     def checkout(self, snapshot: Snapshot) -> Generator[Path]:
@@ -153,9 +160,14 @@ class GitTrees:
         return {"git_dir": self._git_dir, "index": index}
 
     @contextmanager
+    def _scratch(self) -> Generator[Path]:
+        with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-", dir=self._home / "work") as folder:
+            yield Path(folder)
+
+    @contextmanager
     def _index(self, snapshot: Snapshot | None = None) -> Generator[Path]:
-        with tempfile.TemporaryDirectory(prefix=f"{os.getpid()}-index-", dir=self._home / "work") as folder:
-            index = Path(folder) / "index"
+        with self._scratch() as folder:
+            index = folder / "index"
             if snapshot is not None:
                 self._ensure(snapshot)
                 git("read-tree", snapshot.tree, **self._at(index))
@@ -170,11 +182,6 @@ class GitTrees:
             listed = git(*wanted, git_dir=self._git_dir, work_tree=root, cwd=root)
         paths = ((name, root / name) for name in split_z(listed))
         return [name for name, path in paths if path.is_symlink() or path.is_file()]
-
-    def _packed(self, tree: str) -> Snapshot:
-        pack = git("pack-objects", "-q", "--stdout", "--revs", stdin=f"{tree}\n".encode(), git_dir=self._git_dir)
-        self._known.add(tree)
-        return Snapshot(tree=tree, base=tree, pack=self._blobs.put(pack))
 
     def _derived(self, snapshot: Snapshot, index: Path) -> Snapshot:
         tree = git("write-tree", **self._at(index)).decode().strip()

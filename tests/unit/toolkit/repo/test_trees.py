@@ -185,3 +185,20 @@ def test_what_a_dead_process_left_is_cleared_away(tmp_path):
     trees = GitTrees(tmp_path / "snapshots", MemoryBlobs())
     assert [path.name for path in work.iterdir()] == [f"{os.getpid()}-alive"]
     trees.close()
+
+
+def test_names_that_git_would_quote(trees, tmp_path):
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    names = ['"quoted".py', "line\nend.py", "back\\slash.py", "tab\t.py", "snow\u2603.py", " blank .py", "-dash.py"]
+    for name in names:
+        (folder / name).write_text(name)
+    (folder / os.fsdecode(b"latin\xe9.py")).write_text("raw bytes")
+    taken = trees.take(folder)
+    assert trees.files(taken) == sorted([*names, os.fsdecode(b"latin\xe9.py")])
+    assert trees.read(taken, names[1]) == names[1].encode()
+
+
+def test_an_empty_folder(trees, tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert trees.files(trees.take(tmp_path / "empty")) == []

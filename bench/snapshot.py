@@ -1,0 +1,76 @@
+"""How long taking a snapshot of 5,000 files takes, beside `git add -A` of the same files into a fresh index.
+
+Both write every object anew, into an empty store, alternately; the figure is the median of the rounds' ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.toolkit.repo.trees import GitTrees
+
+FILES, AIM = 5_000, 1.5
+
+
+def make_repo(folder: Path) -> None:
+    seeded = random.Random(1)
+    for number in range(FILES):
+        place = folder / f"pkg{number % 50}" / f"part{number % 7}"
+        place.mkdir(parents=True, exist_ok=True)
+        body = "\n".join(f"def f_{number}_{n}(x):\n    return x + {seeded.random()}\n" for n in range(40))
+        (place / f"m{number}.py").write_text(body)
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+
+
+def snapshot(repo: Path, scratch: Path) -> float:
+    trees = GitTrees(scratch / "snapshots", DirectoryBlobs(scratch / "blobs"))
+    began = time.perf_counter()
+    taken = trees.take(repo)
+    seconds = time.perf_counter() - began
+    assert len(trees.files(taken)) == FILES
+    trees.close()
+    shutil.rmtree(scratch)
+    return seconds
+
+
+def bare_add(repo: Path, scratch: Path) -> float:
+    scratch.mkdir()
+    subprocess.run(["git", "init", "-q", "--bare", str(scratch / "objects.git")], check=True)
+    environ = {**os.environ, "GIT_DIR": str(scratch / "objects.git"), "GIT_WORK_TREE": str(repo)}
+    began = time.perf_counter()
+    subprocess.run(["git", "add", "-A"], cwd=repo, env=environ, check=True)
+    seconds = time.perf_counter() - began
+    shutil.rmtree(scratch)
+    return seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    rounds = 3 if parser.parse_args().quick else 9
+    with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
+        folder = Path(name)
+        repo = folder / "repo"
+        make_repo(repo)
+        ratios: list[float] = []
+        for _ in range(rounds):
+            mine, bare = snapshot(repo, folder / "mine"), bare_add(repo, folder / "bare")
+            print(f"snapshot {mine:.2f} s, git add -A {bare:.2f} s")
+            ratios.append(mine / bare)
+    ratio = round(statistics.median(ratios), 3)
+    figure = {"name": "snapshot_ratio", "value": ratio, "aim": f"<= {AIM}", "holds": ratio <= AIM}
+    print(json.dumps({"bench": "snapshot", "figures": [figure]}))
+
+
+if __name__ == "__main__":
+    main()

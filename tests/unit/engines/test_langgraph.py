@@ -1,0 +1,51 @@
+"""The graph as others may embed it: with a checkpointer, and with LangGraph's strict serialisation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from redstart.engines.langgraph import mermaid
+
+EMBEDDED = """
+import asyncio, sys, tempfile, warnings
+from pathlib import Path
+
+warnings.simplefilter("error")
+from langgraph.checkpoint.memory import InMemorySaver
+from redstart.core.run import Result, RunState
+from redstart.engines.drive import Driver
+from redstart.engines.langgraph import Flow, build
+from redstart.testing import rig as play
+
+async def main():
+    with tempfile.TemporaryDirectory() as folder:
+        rig = play.make_rig(Path(folder))
+        rig.with_model([play.WRONG, play.RIGHT, play.CARD])
+        claim = await rig.adapters.store.claim(await rig.begin())
+        saver = InMemorySaver()
+        graph = build(Driver(rig.adapters, claim.fence).advance).compile(checkpointer=saver)
+        config = {"configurable": {"thread_id": "t"}, "recursion_limit": 1000}
+        done = await graph.ainvoke(Flow(run=claim.state.model_dump(mode="json"), halt=""), config)
+        assert RunState.model_validate(done["run"]).result is Result.verified
+        kept = [one async for one in saver.alist(config)]
+        assert RunState.model_validate(kept[0].checkpoint["channel_values"]["run"]).result is Result.verified
+        print(len(kept), "checkpoints")
+        rig.trees.close()
+
+asyncio.run(main())
+"""
+
+
+def test_with_a_checkpointer_and_strict_msgpack_it_runs_clean():
+    environ = {"LANGGRAPH_STRICT_MSGPACK": "true", "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, "-c", EMBEDDED], env=environ, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "checkpoints" in done.stdout
+
+
+def test_the_drawing_begins_and_ends():
+    drawing = mermaid()
+    assert drawing.splitlines()[-1] == "" or "classDef" in drawing
+    assert "__start__" in drawing
+    assert "decide -.-> __end__" in drawing
