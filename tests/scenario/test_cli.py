@@ -222,3 +222,34 @@ def test_tracing_variables_send_nothing_to_anybody(user, repo, server):
     }
     assert user.redstart("fix", repo).code == 0
     assert len(server.requests) == 3
+
+
+def test_a_dry_run_says_what_would_happen_and_asks_nobody(user, repo, server):
+    ran = user.redstart("fix", repo, "--dry-run", "--max-usd", "0.5")
+    assert (ran.code, server.requests) == (0, [])
+    for text in ("pytest", "sandbox bwrap", "openai:scripted", "at most 5 attempts, $0.5, 30 min", "nothing was run"):
+        assert text in ran.out
+    assert user.redstart("resume", cwd=repo).code == 0
+
+
+def test_a_hint_and_the_projects_notes_reach_the_model(user, repo, server):
+    (repo / "AGENTS.md").write_text("Rounding is done upwards here.\n")
+    assert user.redstart("fix", repo, "--hint", "look at the empty page").code == 0
+    asked = [request.text for request in server.requests if "question: patch" in request.system]
+    assert all("look at the empty page" in text and "Rounding is done upwards here." in text for text in asked)
+    assert user.redstart("fix", repo, "--hint", "x" * 2000).code == 2
+
+
+def test_until_green_lifts_the_limit_on_attempts_alone(user, repo_of):
+    answers = iter(range(3, 100))
+
+    def reply(request):
+        if "question: patch" not in request.system:
+            return '{"summary": "s", "root_cause": "r", "fix": "f"}'
+        number = next(answers)
+        return SCENARIO.right if number > 9 else SCENARIO.wrong.replace(", 1)", f", {number})")
+
+    with ScriptedServer(reply) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("fix", repo_of(SCENARIO.name), "--until-green", "--json")
+    assert (ran.code, ran.ending["attempts"]) == (0, 8)

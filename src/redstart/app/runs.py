@@ -13,7 +13,7 @@ from typing import NamedTuple
 from redstart.app.wire import House
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
-from redstart.core.run import GOAL_LIMIT, Attempt, Limits, Mode, Result, RunSpec, RunState, Step, Suite
+from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, Attempt, Limits, Mode, Result, RunSpec, RunState, Step, Suite
 from redstart.core.shell import Environment
 from redstart.engines.drive import drive
 from redstart.engines.port import Engine
@@ -34,6 +34,7 @@ class Asked(NamedTuple):
 
     limits: Limits
     command: tuple[str, ...] = ()
+    hint: str = ""
     python: str | None = None
     own_python: bool = False
     """Whether the tests run with redstart's own interpreter, without looking for the project's (the demo)."""
@@ -42,12 +43,14 @@ class Asked(NamedTuple):
 async def begin_fix(house: House, root: Path, asked: Asked) -> RunState:
     """Takes a snapshot of the folder and keeps a new run on it. The folder is not touched."""
     root = _folder(root)
+    if len(asked.hint) > HINT_LIMIT:
+        raise ConfigError(f"the hint is longer than {HINT_LIMIT} characters", remedy="say it more shortly")
     require_git()
     base = house.trees.take(root)
     runner = detect_runner(house.trees.files(base), lambda path: house.trees.read(base, path)) or NO_TESTS_YET
     environment = _own_environment(root) if asked.own_python else _environment(root, runner, asked.python)
     suite = Suite(runner=runner, command=asked.command, environment=_kept(house, environment))
-    spec = RunSpec(mode=Mode.fix, base=base, suite=suite, limits=asked.limits, repo=root.name)
+    spec = RunSpec(mode=Mode.fix, base=base, suite=suite, limits=asked.limits, hint=asked.hint, repo=root.name)
     return await _create(house, spec, folder=root)
 
 

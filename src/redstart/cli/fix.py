@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from redstart.app.wire import House
     from redstart.core.run import RunState
 
+NO_LIMIT = 1_000
+"""Attempts of `--until-green`: the caps on money, tokens and time come first."""
+
 
 def fix(
     path: Annotated[Path, typer.Argument(help="The project's folder.")] = Path(),
@@ -22,6 +25,9 @@ def fix(
     max_minutes: options.MaxMinutes = None,
     test_cmd: options.TestCommand = None,
     python: options.Python = None,
+    hint: options.Hint = "",
+    until_green: options.UntilGreen = False,
+    dry_run: options.DryRun = False,
     patch: options.PatchFile = None,
     stop_after: options.StopAfter = None,
     json: options.Json = False,
@@ -39,14 +45,15 @@ def fix(
 
     settings = configuration.load(model)
     configuration.require_model(settings)
-    limits = options.limits_of(settings.limits, max_iters, max_usd, max_minutes)
-    asked = Asked(limits, tuple(shlex.split(test_cmd or "")), python)
+    iterations = NO_LIMIT if until_green else max_iters
+    limits = options.limits_of(settings.limits, iterations, max_usd, max_minutes)
+    asked = Asked(limits, tuple(shlex.split(test_cmd or "")), hint, python)
 
     async def begin(house: House) -> RunState:
         return await begin_fix(house, path, asked)
 
     until = Step(stop_after.value) if stop_after else None
-    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch)
+    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch, dry_run=dry_run)
     raise typer.Exit(drive_run(settings, how, begin))
 
 

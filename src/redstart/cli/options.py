@@ -50,6 +50,9 @@ Engine = Annotated[EngineName, typer.Option("--engine", help="What drives the st
 RunId = Annotated[str | None, typer.Argument(help="Run id or its beginning; default: this folder's last run.")]
 TestCommand = Annotated[str | None, typer.Option("--test-cmd", help="How the tests are run, e.g. 'pytest tests/unit'.")]
 Python = Annotated[str | None, typer.Option("--python", help="Interpreter of the target's environment.")]
+Hint = Annotated[str, typer.Option("--hint", help="Something that may help, in words.")]
+UntilGreen = Annotated[bool, typer.Option("--until-green", help="No limit on attempts; the other caps still bind.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be run and within which caps, and stop.")]
 PatchFile = Annotated[Path | None, typer.Option("--patch", help="Where to write the patch file.")]
 
 

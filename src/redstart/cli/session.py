@@ -43,6 +43,7 @@ class How(NamedTuple):
     patch: Path | None = None
     model: Model | None = None
     world: World | None = None
+    dry_run: bool = False
     passing: bool = False
     """Nothing of the run is kept (the demo): the patch is shown instead of where it lies."""
 
@@ -63,6 +64,9 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
         if state.status is Status.running:
             house = house.with_sandbox(unsafe=how.unsafe).with_model(how.model)
             shown.say(header(house, state), "dim")
+            if how.dry_run:
+                shown.say(f"nothing was run. Go on with: redstart resume {run_id}")
+                return 0
             state = (await go_on(house, run_id, engine_called(how.engine), how.until)).state
     except (KeyboardInterrupt, asyncio.CancelledError):
         shown.say(f"interrupted; what was done is kept. Go on with: redstart resume {run_id}".rstrip())

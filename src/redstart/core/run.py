@@ -15,6 +15,7 @@ from redstart.core.report import Judged, Reproduced
 from redstart.core.shell import SandboxLimits
 
 GOAL_LIMIT = 4000
+HINT_LIMIT = 1000
 
 
 class Step(StrEnum):
@@ -112,6 +113,8 @@ class RunSpec(Noun):
 
     mode: Mode
     goal: str = Field(default="", max_length=GOAL_LIMIT)
+    hint: str = Field(default="", max_length=HINT_LIMIT)
+    """What the user says that may help."""
     base: Snapshot
     suite: Suite
     targets: tuple[str, ...] = ()

@@ -26,6 +26,8 @@ async def patch(run: RunState, ports: Ports) -> Patch:
     messages = render(
         "patch",
         goal=sections.goal(run.spec.goal),
+        hint=sections.hint(run.spec.hint),
+        notes=sections.notes(lambda path: ports.trees.read(run.ground, path)),
         plan=sections.plan(run.now.plan),
         failing=sections.failing(cases, len(cases)),
         code=sections.code(run.now.retrieve, lambda path: ports.trees.read(run.ground, path)),

@@ -20,6 +20,18 @@ def goal(text: str) -> str:
     return section("Goal", data("user", text, 16_000)) if text else ""
 
 
+def hint(text: str) -> str:
+    return section("The user says", data("user", text, 4000)) if text else ""
+
+
+def notes(read: Callable[[str], bytes | None]) -> str:
+    """What the project tells those who work on it: data like everything else in a repo."""
+    for name in ("AGENTS.md", "CLAUDE.md"):
+        if text := (read(name) or b"").decode(errors="replace").strip():
+            return section("The project's own notes", data(name, text, 4000))
+    return ""
+
+
 def plan(made: Plan | None) -> str:
     if made is None or not (made.summary or made.subtasks):
         return ""
