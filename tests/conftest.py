@@ -36,4 +36,5 @@ def quiet_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
                 if name.endswith("_API_KEY") or (name.startswith("REDSTART_") and name not in KEPT):
                     patch.delenv(name)
         patch.setenv("REDSTART_HOME", str(tmp_path_factory.mktemp("redstart-home")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config-home")))
         yield

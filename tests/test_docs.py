@@ -149,7 +149,10 @@ def test_reference_names_what_the_code_has() -> None:
     assert {one for one in parts if one not in reference("events")} == set()
 
 
-COMMANDS = ["fix", "create", "resume", "show", "runs list", "runs replay", "runs fork", "demo", "graph"]
+COMMANDS = [
+    *("fix", "create", "resume", "show", "apply", "undo", "runs list", "runs replay", "runs fork", "runs prune"),
+    *("demo", "doctor", "init", "config show", "config schema", "graph"),
+]
 
 
 def test_the_reference_has_every_flag_and_no_other() -> None:

@@ -253,3 +253,14 @@ def test_until_green_lifts_the_limit_on_attempts_alone(user, repo_of):
         user.uses(server, Wire.openai)
         ran = user.redstart("fix", repo_of(SCENARIO.name), "--until-green", "--json")
     assert (ran.code, ran.ending["attempts"]) == (0, 8)
+
+
+def test_a_unittest_command_decides_the_runner(user, tmp_path, server):
+    user.uses(server, Wire.openai)
+    harness = "import unittest\n\n\nclass Case(unittest.TestCase):\n    pass\n"
+    tests = "from harness import Case\n\n\nclass T(Case):\n    def test_a(self):\n        self.assertEqual(1, 2)\n"
+    repo = write(tmp_path / "u", harness__py=harness, test_a__py=tests)
+    command = ("--test-cmd", "python -m unittest", "--stop-after", "reproduce", "--json")
+    ran = user.redstart("fix", repo, *command)
+    assert ran.code == 130, ran.out + ran.err
+    assert ran.events[-1]["data"]["targets"] == ["test_a.T.test_a"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from redstart.app import settings as configuration
 from redstart.app.runs import Asked, begin_create, begin_fix, go_on, write_patch, write_project
+from redstart.app.settings import Settings
 from redstart.app.wire import House, engine_called, open_house
 from redstart.core.events import Event
 from redstart.core.run import Limits, RunState
@@ -28,14 +30,15 @@ def fix(
     """
 
     async def begin(house: House) -> RunState:
-        asked = Asked(limits or house.settings.limits, test_command)
+        command = test_command or tuple(shlex.split(house.settings.tests.command))
+        asked = Asked(limits or house.settings.limits, command, protect=house.settings.protect)
         return await begin_fix(house, Path(path), asked)
 
     def hand_over(house: House, state: RunState) -> None:
         if patch is not None:
             write_patch(house, state, Path(patch))
 
-    return _run(model, on_event, begin, hand_over)
+    return _run(configuration.load(model, Path(path)), on_event, begin, hand_over)
 
 
 def create(
@@ -54,17 +57,20 @@ def create(
     async def begin(house: House) -> RunState:
         return await begin_create(house, goal, Path(out), Asked(limits or house.settings.limits))
 
-    return _run(model, on_event, begin, lambda house, state: write_project(house, state, Path(out).resolve()))
+    return _run(
+        configuration.load(model),
+        on_event,
+        begin,
+        lambda house, state: write_project(house, state, Path(out).resolve()),
+    )
 
 
 def _run(
-    model: str | None,
+    settings: Settings,
     on_event: Callable[[Event], None] | None,
     begin: Callable[[House], Awaitable[RunState]],
     hand_over: Callable[[House, RunState], object],
 ) -> RunState:
-    settings = configuration.load(model)
-
     async def go(house: House) -> RunState:
         state = await begin(house)
         return (await go_on(house, state.run_id, engine_called("inline"))).state

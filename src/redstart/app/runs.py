@@ -14,7 +14,7 @@ from redstart.app.wire import House
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, Attempt, Limits, Mode, Result, RunSpec, RunState, Step, Suite
-from redstart.core.shell import Environment
+from redstart.core.shell import Environment, SandboxLimits
 from redstart.engines.drive import drive
 from redstart.engines.port import Engine
 from redstart.engines.replay import Replayed
@@ -23,7 +23,8 @@ from redstart.flow.loop import Advanced
 from redstart.flow.modes import MODES
 from redstart.toolkit.repo.git import require_git
 from redstart.toolkit.suites.detect import detect_runner
-from redstart.toolkit.suites.environment import ask_interpreter, find_environment
+from redstart.toolkit.suites.environment import ask_interpreter, find_environment, moved
+from redstart.toolkit.suites.unittest import unittest_arguments
 
 NO_TESTS_YET = "pytest"
 """The runner that is named where there is no test: the run then ends with `no_tests`."""
@@ -35,6 +36,7 @@ class Asked(NamedTuple):
     limits: Limits
     command: tuple[str, ...] = ()
     hint: str = ""
+    protect: tuple[str, ...] = ()
     python: str | None = None
     own_python: bool = False
     """Whether the tests run with redstart's own interpreter, without looking for the project's (the demo)."""
@@ -47,10 +49,21 @@ async def begin_fix(house: House, root: Path, asked: Asked) -> RunState:
         raise ConfigError(f"the hint is longer than {HINT_LIMIT} characters", remedy="say it more shortly")
     require_git()
     base = house.trees.take(root)
-    runner = detect_runner(house.trees.files(base), lambda path: house.trees.read(base, path)) or NO_TESTS_YET
+    detected = detect_runner(house.trees.files(base), lambda path: house.trees.read(base, path))
+    told = asked.command and unittest_arguments(asked.command)
+    runner = "unittest" if told else detected or NO_TESTS_YET
     environment = _own_environment(root) if asked.own_python else _environment(root, runner, asked.python)
     suite = Suite(runner=runner, command=asked.command, environment=_kept(house, environment))
-    spec = RunSpec(mode=Mode.fix, base=base, suite=suite, limits=asked.limits, hint=asked.hint, repo=root.name)
+    spec = RunSpec(
+        mode=Mode.fix,
+        base=base,
+        suite=suite,
+        sandbox=_sandbox_limits(house),
+        limits=asked.limits,
+        hint=asked.hint,
+        protect=asked.protect,
+        repo=root.name,
+    )
     return await _create(house, spec, folder=root)
 
 
@@ -67,7 +80,7 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked) -> RunS
     package = _package_name(out.name)
     base = house.trees.write(house.trees.empty(), _skeleton(package, goal))
     there = next(folder for folder in out.parents if folder.is_dir())
-    mounted = _own_environment(there).model_copy(update={"mount": str(out)})
+    mounted = moved(_own_environment(there), out)
     suite = Suite(runner="pytest", environment=_kept(house, mounted))
     spec = RunSpec(mode=Mode.create, goal=goal, base=base, suite=suite, limits=asked.limits, repo=package)
     return await _create(house, spec, folder=out)
@@ -167,8 +180,16 @@ def _folder(root: Path) -> Path:
     return root.resolve()
 
 
+def _sandbox_limits(house: House) -> SandboxLimits:
+    """What one run of the tests may use, by the user's settings."""
+    asked = house.settings.sandbox
+    return SandboxLimits(wall=asked.wall, memory=asked.memory)
+
+
 def _kept(house: House, environment: Environment) -> str:
-    return house.adapters.blobs.put(environment.model_dump_json().encode())
+    """Keeps the environment, with the services that the user (never the repo) lets the tests reach."""
+    served = environment.model_copy(update={"services": house.settings.sandbox.services})
+    return house.adapters.blobs.put(served.model_dump_json().encode())
 
 
 def _environment(root: Path, runner: str, python: str | None) -> Environment:
@@ -183,7 +204,7 @@ def _own_environment(root: Path) -> Environment:
     """Redstart's own interpreter. The pytest plugins that its dependencies bring are none of the project's."""
     environment = find_environment(root, python=sys.executable, environ=os.environ)
     alone = {**environment.variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return environment.model_copy(update={"variables": alone})
+    return environment.model_copy(update={"variables": alone, "chosen": "redstart's own"})
 
 
 def _package_name(folder: str) -> str:

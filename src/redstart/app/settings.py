@@ -1,16 +1,25 @@
-"""The only configuration. A flag outranks the environment (`REDSTART_*`), which outranks the default."""
+"""The only configuration: flag, then `REDSTART_*`, then the project's file, then the user's file, then the default."""
 
 from __future__ import annotations
 
+import ipaddress
+import math
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
+from pydantic_settings import PydanticBaseSettingsSource as Source
 
+from redstart.app import layers
+from redstart.app.layers import Given, Keys, Layer
 from redstart.core.errors import ConfigError
 from redstart.core.run import Limits
+from redstart.core.shell import SandboxLimits
 
 _DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
 """What is used where a key is there and no model is named."""
@@ -21,10 +30,41 @@ _NO_MODEL = """set a key and, if you like, a model; one of these three lines is 
   redstart fix -m ollama:qwen2.5-coder     # a model on this machine, no key"""
 
 
+def _command(text: str) -> str:
+    shlex.split(text)
+    return text
+
+
+def _glob(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise ValueError("a glob is empty or holds a zero byte")
+    return text
+
+
+def _service(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and 1024 <= int(port) < 65536):
+        raise ValueError(f"{text!r} is no host:port with a port from 1024 to 65535")
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise ValueError(f"{text!r} is not on this machine; write it as 127.0.0.1:{port}")
+    return text
+
+
+def _folder(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+
+
 class Models(BaseModel):
     """Which models are asked. `fast` defaults to `strong`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     strong: str = ""
     """`provider:name`; writes the patches."""
@@ -32,32 +72,91 @@ class Models(BaseModel):
     """`provider:name`; plans and sums up."""
     base_url: str | None = None
     """Address of an OpenAI- or Anthropic-compatible endpoint, instead of the provider's own."""
-    deadline: float = Field(default=300.0, gt=0)
+    deadline: float = Field(default=300.0, gt=0, allow_inf_nan=False)
     """Seconds that one call may take."""
 
 
-class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="REDSTART_", env_nested_delimiter="__", extra="forbid")
+class SuiteSettings(BaseModel):
+    """How the project's tests are run."""
 
-    home: Path = Field(default_factory=lambda: _data_home(os.environ))
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    command: Annotated[str, AfterValidator(_command)] = ""
+    """As one would type it; empty for what is found by looking."""
+
+
+class SandboxSettings(BaseModel):
+    """What the tests may reach."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    services: tuple[Annotated[str, AfterValidator(_service)], ...] = ()
+    """Services of this machine that the tests need, as host:port on loopback."""
+    wall: float = Field(default=SandboxLimits().wall, gt=0, allow_inf_nan=False)
+    """Seconds that one run of the tests may take."""
+    memory: int = Field(default=SandboxLimits().memory, gt=0)
+    """Bytes of memory that one of its processes may use."""
+
+
+class Settings(BaseSettings):
+    """A value like others: made by hand it reads nothing. `load` is what reads the environment and the files."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=layers.PREFIX, env_nested_delimiter="__", extra="forbid", use_attribute_docstrings=True
+    )
+
+    home: Annotated[Path, AfterValidator(_folder)] = Field(default_factory=lambda: _data_home(os.environ))
     """Where runs, blobs, snapshots and patches lie."""
     models: Models = Models()
     limits: Limits = Limits()
+    tests: SuiteSettings = SuiteSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    protect: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()
+    """Globs of files that no patch may change, besides those that are always protected. Every layer adds its own."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: Source,
+        env_settings: Source,
+        dotenv_settings: Source,
+        file_secret_settings: Source,
+    ) -> tuple[Source, ...]:
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings  # a .env may be a stranger's
+        return (init_settings,)
 
 
-def load(model: str | None = None) -> Settings:
-    """The settings in force; `model` (a flag) stands for both tiers. Raises `ConfigError` for an unusable value."""
-    try:
-        settings = Settings()
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        name = "__".join(str(part) for part in first["loc"]).upper()
-        raise ConfigError(f"REDSTART_{name}: {first['msg']}") from error
-    chosen = model or settings.models.strong or _model_of_key(os.environ)
-    models = settings.models.model_copy(
-        update={"strong": chosen, "fast": chosen if model else settings.models.fast or chosen}
-    )
-    return settings.model_copy(update={"models": models})
+class Resolved(NamedTuple):
+    """The settings in force, and for the dotted name of each where it came from."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+
+def load(model: str | None = None, project: Path | None = None) -> Settings:
+    """The settings in force; see `resolve`."""
+    return resolve(model, project).settings
+
+
+def resolve(model: str | None = None, project: Path | None = None) -> Resolved:
+    """The settings in force with their origins.
+
+    `model` (a flag) stands for both tiers; `project` is the target's folder, whose file may say little. Raises
+    `ConfigError`, naming file or variable, for an unknown key, an unusable value and what a project may not set.
+    """
+    keys, file = keys_of(Settings), layers.user_file(os.environ)
+    below = layers.of_user_file(file, keys)
+    own = layers.of_project(project, keys) if project else {}
+    layers.refuse_untrusted(own, _made(below).limits, file)
+    given = layers.merged(below, own, layers.of_variables(os.environ, _variables(), keys))
+    if model:
+        given |= {name: Given(model, "flag") for name in ("models.strong", "models.fast")}
+    settings = _made(given)
+    origins = {name: given[name].origin if name in given else "default" for name in sorted(keys.settings)}
+    if "home" not in given and os.environ.get("XDG_DATA_HOME"):
+        origins["home"] = "XDG_DATA_HOME"
+    return _with_models(settings, origins)
 
 
 def require_model(settings: Settings) -> None:
@@ -71,8 +170,82 @@ def api_key(model: str, environ: Mapping[str, str]) -> str | None:
     return environ.get(f"{model.partition(':')[0].upper()}_API_KEY")
 
 
-def _model_of_key(environ: Mapping[str, str]) -> str:
-    return next((model for variable, model in _DEFAULT_MODELS.items() if environ.get(variable)), "")
+def public_values(settings: Settings) -> dict[str, Any]:
+    """Every value by its dotted name, as JSON has it and as it may be printed: an address without what opens it."""
+    values: dict[str, Any] = {}
+    dumped = settings.model_dump(mode="json")
+    for name in sorted(keys_of(Settings).settings):
+        group, _, key = name.rpartition(".")
+        values[name] = dumped[group][key] if group else dumped[key]
+    if settings.models.base_url:
+        values["models.base_url"] = _without_credentials(settings.models.base_url)
+    return values
+
+
+def keys_of(shape: type[BaseModel], prefix: str = "") -> Keys:
+    settings: set[str] = set()
+    groups: set[str] = set()
+    for name, field in shape.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            inner = keys_of(field.annotation, f"{prefix}{name}.")
+            groups |= {prefix + name, *inner.groups}
+            settings |= inner.settings
+        else:
+            settings.add(prefix + name)
+    return Keys(frozenset(settings), frozenset(groups))
+
+
+def _variables() -> dict[str, Any]:
+    try:
+        return EnvSettingsSource(Settings)()
+    except SettingsError as error:
+        field = str(error).partition('"')[2].partition('"')[0]
+        found = sorted(name for name in os.environ if name.upper().startswith(layers.variable_of(field)))
+        raise ConfigError(
+            f"{' or '.join(found)} cannot be read", remedy='a list is written as JSON: ["one", "two"]'
+        ) from error
+
+
+def _made(given: Layer) -> Settings:
+    """The settings of a layer. Raises `ConfigError` with the origin of the first value that cannot be used."""
+    try:
+        settings = Settings(**layers.nested(given))  # pyright: ignore[reportArgumentType]  (validated here)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = [str(part) for part in first["loc"]]
+        name = next(".".join(place[:end]) for end in range(len(place), -1, -1) if ".".join(place[:end]) in given)
+        raise _unusable(name, given[name].origin, first["msg"].removeprefix("Value error, ")) from error
+    for key, value in settings.limits:
+        least = 1 if key == "iterations" else 0
+        if value is not None and not least <= value < math.inf:
+            name = f"limits.{key}"
+            raise _unusable(name, given[name].origin, f"is to be {least} or more")
+    return settings
+
+
+def _unusable(name: str, origin: str, why: str) -> ConfigError:
+    return ConfigError(f"{origin}: {why}" if origin.startswith(layers.PREFIX) else f"{origin}: {name}: {why}")
+
+
+def _with_models(settings: Settings, origins: dict[str, str]) -> Resolved:
+    """A tier that nobody named: the strong one by the key that is there, the fast one as the strong one."""
+    models, changed = settings.models, dict(origins)
+    strong, fast = models.strong, models.fast
+    if not strong:
+        key = next((variable for variable in _DEFAULT_MODELS if os.environ.get(variable)), "")
+        strong = _DEFAULT_MODELS.get(key, "")
+        changed["models.strong"] = f"default, since {key} is set" if key else "default"
+    if not fast:
+        fast = strong
+        changed["models.fast"] = "as models.strong" if strong else "default"
+    chosen = models.model_copy(update={"strong": strong, "fast": fast})
+    return Resolved(settings.model_copy(update={"models": chosen}), changed)
+
+
+def _without_credentials(address: str) -> str:
+    parts = urlsplit(address)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "…" if parts.query else "", ""))
 
 
 def _data_home(environ: Mapping[str, str]) -> Path:

@@ -36,6 +36,9 @@ def fix(
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
     """Make the red tests of a repo green. The result is a patch file; the repo is not touched."""
+    if not json:
+        # What follows takes a second or two to load, and longer to look at a large repo: say at once that it is on.
+        typer.echo(f"reading {path}")
     import shlex
 
     from redstart.app import settings as configuration
@@ -43,11 +46,11 @@ def fix(
     from redstart.cli.session import How, drive_run
     from redstart.core.run import Step
 
-    settings = configuration.load(model)
+    settings = configuration.load(model, project=path)
     configuration.require_model(settings)
     iterations = NO_LIMIT if until_green else max_iters
     limits = options.limits_of(settings.limits, iterations, max_usd, max_minutes)
-    asked = Asked(limits, tuple(shlex.split(test_cmd or "")), hint, python)
+    asked = Asked(limits, tuple(shlex.split(test_cmd or settings.tests.command)), hint, settings.protect, python)
 
     async def begin(house: House) -> RunState:
         return await begin_fix(house, path, asked)

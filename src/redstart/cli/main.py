@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from redstart.cli import demo, fix, graph, resume, runs, show
+from redstart.cli import apply, config, demo, doctor, fix, graph, init, prune, resume, runs, show
 
 app = typer.Typer(
     name="redstart",
@@ -22,9 +22,15 @@ app.command("fix")(fix.fix)
 app.command("create")(fix.create)
 app.command("resume")(resume.resume)
 app.command("show")(show.show)
+app.command("apply")(apply.apply)
+app.command("undo")(apply.undo)
 app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
+app.command("init")(init.init)
 app.command("graph")(graph.graph)
+runs.app.command("prune")(prune.prune)
 app.add_typer(runs.app, name="runs")
+app.add_typer(config.app, name="config")
 
 
 def _print_version(asked: bool) -> None:

@@ -87,7 +87,7 @@ def header(house: House, state: RunState) -> str:
         f"run {state.run_id}",
         spec.repo,
         spec.suite.runner,
-        Path(environment.python).name,
+        f"{Path(environment.python).name} ({environment.chosen})" if environment.chosen else "",
         f"sandbox {sandbox.tier if sandbox else 'none'}",
         f"model {house.settings.models.strong}",
         caps(spec.limits),
@@ -115,18 +115,18 @@ async def say_ending(house: House, state: RunState, shown: Display, how: How) ->
     if state.spec.mode is Mode.create:
         await _hand_over_project(house, state, shown)
     elif path := write_patch(house, state, how.patch):
-        _hand_over_patch(path, shown, how)
+        _hand_over_patch(path, state.run_id, shown, how)
     shown.say(cost(state) if how.passing else f"{cost(state)} · redstart show {state.run_id}", "dim")
 
 
-def _hand_over_patch(path: Path, shown: Display, how: How) -> None:
+def _hand_over_patch(path: Path, run_id: str, shown: Display, how: How) -> None:
     if how.passing:
         for line in path.read_text().splitlines():
             if line.startswith(("+", "-")):
                 shown.say(f"    {line}", "green" if line.startswith("+") else "red")
         return
     shown.say(f"patch: {path}")
-    shown.say(f"take it with: git apply {path}")
+    shown.say(f"take it with: redstart apply {run_id}")
 
 
 async def _hand_over_project(house: House, state: RunState, shown: Display) -> None:

@@ -45,7 +45,8 @@ def _reproduce(data: Data) -> str:
         return "no failing test was found"
     named = [id_.rpartition("::")[2] for id_ in data["targets"][:2]]
     shown = ", ".join(named) + (", …" if data["target_count"] > 2 else "")
-    return f"{data['red']} red, {data['passed']} green{': ' + shown if shown else ''}"
+    aside = f"; left aside: {data['grounds'][0]}" if data["grounds"] else ""
+    return f"{data['red']} red, {data['passed']} green{': ' + shown if shown else ''}{aside}"
 
 
 def _plan(data: Data) -> str:

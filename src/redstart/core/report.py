@@ -156,6 +156,9 @@ class Reproduced(Noun):
     trouble: str = ""
     """`already_green`, `no_tests` or `environment`; empty where the run can go on."""
     remedy: str = ""
+    """Where there is trouble: what it is and what to do. Otherwise what to do about the first of `grounds`."""
+    grounds: tuple[str, ...] = ()
+    """Why some red tests are no targets: no edit can make them green. The first few reasons, each with its tests."""
     tests: tuple[str, ...] = ()
     """Paths of test files that were written for this run (create)."""
     snapshot: Snapshot | None = None

@@ -119,6 +119,8 @@ class RunSpec(Noun):
     suite: Suite
     targets: tuple[str, ...] = ()
     """Test ids to make green; empty for every test that is red at the baseline."""
+    protect: tuple[str, ...] = Field(default=(), max_length=50)
+    """Globs of files that no patch may change, besides those that policy always protects."""
     limits: Limits = Limits()
     sandbox: SandboxLimits = SandboxLimits()
     verify: Verify = Verify()

@@ -48,6 +48,25 @@ class Environment(Noun):
     home: str = "/home/redstart"
     """An empty folder but for what of `read_only` lies in it."""
     variables: dict[str, str] = {}
+    chosen: str = ""
+    """Why this interpreter, in the user's words: `--python`, `.venv in the project`, `poetry`."""
+    copies: tuple[str, ...] = ()
+    """Files and folders that git ignores, relative to the mount: not in a snapshot, but copied from the real repo into
+    each workspace. None of them is written over a file of the snapshot."""
+    left_out: tuple[str, ...] = ()
+    """What git ignores and was too large to be copied."""
+    git_objects: str = ""
+    """The real repo's folder of git objects; empty where the workspace is to have no history."""
+    git_head: str = ""
+    """The commit that is checked out."""
+    git_refs: str = ""
+    """Tags and the current branch, as the text of git's `packed-refs`."""
+    git_shallow: str = ""
+    """Where the history of a shallow clone ends, as the text of git's `shallow`."""
+    git_prefix: str = ""
+    """Where the mount lies in the git repo, with a slash at its end; empty for the repo's own root."""
+    services: tuple[str, ...] = ()
+    """Ports of the host that can be reached at the same address, as `host:port` on loopback; no other can."""
 
 
 class Execution(Noun):

@@ -22,6 +22,7 @@ def brief(artifact: BaseModel) -> Brief:
                 "targets": list(artifact.targets.first[:5]),
                 "target_count": artifact.targets.count,
                 "trouble": artifact.trouble,
+                "grounds": list(artifact.grounds[:3]),
             }
         case Plan():
             recalled: list[JsonValue] = [one.card.id for one in artifact.recalled]

@@ -24,7 +24,7 @@ def _judged(run: RunState, ports: Ports, snapshot: Snapshot, rung: str) -> Appli
     lines = diff.decode(errors="replace").splitlines()
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
-    rejects = violations(ports.trees.changes(run.base, snapshot), len(diff))
+    rejects = violations(ports.trees.changes(run.base, snapshot), len(diff), run.spec.protect)
     return Applied(
         ok=not rejects,
         snapshot=None if rejects else snapshot,

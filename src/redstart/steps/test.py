@@ -43,14 +43,14 @@ async def test(run: RunState, ports: Ports) -> Judged:
         wanted,
         repeats=repeats,
         unexplained=done.unexplained,
-        tampered=tampered(changed, protected),
+        tampered=tampered(changed, lambda path: protected(path, run.spec.protect)),
     )
     return Judged(report=done.report, verdict=verdict, runs=runs + len(repeats))
 
 
 def _with_baseline_tests(run: RunState, ports: Ports, patched: Snapshot, changed: Sequence[str]) -> Snapshot:
     """Policy has refused such changes already; the verdict does not rely on that."""
-    theirs = {path: ports.trees.read(run.base, path) for path in changed if protected(path)}
+    theirs = {path: ports.trees.read(run.base, path) for path in changed if protected(path, run.spec.protect)}
     return ports.trees.write(patched, theirs) if theirs else patched
 
 

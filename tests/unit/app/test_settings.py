@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.settings import api_key, load, require_model
+from redstart.app.settings import Settings, api_key, load, public_values, require_model, resolve
 from redstart.core.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
-def nothing_set(monkeypatch):
+def nothing_set(monkeypatch, tmp_path):
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "REDSTART_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
 
 
 def test_without_a_key_or_a_model_the_remedy_is_three_lines_to_copy():
@@ -59,3 +60,74 @@ def test_where_data_lies(monkeypatch, tmp_path):
 def test_a_key_is_looked_up_by_provider():
     assert api_key("openrouter:x/y", {"OPENROUTER_API_KEY": "k", "OPENAI_API_KEY": "other"}) == "k"
     assert api_key("ollama:x", {}) is None
+
+
+def test_made_by_hand_the_settings_read_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("REDSTART_LIMITS__USD", "7")
+    (tmp_path / ".env").write_text("REDSTART_LIMITS__USD=8\n")
+    monkeypatch.chdir(tmp_path)
+    assert Settings().limits.usd == 2
+    assert load().limits.usd == 7
+
+
+def test_a_dot_env_is_never_read(monkeypatch, tmp_path):
+    (tmp_path / ".env").write_text("REDSTART_LIMITS__USD=8\nREDSTART_MODELS__BASE_URL=http://elsewhere\n")
+    monkeypatch.chdir(tmp_path)
+    settings = load(project=tmp_path)
+    assert (settings.limits.usd, settings.models.base_url) == (2, None)
+
+
+def test_a_home_may_be_written_with_a_tilde(monkeypatch):
+    monkeypatch.setenv("REDSTART_HOME", "~/kept")
+    assert load().home == Path.home() / "kept"
+
+
+@pytest.mark.parametrize("service", ["127.0.0.1:5432", "localhost:6379", "[::1]:8080", "127.8.8.8:65535"])
+def test_a_service_is_an_address_on_this_machine(monkeypatch, service):
+    monkeypatch.setenv("REDSTART_SANDBOX__SERVICES", f'["{service}"]')
+    assert load().sandbox.services == (service,)
+
+
+@pytest.mark.parametrize(
+    "service", ["10.0.0.1:80", "example.org:80", "0.0.0.0:80", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:65536", ":80", ""]
+)
+def test_any_other_service_is_refused(monkeypatch, service):
+    monkeypatch.setenv("REDSTART_SANDBOX__SERVICES", f'["{service}"]')
+    with pytest.raises(ConfigError, match="REDSTART_SANDBOX__SERVICES"):
+        load()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REDSTART_LIMITS__ITERATIONS", "0"),
+        ("REDSTART_LIMITS__USD", "nan"),
+        ("REDSTART_LIMITS__USD", "-1"),
+        ("REDSTART_LIMITS__MINUTES", "inf"),
+        ("REDSTART_MODELS__DEADLINE", "inf"),
+        ("REDSTART_TESTS__COMMAND", "pytest 'tests"),
+        ("REDSTART_PROTECT", "docs/**"),
+        ("REDSTART_PROTECT", '[""]'),
+        ("REDSTART_LIMITS", "5"),
+    ],
+)
+def test_a_value_without_sense_is_named(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=f"^{name}"):
+        load()
+
+
+def test_no_limit_is_none_that_binds(monkeypatch):
+    """Zero money or tokens is a cap like any other; the attempts begin at one."""
+    monkeypatch.setenv("REDSTART_LIMITS__USD", "0")
+    assert load().limits.usd == 0
+
+
+def test_what_is_printed_opens_nothing(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("REDSTART_MODELS__BASE_URL", "http://user:secret@127.0.0.1:9/v1?key=secret")
+    settings, origins = resolve()
+    values = public_values(settings)
+    assert values["models.base_url"] == "http://127.0.0.1:9/v1?…"
+    assert "secret" not in str(values) + str(origins)
+    assert list(values) == sorted(origins)

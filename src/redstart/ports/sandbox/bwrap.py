@@ -10,20 +10,22 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from pathlib import Path
-from posixpath import join
+from pathlib import Path, PurePosixPath
+from posixpath import join, normpath
 
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution
 from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, variables
-from redstart.ports.sandbox.launch import kill_group, launch, limited
+from redstart.ports.sandbox.launch import Ended, kill_group, launch, limited
 from redstart.ports.sandbox.mounts import HOST_NAME, TEMPORARY, USER, etc_files, mount_arguments
 from redstart.ports.sandbox.port import Workspaces
+from redstart.ports.sandbox.prepare import bring_copies, make_git
+from redstart.ports.sandbox.services import INSIDE, Relays, Slots, relayed
 
 PROGRAM = "/usr/bin/bwrap"
 """The system's own comes first: Ubuntu allows user namespaces by the program's path."""
-INWARD, OUTWARD = "/run/redstart/in", "/run/redstart/out"
+INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"
 OLDEST = (0, 5)
 BOUNDED_TMPFS = (0, 7)
 NESTING_OFF = (0, 8)
@@ -52,6 +54,7 @@ class Bubblewrap:
     def __init__(self, workspaces: Workspaces, scratch: Path) -> None:
         self._workspaces = workspaces
         self._scratch = scratch
+        self._slots = Slots()
 
     async def run(self, execution: Execution) -> Completed:
         with (
@@ -59,15 +62,22 @@ class Bubblewrap:
             self._workspaces.checkout(execution.snapshot) as workspace,
             Wires() as wires,
         ):
-            argv = arguments(execution, exchanged, workspace, wires)
-            try:
-                # Bubblewrap itself gets no variable of the request: the loader would obey some of them on the host.
-                ended = await launch(argv, variables={}, limits=execution.limits, pass_fds=wires.fds, kill=wires.kill)
-            except OSError as error:
-                raise SandboxUnavailable(f"bubblewrap cannot be started: {error}", remedy=INSTALL) from error
-            if not wires.command_ended and not ended.timed_out:
+            bring_copies(execution.environment, workspace)
+            async with relayed(execution.environment.services, exchanged.folder / "services", self._slots) as relays:
+                argv = arguments(execution, exchanged, workspace, wires, relays)
+                ended = await _launched(argv, execution, wires)
+            started = wires.command_ended and (relays is None or relays.ready)
+            if not started and not ended.timed_out:
                 raise _unavailable(ended.returncode, ended.output)
             return exchanged.completed(ended)
+
+
+async def _launched(argv: list[str], execution: Execution, wires: Wires) -> Ended:
+    try:
+        # Bubblewrap itself gets no variable of the request: the loader would obey some of them on the host.
+        return await launch(argv, variables={}, limits=execution.limits, pass_fds=wires.fds, kill=wires.kill)
+    except OSError as error:
+        raise SandboxUnavailable(f"bubblewrap cannot be started: {error}", remedy=INSTALL) from error
 
 
 class Wires:
@@ -124,11 +134,15 @@ class Wires:
         return self._heard
 
 
-def arguments(execution: Execution, exchanged: Exchange, workspace: Path, wires: Wires) -> list[str]:
+def arguments(
+    execution: Execution, exchanged: Exchange, workspace: Path, wires: Wires, relays: Relays | None = None
+) -> list[str]:
     """The whole argument list. Raises `SandboxUnavailable` where there is no bubblewrap that can be used."""
     program, version = find_bubblewrap()
     environment, limits = execution.environment, execution.limits
     asked = {name: placed(value, INWARD, OUTWARD) for name, value in given(execution).items()}
+    if environment.git_prefix:
+        asked.setdefault("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1")  # the workspace is a mount below the repo's root
     inside = variables(environment.python, asked, home=environment.home, temporary=TEMPORARY)
     argv = [placed(argument, INWARD, OUTWARD) for argument in execution.argv]
     return [
@@ -144,13 +158,37 @@ def arguments(execution: Execution, exchanged: Exchange, workspace: Path, wires:
             environment,
             limits,
             workspace=workspace.resolve(),
-            folders={INWARD: (exchanged.inward, False), OUTWARD: (exchanged.outward, True)},
+            folders={
+                INWARD: (exchanged.inward, False),
+                OUTWARD: (exchanged.outward, True),
+                **_history(environment, exchanged),
+                **({INSIDE: (relays.folder, False)} if relays else {}),
+            },
             etc={name: wires.feed(text) for name, text in etc_files(environment.home).items()},
             sized=version >= BOUNDED_TMPFS,
         ),
         *("--chdir", "/", "--"),
-        *limited(limits, join(environment.mount, execution.cwd), argv, stay=True),
+        *limited(
+            limits,
+            join(environment.mount, execution.cwd),
+            argv,
+            stay=True,
+            before=relays.command(environment.python) if relays else (),
+        ),
     ]
+
+
+def _history(environment: Environment, exchanged: Exchange) -> dict[str, tuple[Path, bool]]:
+    """What to mount so that git works inside: a git folder of its own, which may be written to, and the real objects.
+
+    It is mounted at the root of the git repo, which may be above the workspace.
+    """
+    folder = exchanged.folder / "git"
+    if not make_git(environment, folder, objects=OBJECTS):
+        return {}
+    depth = len(PurePosixPath(environment.git_prefix).parts)
+    top = PurePosixPath(environment.mount, *([".."] * depth), ".git")
+    return {OBJECTS: (Path(environment.git_objects), False), normpath(top): (folder, True)}
 
 
 @functools.cache

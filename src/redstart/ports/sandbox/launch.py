@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -54,7 +55,9 @@ class Kept:
         return bytes(self._head) + mark + bytes(self._tail)
 
 
-def limited(limits: SandboxLimits, folder: str, argv: Sequence[str], *, stay: bool = False) -> list[str]:
+def limited(
+    limits: SandboxLimits, folder: str, argv: Sequence[str], *, stay: bool = False, before: Sequence[str] = ()
+) -> list[str]:
     """An argument list that runs `argv` in `folder` under the limits; exit 127 where either does not exist.
 
     The limits are set by a shell and not by `preexec_fn`, which is unsafe in a program with threads. A limit that the
@@ -66,6 +69,8 @@ def limited(limits: SandboxLimits, folder: str, argv: Sequence[str], *, stay: bo
 
     With `stay` the shell remains the parent, as process 1 of a namespace must (the kernel ends the namespace with it,
     and a signal's default action does not apply to process 1 itself).
+
+    `before` is a command that has to succeed first, under the same limits; where it does not, exit is 127.
     """
     blocks, kilobytes = max(limits.file_size // 512, 1), max(limits.memory // 1024, 1)
     settings = (
@@ -76,7 +81,9 @@ def limited(limits: SandboxLimits, folder: str, argv: Sequence[str], *, stay: bo
         f"-d {kilobytes}",
     )
     script = "; ".join(f"ulimit {setting} 2>/dev/null" for setting in settings)
-    script = f'cd -- "$1" || exit 127; shift; {script}; '
+    if before:
+        script += f"; {shlex.join(before)} || exit 127"
+    script += '; cd -- "$1" || exit 127; shift; '
     # A shell that stays must not add its own words ("Killed") to the output, nor take a builtin for the program.
     script += 'exec 3>&2 2>/dev/null; (exec "$@") 2>&3 3>&-; exit $?' if stay else 'exec "$@"'
     return ["/bin/sh", "-c", script, "sh", folder, *argv]

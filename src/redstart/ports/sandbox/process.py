@@ -13,6 +13,7 @@ from redstart.core.shell import Completed, Environment, Execution
 from redstart.ports.sandbox.exchange import exchange, given, placed, variables
 from redstart.ports.sandbox.launch import kill_group, launch, limited
 from redstart.ports.sandbox.port import Workspaces
+from redstart.ports.sandbox.prepare import bring_copies, make_git
 
 PROC = Path("/proc")
 BURIAL_SECONDS = 5.0
@@ -37,6 +38,13 @@ class Process:
             exchange(self._scratch, execution) as exchanged,
             self._workspaces.checkout(execution.snapshot) as checkout,
         ):
+            bring_copies(environment, checkout)
+            make_git(
+                environment,
+                checkout / ".git",
+                objects=environment.git_objects,
+                all_absent=bool(environment.git_prefix),
+            )
             root = str(checkout.resolve())
             inward, outward = str(exchanged.inward), str(exchanged.outward)
             home, temporary = exchanged.folder / "home", exchanged.folder / "tmp"

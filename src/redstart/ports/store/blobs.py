@@ -24,7 +24,9 @@ class DirectoryBlobs:
         name = hashlib.sha256(data).hexdigest()
         path = self._path(name)
         try:
-            if not _is_there(path, len(data)):
+            if _is_there(path, len(data)):
+                os.utime(path)  # new again: whoever prunes what is old and unreferenced must not take it
+            else:
                 _write(path, data)
         except OSError as error:
             raise StoreError(f"blob {name} cannot be written: {error.strerror or error}") from error

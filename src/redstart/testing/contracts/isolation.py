@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from redstart.core.shell import IN, ExitCause
+from redstart.testing.contracts.real import with_history
 from redstart.testing.contracts.sandbox import Fixtures, Python
 
 
@@ -50,6 +51,27 @@ class IsolationContract(Fixtures):
         assert done.output.startswith("installed\n")
         assert "Read-only file system" in done.output
         assert (kept / "module.py").read_text() == "installed"
+
+    def test_of_the_real_git_folder_only_objects_are_seen(self, python: Python) -> None:
+        environment = with_history(python.environment)
+        code = (
+            "import glob, os; print(os.listdir('.git'), open('.git/config').read())\nfor p in glob.glob('.git/hooks/*')"
+        )
+        code += " + glob.glob('.git/logs/*'): print(p)\nprint(open(open('.git/objects/info/alternates').read().strip()"
+        code += " + '/written', 'w'))"
+        done = python(code, environment=environment)
+        assert "password" not in done.output
+        assert "Read-only file system" in done.output
+        assert ".git/" not in done.output.partition("Traceback")[0]
+
+    def test_a_part_of_a_git_repo_has_the_history_of_the_whole(self, python: Python) -> None:
+        mount = f"{python.environment.mount}/packages/one"
+        environment = with_history(python.environment.model_copy(update={"mount": mount}), "packages/one/")
+        top = python(argv=("git", "rev-parse", "--show-toplevel"), environment=environment)
+        assert top.output == f"{python.environment.mount}\n"
+        assert python(argv=("git", "describe", "--tags", "--dirty"), environment=environment).output == "v1.0-dirty\n"
+        status = python(argv=("git", "status", "--porcelain"), environment=environment)
+        assert status.output == " M packages/one/hello.txt\n?? packages/one/src/\n"
 
     @pytest.mark.parametrize("place", ["/", "/usr", "/etc", "/dev", "/run", "/var", sys.prefix, sys.base_prefix, IN])
     def test_nothing_is_written_outside_the_mount(self, python: Python, place: str) -> None:

@@ -23,6 +23,7 @@ import pytest
 from redstart.core.change import Snapshot
 from redstart.core.shell import IN, OUT, Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.port import Sandbox
+from redstart.testing.contracts.real import with_copies, with_history
 from redstart.testing.sandbox import FolderWorkspaces
 
 MEGABYTE = 1 << 20
@@ -241,6 +242,51 @@ class SandboxContract(Fixtures):
         assert first.cause is ExitCause.ok
         second = python("import os; print(open('hello.txt').read(), os.path.exists('new'), os.listdir('pkg'))")
         assert second.output == "hello\n False ['inner.txt']\n"
+
+    def test_copies_come_beside_the_snapshot_and_are_thrown_away(self, python: Python) -> None:
+        environment = with_copies(python.environment, "pkg/inner.txt", "pkg/built.so", "data", "gone", "hello.txt/a")
+        real = Path(environment.mount)
+        code = "import os; print(open('pkg/inner.txt').read(), open('pkg/built.so').read(), sorted(os.listdir('data')))"
+        code += "; print(open('data/deep/a').read(), os.path.getmtime('data/deep/a'), os.access('data/run', os.X_OK))"
+        code += "; open('pkg/built.so', 'w').write('changed'); os.remove('data/deep/a'); open('data/new', 'x')"
+        told = "inner\n pkg/built.so ['deep', 'run']\ndata/deep/a 1000000000.0 True\n"
+        assert [python(code, environment=environment).output for _ in range(2)] == [told, told]
+        assert (real / "pkg/built.so").read_text() == "pkg/built.so"
+        assert sorted(path.name for path in (real / "data").iterdir()) == ["deep", "run"]
+
+    def test_copies_follow_no_link(self, python: Python, workspaces: FolderWorkspaces, tmp_path: Path) -> None:
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        (outside / "secret").write_text("of the host")
+        environment = with_copies(python.environment, "out/secret", "link", "data/deep", "into/x", "../outside/secret")
+        real = Path(environment.mount)
+        (real / "out").symlink_to(outside)
+        (real / "link").symlink_to("hello.txt")
+        (real / "into").mkdir()
+        (real / "into" / "x").write_text("x")
+        python.snapshot = workspaces.snapshot("linked", {"hello.txt": "hello\n"})
+        (tmp_path / "snapshots" / "linked" / "into").symlink_to(outside)
+        code = "import os; print(os.path.lexists('out'), os.readlink('link'), os.listdir('data/deep'))"
+        assert python(code, environment=environment).output == "False hello.txt ['a']\n"
+        assert [path.name for path in outside.iterdir()] == ["secret"]
+
+    def test_git_describes_the_workspace(self, python: Python) -> None:
+        environment = with_history(python.environment)
+        assert python(argv=("git", "describe", "--tags"), environment=environment).output == "v1.0\n"
+        assert python(argv=("git", "rev-parse", "HEAD"), environment=environment).output == f"{environment.git_head}\n"
+        status = python(argv=("git", "status", "--porcelain"), environment=environment)
+        assert status.output == " M hello.txt\n?? src/\n"
+        assert python(argv=("git", "remote", "-v"), environment=environment).output == ""
+        assert python(argv=("git", "config", "--local", "user.name"), environment=environment).exit_code == 1
+
+    def test_what_git_writes_does_not_reach_the_host(self, python: Python) -> None:
+        environment = with_history(python.environment)
+        git_folder = Path(environment.git_objects).parent
+        before = {path: path.read_bytes() for path in git_folder.rglob("*") if path.is_file()}
+        script = "git add -A && git -c user.name=a -c user.email=a commit -qm more && git tag v2 && git describe --tags"
+        assert python(argv=("sh", "-c", script), environment=environment).output == "v2\n"
+        assert {path: path.read_bytes() for path in git_folder.rglob("*") if path.is_file()} == before
+        assert python(argv=("git", "describe", "--tags"), environment=environment).output == "v1.0\n"
 
     def test_home_and_temporary_files_are_thrown_away(self, python: Python) -> None:
         code = "import os, tempfile\nfor f in (os.environ['HOME'], tempfile.gettempdir()):"

@@ -20,11 +20,16 @@ def targets(run: RunState, blobs: Blobs) -> tuple[str, ...]:
 
 
 def red_cases(run: RunState, blobs: Blobs) -> list[Case]:
-    """What is red in the code that the next edits are made on, the targets first."""
+    """What is red, and is to become green, in the code that the next edits are made on; the targets first.
+
+    What was red at the start and is no target (a test that lacks a database) is nobody's to mend.
+    """
     drafted = run.history[-1].report if run.draft is not None and run.history else ""
     wanted = set(targets(run, blobs))
-    cases = _cases(blobs, drafted) if drafted else baseline_cases(run, blobs)
-    return sorted((case for case in cases if case.red), key=lambda case: (case.id not in wanted, case.id))
+    start = baseline_cases(run, blobs)
+    hopeless = {case.id for case in start if case.red} - wanted
+    red = (case for case in (_cases(blobs, drafted) if drafted else start) if case.red and case.id not in hopeless)
+    return sorted(red, key=lambda case: (case.id not in wanted, case.id))
 
 
 def _cases(blobs: Blobs, full: str) -> tuple[Case, ...]:

@@ -1,13 +1,13 @@
 """Which interpreter runs the target's tests, and what of the host must be visible for it.
 
-This is the one place of the kit that starts a process, on the host: it asks interpreters about themselves. They are
-asked without running `site`, so that nothing that was installed for them runs.
+Interpreters are started on the host to be asked about themselves, without running `site`, so that nothing that was
+installed for them runs.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
+import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,11 +17,18 @@ from pydantic import ValidationError
 from redstart.core.errors import ConfigError
 from redstart.core.noun import Noun
 from redstart.core.shell import Environment
+from redstart.toolkit.suites.history import History, find_history, git_root
+from redstart.toolkit.suites.ignored import find_ignored
+from redstart.toolkit.suites.interpreters import choose
 
 ANSWER_WITHIN = 20.0
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
 """What every sandbox shows anyway."""
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+
+_MAPPING = re.compile(r"^MAPPING\b[^{\n]*(\{.*\})", re.MULTILINE)
+_QUOTED = re.compile(r"['\"](/[^'\"]+)['\"]")
+"""Of the file by which setuptools finds an editable install: where its packages are."""
 
 _QUESTION = """\
 import json, os, site, sys, sysconfig
@@ -96,67 +103,61 @@ def ask_interpreter(
 
 
 def find_environment(root: Path, *, python: str | None = None, environ: Mapping[str, str]) -> Environment:
-    """The target's environment, by the first of `python`, `VIRTUAL_ENV`, `.venv` or `venv` in the root, `python3`.
+    """The target's environment: its interpreter as `choose` finds it, ignored files that it needs, and git's history.
 
     Raises `ConfigError` with a remedy where there is no interpreter, or where showing it would show the user's home.
     """
     mount = root.resolve()
-    chosen = _choose(mount, python, environ)
-    interpreter = ask_interpreter(chosen, folder=mount, environ=environ)
+    top = git_root(mount) or mount
+    choice = choose(mount, top, python=python, environ=environ)
+    interpreter = ask_interpreter(choice.python, folder=mount, environ=environ)
     home = Path.home()
     folder = str(Path(interpreter.executable).parent)
     variables = {"PATH": ":".join(dict.fromkeys((folder, *SYSTEM_PATH)))}
     if interpreter.prefix != interpreter.base_prefix:
         variables["VIRTUAL_ENV"] = interpreter.prefix
-    known = {"home": str(home)} if str(home) != "/" else {}
-    return Environment(
+    read_only = _outermost((*map(Path, _visible(interpreter, mount, home)), *_linked(interpreter, mount, home)))
+    ignored = find_ignored(mount)
+    environment = Environment(
         mount=str(mount),
         python=interpreter.executable,
-        read_only=_visible(interpreter, mount, home),
+        read_only=read_only,
         variables=variables,
-        **known,
+        chosen=choice.why,
+        copies=tuple(path for path in ignored.copies if not _is_shown(mount / path, read_only)),
+        left_out=ignored.left_out,
+    )
+    if str(home) != "/":
+        environment = environment.model_copy(update={"home": str(home)})
+    history = find_history(mount)
+    return environment if history is None else _with_history(environment, history)
+
+
+def moved(environment: Environment, mount: Path) -> Environment:
+    """The same interpreter for another folder, without anything of the folder for which it was found."""
+    alone = Environment(mount=str(mount), python=environment.python)
+    return alone.model_copy(
+        update={name: getattr(environment, name) for name in ("read_only", "home", "variables", "chosen")}
     )
 
 
-def _choose(root: Path, python: str | None, environ: Mapping[str, str]) -> str:
-    path = environ.get("PATH", "")
-    if python:
-        if Path(python).is_dir():
-            return str(Path(python).absolute() / "bin" / "python")
-        found = str(Path(python).absolute()) if "/" in python else shutil.which(python, path=path)
-        if found:
-            return found
-        raise ConfigError(f"There is no program {python} on PATH.", remedy="Give the interpreter's path with --python.")
-    active = environ.get("VIRTUAL_ENV", "")
-    if active and _in_folder(Path(active)).exists():
-        return str(_in_folder(Path(active)))
-    for name in (".venv", "venv"):
-        if _is_users_own(root / name, root):
-            return str(_in_folder(root / name))
-    if found := shutil.which("python3", path=path):
-        return found
-    raise ConfigError("No Python interpreter was found.", remedy="Install python3, or name one with --python.")
+def _with_history(environment: Environment, history: History) -> Environment:
+    borrowed = tuple(str(folder) for folder in history.borrowed)
+    return environment.model_copy(
+        update={
+            "read_only": tuple(dict.fromkeys((*environment.read_only, *borrowed))),
+            "git_objects": str(history.objects),
+            "git_head": history.head,
+            "git_refs": history.refs,
+            "git_shallow": history.shallow,
+            "git_prefix": history.prefix,
+        }
+    )
 
 
-def _in_folder(environment: Path) -> Path:
-    return environment.absolute() / "bin" / "python"
-
-
-def _is_users_own(environment: Path, root: Path) -> bool:
-    """Whether a virtual environment in the repo leads to an interpreter outside of it.
-
-    It is started on the host, unasked. One whose program or standard library comes with the repo is not the user's.
-    """
-    try:
-        config = (environment / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    pairs = [line.partition("=") for line in config.splitlines()]
-    homes = [Path(value.strip()) for key, _, value in pairs if key.strip().lower() == "home"]
-    program = _in_folder(environment)
-    if not homes or not program.exists():
-        return False
-    return not any(not one.is_absolute() or one.resolve().is_relative_to(root) for one in (*homes, program))
+def _is_shown(path: Path, read_only: Iterable[str]) -> bool:
+    """Whether a path is visible as it is, so that a copy could not be put there, nor around it."""
+    return any(path.is_relative_to(one) or Path(one).is_relative_to(path) for one in read_only)
 
 
 def _visible(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ...]:
@@ -179,6 +180,31 @@ def _visible(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ..
                 remedy="Make a virtual environment in a folder of its own and name its interpreter with --python.",
             )
     return _outermost(outside)
+
+
+def _linked(interpreter: Interpreter, mount: Path, home: Path) -> Iterable[Path]:
+    """Folders elsewhere from which this environment imports, by its path files: editable installs of other projects.
+
+    A folder that would show the user's home, or the real repo around the workspace, is passed over.
+    """
+    for folder in map(Path, interpreter.site_folders):
+        named = [line for file in folder.glob("*.pth") for line in _text(file).splitlines()]
+        for file in folder.glob("__editable__*_finder.py"):
+            if mapping := _MAPPING.search(_text(file)):
+                named += _QUOTED.findall(mapping[1])
+        for path in (Path(name.strip()) for name in named if name.startswith("/")):
+            places = (path, path.resolve())
+            shows_too_much = any(inner.is_relative_to(place) for inner in (home, mount) for place in places)
+            there_anyway = any(path.is_relative_to(one) for one in (*SYSTEM, mount))
+            if path.is_dir() and ".." not in path.parts and not shows_too_much and not there_anyway:
+                yield path
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _links(executable: Path) -> Iterable[Path]:

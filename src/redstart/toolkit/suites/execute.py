@@ -22,6 +22,8 @@ class SuiteRun(NamedTuple):
     """Why there are no results per test, as one word; empty where there are."""
     unexplained: str
     """Where the exit code and the report contradict each other."""
+    misplaced: str = ""
+    """Where the tests import a copy of the project that no edit would reach: what to do about it."""
 
 
 async def run_suite(
@@ -32,10 +34,14 @@ async def run_suite(
     *,
     sign: Callable[[Case], Signature],
     ids: Sequence[str] = (),
+    packages: Sequence[str] = (),
 ) -> SuiteRun:
-    """Runs the suite, or only the tests `ids`, on a fresh copy of the snapshot. Raises what the sandbox raises."""
+    """Runs the suite, or only the tests `ids`, on a fresh copy of the snapshot. Raises what the sandbox raises.
+
+    With `packages` (the project's own) it also looks where the tests import those from.
+    """
     environment = Environment.model_validate_json(blobs.get(spec.suite.environment))
-    asked = runner.request(spec.suite, environment, ids)
+    asked = runner.request(spec.suite, environment, ids, sentinel=packages)
     completed = await sandbox.run(
         Execution(
             argv=asked.argv,
@@ -62,4 +68,6 @@ async def run_suite(
         signature=sign(red[0]) if red else None,
         fault=parsed.fault,
     )
-    return SuiteRun(report, cases, parsed.kind, runner.contradiction(cases, completed))
+    seen = runner.read_sentinel(completed, environment) if packages else None
+    misplaced = f"{seen.fault} {seen.remedy}" if seen and seen.fault else ""
+    return SuiteRun(report, cases, parsed.kind, runner.contradiction(cases, completed), misplaced)

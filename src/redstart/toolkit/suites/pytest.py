@@ -25,6 +25,7 @@ from pathlib import PurePosixPath
 from redstart.core.run import Suite
 from redstart.core.shell import OUT, Environment
 from redstart.toolkit.suites.request import JUNIT, Request
+from redstart.toolkit.suites.sentinel import PLUGIN, with_sentinel
 
 IDS_LIMIT = 200
 IDS_SIZE = 60_000
@@ -46,8 +47,10 @@ OPTIONS = (
 )
 
 
-def command(suite: Suite, environment: Environment, *, ids: Sequence[str] = ()) -> Request:
-    """The request that runs the whole suite, or `ids` and perhaps more.
+def command(
+    suite: Suite, environment: Environment, *, ids: Sequence[str] = (), sentinel: Sequence[str] = ()
+) -> Request:
+    """The request that runs the whole suite, or `ids` and perhaps more, and looks where `sentinel` comes from.
 
     More than `ids` are run where they are too many for arguments (then their files, or everything) and where the user's
     command is not pytest itself but something that starts it, such as `make test` (then everything): the caller looks
@@ -55,12 +58,14 @@ def command(suite: Suite, environment: Environment, *, ids: Sequence[str] = ()) 
     where ids are given.
     """
     chosen = selection(ids)
-    if not suite.command:
-        return _request((environment.python, "-m", "pytest", *OPTIONS, *chosen))
-    end = _end_of_start(suite.command)
+    words = suite.command or ("python", "-m", "pytest")
+    end = _end_of_start(words)
     if end:
-        start = with_interpreter(suite.command[:end], environment)
-        return _request((*start, *_arguments(suite.command[end:], chosen)))
+        start = with_interpreter(words[:end], environment)
+        watched = bool(sentinel) and not _ignores_variables(start)
+        plugin = ("-p", PLUGIN) if watched else ()
+        asked = _request((*start, *plugin, *_arguments(words[end:], chosen)))
+        return with_sentinel(asked, sentinel, environment) if watched else asked
     # An option on the command line still wins over this variable, but then the user asked for it by name.
     added = " ".join(shlex.quote(option) for option in OPTIONS)
     already = environment.variables.get("PYTEST_ADDOPTS", "")
@@ -92,6 +97,11 @@ def _end_of_start(argv: Sequence[str]) -> int:
         if PurePosixPath(word).name in ("pytest", "py.test") and (index == 0 or argv[index - 1] in ("-m", "run")):
             return index + 1
     return 0
+
+
+def _ignores_variables(start: Sequence[str]) -> bool:
+    """Whether an option of the interpreter (`-I`, `-E`) would hide our plugin, so that pytest would refuse to start."""
+    return any(re.fullmatch(r"-[A-Za-z]*[EI][A-Za-z]*", word) for word in start)
 
 
 def _arguments(given: Sequence[str], chosen: Sequence[str]) -> tuple[str, ...]:

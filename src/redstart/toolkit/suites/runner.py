@@ -14,6 +14,9 @@ from redstart.core.shell import Completed, Environment, ExitCause
 from redstart.toolkit.suites import pytest, unittest
 from redstart.toolkit.suites.junit import read_cases
 from redstart.toolkit.suites.request import JUNIT, Request
+from redstart.toolkit.suites.sentinel import read_sentinel
+
+__all__ = ["EXIT_CODES", "Parsed", "contradiction", "last_lines", "read", "read_sentinel", "request"]
 
 EXIT_CODES = {
     0: "all passed",
@@ -43,12 +46,18 @@ class Parsed(NamedTuple):
     """The same in a word: `no_tests`, `no_pytest`, `no_results` or `timeout`."""
 
 
-def request(suite: Suite, environment: Environment, ids: Sequence[str] = ()) -> Request:
-    """What runs the suite, or at least the tests `ids` of it. Raises `ConfigError` for a runner that is not known."""
+def request(
+    suite: Suite, environment: Environment, ids: Sequence[str] = (), *, sentinel: Sequence[str] = ()
+) -> Request:
+    """What runs the suite, or at least the tests `ids` of it, and leaves where the packages `sentinel` come from.
+
+    The latter is left only by a command that is the runner itself, not by one that starts it, such as `make test`.
+    Raises `ConfigError` for a runner that is not known.
+    """
     if suite.runner == "pytest":
-        return pytest.command(suite, environment, ids=ids)
+        return pytest.command(suite, environment, ids=ids, sentinel=sentinel)
     if suite.runner == "unittest":
-        return unittest.command(suite, environment, ids=ids)
+        return unittest.command(suite, environment, ids=ids, sentinel=sentinel)
     raise ConfigError(f"There is no test runner {suite.runner}.", remedy="Use pytest or unittest.")
 
 

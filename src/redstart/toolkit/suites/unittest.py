@@ -8,13 +8,16 @@ from pathlib import Path
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, Environment
 from redstart.toolkit.suites.request import JUNIT, Request
+from redstart.toolkit.suites.sentinel import with_sentinel
 
 RUNNER = "unittest_junit.py"
 IDS = "ids.txt"
 
 
-def command(suite: Suite, environment: Environment, *, ids: Sequence[str] = ()) -> Request:
-    """The request that runs the whole suite or, of what it finds, only `ids`.
+def command(
+    suite: Suite, environment: Environment, *, ids: Sequence[str] = (), sentinel: Sequence[str] = ()
+) -> Request:
+    """The request that runs the whole suite or, of what it finds, only `ids`, and looks where `sentinel` comes from.
 
     Of a user's command `python -m unittest ...` the arguments are kept, but for `-f`, which would hide tests. A command
     that is something else is run as it is, and leaves no results per test: unittest has no door for a report.
@@ -29,7 +32,8 @@ def command(suite: Suite, environment: Environment, *, ids: Sequence[str] = ()) 
         files[IDS] = "".join(f"{one}\n" for one in ids)
         only = ("--ids", f"{IN}/{IDS}")
     start = (python or environment.python, f"{IN}/{RUNNER}", "--out", f"{OUT}/{JUNIT}", *only)
-    return Request((*start, *(("--", *options) if options else ())), {}, files, (JUNIT,))
+    request = Request((*start, *(("--", *options) if options else ())), {}, files, (JUNIT,))
+    return with_sentinel(request, sentinel, environment) if sentinel else request
 
 
 def unittest_arguments(argv: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:

@@ -186,3 +186,30 @@ def test_no_home_but_the_root_of_all_is_named(tmp_path: Path, venv: Path, monkey
 def test_an_interpreter_is_a_value() -> None:
     said = ask_interpreter(sys.executable)
     assert Interpreter.model_validate_json(said.model_dump_json()) == said
+
+
+def test_other_projects_that_are_installed_in_place_are_visible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, home = tmp_path / "all" / "repo", tmp_path / "home"
+    venv = make_venv(root / ".venv")
+    (folder,) = venv.glob("lib/python*/site-packages")
+    for name in ("sibling/src", "mapped/pkg", "quoted/pkg", "home/lib", "all/repo/src"):
+        (tmp_path / name).mkdir(parents=True)
+    too_much = (tmp_path, tmp_path / "all", home, home / "lib" / "..", root, root / "src", tmp_path / "gone", "/")
+    lines = [str(path) for path in too_much] + ["import os; os.environ", "relative"]
+    (folder / "all.pth").write_text("\n".join([*lines, str(tmp_path / "sibling" / "src"), ""]))
+    mapping = f"MAPPING: dict[str, str] = {{'pkg': '{tmp_path / 'mapped' / 'pkg'}'}}\nOTHER = '{tmp_path / 'quoted'}'\n"
+    (folder / "__editable___pkg_1_finder.py").write_text(mapping)
+    monkeypatch.setenv("HOME", str(home))
+    found = find_environment(root, environ=PATH)
+    added = [path for path in found.read_only if path.startswith(str(tmp_path)) and path != str(venv)]
+    assert sorted(added) == [str(tmp_path / "mapped" / "pkg"), str(tmp_path / "sibling" / "src")]
+
+
+def test_what_is_visible_anyway_is_not_copied(tmp_path: Path) -> None:
+    root = make_venv(tmp_path / "repo")
+    (root / ".gitignore").write_text("bin\nlib\nlib64\ninclude\npyvenv.cfg\n*.so\n")
+    (root / "a.so").touch()
+    subprocess.run(["git", "init", "-q", root], check=True)
+    assert find_environment(root, python=str(root), environ=PATH).copies == ("a.so",)

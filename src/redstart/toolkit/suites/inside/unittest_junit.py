@@ -202,10 +202,15 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--ids")
     options, arguments = parser.parse_known_args()
+    watch = None
+    if "REDSTART_SENTINEL" in os.environ:
+        import redstart_sentinel as watch  # noqa: PLC0415 (it is given along only where it is wanted)
     sys.path[0] = os.getcwd()  # noqa: PTH109
     if not sys.warnoptions:
         warnings.simplefilter("default")
     suite, faults = load(arguments)
+    if watch:
+        watch.pytest_collection_finish()
     if options.ids:
         wanted = Filter(Path(options.ids).read_text(encoding="utf-8").splitlines())
         suite = unittest.TestSuite([test for test in flatten(suite) if wanted.wants(test)])

@@ -1,0 +1,257 @@
+"""What this machine has and lacks for redstart. Looking changes nothing: no folder is made and no file written."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from redstart.app.settings import Settings, load, public_values, require_model
+from redstart.app.wire import connect
+from redstart.core.chat import Ask, Message, Role, Tier
+from redstart.core.errors import ConfigError, ModelError, SandboxUnavailable
+from redstart.core.noun import Noun
+from redstart.ports.model.providers import ENDPOINTS
+from redstart.ports.sandbox.bwrap import find_bubblewrap, probe
+from redstart.ports.sql.schema import HEAD
+
+VERSION = 1
+OLDEST_PYTHON = (3, 11)
+OLDEST_GIT = (2, 30)
+LITTLE_DISK = 10**9
+PROGRAM_SECONDS = 10.0
+PING_SECONDS = 20.0
+PING_TOKENS = 16
+OTHER_HOME = "check who owns it, or set REDSTART_HOME to another folder"
+
+
+class Health(StrEnum):
+    ok = "ok"
+    warn = "warn"
+    """Redstart works, but not as well as it could, or not for everything."""
+    fail = "fail"
+
+
+class Check(Noun):
+    group: str
+    name: str
+    health: Health
+    detail: str
+    remedy: str = ""
+
+
+class Examination(Noun):
+    """Every check, by group. `v` changes when a field goes or changes its meaning."""
+
+    v: int = VERSION
+    ok: bool
+    """Whether nothing failed."""
+    checks: tuple[Check, ...]
+
+
+def examine(*, online: bool = False, project: Path | None = None) -> Examination:
+    """All checks; with `online` each configured model is asked one small question, which may cost a little."""
+    checks = [*_machine()]
+    try:
+        settings = load(project=project)
+    except ConfigError as error:
+        checks.append(_check("settings", "settings", Health.fail, str(error), error.remedy))
+    else:
+        try:
+            checks += _data(settings.home)
+        except OSError as error:
+            checks.append(_check("data", "folder", Health.fail, f"cannot be looked at: {error}", OTHER_HOME))
+        checks += _models(settings, os.environ, online)
+    return Examination(ok=all(one.health is not Health.fail for one in checks), checks=tuple(checks))
+
+
+def _check(group: str, name: str, health: Health, detail: str, remedy: str = "") -> Check:
+    return Check(group=group, name=name, health=health, detail=detail, remedy=remedy)
+
+
+# -- the machine -------------------------------------------------------------------------------------------------------
+
+
+def _machine() -> Iterator[Check]:
+    yield check_python(sys.version_info[:3])
+    yield _git()
+    if shutil.which("rg"):
+        yield _check("machine", "ripgrep", Health.ok, "found")
+    else:
+        remedy = "optional: install ripgrep to search large repos faster"
+        yield _check("machine", "ripgrep", Health.ok, "not found; files are searched without it", remedy)
+    yield _sandbox()
+
+
+def check_python(version: tuple[int, ...]) -> Check:
+    shown = ".".join(map(str, version))
+    if version < OLDEST_PYTHON:
+        return _check("machine", "python", Health.fail, f"{shown} is too old", "use Python 3.11 or newer")
+    return _check("machine", "python", Health.ok, shown)
+
+
+def _git() -> Check:
+    remedy = f"install git {'.'.join(map(str, OLDEST_GIT))} or newer and put it on PATH"
+    try:
+        said = subprocess.run(
+            ("git", "--version"), capture_output=True, text=True, check=True, timeout=PROGRAM_SECONDS
+        ).stdout.strip()
+    except FileNotFoundError:
+        return _check("machine", "git", Health.fail, "not found", remedy)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
+        return _check("machine", "git", Health.fail, f"does not work: {error}", remedy)
+    version = tuple(int(number) for number in re.findall(r"\d+", said)[:2])
+    if version < OLDEST_GIT:
+        return _check("machine", "git", Health.fail, f"{said} is too old", remedy)
+    return _check("machine", "git", Health.ok, said.removeprefix("git version "))
+
+
+def _sandbox() -> Check:
+    """Tried for real. What stands in the way, such as Ubuntu's AppArmor, the sandbox itself tells."""
+    try:
+        program, version = find_bubblewrap()
+        with tempfile.TemporaryDirectory(prefix="redstart-doctor-") as scratch:
+            probe(Path(scratch))
+    except SandboxUnavailable as error:
+        return _check("machine", "sandbox", Health.fail, str(error), error.remedy)
+    return _check("machine", "sandbox", Health.ok, f"bubblewrap {'.'.join(map(str, version))} ({program}) works")
+
+
+# -- what is kept ------------------------------------------------------------------------------------------------------
+
+
+def _data(home: Path) -> Iterator[Check]:
+    exists = home.is_dir()
+    if home.exists() and not exists:
+        yield _check("data", "folder", Health.fail, f"{home} is no folder", OTHER_HOME)
+        return
+    yield _check("data", "folder", Health.ok, str(home) if exists else f"{home}, made by the first run")
+    yield _disk(home)
+    if exists:
+        yield _database(home / "redstart.db")
+        parts = {"blobs": "blobs", "snapshots": "snapshots", "database": "redstart.db*", "patches": "patches"}
+        sizes = {name: sum(map(_size, home.glob(pattern))) for name, pattern in parts.items()}
+        told = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.items())
+        yield _check("data", "size", Health.ok, told)
+
+
+def _disk(home: Path) -> Check:
+    there = next(place for place in (home, *home.absolute().parents) if place.is_dir())
+    free = shutil.disk_usage(there).free
+    detail = f"{free / 1e9:.1f} GB free"
+    if not os.access(there, os.W_OK):
+        return _check("data", "disk", Health.fail, f"{there} may not be written to", OTHER_HOME)
+    if free < LITTLE_DISK:
+        return _check("data", "disk", Health.warn, detail, "make room, or remove old runs: redstart runs prune")
+    return _check("data", "disk", Health.ok, detail)
+
+
+def _database(path: Path) -> Check:
+    if not path.exists():
+        return _check("data", "database", Health.ok, "none yet; made by the first run")
+    try:
+        revision = _revision(path)
+    except (sqlite3.Error, OSError) as error:
+        remedy = f"restore {path} from a copy, or move it away to begin anew"
+        return _check("data", "database", Health.fail, f"cannot be read: {error}", remedy)
+    if revision is None:
+        return _check("data", "database", Health.ok, "empty; filled by the next run")
+    if revision > HEAD:
+        detail = f"revision {revision} is of a newer redstart than this one ({HEAD})"
+        return _check(
+            "data", "database", Health.fail, detail, "upgrade redstart, or set REDSTART_HOME to another folder"
+        )
+    older = "" if revision == HEAD else f", brought to {HEAD} by the next run"
+    return _check("data", "database", Health.ok, f"revision {revision}{older}")
+
+
+def _revision(path: Path) -> str | None:
+    """Read past the adapter, which makes, locks and migrates what it opens.
+
+    Any other way of opening leaves files beside a database in WAL mode. One that is in use is looked at as a copy.
+    """
+    with tempfile.TemporaryDirectory(prefix="redstart-doctor-") as folder:
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists():
+            copy = Path(folder) / path.name
+            shutil.copyfile(path, copy)
+            shutil.copyfile(log, copy.with_name(log.name))
+            address = copy.as_uri()
+        else:
+            address = f"{path.absolute().as_uri()}?immutable=1"
+        with contextlib.closing(sqlite3.connect(address, uri=True)) as connection:
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
+                return None
+            row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            return None if row is None else str(row[0])
+
+
+def _size(path: Path) -> int:
+    try:
+        if path.is_dir() and not path.is_symlink():
+            return sum(_size(one) for one in path.iterdir())
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+# -- models ------------------------------------------------------------------------------------------------------------
+
+
+def _models(settings: Settings, environ: Mapping[str, str], online: bool) -> Iterator[Check]:
+    keys = [endpoint.variable for endpoint in ENDPOINTS.values() if environ.get(endpoint.variable)]
+    yield _check("models", "keys", Health.ok, ", ".join(keys) if keys else "none is set")
+    try:
+        require_model(settings)
+    except ConfigError as error:
+        yield _check("models", "models", Health.warn, f"{error}; redstart demo needs none", error.remedy)
+        return
+    for tier, name in _tiers(settings).items():
+        yield _ping(settings, tier, name) if online else _reachable(settings, tier, name)
+
+
+def _tiers(settings: Settings) -> dict[Tier, str]:
+    models = settings.models
+    return {Tier.strong: models.strong} | ({Tier.fast: models.fast} if models.fast != models.strong else {})
+
+
+def _alone(settings: Settings, name: str) -> Settings:
+    """The same with this model only: what is wrong with the other one is told of that one."""
+    models = settings.models.model_copy(update={"strong": name, "fast": name, "deadline": PING_SECONDS})
+    return settings.model_copy(update={"models": models})
+
+
+def _reachable(settings: Settings, tier: Tier, name: str) -> Check:
+    try:
+        connect(_alone(settings, name))
+    except ConfigError as error:
+        return _check("models", tier.value, Health.fail, _safe(str(error), settings), error.remedy)
+    return _check("models", tier.value, Health.ok, f"{name} (not asked; --online asks)")
+
+
+def _ping(settings: Settings, tier: Tier, name: str) -> Check:
+    messages = (Message(role=Role.user, text="Reply with the word ok."),)
+    ask = Ask(question="doctor", tier=tier, messages=messages, max_tokens=PING_TOKENS)
+    began = time.monotonic()
+    try:
+        asyncio.run(connect(_alone(settings, name)).ask(ask))
+    except (ConfigError, ModelError) as error:
+        remedy = error.remedy or "check the model's name, its key and the network"
+        return _check("models", tier.value, Health.fail, _safe(str(error), settings), remedy)
+    return _check("models", tier.value, Health.ok, f"{name} answered in {time.monotonic() - began:.1f} s")
+
+
+def _safe(said: str, settings: Settings) -> str:
+    """An address may hold a password. Keys are taken out where the model is asked."""
+    address = settings.models.base_url
+    return said.replace(address, str(public_values(settings)["models.base_url"])) if address else said

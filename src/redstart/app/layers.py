@@ -1,0 +1,217 @@
+"""Where settings come from, layer by layer, and what a project's own file may say. `settings.py` puts them together."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from redstart.core.errors import ConfigError
+from redstart.core.run import Limits
+
+PREFIX = "REDSTART_"
+NOT_SETTINGS = frozenset({"REDSTART_DATA", "REDSTART_LIVE_URL", "REDSTART_PYTHON", "REDSTART_WORKERS"})
+"""Variables of the project's own tasks and tests; they are documented there."""
+ADDS_UP = "protect"
+"""The one setting in which a layer adds to those below it instead of replacing them."""
+PROJECT_FILE = "redstart.toml"
+PROJECT_TABLE = "tool.redstart"
+LARGEST_FILE = 1_000_000
+
+_PLAIN_KEY = re.compile(r"[\w.-]+")
+
+
+class Keys(NamedTuple):
+    """The dotted names of all settings, and of the groups that hold them."""
+
+    settings: frozenset[str]
+    groups: frozenset[str]
+
+
+class Given(NamedTuple):
+    """One value as a layer gives it, and where that is: a file, a variable, a flag."""
+
+    value: object
+    origin: str
+
+
+Layer = dict[str, Given]
+"""Dotted name to value."""
+
+
+def merged(*layers: Layer) -> Layer:
+    """The layers as one; a later one outranks those before it."""
+    result: Layer = {}
+    for layer in layers:
+        for name, given in layer.items():
+            result[name] = _added(result[name], given) if name == ADDS_UP and name in result else given
+    return result
+
+
+def _added(before: Given, given: Given) -> Given:
+    """Both together. Raises `ConfigError` for what is no list: it must not take the other's place."""
+    both: list[object] = []
+    for one in (before, given):
+        value = one.value
+        if not isinstance(value, list):
+            raise ConfigError(f"{one.origin}: {ADDS_UP} is to be a list")
+        both += cast("list[object]", value)
+    return Given(both, f"{before.origin}, {given.origin}")
+
+
+def nested(layer: Layer) -> dict[str, object]:
+    """The values as tables in tables."""
+    result: dict[str, object] = {}
+    for name, given in layer.items():
+        *groups, last = name.split(".")
+        table = result
+        for group in groups:
+            table = cast("dict[str, object]", table.setdefault(group, {}))
+        table[last] = given.value
+    return result
+
+
+def of_variables(environ: Mapping[str, str], values: Mapping[str, object], keys: Keys) -> Layer:
+    """The layer of `REDSTART_*`; `values` is what pydantic-settings read of it. Raises `ConfigError` for others."""
+    named = {name.upper() for name in environ if name.upper().startswith(PREFIX)} - NOT_SETTINGS
+    for variable in sorted(named):
+        if _name_of(variable) not in keys.settings | keys.groups:
+            known = [variable_of(name) for name in keys.settings]
+            raise ConfigError(f"{shown(variable)} is no setting", remedy=_meant(variable, known))
+    layer: Layer = {}
+    for name, value in _flat(values, keys).items():
+        own = variable_of(name)
+        layer[name] = Given(value, own if own in named else variable_of(name.partition(".")[0]))
+    for name, given in layer.items():
+        _refuse_unknown(given.origin, name, keys)
+    return layer
+
+
+def of_user_file(path: Path, keys: Keys) -> Layer:
+    """The layer of the user's file; empty where there is none. Raises `ConfigError` for an unknown key."""
+    table = _parsed(path)
+    return {} if table is None else _of_table(table, str(path), keys)
+
+
+def of_project(folder: Path, keys: Keys) -> Layer:
+    """What a project says of itself, as it stands there: `refuse_untrusted` says whether it may.
+
+    Raises `ConfigError` for an unknown key, a file that is no TOML, and two files that both speak.
+    """
+    own, shared = folder / PROJECT_FILE, folder / "pyproject.toml"
+    table, section = _parsed(own), _section(shared)
+    if table is not None and section is not None:
+        raise ConfigError(f"{own} and [{PROJECT_TABLE}] of {shared} both set something", remedy="keep one of them")
+    if section is not None:
+        return _of_table(section, f"{shared} [{PROJECT_TABLE}]", keys)
+    return {} if table is None else _of_table(table, str(own), keys)
+
+
+def refuse_untrusted(project: Layer, below: Limits, user_file: Path) -> None:
+    """A repo is not trusted with its own limits: it may name its tests, protect files and ask for less.
+
+    Raises `ConfigError` for anything else, and says where that may be set instead.
+    """
+    for name, given in project.items():
+        elsewhere = f"set it in {user_file}, or as {variable_of(name)}"
+        if name.startswith("limits."):
+            _refuse_more(name, given, getattr(below, name.removeprefix("limits.")), elsewhere)
+        elif name not in ("tests.command", ADDS_UP):
+            raise ConfigError(f"{given.origin}: {name} is not for a project to set", remedy=elsewhere)
+
+
+def user_file(environ: Mapping[str, str]) -> Path:
+    """Where the user's own settings lie; an `XDG_CONFIG_HOME` that is no absolute path counts as unset."""
+    base = Path(environ.get("XDG_CONFIG_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".config") / "redstart" / "config.toml"
+
+
+def variable_of(name: str) -> str:
+    return PREFIX + name.replace(".", "__").upper()
+
+
+def shown(text: str) -> str:
+    """A key as it may be printed: one with anything but letters, digits, dots and dashes is quoted and escaped."""
+    return text if _PLAIN_KEY.fullmatch(text) and text.isascii() else ascii(text)
+
+
+def _name_of(variable: str) -> str:
+    return variable.removeprefix(PREFIX).replace("__", ".").lower()
+
+
+def _refuse_more(name: str, given: Given, below: float | None, elsewhere: str) -> None:
+    value = given.value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ConfigError(f"{given.origin}: {name} is no number")
+    if below is not None and value > below:
+        raise ConfigError(
+            f"{given.origin}: {name} = {value:g} is above the limit of {below:g}; a project may only lower it",
+            remedy=f"to allow more, {elsewhere}",
+        )
+
+
+def _of_table(table: Mapping[str, object], origin: str, keys: Keys) -> Layer:
+    layer = {name: Given(value, origin) for name, value in _flat(table, keys).items()}
+    for name in layer:
+        _refuse_unknown(origin, name, keys)
+    return layer
+
+
+def _flat(table: Mapping[str, object], keys: Keys, prefix: str = "") -> dict[str, object]:
+    result: dict[str, object] = {}
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        if name in keys.groups and isinstance(value, dict):
+            result |= _flat(cast("dict[str, object]", value), keys, f"{name}.")
+        else:
+            result[name] = value
+    return result
+
+
+def _refuse_unknown(origin: str, name: str, keys: Keys) -> None:
+    if name in keys.groups:
+        raise ConfigError(f"{origin}: {name} holds settings and is none itself", remedy=f"write [{name}] as a table")
+    if name not in keys.settings:
+        raise ConfigError(f"{origin}: {shown(name)} is no setting", remedy=_meant(name, sorted(keys.settings)))
+
+
+def _meant(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else "redstart config show lists every setting"
+
+
+def _section(path: Path) -> Mapping[str, object] | None:
+    """The project's table in `pyproject.toml`. A file that is broken and does not speak of us is not our business."""
+    try:
+        table = _parsed(path)
+    except ConfigError:
+        if PROJECT_TABLE.encode() in path.read_bytes()[:LARGEST_FILE]:
+            raise
+        return None
+    tool = (table or {}).get("tool")
+    section = cast("dict[str, object]", tool).get("redstart") if isinstance(tool, dict) else None
+    if section is not None and not isinstance(section, dict):
+        raise ConfigError(f"{path}: {PROJECT_TABLE} is no table")
+    return cast("dict[str, object] | None", section)
+
+
+def _parsed(path: Path) -> Mapping[str, object] | None:
+    """A TOML file; None where there is none. It may be a stranger's: its size is bounded, a pipe is not waited for."""
+    if not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error
+    if len(data) > LARGEST_FILE:
+        raise ConfigError(f"{path} is larger than {LARGEST_FILE:,} bytes")
+    try:
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigError(f"{path} is not TOML: {said}") from error

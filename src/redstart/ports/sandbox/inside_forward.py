@@ -1,0 +1,184 @@
+"""Runs inside a sandbox, as a script: passes connections to a loopback port on to a socket file of the host's relay.
+
+It is run by the target's interpreter, so it needs nothing but the standard library of Python 3.8.
+Arguments: the folder of the socket files, then for each of them, in order, `address,port,must` (or `may`, where the
+address may be missing in the sandbox).
+
+It exits when all ports listen and the relay has heard so; a child of it stays and does the work, until the sandbox
+ends. Exit 1, with a line on standard error, where that cannot be.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import selectors
+import socket
+import sys
+
+CHUNK = 1 << 16
+MOST_PENDING = 1 << 18
+MOST_CONNECTIONS = 256
+SPARE_FILES = 64
+
+
+class Side:
+    """One of the two sockets of a connection."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.sock = sock
+        self.other = self
+        self.pending = bytearray()
+        """What came from the other side and could not be sent yet."""
+        self.reading = True
+        self.finished = False
+        """Whether this side has been told that nothing more will come."""
+        self.watched = 0
+
+    def wanted(self) -> int:
+        reads = self.reading and len(self.other.pending) < MOST_PENDING
+        return (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if self.pending else 0)
+
+    def receive(self) -> None:
+        data = self.sock.recv(CHUNK)
+        self.reading = bool(data)
+        self.other.pending += data
+
+    def flush(self) -> None:
+        """Sends what can be sent now, and then the end, if the other side has come to its end."""
+        if self.pending:
+            try:
+                del self.pending[: self.sock.send(self.pending)]
+            except BlockingIOError:
+                return
+        if not self.pending and not self.other.reading and not self.finished:
+            self.finished = True
+            self.sock.shutdown(socket.SHUT_WR)
+
+
+class Forwarder:
+    def __init__(self, listeners: list[tuple[socket.socket, str]]) -> None:
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most = MOST_CONNECTIONS if files < 0 else min(MOST_CONNECTIONS, max((files - SPARE_FILES) // 2, 1))
+        self._open = 0
+        self._selector = selectors.DefaultSelector()
+        for listener, path in listeners:
+            listener.setblocking(False)
+            self._selector.register(listener, selectors.EVENT_READ, path)
+
+    def serve(self) -> None:
+        while True:
+            for key, events in self._selector.select():
+                if isinstance(key.data, Side):
+                    self._move(key.data, events)
+                elif isinstance(key.fileobj, socket.socket):
+                    self._accept(key.fileobj, key.data)
+
+    def _accept(self, listener: socket.socket, path: str) -> None:
+        try:
+            client = listener.accept()[0]
+        except OSError:  # it has gone again
+            return
+        host = socket.socket(socket.AF_UNIX)
+        try:
+            if self._open >= self._most:
+                raise OSError("too many connections")
+            host.connect(path)
+        except OSError:
+            host.close()
+            client.close()
+            return
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        one, two = Side(client), Side(host)
+        one.other, two.other = two, one
+        self._open += 1
+        self._watch(one)
+        self._watch(two)
+
+    def _move(self, side: Side, events: int) -> None:
+        if side.sock.fileno() < 0:  # closed by an earlier event of the same round
+            return
+        try:
+            if events & selectors.EVENT_WRITE:
+                side.flush()
+            if events & selectors.EVENT_READ:
+                side.receive()
+                side.other.flush()
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._close(side)
+            return
+        if side.finished and side.other.finished:
+            self._close(side)
+            return
+        self._watch(side)
+        self._watch(side.other)
+
+    def _watch(self, side: Side) -> None:
+        wanted = side.wanted()
+        if wanted and side.watched:
+            self._selector.modify(side.sock, wanted, side)
+        elif wanted:
+            self._selector.register(side.sock, wanted, side)
+        elif side.watched:
+            self._selector.unregister(side.sock)
+        side.watched = wanted
+
+    def _close(self, side: Side) -> None:
+        for each in (side, side.other):
+            if each.watched:
+                self._selector.unregister(each.sock)
+            each.sock.close()
+        self._open -= 1
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """Raises `OSError` where there is no such address in the sandbox."""
+    listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, port))
+        listener.listen(MOST_CONNECTIONS)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def tell(path: str) -> None:
+    """Tells the host that all is ready, and waits until it has heard so."""
+    with socket.socket(socket.AF_UNIX) as ready:
+        ready.connect(path)
+        ready.recv(1)
+
+
+def stay() -> None:
+    """The child goes on alone, out of reach of signals to the command's group, and holds nothing of the command's."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+def main(folder: str, *services: str) -> None:
+    listeners: list[tuple[socket.socket, str]] = []
+    for number, service in enumerate(services):
+        address, port, need = service.split(",")
+        try:
+            listeners.append((listen(address, int(port)), f"{folder}/{number}"))
+        except OSError as error:
+            if need == "must":
+                sys.exit(f"no service can be offered at {address} port {port}: {error}")
+    tell(f"{folder}/ready")
+    stay()
+    Forwarder(listeners).serve()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

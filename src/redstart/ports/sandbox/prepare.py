@@ -1,0 +1,142 @@
+"""What a workspace gets beside the files of its snapshot: copies of ignored files, and a git folder with the history.
+
+A snapshot is untrusted, and so is what lies in the real repo: on neither side is a link followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Generator
+from pathlib import Path, PurePosixPath
+
+from redstart.core.shell import Environment
+
+GIT_WITHIN = 60.0
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def bring_copies(environment: Environment, workspace: Path) -> None:
+    """Copies the environment's `copies` from the real repo, as far as they are there. Never writes over anything.
+
+    Regular files keep their mode and their time; links are kept as links; anything else is passed over.
+    """
+    for name in environment.copies:
+        *folders, last = PurePosixPath(name).parts
+        if ".." in folders or last in ("..", "/") or PurePosixPath(name).is_absolute():
+            continue
+        with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
+            source = opened.enter_context(_folder(environment.mount))
+            target = opened.enter_context(_folder(str(workspace)))
+            for folder in folders:
+                source = opened.enter_context(_folder(folder, source))
+                target = opened.enter_context(_made(folder, target))
+            _copy(last, source, target)
+
+
+def make_git(environment: Environment, folder: Path, *, objects: str, all_absent: bool = False) -> bool:
+    """Makes `folder` a git folder with the environment's commit and tags; false where it has no history to show.
+
+    `objects` is the path at which whoever uses the folder sees the real repo's objects. There is no remote, no hook, no
+    log and nothing of the repo's configuration in it. Files outside of the mount count as not checked out, and with
+    `all_absent` every file does: where the work tree is not the repo's root, they would seem deleted.
+    """
+    real = environment.git_objects
+    if not real or not environment.git_head or not Path(real).is_dir():
+        return False
+    _write_git(folder, environment.git_head, environment.git_shallow, objects)
+    (folder / "packed-refs").write_text(environment.git_refs, encoding="utf-8")
+    kept = None if all_absent else environment.git_prefix
+    index = _index(real, environment.git_head, environment.git_shallow, kept)
+    if index:
+        (folder / "index").write_bytes(index)
+    return True
+
+
+def _write_git(folder: Path, head: str, shallow: str, objects: str) -> None:
+    for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
+        (folder / name).mkdir(parents=True)
+    long = len(head) > 40  # a repo with SHA-256 has to say so
+    config = f"[core]\n\trepositoryformatversion = {int(long)}\n\tbare = false\n"
+    (folder / "config").write_text(config + ("[extensions]\n\tobjectformat = sha256\n" if long else ""))
+    (folder / "HEAD").write_text(f"{head}\n")
+    (folder / "objects/info/alternates").write_text(f"{objects}\n", encoding="utf-8")
+    if shallow:
+        (folder / "shallow").write_text(shallow)
+
+
+@functools.lru_cache(maxsize=4)
+def _index(objects: str, head: str, shallow: str, kept: str | None) -> bytes:
+    """Git's index for a commit, with all files but those under `kept` (None: all files) as not checked out.
+
+    Empty where git cannot make it: `git describe` works without. It depends on the commit alone, so it is made once.
+    """
+    with tempfile.TemporaryDirectory(prefix="redstart-index-") as place:
+        folder = Path(place, "git")
+        _write_git(folder, head, shallow, objects)
+        variables = {
+            "PATH": os.environ.get("PATH", ""),
+            "GIT_DIR": str(folder),
+            "GIT_WORK_TREE": place,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+        }
+        run = functools.partial(subprocess.run, cwd=place, env=variables, capture_output=True, timeout=GIT_WITHIN)
+        try:
+            run(("git", "read-tree", "HEAD"), check=True)
+            if kept != "":
+                names = run(("git", "ls-files", "-z"), check=True).stdout.split(b"\0")
+                absent = [name for name in names if name and (kept is None or not name.startswith(kept.encode()))]
+                told = b"".join(name + b"\0" for name in absent)
+                run(("git", "update-index", "-z", "--skip-worktree", "--stdin"), input=told, check=True)
+            return (folder / "index").read_bytes()
+        except (OSError, subprocess.SubprocessError):
+            return b""
+
+
+@contextlib.contextmanager
+def _folder(name: str, within: int | None = None) -> Generator[int]:
+    fd = os.open(name, FOLDER, dir_fd=within)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _made(name: str, within: int) -> contextlib.AbstractContextManager[int]:
+    """The folder of that name, made where there is nothing. Raises `OSError` where there is something else."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, dir_fd=within)
+    return _folder(name, within)
+
+
+def _copy(name: str, source: int, target: int) -> None:
+    about = os.stat(name, dir_fd=source, follow_symlinks=False)
+    if stat.S_ISLNK(about.st_mode):
+        with contextlib.suppress(FileExistsError):
+            os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
+    elif stat.S_ISDIR(about.st_mode):
+        with contextlib.suppress(OSError), _folder(name, source) as inner, _made(name, target) as into:
+            for each in os.listdir(inner):  # noqa: PTH208 (a descriptor has no other way)
+                _copy(each, inner, into)
+            os.utime(into, ns=(about.st_atime_ns, about.st_mtime_ns))
+    elif stat.S_ISREG(about.st_mode):
+        _copy_file(name, source, target)
+
+
+def _copy_file(name: str, source: int, target: int) -> None:
+    """A copy, never a second name for the same file: what is written to it inside must not reach the host."""
+    with contextlib.suppress(OSError), os.fdopen(os.open(name, READ, dir_fd=source), "rb") as reader:
+        about = os.fstat(reader.fileno())
+        with os.fdopen(os.open(name, WRITE, 0o600, dir_fd=target), "wb") as writer:
+            shutil.copyfileobj(reader, writer, 1 << 20)
+            writer.flush()
+            os.fchmod(writer.fileno(), about.st_mode & 0o777 | 0o600)
+            os.utime(writer.fileno(), ns=(about.st_atime_ns, about.st_mtime_ns))

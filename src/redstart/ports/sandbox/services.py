@@ -1,0 +1,209 @@
+"""Named ports of the host's loopback, offered at the same address in a sandbox that has no network.
+
+On the host a relay listens on a socket file, one for each address, for the time of one execution. Inside, a forwarder
+(`inside_forward`) listens on the port and passes each connection on to that file. The file leads to that one address
+and nowhere else, whatever is sent to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import ipaddress
+import os
+import shutil
+import socket
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.core.errors import ConfigError, SandboxUnavailable
+from redstart.ports.sandbox import inside_forward
+
+INSIDE = "/run/redstart/services"
+SCRIPT, READY = "forward.py", "ready"
+MOST_SERVICES = 16
+MOST_CONNECTIONS = 256
+LOWEST_PORT = 1024
+CHUNK = 1 << 16
+
+
+class Endpoint(NamedTuple):
+    """An address to listen on inside, and where on the host it leads: the first of `targets` that answers."""
+
+    address: str
+    port: int
+    targets: tuple[str, ...]
+    must: bool
+    """Whether the sandbox is of no use where it does not have this address."""
+
+
+def endpoints(services: Sequence[str]) -> tuple[Endpoint, ...]:
+    """What the texts mean: `host:port` on loopback, and `localhost` for both of its addresses, the second if it exists.
+
+    Raises `ConfigError` for any other text, for too many of them, and for a port that nobody in a sandbox may open.
+    """
+    if len(services) > MOST_SERVICES:
+        raise ConfigError(f"{len(services)} services are named; at most {MOST_SERVICES} can be offered in a sandbox")
+    found: dict[tuple[str, int], Endpoint] = {}
+    for service in services:
+        for endpoint in _endpoints(service):
+            found.setdefault((endpoint.address, endpoint.port), endpoint)
+    return tuple(found.values())
+
+
+def _endpoints(service: str) -> list[Endpoint]:
+    host, _, digits = service.rpartition(":")
+    port = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 5 else 0
+    if not 0 < port < 65536:
+        raise ConfigError(f"not a service: {service!r}", remedy="write it as host:port, such as 127.0.0.1:5432")
+    if port < LOWEST_PORT:
+        raise ConfigError(
+            f"the service {service!r} cannot be offered in a sandbox: only root may open a port below {LOWEST_PORT}",
+            remedy=f"let it listen on port {LOWEST_PORT} or above",
+        )
+    if host == "localhost":
+        four, six = "127.0.0.1", "::1"
+        return [Endpoint(four, port, (four, six), must=True), Endpoint(six, port, (six, four), must=False)]
+    try:
+        address = ipaddress.ip_address(host[1:-1] if host.startswith("[") and host.endswith("]") else host)
+    except ValueError:
+        address = None
+    if address is None or not address.is_loopback or "%" in host:
+        raise ConfigError(f"the service {service!r} is not on this machine", remedy=f"write it as 127.0.0.1:{port}")
+    return [Endpoint(str(address), port, (str(address),), must=True)]
+
+
+class Slots:
+    """How many connections there may still be: a command that opens more must not use up the files of this process."""
+
+    def __init__(self, free: int = MOST_CONNECTIONS) -> None:
+        self.free = free
+
+
+class Relays:
+    """The host's side for one execution: the socket files in `folder`, and the connections made through them."""
+
+    def __init__(self, folder: Path, offered: Sequence[Endpoint], slots: Slots) -> None:
+        self.folder = folder
+        self.ready = False
+        """Whether the forwarder inside has said that it listens. The command is not started before."""
+        self._offered = offered
+        self._slots = slots
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def command(self, python: str) -> list[str]:
+        """What is to be run inside before the command; it ends when the ports listen."""
+        told = (f"{each.address},{each.port},{'must' if each.must else 'may'}" for each in self._offered)
+        return [python, "-I", "-S", "-B", f"{INSIDE}/{SCRIPT}", INSIDE, *told]
+
+    async def open(self) -> None:
+        """Raises `OSError` where a file cannot be made."""
+        self.folder.mkdir()
+        shutil.copyfile(inside_forward.__file__, self.folder / SCRIPT)
+        await self._listen(READY, None)
+        for number, endpoint in enumerate(self._offered):
+            await self._listen(str(number), endpoint)
+
+    async def close(self) -> None:
+        self._closed = True
+        for server in self._servers:
+            server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _listen(self, name: str, endpoint: Endpoint | None) -> None:
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if endpoint is None:
+                self.ready = True
+            if endpoint is None or self._closed or self._slots.free <= 0:
+                writer.transport.abort()
+                return
+            self._slots.free -= 1
+            task = asyncio.get_running_loop().create_task(_relay(reader, writer, endpoint))
+            self._tasks.add(task)
+            task.add_done_callback(functools.partial(self._over, writer))
+
+        sock = _socket_file(self.folder, name)
+        try:
+            self._servers.append(
+                await asyncio.start_unix_server(connected, sock=sock, backlog=MOST_CONNECTIONS, limit=CHUNK)
+            )
+        except BaseException:
+            sock.close()
+            raise
+
+    def _over(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+        writer.transport.abort()  # here, since a task that is cancelled before its first step closes nothing
+        self._tasks.discard(task)
+        self._slots.free += 1
+
+
+@contextlib.asynccontextmanager
+async def relayed(services: Sequence[str], folder: Path, slots: Slots) -> AsyncGenerator[Relays | None]:
+    """Relays to the services, with their files in the new `folder`; nothing at all where no service is named.
+
+    Afterwards no connection is left. Raises `ConfigError` as `endpoints` does, and `SandboxUnavailable`.
+    """
+    if not services:
+        yield None
+        return
+    relays = Relays(folder, endpoints(services), slots)
+    try:
+        try:
+            await relays.open()
+        except OSError as error:
+            raise SandboxUnavailable(f"The services cannot be relayed to the sandbox: {error}") from error
+        yield relays
+    finally:
+        await relays.close()
+
+
+def _socket_file(folder: Path, name: str) -> socket.socket:
+    """A socket bound to a file, by way of a descriptor: the name of a socket may have no more than 107 bytes."""
+    at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.bind(f"/proc/self/fd/{at}/{name}")
+    except BaseException:
+        sock.close()
+        raise
+    finally:
+        os.close(at)
+    return sock
+
+
+async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, endpoint: Endpoint) -> None:
+    """Both directions of one connection, until each has come to its end or one of them breaks."""
+    try:
+        host_reader, host_writer = await _connect(endpoint)
+    except OSError:  # the service is down
+        return
+    try:
+        async with asyncio.TaskGroup() as both:
+            both.create_task(_pump(reader, host_writer))
+            both.create_task(_pump(host_reader, writer))
+    except* OSError:  # one side is gone; for the other the connection is then closed as well
+        pass
+    finally:
+        host_writer.transport.abort()
+
+
+async def _connect(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Raises `OSError` where no target answers."""
+    for target in endpoint.targets[:-1]:
+        with contextlib.suppress(OSError):
+            return await asyncio.open_connection(target, endpoint.port, limit=CHUNK)
+    return await asyncio.open_connection(endpoint.targets[-1], endpoint.port, limit=CHUNK)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.transport.set_write_buffer_limits(0)  # a drain then waits for all of it: nothing is lost by an abort
+    while data := await reader.read(CHUNK):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()

@@ -1,0 +1,71 @@
+"""Forgetting runs in SQL."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from sqlalchemy import Connection, bindparam, delete, select
+
+from redstart.core.run import Status
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.schema import events, journal, runs, steps
+
+BLOB_NAME = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
+
+_PARTS = (steps, events, journal)
+_HOLDERS = (
+    (runs.c.id, runs.c.state, runs.c.first_state),
+    (steps.c.run_id, steps.c.artifact, steps.c.state),
+    (journal.c.run_id, journal.c.request, journal.c.result),
+)
+"""The columns in which a row names blobs, each after that of the run it belongs to."""
+_ROWS_AT_ONCE = 100
+
+
+class Pruned(NamedTuple):
+    runs: tuple[str, ...]
+    """The runs that went, or would go; oldest first."""
+    named: frozenset[str]
+    """Every blob that a run which stays names."""
+
+
+class SqlPrune:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def prune(self, before: float, keep: int, *, dry: bool = False) -> Pruned:
+        """Forgets the ended runs that were last changed before that moment, but for the `keep` newest ended ones.
+
+        Steps, events and journal of a run go with it, in one transaction; what was learned in it stays. With `dry`
+        nothing is written. A run that is not ended is never touched.
+        """
+        with self._database.reading() if dry else self._database.writing() as connection:
+            gone = _ended(connection, before, keep)
+            if gone and not dry:
+                _forget(connection, gone)
+            return Pruned(gone, _named(connection, frozenset(gone)))
+
+
+def _ended(connection: Connection, before: float, keep: int) -> tuple[str, ...]:
+    ended = select(runs.c.id, runs.c.updated).where(runs.c.status == Status.ended.value)
+    newest_first = connection.execute(ended.order_by(runs.c.updated.desc(), runs.c.id.desc())).all()
+    return tuple(row.id for row in reversed(newest_first[keep:]) if row.updated < before)
+
+
+def _forget(connection: Connection, gone: tuple[str, ...]) -> None:
+    which = [{"gone": run_id} for run_id in gone]
+    for table in _PARTS:
+        connection.execute(delete(table).where(table.c.run_id == bindparam("gone")), which)
+    connection.execute(delete(runs).where(runs.c.id == bindparam("gone")), which)
+
+
+def _named(connection: Connection, gone: frozenset[str]) -> frozenset[str]:
+    found: set[str] = set()
+    for of_run, *columns in _HOLDERS:
+        rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(select(of_run, *columns))
+        for run_id, *texts in rows:
+            if run_id not in gone:
+                for text in texts:
+                    found.update(BLOB_NAME.findall(text))
+    return frozenset(found)

@@ -1,0 +1,261 @@
+"""Files of a user's folder: three-way merged, read and replaced without following a link or losing a byte."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import stat
+import tempfile
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.core.errors import StoreError
+from redstart.toolkit.repo.git import GitFailed, git
+
+_LOOKS_BINARY = 8000
+"""How many bytes are searched for a NUL: git's own rule."""
+_CONFLICTS = re.compile(r"exit code \d+$")
+"""How `git merge-file` fails when the sides conflict: it says nothing but the number."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+class Version(NamedTuple):
+    """A regular file. `mode` holds its exact permissions where they are known; a snapshot knows one bit only."""
+
+    data: bytes
+    executable: bool
+    mode: int | None = None
+
+
+class FileChange(NamedTuple):
+    """What is to become of one file. None stands for no file."""
+
+    path: str
+    before: Version | None
+    after: Version | None
+
+
+class Refusal(NamedTuple):
+    """Why one file cannot be changed."""
+
+    path: str
+    reason: str
+
+
+class Move(NamedTuple):
+    """One file as it lies there, and as it will."""
+
+    path: str
+    old: Version | None
+    new: Version | None
+
+
+def same(one: Version | None, other: Version | None) -> bool:
+    """Whether two versions hold the same bytes and the same executable bit."""
+    if one is None or other is None:
+        return one is other
+    return one[:2] == other[:2]
+
+
+def three_way(change: FileChange, ours: Version | None) -> Version | Refusal | None:
+    """`ours` with the change made. It is `ours` itself where the change is in it already."""
+    path, before, after = change
+    if before is None:
+        if ours is None or (after is not None and ours.data == after.data):
+            return ours or after
+        return Refusal(path, "a file with other content is there already")
+    if ours is None:
+        return None if after is None else Refusal(path, "it is not there")
+    if after is None:
+        return None if ours.data == before.data else Refusal(path, "it is to be deleted, but was changed since")
+    data = _merge(before.data, ours.data, after.data)
+    if data is None:
+        return Refusal(path, "it was changed in the same place")
+    turned = before.executable != after.executable
+    return ours._replace(data=data, executable=after.executable if turned else ours.executable)
+
+
+def _merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """Both changes in one text; None where they conflict, or where they meet in a file that is no text."""
+    if ours in (base, theirs) or base == theirs:
+        return theirs if ours == base else ours
+    if any(b"\0" in side[:_LOOKS_BINARY] for side in (base, ours, theirs)):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        for name, side in (("ours", ours), ("base", base), ("theirs", theirs)):
+            (Path(folder) / name).write_bytes(side)
+        try:
+            return git("merge-file", "-p", "ours", "base", "theirs", cwd=Path(folder))
+        except GitFailed as error:
+            if _CONFLICTS.search(str(error)):
+                return None
+            raise
+
+
+def look(root: Path, path: str) -> Version | Refusal | None:
+    """The file at a path of a folder, None where there is none; a refusal where no file of ours may be written."""
+    try:
+        with _parent(root, path) as (folder, name):
+            return _read(folder, name)
+    except _Refused as refused:
+        return Refusal(path, str(refused))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return Refusal(path, f"it cannot be read: {error.strerror or error}")
+
+
+def missing_folders(root: Path, paths: Iterable[str]) -> list[str]:
+    """The folders that must be made before files can lie at these paths, outer ones first."""
+    parents = {str(parent) for path in paths for parent in Path(path).parents if str(parent) != "."}
+    return sorted(parent for parent in parents if not (root / parent).is_dir())
+
+
+def replace_files(root: Path, moves: Sequence[Move], mark: str) -> list[Refusal]:
+    """Makes all the moves. First every new file is put beside its place, then each is renamed into it.
+
+    Refused with nothing changed where a file is not `old` any more. Raises `StoreError` where the disk says no; before
+    the first rename nothing was changed then. `mark` names the temporary files, for `sweep` after a crash.
+    """
+    made = missing_folders(root, (move.path for move in moves if move.new is not None))
+    try:
+        for move in moves:
+            if move.new is not None:
+                _stage(root, move, mark)
+        changed = [move.path for move in moves if not _is_still(root, move)]
+        if changed:
+            _clear(root, moves, mark, made)
+            return [Refusal(path, "it was changed at this very moment") for path in changed]
+    except (OSError, _Refused) as error:
+        _clear(root, moves, mark, made)
+        raise StoreError(f"nothing was changed: {error}") from error
+    try:
+        for move in moves:
+            _settle(root, move, mark)
+    except (OSError, _Refused) as error:
+        raise StoreError(f"only a part was written: {error}", remedy="type the same again, or undo it") from error
+    return []
+
+
+def sweep(root: Path, paths: Iterable[str], mark: str) -> None:
+    """Removes the temporary files that a killed `replace_files` left."""
+    for path in paths:
+        with suppress(OSError, _Refused), _parent(root, path) as (folder, _):
+            os.unlink(_temporary(path, mark), dir_fd=folder)
+
+
+def remove_empty(root: Path, folders: Iterable[str]) -> None:
+    """Removes those of the folders that hold nothing, inner ones first."""
+    for name in sorted(folders, reverse=True):
+        with suppress(OSError, _Refused), _parent(root, name) as (folder, last):
+            os.rmdir(last, dir_fd=folder)
+
+
+class _Refused(Exception):
+    """A path that leads where nothing may be written."""
+
+
+@contextmanager
+def _parent(root: Path, path: str, *, make: bool = False) -> Generator[tuple[int, str]]:
+    """The open folder that a path's file lies in, reached without following a link, and the file's name."""
+    *parents, name = path.split("/")
+    for part in (*parents, name):
+        if part in ("", ".", "..") or part.casefold() == ".git":
+            raise _Refused("it is no path for a file of a project")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for part in parents:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=folder)
+            inner = _enter(folder, part)
+            os.close(folder)
+            folder = inner
+        yield folder, name
+    finally:
+        os.close(folder)
+
+
+def _enter(folder: int, part: str) -> int:
+    try:
+        inner = os.open(part, _FOLDER, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            raise _Refused(f"{part} is no folder any more, but a link or a file") from error
+        raise
+    try:
+        os.stat(".git", dir_fd=inner, follow_symlinks=False)
+    except FileNotFoundError:
+        return inner
+    except BaseException:
+        os.close(inner)
+        raise
+    os.close(inner)
+    raise _Refused(f"{part} is another git repo")
+
+
+def _read(folder: int, name: str) -> Version | None:
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISREG(found.st_mode):
+        kinds = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder"}
+        raise _Refused(f"it is {kinds.get(stat.S_IFMT(found.st_mode), 'a special file')} now")
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    with os.fdopen(handle, "rb") as file:
+        mode = stat.S_IMODE(os.fstat(handle).st_mode)
+        return Version(file.read(), bool(mode & stat.S_IXUSR), mode)
+
+
+def _stage(root: Path, move: Move, mark: str) -> None:
+    new = move.new
+    if new is None:
+        return
+    temporary = _temporary(move.path, mark)
+    with _parent(root, move.path, make=True) as (folder, name):
+        with suppress(FileNotFoundError):
+            os.unlink(temporary, dir_fd=folder)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        handle = os.open(temporary, flags, 0o777 if new.executable else 0o666, dir_fd=folder)
+        with os.fdopen(handle, "wb") as file:
+            file.write(new.data)
+            if move.old is not None:
+                owner = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                with suppress(PermissionError):
+                    os.fchown(handle, owner.st_uid, owner.st_gid)
+            if new.mode is not None:
+                os.fchmod(handle, _permissions(new.mode, new.executable))
+            file.flush()
+            os.fsync(handle)
+
+
+def _settle(root: Path, move: Move, mark: str) -> None:
+    with _parent(root, move.path) as (folder, name):
+        if move.new is None:
+            os.unlink(name, dir_fd=folder)
+        else:
+            os.rename(_temporary(move.path, mark), name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _is_still(root: Path, move: Move) -> bool:
+    found = look(root, move.path)
+    return not isinstance(found, Refusal) and same(found, move.old)
+
+
+def _clear(root: Path, moves: Sequence[Move], mark: str, made: Sequence[str]) -> None:
+    sweep(root, (move.path for move in moves), mark)
+    remove_empty(root, made)
+
+
+def _permissions(mode: int, executable: bool) -> int:
+    """The mode with the executable bits set for all who may read, or taken away; as it was where they fit."""
+    if bool(mode & stat.S_IXUSR) == executable:
+        return mode
+    return mode | (mode & 0o444) >> 2 if executable else mode & ~0o111
+
+
+def _temporary(path: str, mark: str) -> str:
+    """The same name each time, so that what a crash left is found again."""
+    return f".redstart-{mark}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"

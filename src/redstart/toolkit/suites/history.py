@@ -1,0 +1,115 @@
+"""What git knows of the target's folder: where its objects are, and which commit and tags a workspace may show."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+GIT_WITHIN = 30.0
+MOST_REFS = 2000
+"""Lines of `packed-refs` that are kept."""
+REFS_HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
+
+_HARMLESS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.quotePath=false", "safe.directory=*")
+_FLAGS = tuple(word for setting in _HARMLESS for word in ("-c", setting))
+
+
+class History(NamedTuple):
+    objects: Path
+    head: str
+    refs: str
+    shallow: str
+    prefix: str
+    """Where the folder lies in the repo, with a slash at its end; empty for the repo's own root."""
+    borrowed: tuple[Path, ...] = ()
+    """Object folders of other repos that this one builds on (`git clone --shared`)."""
+
+
+def ask_git(root: Path, *arguments: str) -> bytes | None:
+    """What git answers in that folder; None where there is no git, no repo, or no answer in time.
+
+    No hook and no program that the repo's configuration names is run.
+    """
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    variables |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            ("git", *_FLAGS, *arguments),
+            cwd=root,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_WITHIN,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def git_root(root: Path) -> Path | None:
+    """The top folder of the git work tree that `root` lies in."""
+    said = ask_git(root, "rev-parse", "--show-toplevel")
+    return Path(os.fsdecode(said.rstrip(b"\n"))) if said and said.strip() else None
+
+
+def find_history(root: Path) -> History | None:
+    """The history of the repo that the folder belongs to; None where there is none, or no commit yet."""
+    head = _line(ask_git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"))
+    objects = _line(ask_git(root, "rev-parse", "--git-path", "objects"))
+    if not head or not objects:
+        return None
+    folder = (root / objects).resolve()
+    if not _holds_objects(folder):
+        return None
+    prefix = _line(ask_git(root, "rev-parse", "--show-prefix"))
+    shallow = root / _line(ask_git(root, "rev-parse", "--git-path", "shallow"))
+    text = shallow.read_text(encoding="ascii", errors="replace") if shallow.is_file() else ""
+    return History(folder, head, _refs(root), text, prefix, tuple(_borrowed(folder)))
+
+
+def _refs(root: Path) -> str:
+    """Tags, and the branch that is checked out, as `packed-refs` has them. The newest tags are kept where some are."""
+    branch = _line(ask_git(root, "symbolic-ref", "--quiet", "HEAD"))
+    told = ask_git(
+        root,
+        "for-each-ref",
+        "--sort=-creatordate",
+        "--format=%(refname)%09%(objectname)%09%(*objectname)",
+        *((branch,) if branch else ()),
+        "refs/tags",
+    )
+    entries: list[tuple[str, str]] = []
+    lines = 1
+    rows = [line.split("\t") for line in (told or b"").decode("utf-8", "replace").splitlines()]
+    for name, object_name, peeled in sorted(rows, key=lambda row: row[0] != branch):
+        text = f"{object_name} {name}\n" + (f"^{peeled}\n" if peeled else "")
+        lines += text.count("\n")
+        if lines > MOST_REFS:
+            break
+        entries.append((name, text))
+    return REFS_HEADER + "".join(text for _, text in sorted(entries))
+
+
+def _borrowed(objects: Path, depth: int = 0) -> Iterable[Path]:
+    try:
+        lines = (objects / "info" / "alternates").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        folder = Path(line)
+        # What this file names becomes visible in the sandbox, so it must be what it claims to be.
+        if folder.is_absolute() and _holds_objects(folder.resolve()) and depth < 5:
+            yield folder
+            yield from _borrowed(folder, depth + 1)
+
+
+def _holds_objects(folder: Path) -> bool:
+    return folder.name == "objects" and (folder / "pack").is_dir() and (folder / "info").is_dir()
+
+
+def _line(said: bytes | None) -> str:
+    return (said or b"").decode("utf-8", "replace").rstrip("\n")

@@ -1,0 +1,142 @@
+"""Which of the files that git ignores a workspace needs beside its snapshot: built modules, generated code, data.
+
+They are no part of a patch, but without them a project that works on its developer's disk does not work here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.toolkit.suites.history import ask_git
+
+MOST_FILES = 2000
+MOST_BYTES = 500 << 20
+
+NOT_NEEDED = (
+    *("__pycache__", ".git", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules"),
+    *(".tox", ".nox", ".hypothesis", "*.pyc", "*.pyo"),
+)
+"""Made again where it is missing, and misleading where it is stale."""
+SECRET = (
+    *(".env", ".env.*", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*", "id_ecdsa*"),
+    *(".netrc", ".pypirc", ".git-credentials", "credentials*", "*.kdbx", ".aws", ".ssh", "secrets.*"),
+)
+"""Names, in lower case, of what the code under test must not see, wherever it lies."""
+
+
+class Ignored(NamedTuple):
+    copies: tuple[str, ...] = ()
+    """Relative to the folder. A folder is named as a whole where all that is in it may be copied."""
+    left_out: tuple[str, ...] = ()
+    """Too large, or too many."""
+
+
+class _Entry(NamedTuple):
+    path: str
+    parts: tuple[str, ...]
+    """What of it is copied: itself, or what may be copied of what is in it."""
+    files: int
+    size: int
+
+
+def find_ignored(root: Path) -> Ignored:
+    """What git ignores in the folder and a workspace needs; nothing where it is no git repo.
+
+    Beyond the two limits the largest entries of git's list are left out, each as a whole.
+    """
+    said = ask_git(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+    listed = sorted(_texts((said or b"").split(b"\0")))
+    measured = (_measure(root, path) for path in _outermost(listed) if not _unwanted_path(root, path))
+    entries = [entry for entry in measured if entry.files]
+    left_out: list[str] = []
+    while (files := sum(one.files for one in entries)) > MOST_FILES or sum(one.size for one in entries) > MOST_BYTES:
+        by_files = files > MOST_FILES
+        largest = max(entries, key=lambda one: (one.files, one.size) if by_files else (one.size, one.files))
+        entries.remove(largest)
+        left_out.append(largest.path)
+    return Ignored(tuple(part for entry in entries for part in entry.parts), tuple(sorted(left_out)))
+
+
+def _texts(names: Iterable[bytes]) -> Iterable[str]:
+    """Names that are no text are passed over: an environment is kept as text."""
+    for name in names:
+        with contextlib.suppress(UnicodeDecodeError):
+            if text := name.decode().rstrip("/"):
+                yield text
+
+
+def _outermost(paths: Sequence[str]) -> Iterable[str]:
+    """Without those that lie in another: git names a folder and also the files in it where it is not ignored itself."""
+    whole = set(paths)
+    for path in paths:
+        folders = path.split("/")[:-1]
+        if not any("/".join(folders[: end + 1]) in whole for end in range(len(folders))):
+            yield path
+
+
+def _unwanted_path(root: Path, path: str) -> bool:
+    parts = path.split("/")
+    return any(_unwanted_name(part) for part in parts) or _is_environment(root / path)
+
+
+def _unwanted_name(name: str) -> bool:
+    return any(fnmatchcase(name.lower(), pattern) for pattern in (*NOT_NEEDED, *SECRET))
+
+
+def _is_environment(folder: Path) -> bool:
+    return (folder / "pyvenv.cfg").is_file() or (folder / "conda-meta").is_dir()
+
+
+class _Count:
+    """Counts until it is too much: a folder of a million files is not walked to its end."""
+
+    def __init__(self) -> None:
+        self.files = self.size = 0
+
+    @property
+    def too_much(self) -> bool:
+        return self.files > MOST_FILES or self.size > MOST_BYTES
+
+    def add(self, path: Path) -> None:
+        self.files += 1
+        self.size += path.lstat().st_size
+
+
+def _measure(root: Path, path: str) -> _Entry:
+    count = _Count()
+    parts, _ = _allowed(root, path, count)
+    return _Entry(path, tuple(parts), count.files, count.size)
+
+
+def _allowed(root: Path, path: str, count: _Count) -> tuple[list[str], bool]:
+    """`path` if all of it may be copied, else what may be copied of what is in it; and whether it was all."""
+    here = root / path
+    if here.is_symlink() or here.is_file():
+        count.add(here)
+        return [path], True
+    names = _names(here)
+    if names is None or count.too_much:
+        return [], False
+    inner: list[str] = []
+    whole = True
+    for name in names:
+        if _unwanted_name(name) or _is_environment(here / name) or not name.isprintable():
+            whole = False
+            continue
+        parts, all_of_it = _allowed(root, f"{path}/{name}", count)
+        inner += parts
+        whole = whole and all_of_it
+    return ([path], True) if whole and inner else (inner, whole)
+
+
+def _names(folder: Path) -> list[str] | None:
+    """What is in a folder; None where it is none, or cannot be read."""
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 (names alone are needed, of folders that may be large)
+    except OSError:
+        return None

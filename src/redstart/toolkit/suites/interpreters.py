@@ -1,0 +1,221 @@
+"""Which interpreter is the project's, among those that a developer's machine has.
+
+Nothing is created, synchronised or fetched. A program that the repo itself brings is never started: an environment in
+the repo counts only where it leads to an interpreter outside of it, and no tool is asked that would load a plugin out
+of the repo.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from redstart.core.errors import ConfigError
+
+ANSWER_WITHIN = 10.0
+OFFLINE = {
+    "UV_OFFLINE": "1",
+    "UV_NO_SYNC": "1",
+    "UV_PYTHON_DOWNLOADS": "never",
+    "POETRY_VIRTUALENVS_CREATE": "false",
+    "POETRY_NO_INTERACTION": "1",
+    "PIP_NO_INDEX": "1",
+    "PIP_NO_INPUT": "1",
+    "NO_COLOR": "1",
+}
+OLDEST = (3, 8)
+
+
+class Choice(NamedTuple):
+    python: str
+    why: str
+    """In the user's words: `--python`, `.venv in the project`, `poetry`, `python3 on PATH`."""
+
+
+def choose(root: Path, top: Path, *, python: str | None, environ: Mapping[str, str]) -> Choice:
+    """The project's interpreter. `top` is the root of the git repo that `root` lies in, or `root` itself.
+
+    In order: `python`, the environment that is active, `.venv` or `venv` in the root or the top, what the project's own
+    tool (uv, poetry, pdm, hatch) uses, an environment of tox or nox, `python3` on PATH. Raises `ConfigError` with a
+    remedy where there is none.
+    """
+    path = environ.get("PATH", "")
+    if python:
+        return Choice(_named(python, path), "--python")
+    for found in _candidates(root, top, environ):
+        return found
+    if on_path := shutil.which("python3", path=path):
+        return Choice(on_path, "python3 on PATH")
+    raise ConfigError("No Python interpreter was found.", remedy="Install python3, or name one with --python.")
+
+
+def _named(python: str, path: str) -> str:
+    if Path(python).is_dir():
+        return str(program_of(Path(python)))
+    found = str(Path(python).absolute()) if "/" in python else shutil.which(python, path=path)
+    if found:
+        return found
+    raise ConfigError(f"There is no program {python} on PATH.", remedy="Give the interpreter's path with --python.")
+
+
+def _candidates(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[Choice]:
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        active = environ.get(variable, "")
+        # Conda's base is active in every shell, so it says nothing; where it is meant, it is first on PATH anyway.
+        is_base = variable == "CONDA_PREFIX" and environ.get("CONDA_DEFAULT_ENV") == "base"
+        if active and not is_base and program_of(Path(active)).exists():
+            yield Choice(str(program_of(Path(active))), variable)
+    folders = ((root, "the project"), (top, "the repository's root"))
+    for folder, place in dict(folders[::-1]).items() if root == top else folders:
+        for name in (".venv", "venv"):
+            if is_users_own(folder / name, top):
+                yield Choice(str(program_of(folder / name)), f"{name} in {place}")
+    for tool, environment in _by_tools(root, top, environ):
+        if environment.is_absolute() and _is_environment(environment) and _may_be_started(environment, top):
+            yield Choice(str(program_of(environment)), tool)
+    for folder in dict.fromkeys((root, top)):
+        for kept in (".tox", ".nox"):
+            for environment in _session_environments(folder / kept, top):
+                yield Choice(str(program_of(environment)), f"{kept}/{environment.name}")
+
+
+def program_of(environment: Path) -> Path:
+    return environment.absolute() / "bin" / "python"
+
+
+def is_users_own(environment: Path, root: Path) -> bool:
+    """Whether a virtual environment in the repo leads to an interpreter outside of it.
+
+    It is started on the host, unasked. One whose program or standard library comes with the repo is not the user's.
+    """
+    config = _configuration(environment)
+    program = program_of(environment)
+    home = Path(config.get("home", ""))
+    if not config.get("home") or not program.exists():
+        return False
+    return not any(not one.is_absolute() or one.resolve().is_relative_to(root) for one in (home, program))
+
+
+def _is_environment(folder: Path) -> bool:
+    return (folder / "pyvenv.cfg").is_file() and program_of(folder).exists()
+
+
+def _may_be_started(environment: Path, root: Path) -> bool:
+    return not environment.resolve().is_relative_to(root) or is_users_own(environment, root)
+
+
+def _configuration(environment: Path) -> dict[str, str]:
+    try:
+        text = (environment / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key.strip().lower(): value.strip() for key, _, value in pairs}
+
+
+# -- tools ---------------------------------------------------------------------------------------------------------
+
+
+def _by_tools(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    """The environments that the tools name by which the project is managed, whether they exist or not."""
+    folders = list(dict.fromkeys((root, top)))
+    tables = _tool_tables(folders)
+
+    def uses(tool: str, *files: str) -> bool:
+        return tool in tables or any((folder / name).is_file() for folder in folders for name in files)
+
+    def has(*names: str) -> bool:
+        return any((folder / name).exists() for folder in folders for name in names)
+
+    if uses("uv", "uv.lock"):
+        if named := environ.get("UV_PROJECT_ENVIRONMENT"):
+            lock = next((folder for folder in folders if (folder / "uv.lock").is_file()), root)
+            yield "uv", lock / named
+        # It would start the interpreter of a `.venv` here, of which it was found above that it is not the user's.
+        elif not has(".venv"):
+            yield from _answer(
+                "uv", ("python", "find", "--offline", "--no-python-downloads"), root, environ, program=True
+            )
+    if uses("poetry", "poetry.lock"):
+        yield from _answer("poetry", ("--no-plugins", "env", "info", "--path"), root, environ)
+    if uses("pdm", "pdm.lock"):
+        # pdm itself would make an environment where there is none, and load plugins out of the repo.
+        for folder in folders:
+            if (folder / ".pdm-python").is_file():
+                text = (folder / ".pdm-python").read_text(encoding="utf-8", errors="replace").strip()
+                yield "pdm", Path(text).parent.parent
+    if _uses_hatch_environments(tables.get("hatch"), has("hatch.toml")):
+        yield from _answer("hatch", ("env", "find"), root, environ)
+
+
+def _answer(
+    tool: str, arguments: tuple[str, ...], root: Path, environ: Mapping[str, str], *, program: bool = False
+) -> Iterator[tuple[str, Path]]:
+    """The environment that the tool names on its last line, by its folder or its `program`; nothing if it fails."""
+    found = shutil.which(tool, path=environ.get("PATH", ""))
+    if found is None or Path(found).resolve().is_relative_to(root):
+        return
+    try:
+        done = subprocess.run(
+            (found, *arguments),
+            cwd=root,
+            env={**environ, **OFFLINE},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ANSWER_WITHIN,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    lines = done.stdout.decode("utf-8", "replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    if done.returncode == 0 and last:
+        yield tool, Path(last).parent.parent if program else Path(last)
+
+
+def _tool_tables(folders: list[Path]) -> dict[str, object]:
+    """The tables `tool.*` of the pyproject.toml, the innermost folder's first."""
+    merged: dict[str, object] = {}
+    for folder in reversed(folders):
+        try:
+            tool = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")).get("tool")
+        except (OSError, ValueError):
+            continue
+        if isinstance(tool, dict):
+            merged |= cast("dict[str, object]", tool)
+    return merged
+
+
+def _uses_hatch_environments(table: object, own_file: bool) -> bool:
+    """Whether hatch manages environments here, and can be asked: with these tables it would run code of the repo."""
+    if own_file or not isinstance(table, dict):
+        return False
+    settings = cast("dict[str, object]", table)
+    return "envs" in settings and "env" not in settings and "metadata" not in settings
+
+
+# -- tox and nox ---------------------------------------------------------------------------------------------------
+
+
+def _session_environments(folder: Path, top: Path) -> list[Path]:
+    """The environments that were made for test sessions: those with pytest first, then by version, the newest first."""
+    if not folder.is_dir():
+        return []
+    usable = [one for one in folder.iterdir() if not one.name.startswith(".") and is_users_own(one, top)]
+    ranked = [(_has_pytest(one), _version(one), one.name) for one in usable]
+    return [folder / name for _, version, name in sorted(ranked, reverse=True) if version >= OLDEST]
+
+
+def _has_pytest(environment: Path) -> bool:
+    return any(environment.glob("lib/python*/site-packages/pytest/__init__.py"))
+
+
+def _version(environment: Path) -> tuple[int, ...]:
+    config = _configuration(environment)
+    numbers = re.findall(r"\d+", config.get("version_info") or config.get("version") or "")
+    return tuple(int(number) for number in numbers[:2])

@@ -1,0 +1,63 @@
+"""What of a project's files tells a name that it misspelt from a part that it lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from redstart.core.report import Case
+from redstart.toolkit.suites.detect import is_test_path
+
+_DECLARING = re.compile(
+    r"(?:^|/)(?:pyproject\.toml|setup\.(?:py|cfg)|Pipfile|tox\.ini|environment\.ya?ml|[\w.-]*requirements[\w./-]*\.txt)$"
+)
+
+
+class Project(NamedTuple):
+    """What of the project tells a misspelt name from a missing part."""
+
+    modules: frozenset[str]
+    """Names that an import may find in the project."""
+    paths: frozenset[str]
+    read: Callable[[str], bytes | None]
+    root: str = ""
+    """Where the workspace is mounted."""
+
+    def local(self, path: str) -> str:
+        """A traceback's path relative to the project; empty where the file is not the project's."""
+        inside = path.removeprefix(f"{self.root}/") if self.root else path
+        return inside if inside in self.paths else ""
+
+    def text(self, path: str) -> str:
+        return (self.read(path) or b"").decode("utf-8", "replace") if path in self.paths else ""
+
+    def tests_of(self, case: Case) -> str:
+        """The text of the test's own file and of every conftest.py."""
+        own = case.id.partition("::")[0]
+        dotted = case.id.replace(".", "/")
+        files = {path for path in self.paths if path == own or PurePosixPath(path).name == "conftest.py"}
+        files |= {path for path in self.paths if is_test_path(path) and dotted.startswith(path.removesuffix(".py"))}
+        return "\n".join(self.text(path) for path in sorted(files))
+
+    def declares(self, package: str) -> bool:
+        """Whether a file in which dependencies are listed names the package."""
+        word = re.compile(rf"(?<![\w.-]){re.escape(package).replace('_', '[-_]')}(?![\w])", re.IGNORECASE)
+        return any(word.search(self.text(path)) for path in self.paths if _DECLARING.search(path))
+
+
+def project_of(paths: Iterable[str], read: Callable[[str], bytes | None], root: str = "") -> Project:
+    """The project whose files are `paths`. What lies in a folder that is no package can be found by its own name."""
+    every = frozenset(paths)
+    modules: set[str] = set()
+    for path in (PurePosixPath(one) for one in every if one.endswith((".py", ".pyi", ".pyx", ".so"))):
+        modules.add(path.name.partition(".")[0] if not _in_package(path, every) else "")
+        for folder in path.parents[:-1]:
+            if not _in_package(folder, every):
+                modules.add(folder.name)
+    return Project(frozenset(modules - {"", "__init__", "src", "lib"}), every, read, root)
+
+
+def _in_package(path: PurePosixPath, paths: frozenset[str]) -> bool:
+    return str(path.parent / "__init__.py") in paths and path.parent != PurePosixPath()

@@ -1,0 +1,126 @@
+"""The exceptions that a red case tells of, read from its traceback: pytest's, or Python's own."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from redstart.core.report import Case
+
+_ANSI = re.compile(r"(?:\x1b|#x1B)\[[0-?]*[ -/]*[@-~]")
+_CAPTURED = re.compile(r"^-+ Captured .*", re.MULTILINE)
+_CHAIN = re.compile(
+    r"^(?:E\s+)?(The above exception was the direct cause of the following exception:"
+    r"|During handling of the above exception, another exception occurred:)\s*$",
+    re.MULTILINE,
+)
+_ENTRY_END = re.compile(r"^(?:_ )+_?\s*$", re.MULTILINE)
+_PYTEST_FRAME = re.compile(r"^(?P<path><[^>\n]+>|[^\s:>][^:\n]*\.py):\d+: ?(?:in .+|[\w.]*)$")
+_PYTHON_FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line \d+, in .+$')
+_TYPED = re.compile(r"^(?P<type>(?:[A-Za-z_]\w*\.(?:<locals>\.)?)*[A-Za-z_]\w*)(?::\s*(?P<text>.*))?$", re.DOTALL)
+_NAMED_AS_ERROR = re.compile(
+    r"(?:Error|Exception|Exit|Warning|Interrupt|Timeout|Unavailable|Available|Failed|Failure)$"
+)
+_EXPECTS = re.compile(r"\braises\(|\bassertRaises(?:Regex)?\(|\bsuppress\(")
+
+
+class Raised(NamedTuple):
+    """One exception of a chain."""
+
+    type: str
+    """Without its module."""
+    text: str
+    path: str = ""
+    """The file of the innermost frame, as the traceback names it."""
+    line: str = ""
+    """The source line there."""
+    entry: str = ""
+    """All that is shown of the innermost frame, arguments included."""
+    handling: bool = False
+    """Whether it came up while the one before it was handled, without being raised `from` it."""
+
+    @property
+    def by_statement(self) -> bool:
+        return self.line.startswith("raise")
+
+
+def chain(case: Case) -> list[Raised]:
+    """What was raised, causes first; the last is what reached the test. Empty where the text tells of none."""
+    detail = _CAPTURED.split(_ANSI.sub("", case.detail).replace("\r\n", "\n"), maxsplit=1)[0]
+    parts = _CHAIN.split(detail)
+    found: list[Raised] = []
+    for index in range(0, len(parts), 2):
+        handling = index > 0 and parts[index - 1].startswith("During")
+        link = _link(parts[index], handling)
+        if link is not None:
+            found.append(link)
+    told = _typed(_ANSI.sub("", case.message).strip())
+    if told is None:
+        return found
+    last = found.pop() if found else Raised("", "")
+    text = told.text if len(told.text) >= len(last.text) or told.type != last.type else last.text
+    return [*found, last._replace(type=told.type, text=text)]
+
+
+def is_expected(case: Case) -> bool:
+    """Whether the test's failing line stands in a block that waits for an exception: then another one is a bug."""
+    first = _ENTRY_END.split(_CHAIN.split(case.detail)[-1], maxsplit=1)[0]
+    lines = first.splitlines()
+    marked = next((number for number, line in enumerate(lines) if line.startswith(">")), None)
+    if marked is None:
+        return False
+    depth = _depth(lines[marked])
+    for line in reversed(lines[:marked]):
+        if line.strip() and _depth(line) < depth:
+            if _EXPECTS.search(line):
+                return True
+            depth = _depth(line)
+    return bool(_EXPECTS.search(lines[marked]))
+
+
+def _depth(line: str) -> int:
+    text = line.removeprefix(">").lstrip()
+    return len(line) - len(text)
+
+
+def _link(text: str, handling: bool) -> Raised | None:
+    lines = text.splitlines()
+    paths = [
+        (number, match["path"])
+        for number, line in enumerate(lines)
+        if (match := _PYTEST_FRAME.match(line) or _PYTHON_FRAME.match(line))
+    ]
+    marked = [line.removeprefix(">").strip() for line in lines if line.startswith(">")]
+    told = _said(lines)
+    if told is None:
+        return None
+    path, line = "", ""
+    if paths:
+        number, path = paths[-1]
+        line = marked[-1] if marked else (lines[number + 1].strip() if number + 1 < len(lines) else "")
+    return Raised(told.type, told.text, path, line, _ENTRY_END.split(text)[-1], handling)
+
+
+def _said(lines: list[str]) -> Raised | None:
+    """The exception's own words: pytest's lines that begin with E, or what follows the last frame."""
+    marked = [line[1:].strip() for line in lines if re.match(r"E\s", line)]
+    for number, line in enumerate(marked):
+        told = _typed("\n".join(marked[number:])) if _typed(line) else None
+        if told is not None:
+            return told
+    for number in range(len(lines) - 1, -1, -1):
+        told = None if lines[number][:1].isspace() else _typed("\n".join(lines[number:]))
+        if told is not None:
+            return told
+    return None
+
+
+def _typed(text: str) -> Raised | None:
+    if text.startswith("assert "):
+        return Raised("AssertionError", text)
+    match = _TYPED.match(text)
+    if match is None:
+        return None
+    name = match["type"].rpartition(".")[2]
+    known = _NAMED_AS_ERROR.search(name) or (match["text"] is not None and (name[:1].isupper() or "." in match["type"]))
+    return Raised(name, (match["text"] or "").strip()) if known else None

@@ -1,0 +1,134 @@
+"""Proves that the tests import the workspace, and not a copy of the project that no edit of ours would reach.
+
+A small file of ours looks, in the process that runs the tests, where each package of the project comes from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from redstart.core.noun import Noun
+from redstart.core.shell import IN, OUT, Completed, Environment
+from redstart.toolkit.suites.request import Request
+
+PLUGIN = "redstart_sentinel"
+NAMES = "sentinel.txt"
+REPORT = "sentinel.json"
+VARIABLE = "REDSTART_SENTINEL"
+MOST_NAMES = 200
+
+NO_PACKAGES = frozenset(
+    (
+        *("test", "tests", "testing", "doc", "docs", "example", "examples", "script", "scripts", "tool", "tools"),
+        *("benchmark", "benchmarks", "bench", "build", "dist", "setup", "conf", "conftest", "noxfile", "tasks"),
+        *("manage", "fabfile", "venv", "node_modules", "site-packages", "versioneer", "__init__", "__main__"),
+    )
+)
+"""Names that nobody imports, or that a badly packaged library may bring too."""
+
+
+class Sentinel(NamedTuple):
+    inside: tuple[str, ...] = ()
+    elsewhere: tuple[tuple[str, str], ...] = ()
+    """A name, and the path that it comes from."""
+    not_found: tuple[str, ...] = ()
+
+    @property
+    def fault(self) -> str:
+        """In a sentence, why the run's colours say nothing about the workspace; empty where there is no such reason."""
+        if not self.elsewhere:
+            return ""
+        first, path = self.elsewhere[0]
+        more = f" (and {len(self.elsewhere) - 1} more)" if len(self.elsewhere) > 1 else ""
+        return f"The tests import {first}{more} from {path}, not from this folder: no edit here would reach them."
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it."""
+        if not self.elsewhere:
+            return ""
+        parts = PurePosixPath(self.elsewhere[0][1]).parts
+        if "site-packages" in parts or "dist-packages" in parts:
+            return "A copy of the project is installed. Install it in place of that: pip install -e ."
+        if "build" in parts or "dist" in parts:
+            return "That is a built copy. Remove it, or take it from the path that the tests import from."
+        if self.elsewhere[0][1].endswith((".so", ".pyd")):
+            return "That is a compiled module. Remove it, so that the Python source beside it is imported."
+        return (
+            "Another checkout is installed in this environment, or the tests' configuration puts it on Python's path. "
+            "Install this one: pip install -e ."
+        )
+
+
+class _Report(Noun):
+    root: str
+    packages: dict[str, tuple[str, ...] | None]
+
+
+def own_packages(paths: Iterable[str]) -> tuple[str, ...]:
+    """The names under which the files of a tree are imported: packages and modules in its root and in `src`.
+
+    A folder without `__init__.py` in `src` is a namespace: then the packages in it are named, as in `acme.tool`.
+    """
+    files = [path.split("/") for path in paths if path.endswith(".py")]
+    # A `src` that is itself a package is imported by that name.
+    layout = ["src"] if ["src", "__init__.py"] not in files else []
+    names: set[str] = set()
+    for parts in files:
+        in_src = parts[:1] == layout and len(parts) > 1
+        *folders, file = parts[1:] if in_src else parts
+        top = folders[0] if folders else file.removesuffix(".py")
+        if top.lower() in NO_PACKAGES or top.startswith("test_"):
+            continue
+        if not folders:
+            names.add(top)
+        elif in_src or (len(folders) == 1 and file == "__init__.py"):
+            names.add(".".join(folders))
+    valid = {name for name in names if all(part.isidentifier() for part in name.split("."))}
+    tops = {name for name in valid if not any(name.startswith(f"{other}.") for other in valid)}
+    return tuple(sorted(tops))[:MOST_NAMES]
+
+
+def with_sentinel(request: Request, packages: Sequence[str], environment: Environment) -> Request:
+    """The same request, which also leaves where these packages come from."""
+    text = (Path(__file__).parent / "inside" / f"{PLUGIN}.py").read_text(encoding="utf-8")
+    before = request.variables.get("PYTHONPATH") or environment.variables.get("PYTHONPATH", "")
+    # Last on the path, so that nothing is imported from another place than without it.
+    path = ":".join(filter(None, (before, IN)))
+    return request._replace(
+        variables={**request.variables, VARIABLE: f"{OUT}/{REPORT}", "PYTHONPATH": path},
+        files_in={**request.files_in, f"{PLUGIN}.py": text, NAMES: "".join(f"{name}\n" for name in packages)},
+        collect=(*request.collect, REPORT),
+    )
+
+
+def read_sentinel(completed: Completed, environment: Environment) -> Sentinel | None:
+    """What the run says of its imports; None where it left no word, as one that never collected its tests."""
+    try:
+        report = _Report.model_validate(json.loads(completed.files.get(REPORT, "")))
+    except (ValueError, ValidationError):
+        return None
+    inside: list[str] = []
+    elsewhere: list[tuple[str, str]] = []
+    for name, paths in report.packages.items():
+        if not paths:
+            continue
+        if any(_is_edited(path, report.root, environment) for path in paths):
+            inside.append(name)
+        else:
+            elsewhere.append((name, paths[0]))
+    missing = tuple(name for name, paths in report.packages.items() if not paths)
+    return Sentinel(tuple(inside), tuple(elsewhere), missing)
+
+
+def _is_edited(path: str, root: str, environment: Environment) -> bool:
+    """Whether an edit would change this: it lies in the workspace and is not what was put there beside the snapshot."""
+    pure = PurePosixPath(path)
+    if not pure.is_relative_to(root) or any(pure.is_relative_to(one) for one in environment.read_only):
+        return False
+    return not any(pure.is_relative_to(PurePosixPath(root, copy)) for copy in environment.copies)

@@ -1,0 +1,5 @@
+import service
+
+
+def test_install():
+    service.install()

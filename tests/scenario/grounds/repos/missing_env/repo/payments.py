@@ -1,0 +1,5 @@
+import os
+
+
+def token() -> str:
+    return os.environ["PAYMENTS_TOKEN"]

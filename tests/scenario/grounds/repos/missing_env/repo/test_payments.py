@@ -1,0 +1,5 @@
+from payments import token
+
+
+def test_token():
+    assert token()

@@ -1,0 +1,5 @@
+import yaml
+
+
+def load(text: str) -> dict:
+    return yaml.safe_load(text)

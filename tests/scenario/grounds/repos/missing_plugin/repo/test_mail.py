@@ -1,0 +1,2 @@
+def test_mail(mocker):
+    assert mocker.patch("smtplib.SMTP")

@@ -1,0 +1,5 @@
+import threading
+
+
+def test_wait():
+    assert threading.Event().wait()

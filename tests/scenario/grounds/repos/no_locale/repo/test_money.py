@@ -1,0 +1,5 @@
+from money import price
+
+
+def test_price():
+    assert price(1.5)

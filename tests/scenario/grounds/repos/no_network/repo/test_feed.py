@@ -1,0 +1,5 @@
+import feed
+
+
+def test_fetch():
+    assert feed.fetch()

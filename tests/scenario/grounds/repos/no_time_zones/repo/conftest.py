@@ -1,0 +1,3 @@
+import zoneinfo
+
+zoneinfo.reset_tzpath(to=[])

@@ -1,0 +1,3 @@
+import pytest
+
+def broken(:

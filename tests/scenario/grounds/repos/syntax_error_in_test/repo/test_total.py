@@ -1,0 +1,5 @@
+from total import total
+
+
+def test_total(:
+    assert total([1]) == 1

@@ -1,0 +1,4 @@
+def test_engine():
+    import engine
+
+    assert engine

@@ -1,0 +1,285 @@
+"""What the doctor says of machines well and ill, and that it leaves everything as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from redstart.app import doctor
+from redstart.app.doctor import Check, Health, check_python, examine
+from redstart.cli.doctor import doctor as doctor_command
+from redstart.ports.sandbox import bwrap
+from redstart.ports.sandbox.bwrap import find_bubblewrap
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.store import SqlStore
+from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.testing.server import Reply, ScriptedServer
+from redstart.testing.states import state
+from redstart.testing.store import Clock
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch) -> Path:
+    """Of a user with no key, no file and no data yet."""
+    for name in list(os.environ):
+        if name.startswith("REDSTART_") or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """A folder that is all of PATH, in which the sandbox's program is looked for too."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(bwrap, "PROGRAM", str(folder / "bwrap"))
+    find_bubblewrap.cache_clear()
+    yield folder
+    find_bubblewrap.cache_clear()
+
+
+def script(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def found(name: str, **asked: bool) -> Check:
+    [check] = [one for one in examine(**asked).checks if one.name == name]
+    assert (check.health is Health.ok) or check.remedy, "what is not well has a remedy"
+    return check
+
+
+def fill(home: Path) -> None:
+    with Database.open(home / "redstart.db") as database:
+        new = state(run_id="run-1")
+        asyncio.run(SqlStore(database, Clock()).create(new, folder="/x", created=datetime.fromtimestamp(0, UTC)))
+    DirectoryBlobs(home / "blobs").put(b"x" * 300_000)
+
+
+def everything(folder: Path) -> dict[str, tuple[str, int]]:
+    """Every path below, with hash and time of change."""
+    paths = [folder, *folder.rglob("*")] if folder.exists() else []
+    return {
+        str(one): (hashlib.sha256(one.read_bytes()).hexdigest() if one.is_file() else "", one.stat().st_mtime_ns)
+        for one in paths
+    }
+
+
+def test_a_healthy_machine(home):
+    fill(home)
+    examination = examine()
+    assert examination.ok
+    health = {one.name: one.health for one in examination.checks}
+    assert health.pop("models") is Health.warn, "no key is no fault, but it is told"
+    assert set(health.values()) == {Health.ok}
+    assert found("database").detail == "revision 0001"
+    assert "blobs 0.3 MB" in found("size").detail
+    assert str(home) in found("folder").detail
+
+
+@pytest.mark.parametrize("state_of_home", ["none", "closed", "in use", "crashed"])
+def test_looking_changes_nothing(home, tmp_path, monkeypatch, state_of_home):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    database = None
+    if state_of_home != "none":
+        fill(home)
+    if state_of_home in ("in use", "crashed"):
+        database = Database.open(home / "redstart.db")
+        store = SqlStore(database, Clock())
+        asyncio.run(store.create(state(run_id="run-2"), folder="/x", created=datetime.fromtimestamp(0, UTC)))
+    if state_of_home == "crashed":
+        copy = tmp_path / "copy"
+        shutil.copytree(home, copy)
+        (copy / "redstart.db-shm").unlink()
+        monkeypatch.setenv("REDSTART_HOME", str(copy))
+    before = everything(tmp_path)
+    examination = examine()
+    after = everything(tmp_path)
+    if database:
+        database.close()
+    own = {str(scratch)}  # its time of change tells of the folders that came and went
+    assert {k: v for k, v in after.items() if k not in own} == {k: v for k, v in before.items() if k not in own}
+    assert examination.ok, examination
+    assert home.exists() is (state_of_home != "none")
+
+
+def test_without_any_program(path):
+    examination = examine()
+    assert not examination.ok
+    assert (found("git").health, found("git").detail) == (Health.fail, "not found")
+    assert found("sandbox").health is Health.fail
+    assert "install" in found("sandbox").remedy.lower()
+    assert found("ripgrep").health is Health.ok, "it is optional"
+    assert "optional" in found("ripgrep").remedy
+
+
+@pytest.mark.parametrize(
+    ("says", "health"),
+    [
+        ("echo git version 2.29.9", Health.fail),
+        ("echo git version 2.30.0", Health.ok),
+        ("echo git version 3.1", Health.ok),
+        ("echo what", Health.fail),
+        ("exit 1", Health.fail),
+        (r"printf '\377\376'", Health.fail),
+    ],
+)
+def test_the_version_of_git(path, says, health):
+    script(path / "git", says)
+    assert found("git").health is health
+
+
+def test_a_sandbox_that_may_make_no_namespaces(path):
+    said = "bwrap: setting up uid map: Permission denied"
+    script(path / "bwrap", f'[ "$1" = --version ] && echo bubblewrap 0.8.0 && exit\necho {said} >&2; exit 1')
+    check = found("sandbox")
+    assert check.health is Health.fail
+    assert said in check.detail
+    assert check.remedy in (bwrap.APPARMOR, bwrap.NAMESPACES)
+
+
+def test_an_old_python_fails():
+    assert check_python((3, 10, 9)).health is Health.fail
+    assert check_python((3, 11, 0)).health is Health.ok
+
+
+def test_little_disk_is_a_warning(monkeypatch):
+    monkeypatch.setattr(doctor, "LITTLE_DISK", 1 << 70)
+    assert found("disk").health is Health.warn
+    assert "runs prune" in found("disk").remedy
+
+
+def test_a_home_that_is_a_file_fails(home):
+    home.write_text("")
+    assert found("folder").health is Health.fail
+
+
+def test_a_database_that_is_none_fails(home):
+    home.mkdir()
+    (home / "redstart.db").write_bytes(b"this is not a database at all" * 100)
+    assert found("database").health is Health.fail
+
+
+def test_a_database_of_a_newer_redstart_fails(home):
+    fill(home)
+    connection = sqlite3.connect(home / "redstart.db")
+    connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.commit()
+    connection.close()
+    check = found("database")
+    assert check.health is Health.fail
+    assert "9999" in check.detail
+
+
+def test_a_database_that_is_in_use_is_read_as_it_stands(home):
+    with Database.open(home / "redstart.db"):
+        assert (home / "redstart.db-wal").stat().st_size > 0, "what was just written is not in the file itself yet"
+        assert found("database").detail == "revision 0001"
+
+
+def test_an_empty_home_has_no_database_yet(home):
+    home.mkdir()
+    assert found("database").health is Health.ok
+    assert list(home.iterdir()) == []
+
+
+def test_settings_that_cannot_be_used_fail_and_the_machine_is_examined_all_the_same(monkeypatch):
+    monkeypatch.setenv("REDSTART_LIMITS__DOLLARS", "1")
+    assert found("settings").health is Health.fail
+    assert "REDSTART_LIMITS__DOLLARS" in found("settings").detail
+    assert found("git").health is Health.ok
+
+
+def test_keys_are_named_and_never_shown(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("GROQ_API_KEY", "gq-secret")
+    examination = examine()
+    assert found("keys").detail == "OPENAI_API_KEY, GROQ_API_KEY"
+    assert "secret" not in examination.model_dump_json()
+    assert found("strong").health is Health.ok
+    assert "openai:" in found("strong").detail
+
+
+@pytest.mark.parametrize("model", ["openai:gpt", "nobody:x", "plain"])
+def test_a_model_without_key_or_provider_fails_unasked(monkeypatch, model):
+    monkeypatch.setenv("REDSTART_MODELS__STRONG", model)
+    assert found("strong").health is Health.fail
+
+
+def test_online_each_model_is_asked_once(monkeypatch):
+    monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
+    monkeypatch.setenv("REDSTART_MODELS__FAST", "openai:two")
+    with ScriptedServer(lambda request: "ok") as server:
+        monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
+        checks = {one.name: one for one in examine(online=True).checks}
+        assert [(one.model, one.max_tokens) for one in server.requests] == [("one", 16), ("two", 16)]
+        examine()
+        assert len(server.requests) == 2, "without --online nobody is asked"
+    assert checks["strong"].health is checks["fast"].health is Health.ok
+    assert "openai:one answered in" in checks["strong"].detail
+    assert "openai:two answered in" in checks["fast"].detail
+
+
+def test_online_one_model_that_fails_does_not_hide_the_other(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
+    monkeypatch.setenv("REDSTART_MODELS__FAST", "openai:two")
+
+    def reply(request):
+        return (
+            Reply(status=401, body=b'{"error": {"message": "bad key sk-secret"}}') if request.model == "one" else "ok"
+        )
+
+    with ScriptedServer(reply) as server:
+        monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
+        examination = examine(online=True)
+    health = {one.name: one.health for one in examination.checks}
+    assert (health["strong"], health["fast"]) == (Health.fail, Health.ok)
+    assert "sk-secret" not in examination.model_dump_json()
+    assert [one.remedy for one in examination.checks if one.name == "strong"] != [""]
+
+
+def test_a_password_in_an_address_is_not_shown(monkeypatch):
+    monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
+    monkeypatch.setenv("REDSTART_MODELS__BASE_URL", "ftp://user:hunter2@host/v1")
+    assert found("strong").health is Health.fail
+    assert "hunter2" not in examine().model_dump_json()
+
+
+def command(*arguments: str):
+    app = typer.Typer()
+    app.command()(doctor_command)
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_the_command_ends_with_0_or_3(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = command()
+    assert ran.exit_code == 3
+    assert ran.output.splitlines()[0] == "machine"
+    assert "  fail  git       not found" in ran.output.splitlines()
+    document = json.loads(command("--json").output)
+    assert (document["v"], document["ok"]) == (1, False)
+    assert {"group", "name", "health", "detail", "remedy"} == set(document["checks"][0])
+
+
+def test_the_command_is_0_where_nothing_failed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = command()
+    assert ran.exit_code == 0
+    assert "  warn  models" in ran.output

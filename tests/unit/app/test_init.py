@@ -1,0 +1,131 @@
+"""A first redstart.toml: proposed, written on a yes, never over another."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from redstart.app.init import propose, write
+from redstart.app.settings import load
+from redstart.cli.init import init
+from redstart.core.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def no_file_of_the_users(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "tests" / "test_a.py").write_text("def test_a():\n    assert True\n")
+    return folder
+
+
+def run(*arguments: str | Path) -> Result:
+    app = typer.Typer()
+    app.command()(init)
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def answer(project: Path, typed: bytes) -> str:
+    """Types this at the prompt of a real terminal; returns what was printed."""
+    keyboard, terminal = pty.openpty()
+    try:
+        os.write(keyboard, typed)
+        command = [sys.executable, "-c", "import typer; from redstart.cli.init import init; typer.run(init)", project]
+        done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, timeout=60, check=True)
+    finally:
+        os.close(keyboard)
+        os.close(terminal)
+    return done.stdout
+
+
+def test_yes_writes_what_was_shown_and_it_can_be_loaded(project):
+    ran = run(project, "--yes")
+    text = (project / "redstart.toml").read_text()
+    assert ran.exit_code == 0
+    assert text in ran.output
+    settings = load(project=project)
+    assert (settings.tests.command, settings.protect) == ("python -m pytest", ())
+
+
+@pytest.mark.parametrize("more", [[], ["--no-input"]])
+def test_without_a_terminal_or_with_no_input_it_shows_and_writes_nothing(project, more):
+    ran = run(project, *more)
+    assert ran.exit_code == 0
+    assert 'command = "python -m pytest"' in ran.output
+    assert "nothing was written" in ran.output
+    assert [one.name for one in project.iterdir()] == ["tests"]
+
+
+@pytest.mark.parametrize(("typed", "written"), [(b"y\n", True), (b"\n", True), (b"n\n", False)])
+def test_at_a_terminal_it_asks(project, typed, written):
+    out = answer(project, typed)
+    assert "Write it?" in out
+    assert (project / "redstart.toml").exists() is written
+
+
+@pytest.mark.parametrize("kind", ["file", "dangling link", "folder"])
+def test_what_lies_there_is_never_overwritten(project, kind, tmp_path):
+    path = project / "redstart.toml"
+    if kind == "file":
+        path.write_text("protect = ['a']\n")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(tmp_path / "elsewhere")
+    ran = run(project, "--yes")
+    assert isinstance(ran.exception, ConfigError)
+    assert ran.exception.exit_code == 2
+    assert not (tmp_path / "elsewhere").exists()
+    assert kind != "file" or path.read_text() == "protect = ['a']\n"
+
+
+def test_what_comes_to_lie_there_meanwhile_is_not_overwritten_either(project):
+    proposal = propose(project)
+    proposal.path.write_text("mine")
+    with pytest.raises(ConfigError):
+        write(proposal)
+    assert proposal.path.read_text() == "mine"
+
+
+def test_a_project_that_is_set_up_in_pyproject_is_left_alone(project):
+    (project / "pyproject.toml").write_text("[tool.redstart]\nprotect = []\n")
+    with pytest.raises(ConfigError, match=r"tool\.redstart"):
+        propose(project)
+
+
+def test_no_folder_is_an_error(tmp_path):
+    with pytest.raises(ConfigError, match="no folder"):
+        propose(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("files", "runner"),
+    [
+        ({"test_a.py": "import unittest\nclass A(unittest.TestCase):\n    def test_a(self): ...\n"}, "unittest"),
+        ({"test_a.py": "def test_a(): ...\n"}, "pytest"),
+        ({"main.py": "print(1)\n"}, None),
+        ({"node_modules/x/test_a.py": "def test_a(): ...\n", ".venv/test_b.py": "def test_b(): ...\n"}, None),
+    ],
+)
+def test_what_is_detected(tmp_path, files, runner):
+    for name, text in files.items():
+        path = tmp_path / "p" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    proposal = propose(tmp_path / "p")
+    assert proposal.runner == runner
+    written = tomllib.loads(proposal.text)
+    assert written["tests"] == ({"command": f"python -m {runner}"} if runner else {})

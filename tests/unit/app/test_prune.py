@@ -1,0 +1,242 @@
+"""Old runs go, with all that is theirs alone; what others need stays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import typer
+from sqlalchemy import func, select
+from typer.testing import CliRunner
+
+from redstart.app.prune import DAY, Swept, prune
+from redstart.cli.prune import prune as prune_command
+from redstart.core.learning import Remembered
+from redstart.core.run import Result, Status, Step, Suite
+from redstart.core.shell import Environment, Execution
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.memory import SqlMemory
+from redstart.ports.sql.prune import SqlPrune
+from redstart.ports.sql.schema import cards, events, failures, journal, runs, steps
+from redstart.ports.sql.store import SqlStore
+from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.ports.store.port import Call
+from redstart.testing.states import card, commit, failure, record, signature, snapshot, spec, state
+from redstart.testing.store import Clock
+
+NOW = 2_000_000_000.0
+
+
+class Home:
+    """A data folder with runs of any age."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.database = Database.open(folder / "redstart.db")
+        self.blobs = DirectoryBlobs(folder / "blobs")
+        self.clock = Clock()
+
+    def blob(self, data: bytes, *, age: float = 10 * DAY) -> str:
+        name = self.blobs.put(data)
+        os.utime(self.path(name), (NOW - age, NOW - age))
+        return name
+
+    def path(self, name: str) -> Path:
+        return self.folder / "blobs" / name[:2] / name
+
+    def run(self, run_id: str, days: float, status: Status = Status.ended) -> dict[str, str]:
+        """A run that was last changed so many days ago, with a blob wherever a row may name one."""
+        self.clock.time = NOW - days * DAY
+        kinds = ("first", "artifact", "request", "result", "diff")
+        named = {kind: self.blob(f"{kind} of {run_id}".encode()) for kind in kinds}
+        asyncio.run(self._run(run_id, status, named))
+        patch = self.folder / "patches" / f"{run_id}.patch"
+        patch.parent.mkdir(exist_ok=True)
+        patch.write_text(f"of {run_id}")
+        return named
+
+    async def _run(self, run_id: str, status: Status, named: dict[str, str]) -> None:
+        store, calls = SqlStore(self.database, self.clock), SqlJournal(self.database)
+        new = state(run_id=run_id, spec=spec(suite=Suite(runner="pytest", environment=named["first"])))
+        await store.create(new, folder="/home/shop", created=datetime.fromtimestamp(self.clock.time, UTC))
+        claimed = await store.claim(run_id)
+        call = Call(run_id, 1, "patch", 0)
+        await calls.add(
+            record(call, request=named["request"], result=f'{{"text": "{named["result"]}"}}'), claimed.fence
+        )
+        left = Remembered(card=card(f"card of {run_id}"), failure=failure(f"failure of {run_id}"))
+        ended = {"status": status, "result": Result.verified if status is Status.ended else None}
+        artifact = f'{{"diff": "{named["artifact"]}"}}'
+        draft = snapshot(diff=named["diff"])
+        done = commit(new, Step.remember, artifact=artifact, remembered=left, draft=draft, **ended)
+        await store.commit(done, claimed.fence)
+
+    def rows(self) -> dict[str, set[str]]:
+        """The runs that each table still knows."""
+        of_run = {"runs": runs.c.id} | {table.name: table.c.run_id for table in (steps, events, journal)}
+        with self.database.reading() as connection:
+            return {name: set(connection.execute(select(column)).scalars()) for name, column in of_run.items()}
+
+    def learned(self) -> int:
+        with self.database.reading() as connection:
+            return sum(connection.execute(select(func.count()).select_from(t)).scalar_one() for t in (cards, failures))
+
+    def files(self) -> set[str]:
+        return {one.relative_to(self.folder).as_posix() for one in self.folder.rglob("*") if one.is_file()}
+
+    def prune(self, days: float = 30, keep: int = 0, dry: bool = False) -> Swept:
+        return asyncio.run(prune(self.folder, days=days, keep=keep, dry=dry, now=NOW))
+
+
+def all_of(run_id: str) -> dict[str, set[str]]:
+    return {table: {run_id} for table in ("runs", "steps", "events", "journal")}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    made = Home(tmp_path / "home")
+    yield made
+    made.database.close()
+
+
+def test_an_old_run_goes_with_all_that_is_its_own(home: Home):
+    old, new = home.run("old", 31), home.run("new", 29)
+    swept = home.prune()
+    assert swept.runs == ("old",)
+    assert home.rows() == all_of("new")
+    assert [home.path(name).exists() for name in old.values()] == [False] * len(old)
+    assert [home.path(name).exists() for name in new.values()] == [True] * len(new)
+    assert [one.name for one in (home.folder / "patches").iterdir()] == ["new.patch"]
+    assert (swept.blobs, swept.patches) == (len(old), 1)
+    assert swept.size == sum(len(f"{kind} of old") for kind in old) + len("of old")
+    assert home.prune() == Swept()
+
+
+def test_what_was_learned_stays(home: Home):
+    home.run("old", 100)
+    home.prune()
+    assert home.learned() == 2
+    recalled = asyncio.run(SqlMemory(home.database).recall(signature(), tenant="home", repo="shop"))
+    assert [one.card.id for one in recalled] == ["card of old"]
+
+
+@pytest.mark.parametrize("status", [Status.running, Status.paused])
+def test_a_run_that_is_not_ended_is_never_touched(home: Home, status):
+    named = home.run("on", 1000, status)
+    before = home.files()
+    assert home.prune(days=0) == Swept()
+    assert home.rows() == all_of("on")
+    assert home.files() == before
+    assert all(home.path(name).exists() for name in named.values())
+
+
+def test_the_newest_are_kept_however_old(home: Home):
+    for days in (40, 50, 60, 70):
+        home.run(f"run-{days}", days)
+    home.run("on", 1, Status.running)
+    assert home.prune(keep=3).runs == ("run-70",)
+    assert home.prune(keep=1).runs == ("run-60", "run-50")
+    assert home.rows()["runs"] == {"run-40", "on"}
+    assert home.prune(keep=0).runs == ("run-40",)
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing(home: Home):
+    home.run("old", 31)
+    home.run("new", 1)
+    dead = home.folder / "snapshots" / "work" / f"{ended_process()}-x"
+    dead.mkdir(parents=True)
+    before, rows = home.files(), home.rows()
+    told = home.prune(dry=True)
+    assert (home.files(), home.rows(), dead.exists()) == (before, rows, True)
+    assert told == home.prune()
+    assert told.runs == ("old",)
+    assert told.blobs > 0
+
+
+def test_a_blob_that_a_run_which_stays_shares_is_kept(home: Home):
+    old = home.run("old", 31)
+    new = home.run("new", 1)
+    request = Execution(
+        argv=("true",),
+        snapshot=snapshot(pack=old["first"], diff=old["artifact"]),
+        environment=Environment(mount="/x", python="/usr/bin/python3"),
+    )
+    fence = asyncio.run(SqlStore(home.database, home.clock).claim("new")).fence
+    named = home.blob(request.model_dump_json().encode())
+    call = Call("new", 1, "test", 0)
+    asyncio.run(SqlJournal(home.database).add(record(call, kind="sandbox", request=named), fence))
+    home.prune()
+    assert home.path(named).exists()
+    assert home.path(old["first"]).exists(), "the pack of a recorded execution's snapshot"
+    assert home.path(old["artifact"]).exists(), "its diff"
+    assert not home.path(old["request"]).exists()
+    assert all(home.path(name).exists() for name in new.values())
+
+
+def test_a_fresh_blob_may_belong_to_a_step_that_is_not_committed_yet(home: Home):
+    fresh, stale = home.blob(b"fresh", age=3500), home.blob(b"stale", age=3700)
+    half = home.path(stale).with_name(".new-abc")
+    half.write_bytes(b"half")
+    os.utime(half, (NOW - DAY, NOW - DAY))
+    foreign = home.path(stale).with_name("README")
+    foreign.write_bytes(b"not ours")
+    os.utime(foreign, (NOW - DAY, NOW - DAY))
+    home.prune()
+    assert [home.path(fresh).exists(), home.path(stale).exists(), half.exists()] == [True, False, False]
+    assert foreign.exists()
+
+
+def ended_process() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_work_folders_go_with_their_process(home: Home):
+    work = home.folder / "snapshots" / "work"
+    for name in (f"{os.getpid()}-mine", f"{ended_process()}-dead", f"{'9' * 30}-never", "somebody-else"):
+        (work / name).mkdir(parents=True)
+        (work / name / "file").write_text("x")
+    assert home.prune().folders == 2
+    assert sorted(one.name for one in work.iterdir()) == sorted([f"{os.getpid()}-mine", "somebody-else"])
+
+
+def test_where_there_is_no_data_nothing_is_made(tmp_path: Path):
+    assert asyncio.run(prune(tmp_path / "none", days=30, keep=0, dry=False, now=NOW)) == Swept()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_runs_go_at_once(home: Home):
+    async def many() -> None:
+        store = SqlStore(home.database, home.clock)
+        for number in range(300):
+            new = state(run_id=f"run-{number:04}", status=Status.ended, result=Result.verified)
+            await store.create(new, folder="/home/shop", created=datetime.fromtimestamp(number, UTC))
+
+    asyncio.run(many())
+    pruned = asyncio.run(SqlPrune(home.database).prune(NOW, 10))
+    assert len(pruned.runs) == 290
+    assert pruned.runs[0] == "run-0000"
+    assert min(home.rows()["runs"]) == "run-0290"
+
+
+def test_the_command_says_what_it_did(home: Home, monkeypatch):
+    monkeypatch.setenv("REDSTART_HOME", str(home.folder))
+    days = (NOW - time.time()) / DAY
+    home.run("old", days + 31)
+    app = typer.Typer()
+    app.command()(prune_command)
+    dry = CliRunner().invoke(app, ["--dry-run"])
+    assert (dry.exit_code, dry.output.startswith("would remove 1 runs")) == (0, True)
+    assert CliRunner().invoke(app, ["--older-than", "60"]).output.startswith("removed 0 runs")
+    assert CliRunner().invoke(app, ["--keep", "1"]).output.startswith("removed 0 runs")
+    assert CliRunner().invoke(app, []).output.startswith("removed 1 runs")
+    assert home.rows()["runs"] == set()
