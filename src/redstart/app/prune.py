@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from redstart.core.noun import Noun
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.prune import BLOB_NAME, SqlPrune
+from redstart.toolkit.repo.trees import alive
 
 DAY = 86_400.0
 FRESH = 3_600.0
@@ -96,18 +96,8 @@ def _left_behind(work: Path) -> Iterator[Path]:
     """Work folders whose process, by which they are named, is no more."""
     for one in work.iterdir() if work.is_dir() else ():
         pid = one.name.partition("-")[0]
-        if pid.isdigit() and not _alive(int(pid)):
+        if pid.isdigit() and not alive(int(pid)):
             yield one
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _size(path: Path) -> int:

@@ -153,7 +153,8 @@ class GitTrees:
         work = self._home / "work"
         work.mkdir(exist_ok=True)
         for left in work.iterdir():
-            if not _alive(left.name.partition("-")[0]):
+            pid = left.name.partition("-")[0]
+            if not (pid.isdigit() and alive(int(pid))):
                 shutil.rmtree(left, ignore_errors=True)
 
     def _at(self, index: Path) -> _Place:
@@ -263,12 +264,11 @@ def _is_git_folder(part: str) -> bool:
     return shown.split(":")[0].rstrip(". ") == ".git" or shown.startswith("git~")
 
 
-def _alive(pid: str) -> bool:
-    if not pid.isdigit():
-        return False
+def alive(pid: int) -> bool:
+    """Whether there is a process of that number, whoever's it is."""
     try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True
