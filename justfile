@@ -3,7 +3,7 @@
 # Variables that are read:
 #   REDSTART_PYTHON   the interpreter that `setup` builds .venv with (default: python3; 3.11 or newer)
 #   REDSTART_WORKERS  how many test processes `test` and `soak` start (default: 2)
-#   REDSTART_DATA     folder of the evaluation data; what needs it is skipped without it
+#   REDSTART_DATA     folder of the evaluation data (docs/benchmarks.md); a bench that needs it fails without it
 #   REDSTART_HOME     where runs are kept (default: the platform's user data folder); tests use a temporary one
 #   REDSTART_MODELS__STRONG  the model of `live`, as provider:name; see docs/reference/settings.md
 
@@ -38,7 +38,7 @@ test *args:
 
 # Run each script of bench/ briefly and print its last line, which is JSON
 bench *args="--quick":
-    @shopt -s nullglob; for script in bench/*.py; do printf '%s ' "$script"; {{ bin }}/python "$script" {{ args }} | tail -n 1; done
+    @for script in $(grep -l '"bench":' bench/*.py); do printf '%s ' "$script"; {{ bin }}/python "$script" {{ args }} | tail -n 1; done
 
 # Check the docs: their commands run, their links resolve
 docs:

@@ -6,11 +6,12 @@ temporary folder, committed, installed editable into an environment of its own, 
 would. One line is then changed on disk, uncommitted, so that some of them turn red. The real command runs against a
 scripted model that knows the line: the figures measure everything around a model, not a model.
 
-- verified: the command ended with 0 and a patch that restores the file exactly.
-- agree: the baseline in the sandbox has the red tests, and as many green ones, as the run outside has.
+- verified: the command ended with 0 and a patch that git can apply, and after `redstart apply` the repo is exactly as
+  it was committed.
+- agree: in the baseline in the sandbox each test has the outcome that it has in the run outside, by id.
 - untouched: the folder, `.git` included, is the same before and after.
 
-It needs git, uv and a package index; a project that cannot be had fails the bench.
+It needs git, uv, bubblewrap and a package index; a project that cannot be had fails the bench.
 """
 
 from __future__ import annotations
@@ -19,115 +20,25 @@ import argparse
 import hashlib
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
+from real.outside import Ends, difference, outside
+from real.prepare import BenchError, Mutation, Project, Ready, prepare, projects, run
 from redstart.app.settings import Settings
 from redstart.app.wire import open_house
-from redstart.core.noun import Noun
 from redstart.core.report import CaseList
+from redstart.core.run import RunState
+from redstart.core.shell import Environment
 from redstart.testing.scenarios import CARD, question
 from redstart.testing.server import Request, ScriptedServer
-
-MANIFEST = Path(__file__).with_name("projects.json")
-WITHIN = 300.0
-"""Seconds that any one command may take."""
-PYTEST = "pytest==9.2.0"
-IGNORED = ("__pycache__/", "*.egg-info/", ".pytest_cache/", ".venv/", "build/", "*.so", ".coverage")
-"""What a project's .gitignore gets where its sdist does not carry one."""
-FIXED: dict[str, str] = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2024-01-01T00:00:00+00:00")
-
-# Asks pytest itself, through its own hooks, so that our reading of its report is measured and not repeated.
-WATCH = """\
-import json, os
-ends = {}
-
-def pytest_runtest_logreport(report):
-    was = ends.get(report.nodeid, "passed")
-    ends[report.nodeid] = max(was, report.outcome, key=["passed", "skipped", "failed"].index)
-
-def pytest_collectreport(report):
-    if report.failed:
-        ends[report.nodeid] = "failed"
-
-def pytest_sessionfinish(session):
-    if not hasattr(session.config, "workerinput"):
-        with open(os.environ["BENCH_ENDS"], "w") as file:
-            json.dump(ends, file)
-"""
-# The same for unittest: `python -m unittest`, with a result that keeps its ids.
-WATCH_UNITTEST = """\
-import json, os, sys, unittest
-
-sys.path[0] = os.getcwd()
-ends = {}
-class Watched(unittest.TextTestResult):
-    def startTest(self, test):
-        ends[test.id()] = "passed"
-        super().startTest(test)
-runner = unittest.TextTestRunner(resultclass=Watched)
-result = unittest.main(module=None, argv=["python -m unittest", *sys.argv[1:]], testRunner=runner, exit=False).result
-worse = {"skipped": "skipped", "expectedFailures": "skipped", "failures": "failed", "errors": "failed"}
-for name, end in worse.items():
-    for test, _ in getattr(result, name):
-        ends[getattr(test, "test_case", test).id()] = end
-ends.update((test.id(), "failed") for test in result.unexpectedSuccesses)
-with open(os.environ["BENCH_ENDS"], "w") as file:
-    json.dump(ends, file)
-"""
-
-
-class Mutation(Noun):
-    """One change of one file: `old` stands in it once, and `new` once after the change."""
-
-    file: str
-    old: str
-    new: str
-
-
-class Project(Noun):
-    name: str
-    version: str
-    sha256: str
-    shape: tuple[str, ...]
-    packages: tuple[str, ...] = ()
-    """What its tests need besides itself and pytest."""
-    extras: str = ""
-    """Extras of its own to install, as in `[test]`."""
-    command: str = ""
-    """How its tests are run; empty for what redstart finds by looking."""
-    unittest: bool = False
-    """Whether its tests are run by unittest outside."""
-    venv: str = "outside"
-    """Whether its environment lies in its folder: `inside` or `outside`."""
-    folder: str = ""
-    """Where the project lies in the git repo, for one of several in it."""
-    known_red: tuple[str, ...] = ()
-    """Ids that are red without the mutation."""
-    quick: bool = False
-    mutation: Mutation
-
-
-class Ends(NamedTuple):
-    """How the tests of one run ended, by id."""
-
-    red: frozenset[str]
-    passed: int
-
-    @classmethod
-    def of(cls, ends: Mapping[str, str]) -> Ends:
-        return cls(
-            frozenset(id_ for id_, end in ends.items() if end in ("failed", "error")),
-            sum(end == "passed" for end in ends.values()),
-        )
 
 
 class Outcome(NamedTuple):
@@ -136,107 +47,9 @@ class Outcome(NamedTuple):
     agree: bool
     untouched: bool
     red: int
-    passed: int
+    green: int
     seconds: float
     why: str
-
-
-class BenchError(Exception):
-    """A project cannot be had, or is not as the manifest says."""
-
-
-def run(
-    command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Without what is set for redstart's own environment, so that the project's decides."""
-    dropped = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS")
-    environ = {name: value for name, value in os.environ.items() if name not in dropped}
-    return subprocess.run(
-        [str(word) for word in command],
-        cwd=folder,
-        env={**environ, **(variables or {})},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=WITHIN,
-        check=False,
-    )
-
-
-def must(command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None) -> str:
-    done = run(command, folder, variables)
-    if done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
-        raise BenchError(f"{shlex.join(str(word) for word in command)} ended with {done.returncode}:\n{tail}")
-    return done.stdout
-
-
-def download(project: Project, into: Path) -> Path:
-    """The sdist, whose hash pip checks before it looks into it."""
-    pin = into / f"{project.name}.txt"
-    pin.write_text(f"{project.name}=={project.version} --hash=sha256:{project.sha256}\n")
-    folder = into / f"sdist-{project.name}"
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", project.name]
-    must([*command, "--dest", folder, "--require-hashes", "--requirement", pin], into)
-    (found,) = folder.iterdir()
-    return found
-
-
-def unpack(project: Project, sdist: Path, into: Path) -> tuple[Path, Path]:
-    """The git repo with one commit that holds the project, and the project's folder in it."""
-    if hashlib.sha256(sdist.read_bytes()).hexdigest() != project.sha256:
-        raise BenchError(f"{sdist.name} is not the file that the manifest names")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(into / "unpacked", filter="data")
-    (top,) = (into / "unpacked").iterdir()
-    repo = into / "repo"
-    root = repo / project.folder
-    root.parent.mkdir(parents=True, exist_ok=True)
-    top.rename(root)
-    if not (repo / ".gitignore").exists():
-        (repo / ".gitignore").write_text("".join(f"{line}\n" for line in IGNORED))
-    identity = ["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "commit.gpgsign=false"]
-    must(["git", "init", "-q", "-b", "main"], repo)
-    must(["git", "add", "-A"], repo)
-    must(["git", *identity, "commit", "-q", "-m", f"{project.name} {project.version}"], repo, FIXED)
-    must(["git", "tag", f"v{project.version}"], repo)
-    return repo, root
-
-
-def install(project: Project, root: Path, into: Path) -> Path:
-    """The project's environment, with the project editable in it."""
-    uv = shutil.which("uv")
-    if uv is None:
-        raise BenchError("uv is not on the PATH")
-    venv = root / ".venv" if project.venv == "inside" else into / "environment"
-    must([uv, "venv", "--quiet", "--python", sys.executable, venv], root)
-    wanted = [PYTEST, *project.packages] if not project.unittest else list(project.packages)
-    command = [uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python"]
-    must([*command, *wanted, "--editable", f".{project.extras}"], root)
-    return venv
-
-
-def outside(project: Project, root: Path, venv: Path, into: Path) -> Ends:
-    """The project's tests as its developer runs them."""
-    watch, told = into / "watch", into / "ends.json"
-    watch.mkdir(exist_ok=True)
-    (watch / "bench_watch.py").write_text(WATCH)
-    (watch / "bench_unittest.py").write_text(WATCH_UNITTEST)
-    told.unlink(missing_ok=True)
-    python = venv / "bin" / "python"
-    variables = {"VIRTUAL_ENV": str(venv), "PATH": f"{venv / 'bin'}:{os.environ['PATH']}", "BENCH_ENDS": str(told)}
-    if project.unittest:
-        words = shlex.split(project.command) or ["python", "-m", "unittest"]
-        done = run([python, watch / "bench_unittest.py", *words[3:]], root, variables)
-    else:
-        added = "-p bench_watch --rootdir=. --continue-on-collection-errors --maxfail=0"
-        variables |= {"PYTHONPATH": str(watch), "PYTEST_ADDOPTS": added}
-        words = shlex.split(project.command) or ["pytest"]
-        done = run([python, "-m", *words] if words[0] == "pytest" else words, root, variables)
-    if not told.exists():
-        raise BenchError(f"{shlex.join(words)} told nothing:\n{(done.stdout + done.stderr)[-1500:]}")
-    return Ends.of(json.loads(told.read_text()))
 
 
 def fingerprint(folder: Path) -> str:
@@ -252,8 +65,8 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def mutate(mutation: Mutation, root: Path) -> str:
-    """Makes the bug; returns the answer that undoes it."""
+def mutate(mutation: Mutation, root: Path, named: str) -> str:
+    """Makes the bug; returns the answer that undoes it. `named` is the file as a model is told of it."""
     path = root / mutation.file
     text = path.read_bytes().decode()
     changed = text.replace(mutation.old, mutation.new)
@@ -268,124 +81,208 @@ def mutate(mutation: Mutation, root: Path) -> str:
         begins = changed.rindex("\n", 0, begins - 1) + 1
         bad = changed[begins:ends]
     good = bad.replace(mutation.new, mutation.old)
-    return f"WHY: seeded\n\n{mutation.file}\n<<<<<<< SEARCH\n{bad}\n=======\n{good}\n>>>>>>> REPLACE\n"
+    return f"WHY: seeded\n\n{named}\n<<<<<<< SEARCH\n{bad}\n=======\n{good}\n>>>>>>> REPLACE\n"
 
 
 class Fixed(NamedTuple):
     code: int
     result: str
     told: str
-    baseline: Ends | None
+    baseline: Ends | None = None
+    chosen: str = ""
+    """How the interpreter was found."""
 
 
-def fix(project: Project, root: Path, venv: Path, answer: str, into: Path) -> Fixed:
-    """The real command against the scripted model, and what its baseline saw."""
+class Command:
+    """The real command on a project with its bug, with a scripted model that knows the fix and a home of its own."""
 
-    def reply(request: Request) -> str:
-        asked = question(request)
-        return answer if asked == "patch" else '{"summary": "s", "subtasks": []}' if asked == "plan" else CARD
+    def __init__(self, project: Project, ready: Ready, into: Path) -> None:
+        """Makes the bug."""
+        self._project, self._ready = project, ready
+        self._file = (ready.root / project.mutation.file).relative_to(ready.repo).as_posix()
+        self._answer = mutate(project.mutation, ready.root, self._file)
+        self.patch = into / "fix.patch"
+        self._home = into / "home"
+        self._before = self._status()
+        shutil.rmtree(self._home, ignore_errors=True)
+        self.patch.unlink(missing_ok=True)
 
-    home = into / "home"
-    with ScriptedServer(reply) as server:
-        variables = {
-            "REDSTART_HOME": str(home),
-            "REDSTART_MODELS__STRONG": "openai:scripted",
-            "REDSTART_MODELS__BASE_URL": server.openai_url,
-            "OPENAI_API_KEY": "scripted",
-            "VIRTUAL_ENV": str(venv),
-            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-        }
-        words = [sys.executable, "-m", "redstart.cli.main", "fix", root, "--json", "--patch", into / "fix.patch"]
-        command = ["--test-cmd", project.command] if project.command else []
-        done = run([*words, "--max-iters", "2", *command], into, variables)
-        shown = run([*words[:3], "show", "--json"], root, variables)
-        baseline = run([*words[:3], "show", "--attempt", "1", "--json"], root, variables)
-    if shown.returncode:
-        return Fixed(done.returncode, "", (done.stdout + done.stderr).strip()[-1500:], None)
-    state = json.loads(shown.stdout)
-    told = f"{state.get('reason', '')} {done.stderr.strip()[-1500:]}".strip()
-    return Fixed(done.returncode, state.get("result") or "", told, _baseline(baseline.stdout, home))
+    def fix(self) -> Fixed:
+        """Runs it, and reads what its baseline saw."""
+
+        def reply(request: Request) -> str:
+            asked = question(request)
+            return self._answer if asked == "patch" else '{"summary": "s", "subtasks": []}' if asked == "plan" else CARD
+
+        with ScriptedServer(reply) as server:
+            model = {
+                "REDSTART_MODELS__STRONG": "openai:scripted",
+                "REDSTART_MODELS__BASE_URL": server.openai_url,
+                "OPENAI_API_KEY": "scripted",
+            }
+            command = ("--test-cmd", self._project.command) if self._project.command else ()
+            options = ("--json", "--patch", str(self.patch), "--max-iters", "2")
+            done = self._call("fix", str(self._ready.root), *options, *command, variables=model)
+        shown = self._call("show", "--json")
+        if shown.returncode:
+            return Fixed(done.returncode, "", (done.stdout + done.stderr).strip()[-1500:])
+        state = RunState.model_validate_json(shown.stdout)
+        told = f"{state.reason} {done.stderr.strip()[-1500:]}".strip()
+        result = state.result.value if state.result else ""
+        return Fixed(done.returncode, result, told, self._baseline(), self._chosen(state))
+
+    def apply(self) -> str:
+        """Takes the patch as a user would. What is then wrong, or nothing where the bug's file alone was set back."""
+        could = run(["git", "apply", "--check", self.patch], self._ready.repo)
+        done = self._call("apply")
+        if could.returncode or done.returncode:
+            return could.stderr.strip() or done.stderr.strip()
+        changed = self._status() ^ self._before
+        wanted = {f" M {self._file}"}
+        return "" if changed == wanted else f"git status differs by {sorted(changed)}"
+
+    def _status(self) -> set[str]:
+        """What git says of the repo, a line a file."""
+        return set(run(["git", "status", "--porcelain"], self._ready.repo).stdout.splitlines())
+
+    def _call(self, *words: str, variables: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        known = {"REDSTART_HOME": str(self._home), "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+        command = [sys.executable, "-m", "redstart.cli.main", *words]
+        return run(command, self._ready.root, {**known, **self._ready.variables, **(variables or {})})
+
+    def _baseline(self) -> Ends | None:
+        try:
+            view = json.loads(self._call("show", "--attempt", "1", "--json").stdout)
+            full = {step["step"]: step["artifact"] for step in view["steps"]}["reproduce"]["report"]["full"]
+        except (ValueError, KeyError):
+            return None
+        with open_house(Settings(home=self._home)) as house:
+            cases = CaseList.model_validate_json(house.adapters.blobs.get(full)).cases
+        return Ends.of({case.id: case.outcome.value for case in cases})
+
+    def _chosen(self, state: RunState) -> str:
+        with open_house(Settings(home=self._home)) as house:
+            found = house.adapters.blobs.get(state.spec.suite.environment)
+        return Environment.model_validate_json(found).chosen
 
 
-def _baseline(view: str, home: Path) -> Ends | None:
-    try:
-        steps = {step["step"]: step["artifact"] for step in json.loads(view)["steps"]}
-        full = steps["reproduce"]["report"]["full"]
-    except (ValueError, KeyError):
-        return None
-    with open_house(Settings(home=home)) as house:
-        cases = CaseList.model_validate_json(house.adapters.blobs.get(full)).cases
-    return Ends.of({case.id: case.outcome.value for case in cases})
+class Kept(NamedTuple):
+    """A project that is ready, and how its tests end without the bug."""
+
+    ready: Ready
+    green: Ends
 
 
-def difference(seen: Ends | None, wanted: Ends) -> str:
-    if seen is None or seen == wanted:
-        return "" if seen else "there is no baseline"
-    more, fewer = sorted(seen.red - wanted.red)[:3], sorted(wanted.red - seen.red)[:3]
-    return f"red inside only {more}, outside only {fewer}; green {seen.passed} inside, {wanted.passed} outside"
+def ready_to_break(project: Project, into: Path, tools: Path) -> Kept:
+    """Prepares the project in `into`, or takes it as an earlier run with the same entry left it there."""
+    note = into / "prepared.json"
+    entry = project.model_dump_json()
+    if note.exists() and (kept := json.loads(note.read_text()))["entry"] == entry:
+        repo, root, venv = map(Path, kept["places"])
+        ready = Ready(repo, root, venv, kept["variables"])
+        done = run(["git", "checkout", "--quiet", "--", "."], repo)
+        if done.returncode:
+            raise BenchError(f"{repo} cannot be set back: {done.stderr}")
+        return Kept(ready, Ends(*map(frozenset, kept["green"])))
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    ready = prepare(project, into, tools)
+    green = outside(project, ready, into)
+    if green.red != set(project.known_red) or not green.green:
+        raise BenchError(f"without the mutation {sorted(green.red)[:5]} are red, {len(green.green)} green")
+    told = {
+        "entry": entry,
+        "places": [str(path) for path in ready[:3]],
+        "variables": ready.variables,
+        "green": [sorted(ids) for ids in green],
+    }
+    note.write_text(json.dumps(told))
+    return Kept(ready, green)
 
 
-def check(project: Project, into: Path) -> Outcome:
+def check(project: Project, into: Path, tools: Path) -> Outcome:
     """One project from its download to its figures. Raises `BenchError` where it is not as the manifest says."""
-    repo, root = unpack(project, download(project, into), into)
-    venv = install(project, root, into)
-    green = outside(project, root, venv, into)
-    if green.red != set(project.known_red) or not green.passed:
-        raise BenchError(f"without the mutation {sorted(green.red)[:5]} are red, {green.passed} green")
-    original = (root / project.mutation.file).read_bytes()
-    answer = mutate(project.mutation, root)
-    red = outside(project, root, venv, into)
+    ready, green = ready_to_break(project, into, tools)
+    command = Command(project, ready, into)
+    red = outside(project, ready, into)
     if not red.red - green.red:
         raise BenchError("the mutation makes no test red")
-    before, began = fingerprint(repo), time.monotonic()
-    fixed = fix(project, root, venv, answer, into)
+    before, began = fingerprint(ready.repo), time.monotonic()
+    fixed = command.fix()
     seconds = time.monotonic() - began
-    untouched = fingerprint(repo) == before
-    why = [f"exit {fixed.code}, {fixed.result or 'no result'}: {fixed.told}"] if fixed.result != "verified" else []
+    untouched = fingerprint(ready.repo) == before
+    why: list[str] = []
+    if fixed.code or fixed.result != "verified":
+        why.append(f"exit {fixed.code}, {fixed.result or 'no result'}: {fixed.told}")
+    elif project.manager and fixed.chosen != project.manager:
+        why.append(f"the interpreter was found by {fixed.chosen}, not by {project.manager}")
+    elif left := command.apply():
+        why.append(f"not exactly patched: {left}")
+    verified = not why
     differs = difference(fixed.baseline, red)
     why += [differs] if differs else []
-    verified = fixed.code == 0 and fixed.result == "verified"
-    if verified:
-        applied = run(["git", "apply", into / "fix.patch"], root)
-        verified = applied.returncode == 0 and (root / project.mutation.file).read_bytes() == original
-        why += [] if verified else [f"the patch does not restore the file: {applied.stderr.strip()}"]
-    return Outcome(project, verified, not differs, untouched, len(red.red), red.passed, seconds, "; ".join(why))
+    why += [] if untouched else ["something in the folder was changed before `redstart apply`"]
+    return Outcome(project, verified, not differs, untouched, len(red.red), len(red.green), seconds, "; ".join(why))
 
 
-def choose(only: str | None, quick: bool) -> list[Project]:
-    projects = [Project.model_validate(one) for one in json.loads(MANIFEST.read_text())["projects"]]
-    chosen = [one for one in projects if (one.name == only if only else one.quick or not quick)]
-    if not chosen:
-        raise SystemExit(f"no project {only} in {MANIFEST.name}")
-    return chosen
+def choose(only: list[str], quick: bool) -> list[Project]:
+    known = projects()
+    if missing := set(only) - {one.name for one in known}:
+        raise SystemExit(f"no such project in the manifest: {', '.join(sorted(missing))}")
+    return [one for one in known if (one.name in only if only else one.quick or not quick)]
+
+
+def measure(chosen: list[Project], keep: Path | None, jobs: int) -> list[Outcome]:
+    """Prints a line for each project. Exits where one of them cannot be measured: then there are no figures."""
+    outcomes: list[Outcome] = []
+    unfit: list[str] = []
+
+    def one(project: Project) -> Outcome | str:
+        try:
+            with _folder(keep) as name:
+                return check(project, Path(name).resolve() / project.name, Path(tools).resolve())
+        except (BenchError, subprocess.TimeoutExpired) as error:
+            return f"{project.name:<24} cannot be measured: {error}"
+
+    print(f"{'project':<24} {'red':>4} {'green':>6} {'fix s':>6}  verified agree untouched  shape")
+    with _folder(keep) as tools, ThreadPoolExecutor(jobs) as pool:
+        for project, found in zip(chosen, pool.map(one, chosen), strict=True):
+            if isinstance(found, str):
+                unfit.append(project.name)
+                print(found, flush=True)
+            else:
+                outcomes.append(found)
+                print(_line(found), flush=True)
+    if unfit:
+        raise SystemExit(f"these projects could not be measured, so there are no figures: {', '.join(unfit)}")
+    return outcomes
+
+
+def _line(one: Outcome) -> str:
+    marks = "  ".join(f"{'yes' if held else 'NO':<7}" for held in (one.verified, one.agree, one.untouched))
+    shape = ", ".join(one.project.shape)
+    line = f"{one.project.name:<24} {one.red:>4} {one.green:>6} {one.seconds:>6.1f}  {marks} {shape}"
+    return f"{line}\n    {one.why}" if one.why else line
+
+
+def _folder(keep: Path | None) -> AbstractContextManager[str]:
+    if keep is None:
+        return tempfile.TemporaryDirectory(prefix="redstart-bench-")
+    keep.mkdir(parents=True, exist_ok=True)
+    return nullcontext(str(keep))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="the fastest three alone")
-    parser.add_argument("--only", metavar="NAME", help="one project alone")
+    parser.add_argument(
+        "--only", metavar="NAME", action="append", default=[], help="this project alone; may be repeated"
+    )
+    parser.add_argument("--keep", metavar="FOLDER", type=Path, help="keep installed projects there for the next run")
+    parser.add_argument("--jobs", type=int, help="how many projects at once (1, and with --quick 3)")
     asked = parser.parse_args()
-    outcomes: list[Outcome] = []
-    unfit: list[str] = []
-    print(f"{'project':<24} {'red':>4} {'green':>6} {'fix s':>6}  verified agree untouched  shape")
-    for project in choose(asked.only, asked.quick):
-        with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
-            try:
-                one = check(project, Path(name).resolve())
-            except (BenchError, subprocess.TimeoutExpired) as error:
-                unfit.append(project.name)
-                print(f"{project.name:<24} cannot be measured: {error}", flush=True)
-                continue
-        outcomes.append(one)
-        marks = "  ".join(f"{'yes' if held else 'NO':<7}" for held in (one.verified, one.agree, one.untouched))
-        print(
-            f"{project.name:<24} {one.red:>4} {one.passed:>6} {one.seconds:>6.1f}  {marks} {', '.join(project.shape)}"
-        )
-        if one.why:
-            print(f"    {one.why}")
-        sys.stdout.flush()
-    if unfit:
-        raise SystemExit(f"these projects could not be measured, so there are no figures: {', '.join(unfit)}")
+    jobs = asked.jobs or (3 if asked.quick else 1)
+    outcomes = measure(choose(asked.only, asked.quick), asked.keep, jobs)
     figures: list[dict[str, object]] = []
     for name in ("verified", "agree", "untouched"):
         share = round(sum(getattr(one, name) for one in outcomes) / len(outcomes), 4)

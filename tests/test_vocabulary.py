@@ -6,8 +6,8 @@ import ast
 from pathlib import Path
 
 import redstart
-from redstart.cli.options import StepName
-from redstart.core.run import Attempt, Mode, Step
+from redstart.cli.options import LevelName, StepName
+from redstart.core.run import Attempt, Level, Mode, Step
 from redstart.engines.langgraph import mermaid
 from redstart.flow.loop import STEPS
 from redstart.flow.modes import MODES
@@ -39,6 +39,7 @@ def test_each_word_is_a_node_of_the_graph():
 
 def test_each_word_is_a_value_of_stop_after():
     assert [name.value for name in StepName] == WORDS
+    assert [name.value for name in LevelName] == [level.value for level in Level]
 
 
 def test_each_question_is_named_after_the_step_that_asks_it():

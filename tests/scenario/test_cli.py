@@ -94,8 +94,8 @@ def test_the_caps_are_4(user, repo, server):
 
 
 def test_a_patch_of_the_test_is_6(user, repo_of):
-    bad = SCENARIO.right.replace("pager.py", "tests/test_pager.py", 1)
-    with ScriptedServer(lambda request: bad.replace("    return total // size + 1", "import pytest")) as server:
+    edit = "<<<<<<< SEARCH\nimport pytest\n=======\nimport pytest  # changed\n>>>>>>> REPLACE\n"
+    with ScriptedServer(lambda request: Reply(f"WHY: x\n\ntests/test_pager.py\n{edit}")) as server:
         user.uses(server, Wire.anthropic)
         ran = user.redstart("fix", repo_of(SCENARIO.name), "--max-iters", "1")
     assert ran.code == 6, ran.out
@@ -227,7 +227,13 @@ def test_tracing_variables_send_nothing_to_anybody(user, repo, server):
 def test_a_dry_run_says_what_would_happen_and_asks_nobody(user, repo, server):
     ran = user.redstart("fix", repo, "--dry-run", "--max-usd", "0.5")
     assert (ran.code, server.requests) == (0, [])
-    for text in ("pytest", "sandbox bwrap", "openai:scripted", "at most 5 attempts, $0.5, 30 min", "nothing was run"):
+    for text in (
+        "pytest",
+        "sandbox bwrap",
+        "openai:scripted",
+        "at most 5 attempts, $0.5, 30 min",
+        "no model was asked",
+    ):
         assert text in ran.out
     assert user.redstart("resume", cwd=repo).code == 0
 

@@ -46,6 +46,8 @@ def test_fix(scenario: Scenario, wire: Wire, user, repo_of, tmp_path):
     patch = tmp_path / "fix.patch"
     with ScriptedServer(scenario.reply) as server:
         user.uses(server, wire)
+        if wire is Wire.openai:
+            user.wants_proof()
         ran = user.redstart("fix", repo, "--json", "--patch", patch)
         asked = [request for request in server.requests if request.system.startswith("redstart question: patch")]
     assert ran.code == 0, ran.out + ran.err

@@ -31,7 +31,8 @@ def fix(
 
     async def begin(house: House) -> RunState:
         command = test_command or tuple(shlex.split(house.settings.tests.command))
-        asked = Asked(limits or house.settings.limits, command, protect=house.settings.protect)
+        settings = house.settings
+        asked = Asked(limits or settings.limits, command, protect=settings.protect, verify=settings.verify)
         return await begin_fix(house, Path(path), asked)
 
     def hand_over(house: House, state: RunState) -> None:
@@ -55,7 +56,9 @@ def create(
     """
 
     async def begin(house: House) -> RunState:
-        return await begin_create(house, goal, Path(out), Asked(limits or house.settings.limits))
+        return await begin_create(
+            house, goal, Path(out), Asked(limits or house.settings.limits, verify=house.settings.verify)
+        )
 
     return _run(
         configuration.load(model),

@@ -23,6 +23,7 @@ from redstart.core.errors import ConfigError, ModelError, SandboxUnavailable
 from redstart.core.noun import Noun
 from redstart.ports.model.providers import ENDPOINTS
 from redstart.ports.sandbox.bwrap import find_bubblewrap, probe
+from redstart.ports.sandbox.choose import ANYWAY
 from redstart.ports.sql.schema import HEAD
 
 VERSION = 1
@@ -32,6 +33,7 @@ LITTLE_DISK = 10**9
 PROGRAM_SECONDS = 10.0
 PING_SECONDS = 20.0
 PING_TOKENS = 16
+UNTESTED_MACOS = "macOS: untested"
 OTHER_HOME = "check who owns it, or set REDSTART_HOME to another folder"
 
 
@@ -59,9 +61,9 @@ class Examination(Noun):
     checks: tuple[Check, ...]
 
 
-def examine(*, online: bool = False, project: Path | None = None) -> Examination:
+def examine(*, online: bool = False, project: Path | None = None, platform: str = sys.platform) -> Examination:
     """All checks; with `online` each configured model is asked one small question, which may cost a little."""
-    checks = [*_machine()]
+    checks = [*_machine(platform)]
     try:
         settings = load(project=project)
     except ConfigError as error:
@@ -82,7 +84,10 @@ def _check(group: str, name: str, health: Health, detail: str, remedy: str = "")
 # -- the machine -------------------------------------------------------------------------------------------------------
 
 
-def _machine() -> Iterator[Check]:
+def _machine(platform: str) -> Iterator[Check]:
+    if platform == "darwin":
+        # Of the whole machine; what stands in the way of a sandbox, its own line tells.
+        yield _check("machine", "system", Health.warn, UNTESTED_MACOS, f"there is no sandbox for it yet. {ANYWAY}")
     yield check_python(sys.version_info[:3])
     yield _git()
     if shutil.which("rg"):

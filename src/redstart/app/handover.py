@@ -5,11 +5,12 @@ from __future__ import annotations
 import fcntl
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from redstart.app.runs import result_snapshot
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
+from redstart.core.run import RunState
 from redstart.toolkit.repo.git import require_git
 from redstart.toolkit.repo.handover import (
     Desk,
@@ -32,7 +33,7 @@ async def apply_run(house: House, run_id: str, *, branch: str | None = None) -> 
     snapshot = result_snapshot(state)
     if snapshot is None:
         raise ConfigError(f"run {run_id} has no verified patch", remedy=f"redstart show {run_id} says how it stands")
-    desk = await _desk(house, run_id)
+    desk = await _desk(house, state)
     changes = changes_between(house.trees, state.spec.base, snapshot)
     with _alone(desk):
         if branch is None:
@@ -44,15 +45,17 @@ async def undo_run(house: House, run_id: str) -> Outcome:
     """Takes back what `apply_run` wrote into the folder. Raises `ConfigError` where the folder is gone,
     and `StoreError` for an unknown run."""
     require_git()
-    await house.adapters.store.load(run_id)
-    desk = await _desk(house, run_id)
+    desk = await _desk(house, await house.adapters.store.load(run_id))
     with _alone(desk):
         return undo_patch(desk)
 
 
-async def _desk(house: House, run_id: str) -> Desk:
+async def _desk(house: House, state: RunState) -> Desk:
+    run_id = state.run_id
     (row,) = await house.adapters.store.runs(prefix=run_id, limit=1)
     root = Path(row.folder)
+    for _ in PurePosixPath(state.spec.suite.folder).parts:
+        root = root.parent
     if not root.is_dir():
         raise ConfigError(f"the folder of run {run_id} is gone: {root}")
     record = house.settings.home / "applied" / f"{run_id}.json"

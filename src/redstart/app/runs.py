@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from redstart.app.ground import Choose, own_environment, served, take_ground
 from redstart.app.wire import House
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
-from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, Attempt, Limits, Mode, Result, RunSpec, RunState, Step, Suite
-from redstart.core.shell import Environment, SandboxLimits
+from redstart.core.run import (
+    GOAL_LIMIT,
+    HINT_LIMIT,
+    Attempt,
+    Level,
+    Limits,
+    Mode,
+    Result,
+    RunSpec,
+    RunState,
+    Step,
+    Suite,
+)
+from redstart.core.shell import Environment
 from redstart.engines.drive import drive
 from redstart.engines.port import Engine
 from redstart.engines.replay import Replayed
@@ -22,12 +33,8 @@ from redstart.engines.replay import replay as replay_run
 from redstart.flow.loop import Advanced
 from redstart.flow.modes import MODES
 from redstart.toolkit.repo.git import require_git
-from redstart.toolkit.suites.detect import detect_runner
-from redstart.toolkit.suites.environment import ask_interpreter, find_environment, moved
-from redstart.toolkit.suites.unittest import unittest_arguments
-
-NO_TESTS_YET = "pytest"
-"""The runner that is named where there is no test: the run then ends with `no_tests`."""
+from redstart.toolkit.suites.environment import moved
+from redstart.toolkit.suites.select import chooser
 
 
 class Asked(NamedTuple):
@@ -38,33 +45,59 @@ class Asked(NamedTuple):
     hint: str = ""
     protect: tuple[str, ...] = ()
     python: str | None = None
+    targets: tuple[str, ...] = ()
+    """Test ids, files or folders, as the runner names them or as paths from where the user is."""
+    keyword: str = ""
+    scope: tuple[str, ...] = ()
+    junit: str = ""
+    verify: Level = Level.standard
     own_python: bool = False
     """Whether the tests run with redstart's own interpreter, without looking for the project's (the demo)."""
 
 
-async def begin_fix(house: House, root: Path, asked: Asked) -> RunState:
-    """Takes a snapshot of the folder and keeps a new run on it. The folder is not touched."""
-    root = _folder(root)
+async def begin_fix(house: House, path: Path, asked: Asked, choose: Choose | None = None) -> RunState:
+    """Takes a snapshot of the folder's git repo and keeps a new run on it. The folder is not touched.
+
+    Where the folder holds several suites `choose` says which; without it they are listed in a `ConfigError`.
+    """
+    chooser(asked.targets, asked.keyword)
     if len(asked.hint) > HINT_LIMIT:
         raise ConfigError(f"the hint is longer than {HINT_LIMIT} characters", remedy="say it more shortly")
-    require_git()
-    base = house.trees.take(root)
-    detected = detect_runner(house.trees.files(base), lambda path: house.trees.read(base, path))
-    told = asked.command and unittest_arguments(asked.command)
-    runner = "unittest" if told else detected or NO_TESTS_YET
-    environment = _own_environment(root) if asked.own_python else _environment(root, runner, asked.python)
-    suite = Suite(runner=runner, command=asked.command, environment=_kept(house, environment))
+    ground = take_ground(
+        house, path, command=asked.command, python=asked.python, own_python=asked.own_python, choose=choose
+    )
+    folder = ground.root / ground.folder
+    suite = Suite(
+        runner=ground.runner,
+        command=asked.command,
+        environment=_kept(house, ground.environment),
+        folder=ground.folder,
+        junit=asked.junit,
+    )
     spec = RunSpec(
         mode=Mode.fix,
-        base=base,
+        base=ground.base,
         suite=suite,
-        sandbox=_sandbox_limits(house),
+        sandbox=ground.limits,
         limits=asked.limits,
         hint=asked.hint,
         protect=asked.protect,
-        repo=root.name,
+        targets=tuple(_as_shown(target, folder) for target in asked.targets),
+        keyword=asked.keyword,
+        # Edits stay in the suite's own folder, and in what the user names beside it.
+        verify=asked.verify,
+        scope=(ground.folder, *asked.scope) if ground.folder else asked.scope,
+        repo=folder.name,
     )
-    return await _create(house, spec, folder=root)
+    return await _create(house, spec, folder=folder)
+
+
+def _as_shown(target: str, folder: Path) -> str:
+    """A target as the runner, started in `folder`, names it: a path is meant from where the user is."""
+    file, mark, rest = target.partition("::")
+    there = Path(file).resolve()
+    is_path = there.exists() and there.is_relative_to(folder)
+    return f"{there.relative_to(folder).as_posix()}{mark}{rest}" if is_path else target
 
 
 async def begin_create(house: House, goal: str, out: Path, asked: Asked) -> RunState:
@@ -80,9 +113,17 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked) -> RunS
     package = _package_name(out.name)
     base = house.trees.write(house.trees.empty(), _skeleton(package, goal))
     there = next(folder for folder in out.parents if folder.is_dir())
-    mounted = moved(_own_environment(there), out)
+    mounted = served(house, moved(own_environment(there), out))
     suite = Suite(runner="pytest", environment=_kept(house, mounted))
-    spec = RunSpec(mode=Mode.create, goal=goal, base=base, suite=suite, limits=asked.limits, repo=package)
+    spec = RunSpec(
+        mode=Mode.create,
+        goal=goal,
+        base=base,
+        suite=suite,
+        limits=asked.limits,
+        verify=asked.verify,
+        repo=package,
+    )
     return await _create(house, spec, folder=out)
 
 
@@ -128,9 +169,7 @@ async def find_run(house: House, given: str | None, folder: Path) -> str:
 
 def result_snapshot(state: RunState) -> Snapshot | None:
     """What a verified run made; None where there is nothing to hand over."""
-    if state.result is not Result.verified or state.now.apply is None:
-        return None
-    return state.now.apply.snapshot
+    return state.now.made if state.result is Result.verified else None
 
 
 def write_patch(house: House, state: RunState, to: Path | None = None) -> Path | None:
@@ -174,37 +213,8 @@ def _now(house: House) -> datetime:
     return datetime.fromtimestamp(house.adapters.world.now(), UTC)
 
 
-def _folder(root: Path) -> Path:
-    if not root.is_dir():
-        raise ConfigError(f"{root} is no folder")
-    return root.resolve()
-
-
-def _sandbox_limits(house: House) -> SandboxLimits:
-    """What one run of the tests may use, by the user's settings."""
-    asked = house.settings.sandbox
-    return SandboxLimits(wall=asked.wall, memory=asked.memory)
-
-
 def _kept(house: House, environment: Environment) -> str:
-    """Keeps the environment, with the services that the user (never the repo) lets the tests reach."""
-    served = environment.model_copy(update={"services": house.settings.sandbox.services})
-    return house.adapters.blobs.put(served.model_dump_json().encode())
-
-
-def _environment(root: Path, runner: str, python: str | None) -> Environment:
-    """The target's environment; ours where the target's has no pytest and the suite needs one."""
-    environment = find_environment(root, python=python, environ=os.environ)
-    if python is None and runner == "pytest" and not ask_interpreter(environment.python).has_pytest:
-        return _own_environment(root)
-    return environment
-
-
-def _own_environment(root: Path) -> Environment:
-    """Redstart's own interpreter. The pytest plugins that its dependencies bring are none of the project's."""
-    environment = find_environment(root, python=sys.executable, environ=os.environ)
-    alone = {**environment.variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return environment.model_copy(update={"variables": alone, "chosen": "redstart's own"})
+    return house.adapters.blobs.put(environment.model_dump_json().encode())
 
 
 def _package_name(folder: str) -> str:

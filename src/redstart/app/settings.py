@@ -18,7 +18,7 @@ from pydantic_settings import PydanticBaseSettingsSource as Source
 from redstart.app import layers
 from redstart.app.layers import Given, Keys, Layer
 from redstart.core.errors import ConfigError
-from redstart.core.run import Limits
+from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
 
 _DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
@@ -111,6 +111,8 @@ class Settings(BaseSettings):
     limits: Limits = Limits()
     tests: SuiteSettings = SuiteSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    verify: Level = Level.standard
+    """How much is run before a green counts: quick, standard or strict."""
     protect: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()
     """Globs of files that no patch may change, besides those that are always protected. Every layer adds its own."""
 

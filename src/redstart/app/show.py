@@ -72,7 +72,7 @@ async def view_attempt(house: House, state: RunState, number: int) -> AttemptVie
 
 def final_diff(house: House, state: RunState) -> str:
     """The diff of the last attempt that got as far as making one."""
-    made = state.now.apply.diff if state.now.apply else ""
+    made = state.now.diff
     return _Texts(house)(made)
 
 

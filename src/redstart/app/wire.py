@@ -91,6 +91,7 @@ def _adapters(
         memory=SqlMemory(database),
         world=world,
         model=None,
+        writer=settings.models.strong,
         sandbox=None,
         ledger=ledger,
         budgeted=budgeted,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,16 +20,24 @@ NO_LIMIT = 1_000
 
 
 def fix(
-    path: Annotated[Path, typer.Argument(help="The project's folder.")] = Path(),
+    path: Annotated[Path, typer.Argument(help="The project's folder; may be one of a monorepo.")] = Path(),
+    tests: Annotated[
+        list[str] | None, typer.Argument(help="Of the red tests only these: ids, files or folders.")
+    ] = None,
+    keyword: options.Keyword = "",
     model: options.Model = None,
     max_iters: options.MaxIters = None,
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
     test_cmd: options.TestCommand = None,
+    junit: options.Junit = "",
+    scope: options.Scope = None,
     python: options.Python = None,
     hint: options.Hint = "",
     until_green: options.UntilGreen = False,
+    verify: options.Verify = None,
     dry_run: options.DryRun = False,
+    no_input: options.NoInput = False,
     patch: options.PatchFile = None,
     stop_after: options.StopAfter = None,
     json: options.Json = False,
@@ -36,9 +46,12 @@ def fix(
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
     """Make the red tests of a repo green. The result is a patch file; the repo is not touched."""
+    named = list(tests or ())
+    if not path.is_dir() and ("::" in str(path) or path.is_file()):
+        path, named = Path(), [str(path), *named]
     if not json:
         # What follows takes a second or two to load, and longer to look at a large repo: say at once that it is on.
-        typer.echo(f"reading {path}")
+        typer.echo(f"reading {path.resolve().name}")
     import shlex
 
     from redstart.app import settings as configuration
@@ -48,16 +61,35 @@ def fix(
 
     settings = configuration.load(model, project=path)
     configuration.require_model(settings)
-    iterations = NO_LIMIT if until_green else max_iters
-    limits = options.limits_of(settings.limits, iterations, max_usd, max_minutes)
-    asked = Asked(limits, tuple(shlex.split(test_cmd or settings.tests.command)), hint, settings.protect, python)
+    asked = Asked(
+        options.limits_of(settings.limits, NO_LIMIT if until_green else max_iters, max_usd, max_minutes),
+        tuple(shlex.split(test_cmd or settings.tests.command)),
+        *(hint, settings.protect, python, tuple(named), keyword, tuple(scope or ()), junit),
+        verify=options.level_of(settings.verify, verify),
+    )
+    somebody_there = sys.stdin.isatty() and not (no_input or json)
 
     async def begin(house: House) -> RunState:
-        return await begin_fix(house, path, asked)
+        return await begin_fix(house, path, asked, _ask_which if somebody_there else None)
 
     until = Step(stop_after.value) if stop_after else None
-    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch, dry_run=dry_run)
+    may_take = _ask_whether if somebody_there else None
+    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch, dry_run=dry_run, may_take=may_take)
     raise typer.Exit(drive_run(settings, how, begin))
+
+
+def _ask_which(folders: Sequence[str]) -> str:
+    typer.echo(f"This repo has {len(folders)} suites of tests:")
+    for number, folder in enumerate(folders, 1):
+        typer.echo(f"  {number}  {folder}")
+    import click
+
+    number: int = typer.prompt("Which one", type=click.IntRange(1, len(folders)))
+    return folders[number - 1]
+
+
+def _ask_whether(seconds: float) -> bool:
+    return typer.confirm(f"To prove a green will take about {seconds / 60:.0f} minutes. Go on?")
 
 
 def create(
@@ -67,6 +99,7 @@ def create(
     max_iters: options.MaxIters = None,
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
+    verify: options.Verify = None,
     stop_after: options.StopAfter = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
@@ -81,7 +114,8 @@ def create(
 
     settings = configuration.load(model)
     configuration.require_model(settings)
-    asked = Asked(options.limits_of(settings.limits, max_iters, max_usd, max_minutes))
+    limits = options.limits_of(settings.limits, max_iters, max_usd, max_minutes)
+    asked = Asked(limits, verify=options.level_of(settings.verify, verify))
 
     async def begin(house: House) -> RunState:
         return await begin_create(house, goal, out, asked)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from redstart.cli import apply, config, demo, doctor, fix, graph, init, prune, resume, runs, show
+from redstart.cli import apply, config, demo, doctor, fix, graph, init, prune, resume, runs, sandbox, show
 
 app = typer.Typer(
     name="redstart",
@@ -31,6 +33,10 @@ app.command("graph")(graph.graph)
 runs.app.command("prune")(prune.prune)
 app.add_typer(runs.app, name="runs")
 app.add_typer(config.app, name="config")
+app.add_typer(sandbox.app, name="sandbox")
+
+ONLY_HELP = {"-h", "--help", "--version"}
+NO_WINDOWS = "redstart: Windows itself is not supported; install WSL2 (`wsl --install`) and run redstart in there"
 
 
 def _print_version(asked: bool) -> None:
@@ -50,8 +56,17 @@ def root(
     """Kept for its options."""
 
 
+def is_refused(platform: str, arguments: Sequence[str]) -> bool:
+    """Whether this system can run nothing of redstart but its help. `platform` is as `sys.platform`."""
+    before_command = itertools.takewhile(lambda each: each != "--", arguments)
+    return platform == "win32" and bool(arguments) and not ONLY_HELP.intersection(before_command)
+
+
 def main() -> None:
     """Runs the command; ends with one of the documented exit codes, whatever happens."""
+    if is_refused(sys.platform, sys.argv[1:]):
+        typer.echo(NO_WINDOWS, err=True)
+        sys.exit(3)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app(standalone_mode=True)

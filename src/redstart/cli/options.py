@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from redstart.core.run import Limits
+    from redstart.core.run import Level, Limits
 
 
 class StepName(StrEnum):
@@ -33,6 +33,17 @@ class EngineName(StrEnum):
     inline = "inline"
 
 
+class LevelName(StrEnum):
+    """The levels again, for the same reason."""
+
+    quick = "quick"
+    standard = "standard"
+    strict = "strict"
+
+
+Verify = Annotated[
+    LevelName | None, typer.Option("--verify", help="How much is run before a green counts (default standard).")
+]
 Model = Annotated[
     str | None,
     typer.Option("-m", "--model", help="Model as provider:name, e.g. openai:gpt-6.1-sol or ollama:llama4."),
@@ -49,11 +60,23 @@ Unsafe = Annotated[
 Engine = Annotated[EngineName, typer.Option("--engine", help="What drives the steps.")]
 RunId = Annotated[str | None, typer.Argument(help="Run id or its beginning; default: this folder's last run.")]
 TestCommand = Annotated[str | None, typer.Option("--test-cmd", help="How the tests are run, e.g. 'pytest tests/unit'.")]
+Keyword = Annotated[str, typer.Option("-k", help="Of the red tests only those that fit, as pytest's -k.")]
+Scope = Annotated[list[str] | None, typer.Option("--scope", help="Folder or glob that edits may touch; repeatable.")]
+Junit = Annotated[
+    str, typer.Option("--junit", help="Where --test-cmd leaves its JUnit XML, from the project's folder.")
+]
+NoInput = Annotated[bool, typer.Option("--no-input", help="Ask nothing: where something is unclear, say so and stop.")]
 Python = Annotated[str | None, typer.Option("--python", help="Interpreter of the target's environment.")]
 Hint = Annotated[str, typer.Option("--hint", help="Something that may help, in words.")]
 UntilGreen = Annotated[bool, typer.Option("--until-green", help="No limit on attempts; the other caps still bind.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be run and within which caps, and stop.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Run the tests, say what would be done and within which caps, and stop.")
+]
 PatchFile = Annotated[Path | None, typer.Option("--patch", help="Where to write the patch file.")]
+
+
+def level_of(default: Level, asked: LevelName | None) -> Level:
+    return type(default)(asked.value) if asked else default
 
 
 def limits_of(

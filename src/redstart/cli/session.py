@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from redstart.app.doctor import UNTESTED_MACOS
 from redstart.app.exits import INTERRUPTED, exit_code
 from redstart.app.runs import go_on, write_patch, write_project
 from redstart.app.settings import Settings
 from redstart.app.wire import House, engine_called, open_house
 from redstart.cli.display import Display, display
+from redstart.cli.side_by_side import side_by_side
+from redstart.cli.words import tests_in_words
 from redstart.core.errors import PortError
 from redstart.core.run import Limits, Mode, RunState, Status, Step
 from redstart.core.shell import Environment
+from redstart.engines.port import Engine
 from redstart.ports.model.port import Model
 from redstart.ports.world.port import World
+
+ASK_ABOVE = 600.0
+"""Seconds that a proof may take without anybody being asked."""
 
 _HEADLINES = {
     "verified": ("GREEN", "bold green"),
@@ -44,6 +53,8 @@ class How(NamedTuple):
     model: Model | None = None
     world: World | None = None
     dry_run: bool = False
+    may_take: Callable[[float], bool] | None = None
+    """Asks whether a proof may take so many seconds; None where nobody can be asked, and the caps decide."""
     passing: bool = False
     """Nothing of the run is kept (the demo): the patch is shown instead of where it lies."""
 
@@ -62,12 +73,17 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
         state = await begin(house)
         run_id = state.run_id
         if state.status is Status.running:
-            house = house.with_sandbox(unsafe=how.unsafe).with_model(how.model)
-            shown.say(header(house, state), "dim")
+            house = house.with_sandbox(unsafe=how.unsafe)
+            ready = house.with_model(how.model)
+            shown.say(header(house, state, sys.platform), "dim")
+            engine = engine_called(how.engine)
             if how.dry_run:
-                shown.say(f"nothing was run. Go on with: redstart resume {run_id}")
-                return 0
-            state = (await go_on(house, run_id, engine_called(how.engine), how.until)).state
+                state = await _look(house, run_id, engine)
+                if state.status is Status.running:
+                    shown.say(f"no model was asked, nothing was changed. Go on with: redstart resume {run_id}")
+                    return 0
+            else:
+                state = await _go_on(ready, state, engine, how)
     except (KeyboardInterrupt, asyncio.CancelledError):
         shown.say(f"interrupted; what was done is kept. Go on with: redstart resume {run_id}".rstrip())
         return INTERRUPTED
@@ -79,18 +95,43 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
     return exit_code(state)
 
 
-def header(house: House, state: RunState) -> str:
-    """One line before the first call: what will be run, where, and within which caps."""
+async def _go_on(house: House, state: RunState, engine: Engine, how: How) -> RunState:
+    """To the end, or to where the user said; a suite whose proof takes long is asked about when that is known."""
+    fresh = state.spec.mode is Mode.fix and state.now.reproduce is None
+    if fresh and how.may_take is not None and how.until is None:
+        state = (await go_on(house, state.run_id, engine, Step.reproduce)).state
+        found = state.now.reproduce
+        if found is not None and found.forecast > ASK_ABOVE and not how.may_take(found.forecast):
+            return state
+    return (await go_on(house, state.run_id, engine, how.until)).state
+
+
+async def _look(house: House, run_id: str, engine: Engine) -> RunState:
+    """Sees which tests are red, and ends the run where there is nothing for a model to do. `house` has no model."""
+    state = (await go_on(house, run_id, engine, Step.reproduce)).state
+    found = state.now.reproduce
+    return (await go_on(house, run_id, engine)).state if found and found.trouble else state
+
+
+def header(house: House, state: RunState, platform: str) -> str:
+    """One line before the first call: what will be run, where, and within which caps.
+
+    How many tests there are is known when they have been run: from then on it is here, and until then the line of
+    the step that runs them says it, before any model is asked. `platform` is as `sys.platform`.
+    """
     spec, sandbox = state.spec, house.adapters.sandbox
+    counts = state.now.reproduce.report.counts if state.now.reproduce else None
     environment = Environment.model_validate_json(house.adapters.blobs.get(spec.suite.environment))
     parts = (
         f"run {state.run_id}",
         spec.repo,
         spec.suite.runner,
         f"{Path(environment.python).name} ({environment.chosen})" if environment.chosen else "",
+        tests_in_words(counts.red, counts.passed, counts.skipped) if counts else "",
         f"sandbox {sandbox.tier if sandbox else 'none'}",
         f"model {house.settings.models.strong}",
         caps(spec.limits),
+        UNTESTED_MACOS if platform == "darwin" else "",
     )
     return " · ".join(part for part in parts if part)
 
@@ -112,11 +153,25 @@ async def say_ending(house: House, state: RunState, shown: Display, how: How) ->
         return
     headline, style = _HEADLINES[state.result.value if state.result else "needs_human"]
     shown.say(f"\n{headline}  {state.reason}", style)
+    if state.status is Status.paused:
+        _say_proposal(house, state, shown)
+        shown.say(f"answer with: redstart resume {state.run_id} --accept, or --reject [--say WHY]", "bold")
     if state.spec.mode is Mode.create:
         await _hand_over_project(house, state, shown)
     elif path := write_patch(house, state, how.patch):
         _hand_over_patch(path, state.run_id, shown, how)
     shown.say(cost(state) if how.passing else f"{cost(state)} · redstart show {state.run_id}", "dim")
+
+
+def _say_proposal(house: House, state: RunState, shown: Display) -> None:
+    """The tests that the patch would change, as they are and as they would be."""
+    made = state.now.made
+    for path in state.now.apply.proposes if state.now.apply and made else ():
+        old, new = (house.trees.read(one, path) or b"" for one in (state.base, made or state.base))
+        shown.say(f"\n{path}: now, and as proposed", "bold")
+        width = shutil.get_terminal_size().columns
+        for mark, line in side_by_side(old.decode(errors="replace"), new.decode(errors="replace"), width):
+            shown.say(line, "yellow" if mark == "changed" else "dim")
 
 
 def _hand_over_patch(path: Path, run_id: str, shown: Display, how: How) -> None:

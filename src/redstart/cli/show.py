@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,12 +17,50 @@ if TYPE_CHECKING:
     from redstart.core.run import RunState
 
 
+class Form(StrEnum):
+    text = "text"
+    markdown = "markdown"
+    json = "json"
+
+
 def show(
     run: options.RunId = None,
     attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="All about one attempt.")] = None,
+    proof: Annotated[bool, typer.Option("--proof", help="The evidence that its patch is a fix, for a review.")] = False,
+    form: Annotated[Form | None, typer.Option("--format", help="Of the proof (default text).")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
-    """Show what a run did: its attempts, their diffs, test results and timing."""
+    """Show what a run did: its attempts, their diffs, test results and timing; or the proof of its patch."""
+    if proof:
+        if attempt is not None:
+            raise typer.BadParameter("a proof is about a whole run: leave out --attempt or --proof")
+        typer.echo(_proof(run, Form.json if json else form or Form.text), nl=False)
+        return
+    if form is not None:
+        raise typer.BadParameter("--format is for --proof")
+    _show(run, attempt, json=json)
+
+
+def _proof(run: str | None, form: Form) -> str:
+    import asyncio
+
+    from redstart.app import settings as configuration
+    from redstart.app.proof import prove
+    from redstart.app.proof_text import as_json, as_markdown, as_text
+    from redstart.app.runs import find_run
+    from redstart.app.wire import open_house
+
+    with open_house(configuration.load()) as house:
+
+        async def make() -> str:
+            state = await house.adapters.store.load(await find_run(house, run, Path.cwd()))
+            shown = {Form.text: as_text, Form.markdown: as_markdown, Form.json: as_json}[form]
+            return shown(await prove(house, state))
+
+        return asyncio.run(make())
+
+
+def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
     import asyncio
 
     from redstart.app import settings as configuration

@@ -8,6 +8,8 @@ from redstart.core.events import Event
 
 Data = dict[str, Any]
 
+WORTH_SAYING = 90.0
+
 
 def words(event: Event) -> str:
     """What a finished step has to say, in one line."""
@@ -45,8 +47,22 @@ def _reproduce(data: Data) -> str:
         return "no failing test was found"
     named = [id_.rpartition("::")[2] for id_ in data["targets"][:2]]
     shown = ", ".join(named) + (", …" if data["target_count"] > 2 else "")
-    aside = f"; left aside: {data['grounds'][0]}" if data["grounds"] else ""
-    return f"{data['red']} red, {data['passed']} green{': ' + shown if shown else ''}{aside}"
+    reasons = [*data["grounds"][:1], *(f"flaky {one}" for one in data["flaky"][:1])]
+    aside = f"; left aside: {'; '.join(reasons)}" if reasons else ""
+    counted = tests_in_words(data["red"], data["passed"], data["skipped"])
+    return f"{counted}{': ' + shown if shown else ''}{aside}{_forecast(data['forecast'])}"
+
+
+def _forecast(seconds: float) -> str:
+    """Of a proof that one has to wait for."""
+    return f"; to prove a green will take about {seconds / 60:.0f} min" if seconds >= WORTH_SAYING else ""
+
+
+def tests_in_words(red: int, passed: int, skipped: int) -> str:
+    """How many tests there are and how they ended before anything was changed."""
+    total = red + passed + skipped
+    aside = f", {skipped} skipped" if skipped else ""
+    return f"{total} {'test' if total == 1 else 'tests'}, {red} red, {passed} green{aside}"
 
 
 def _plan(data: Data) -> str:
@@ -66,7 +82,7 @@ def _findings(data: Data) -> str:
     if data["fault"]:
         return data["fault"]
     count = data["findings"]
-    return "no findings" if not count else f"{count} finding{'s' if count > 1 else ''}"
+    return "no findings" if not count else f"{count} finding{'s' if count > 1 else ''}: {data['first']}"
 
 
 def _patch(data: Data) -> str:
@@ -81,8 +97,17 @@ def _apply(data: Data) -> str:
 
 def _test(data: Data) -> str:
     if data["honest_green"]:
-        return f"{data['fixed']} red now green, {data['passed']} passed, none worse"
-    told = {"still red": "still_red", "newly red": "newly_red", "missing": "missing"}
+        stood = f", stood {data['repeats']} repeats" if data["repeats"] else ""
+        shrunk = ", shrunk" if data["shrunk"] else ""
+        return f"{data['fixed']} red now green, {data['passed']} passed, none worse{stood}{shrunk}"
+    told = {
+        "still red": "still_red",
+        "newly red": "newly_red",
+        "missing": "missing",
+        "now skipped": "skipped_now",
+        "flaky": "flaky",
+        "green without the patch": "green_without",
+    }
     return ", ".join(f"{data[key]} {name}" for name, key in told.items() if data[key]) or "not green"
 
 

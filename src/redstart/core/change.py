@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from redstart.core.learning import Reflection
 from redstart.core.noun import Noun
@@ -26,16 +27,23 @@ class EditKind(StrEnum):
     block = "block"
     """Search text that must be found exactly once, and what stands there instead."""
     diff = "diff"
-    """A unified diff of one or more files."""
+    """A unified diff of one file."""
+    whole = "whole"
+    """All of a file as it shall be."""
+    envelope = "envelope"
+    """One file's part of an `apply_patch` envelope, with the line that says what is done to it."""
 
 
 class Edit(Noun):
-    """One edit as the model gave it. `path` is empty for a diff, which names its own."""
+    """One edit of one file, as the model gave it. `search` is for blocks alone; `number` is its place in the answer."""
 
     kind: EditKind
     path: str = ""
     search: str = ""
     text: str = ""
+    number: int = 1
+    closed: bool = True
+    """Whether something besides the text itself says that this is all of it: a fence, an end marker."""
 
 
 class EditList(Noun):
@@ -53,13 +61,49 @@ class Patch(Noun):
     """Blob: what to run instead of an edit."""
     answer: str = ""
     """Blob: the model's words, as they came."""
+    model: str = ""
+    """Which model said them."""
     files: tuple[str, ...] = ()
     fingerprint: str = ""
     why: str = ""
+    test_change: str = ""
+    """Why a test itself would have to change, where the model says so openly: then a person is asked."""
     reflection: Reflection | None = None
     """What the model says of the attempt before, asked in the same call."""
     fault: str = ""
     """Why there is nothing usable."""
+
+
+class Rung(StrEnum):
+    """How far an edit had to be bent to fit, the least first."""
+
+    exact = "exact"
+    """As it stands: text and, where it names one, place."""
+    whitespace = "whitespace"
+    """Blanks at line ends, indentation shifted as a whole, tabs for spaces, a lost marker before context."""
+    recount = "recount"
+    """The counts of a hunk were wrong."""
+    realign = "realign"
+    """Found by its lines, at another place than it named or with lines left out between them."""
+    merge = "merge"
+    """Context that differs was merged; every removed line is there."""
+    node = "node"
+    """A definition of a Python file replaced by name."""
+
+
+class EditRung(Noun):
+    """What became of one edit; counted by model, it tells which form to ask for."""
+
+    kind: EditKind
+    rung: Rung | None = None
+    """None where it did not fit."""
+
+
+class Tally(NamedTuple):
+    """Edits of one model in one form: how many fitted, of how many."""
+
+    fitted: int = 0
+    tried: int = 0
 
 
 class Reject(Noun):
@@ -69,6 +113,17 @@ class Reject(Noun):
     reason: str
     nearest: str = ""
     """The real lines that come closest to what the edit looked for."""
+    block: int = 0
+    """Which edit of the answer, from 1; 0 where it is about all of them."""
+    already: bool = False
+    """It seems to have been applied before."""
+
+    @property
+    def words(self) -> str:
+        """Which edit, of which file, why, and what is really there."""
+        which = f"edit {self.block} ({self.path})" if self.block else self.path
+        already = "; it seems to have been made already" if self.already else ""
+        return f"{which}: {self.reason}{already}\n{self.nearest}".strip()
 
 
 class Applied(Noun):
@@ -79,8 +134,26 @@ class Applied(Noun):
     diff: str = ""
     """Blob: the unified diff that was made (of a refused patch too, where it could be made)."""
     rung: str = ""
+    """The highest rung that an edit needed."""
+    rungs: tuple[EditRung, ...] = ()
+    """Of each edit, in the order of the answer; the first ones of many."""
+    fits: tuple[int, ...] = ()
+    """Numbers of the edits that would have fitted, where others did not and nothing was applied."""
     rejects: tuple[Reject, ...] = ()
     refused: bool = False
     """Policy said no: a protected path, a forbidden mode, too large."""
+    proposes: tuple[str, ...] = ()
+    """Tests that the patch changes and says so: it can be green only with a person's yes."""
     added: int = 0
     removed: int = 0
+
+    @property
+    def words(self) -> str:
+        """Why nothing was applied, as the next attempt is told; empty where it was."""
+        if self.ok:
+            return ""
+        told = [reject.words for reject in self.rejects]
+        if self.fits and not self.refused:
+            numbers = ", ".join(map(str, self.fits))
+            told.append(f"of the other edits these fit: {numbers}. Nothing was applied: give all of them again.")
+        return "\n".join(told)

@@ -111,8 +111,21 @@ class Report(Noun):
     seconds: float = 0.0
     signature: Signature | None = None
     """Of the first red case."""
+    plugins: str = ""
+    """Blob: the plugins that took part, one a line; empty where the runner did not say."""
     fault: str = ""
     """Why there are no results per test, where there are none."""
+
+
+class Repeat(Noun):
+    """One more run of the targets, with one thing done in another way than in the first."""
+
+    patched: bool
+    """Whether it ran on the patch; otherwise on the code without it."""
+    varied: str
+    """What was other: `hash seed`, `random seed`, `time zone`, `order`; empty for nothing."""
+    green: int = 0
+    red: int = 0
 
 
 class Verdict(Noun):
@@ -124,6 +137,9 @@ class Verdict(Noun):
     missing: Ids = Ids()
     newly_skipped: Ids = Ids()
     flaky: Ids = Ids()
+    """Of the fixed ones, those that a repeat saw otherwise."""
+    green_without: Ids = Ids()
+    """Targets that pass without the patch as well, so that it cannot have been what fixed them."""
     tampered: tuple[str, ...] = ()
     """Test files or test configuration that the patch changed."""
     new_findings: int = 0
@@ -131,8 +147,13 @@ class Verdict(Noun):
     """Where the exit code and the report contradict each other."""
 
     @property
+    def asks(self) -> bool:
+        """Whether it would be green with a person's yes to what it changes of the tests."""
+        return bool(self.tampered) and self.model_copy(update={"tampered": ()}).honest_green
+
+    @property
     def honest_green(self) -> bool:
-        worse = (self.still_red, self.newly_red, self.missing, self.newly_skipped, self.flaky)
+        worse = (self.still_red, self.newly_red, self.missing, self.newly_skipped, self.flaky, self.green_without)
         return bool(self.fixed) and not any(worse) and not (self.tampered or self.new_findings or self.unexplained)
 
 
@@ -142,6 +163,15 @@ class Judged(Noun):
     report: Report
     verdict: Verdict = Verdict()
     runs: int = 1
+    repeats: tuple[Repeat, ...] = ()
+    unsteady: Ids = Ids()
+    """Tests beside the targets that were red in one run on this patch and green in the next: not held against it."""
+    shrunk: Snapshot | None = None
+    """The patch without what green does not need; None where all of it is needed, or it was not tried."""
+    shrunk_diff: str = ""
+    """Blob."""
+    dropped: int = 0
+    """Hunks that were left out of it."""
     probe: str = ""
     """Blob: what a probe printed."""
 
@@ -154,9 +184,14 @@ class Reproduced(Noun):
     targets_full: str = ""
     """Blob: the ids of all targets, one a line."""
     trouble: str = ""
-    """`already_green`, `no_tests` or `environment`; empty where the run can go on."""
+    """`already_green`, `no_tests`, `flaky` or `environment`; empty where the run can go on."""
     remedy: str = ""
     """Where there is trouble: what it is and what to do. Otherwise what to do about the first of `grounds`."""
+    flaky: tuple[str, ...] = ()
+    """Red tests that are no targets because a repeat saw them green: the first few, each with what was varied."""
+    repeats: tuple[Repeat, ...] = ()
+    forecast: float = 0.0
+    """Seconds that the proof of a green will take, after the attempt that reaches it."""
     grounds: tuple[str, ...] = ()
     """Why some red tests are no targets: no edit can make them green. The first few reasons, each with its tests."""
     tests: tuple[str, ...] = ()

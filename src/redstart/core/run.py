@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from posixpath import relpath
 
 from pydantic import Field
 
@@ -94,9 +95,12 @@ class Limits(Noun):
     """Binds always; it is the only money cap where a model's price is not known."""
 
 
-class Verify(Noun):
-    repeats: int = 0
-    """How many more times the targets must pass before they count as fixed."""
+class Level(StrEnum):
+    """How much is run before a green counts; what that is stands in `redstart.toolkit.honesty.levels`."""
+
+    quick = "quick"
+    standard = "standard"
+    strict = "strict"
 
 
 class Suite(Noun):
@@ -106,6 +110,14 @@ class Suite(Noun):
     command: tuple[str, ...] = ()
     """Given by the user; empty for the runner's own."""
     environment: str = ""
+    junit: str = ""
+    """Where the user's command leaves JUnit XML, from the suite's folder; globs may be given. Empty for our runners."""
+    folder: str = ""
+    """Where in the snapshot it runs: a folder of a monorepo, or the root. Test ids and tracebacks begin there."""
+
+    def as_shown(self, path: str) -> str:
+        """How the runner would show this path of the snapshot."""
+        return relpath(path, self.folder) if self.folder else path
 
 
 class RunSpec(Noun):
@@ -118,12 +130,16 @@ class RunSpec(Noun):
     base: Snapshot
     suite: Suite
     targets: tuple[str, ...] = ()
-    """Test ids to make green; empty for every test that is red at the baseline."""
+    """Test ids, files, folders or classes to make green; empty for every test that is red at the baseline."""
+    keyword: str = Field(default="", max_length=GOAL_LIMIT)
+    """Of those, only the tests that this expression (pytest's `-k`) chooses."""
+    scope: tuple[str, ...] = Field(default=(), max_length=50)
+    """Folders or globs that edits may touch; empty for everything."""
     protect: tuple[str, ...] = Field(default=(), max_length=50)
     """Globs of files that no patch may change, besides those that policy always protects."""
     limits: Limits = Limits()
     sandbox: SandboxLimits = SandboxLimits()
-    verify: Verify = Verify()
+    verify: Level = Level.standard
     effort: Effort = Effort.lean
     seed: int = 0
     tenant: str = "home"
@@ -173,6 +189,18 @@ class Attempt(Noun):
     reflect: Reflection | None = None
     remember: Remembered | None = None
     decide: Decision | None = None
+
+    @property
+    def made(self) -> Snapshot | None:
+        """What the attempt made: shrunk, where that was done."""
+        shrunk = self.test.shrunk if self.test else None
+        return shrunk or (self.apply.snapshot if self.apply else None)
+
+    @property
+    def diff(self) -> str:
+        """Blob of the diff from the base to that; of a refused patch too, where it could be made."""
+        shrunk = self.test.shrunk_diff if self.test else ""
+        return shrunk or (self.apply.diff if self.apply else "")
 
 
 class AttemptSummary(Noun):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.noun import Noun
@@ -23,6 +24,25 @@ class ExitCause(StrEnum):
     file_size = "file_size"
     timeout = "timeout"
     signal = "signal"
+
+
+class Variation(NamedTuple):
+    """What of a run is pinned, and may be varied to see whether a result depends on it."""
+
+    hash_seed: int = 0
+    seed: int = 0
+    """Of every generator that takes one: the order below, pytest-randomly's and hypothesis's."""
+    tz: str = "UTC"
+    order: str = ""
+    """`reversed` or `shuffled` (by `seed`); empty for the runner's own order."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"PYTHONHASHSEED": str(self.hash_seed), "TZ": self.tz}
+
+
+PINNED = Variation()
+"""As every run is made that is not a repeat."""
 
 
 class SandboxLimits(Noun):
@@ -63,8 +83,6 @@ class Environment(Noun):
     """Tags and the current branch, as the text of git's `packed-refs`."""
     git_shallow: str = ""
     """Where the history of a shallow clone ends, as the text of git's `shallow`."""
-    git_prefix: str = ""
-    """Where the mount lies in the git repo, with a slash at its end; empty for the repo's own root."""
     services: tuple[str, ...] = ()
     """Ports of the host that can be reached at the same address, as `host:port` on loopback; no other can."""
 

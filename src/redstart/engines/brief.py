@@ -15,15 +15,10 @@ Brief = dict[str, JsonValue]
 
 
 def brief(artifact: BaseModel) -> Brief:
+    told: Brief
     match artifact:
         case Reproduced():
-            told: Brief = {
-                **_counts(artifact.report.counts),
-                "targets": list(artifact.targets.first[:5]),
-                "target_count": artifact.targets.count,
-                "trouble": artifact.trouble,
-                "grounds": list(artifact.grounds[:3]),
-            }
+            told = _reproduced(artifact)
         case Plan():
             recalled: list[JsonValue] = [one.card.id for one in artifact.recalled]
             sources: list[JsonValue] = [one.source for one in artifact.recalled]
@@ -32,7 +27,11 @@ def brief(artifact: BaseModel) -> Brief:
             files: list[JsonValue] = [*dict.fromkeys(chunk.path for chunk in artifact.chunks)]
             told = {"files": files, "left_out": artifact.left_out}
         case Findings():
-            told = {"findings": artifact.count, "fault": artifact.fault}
+            told = {
+                "findings": artifact.count,
+                "fault": artifact.fault,
+                "first": artifact.first[0].message if artifact.first else "",
+            }
         case Patch():
             told = {"files": list(artifact.files), "why": artifact.why, "fault": artifact.fault}
         case Applied():
@@ -45,15 +44,7 @@ def brief(artifact: BaseModel) -> Brief:
                 "reasons": reasons,
             }
         case Judged():
-            verdict = artifact.verdict
-            told = {
-                **_counts(artifact.report.counts),
-                "fixed": verdict.fixed.count,
-                "still_red": verdict.still_red.count,
-                "newly_red": verdict.newly_red.count,
-                "missing": verdict.missing.count,
-                "honest_green": verdict.honest_green,
-            }
+            told = _judged(artifact)
         case Reflection():
             told = {"what_failed": artifact.what_failed}
         case Remembered():
@@ -68,6 +59,36 @@ def brief(artifact: BaseModel) -> Brief:
         case _:
             raise TypeError(f"no step gives a {type(artifact).__name__}")
     return told
+
+
+def _reproduced(found: Reproduced) -> Brief:
+    return {
+        **_counts(found.report.counts),
+        "targets": list(found.targets.first[:5]),
+        "target_count": found.targets.count,
+        "trouble": found.trouble,
+        "grounds": list(found.grounds[:3]),
+        "flaky": list(found.flaky[:3]),
+        "forecast": found.forecast,
+    }
+
+
+def _judged(judged: Judged) -> Brief:
+    verdict = judged.verdict
+    return {
+        **_counts(judged.report.counts),
+        "fixed": verdict.fixed.count,
+        "still_red": verdict.still_red.count,
+        "newly_red": verdict.newly_red.count,
+        "missing": verdict.missing.count,
+        "skipped_now": verdict.newly_skipped.count,
+        "flaky": verdict.flaky.count,
+        "green_without": verdict.green_without.count,
+        "repeats": sum(one.patched for one in judged.repeats),
+        "shrunk": judged.shrunk is not None,
+        "unsteady": list(judged.unsteady.first[:3]),
+        "honest_green": verdict.honest_green,
+    }
 
 
 def _counts(counts: Counts) -> Brief:

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from pydantic import BaseModel, JsonValue
 
 from redstart.core.chat import Usage
-from redstart.core.errors import ConfigError, Needs
+from redstart.core.errors import ConfigError, Needs, StoreError
 from redstart.core.events import Event, Phase
 from redstart.core.learning import Remembered
 from redstart.core.run import Limits, RunState, Spend, Status, Step
 from redstart.engines.brief import brief
-from redstart.engines.journal import JournaledMemory, JournaledModel, JournaledSandbox, Recorder
+from redstart.engines.journal import (
+    JournaledForms,
+    JournaledMemory,
+    JournaledModel,
+    JournaledPerson,
+    JournaledSandbox,
+    Recorder,
+    reply_to,
+)
 from redstart.engines.port import Engine
 from redstart.flow.loop import STEPS, Advanced
 from redstart.flow.modes import MODES
-from redstart.flow.route import settle
+from redstart.flow.route import settle, waits_for_a_person, wake
 from redstart.ports.bundle import Ports
 from redstart.ports.memory.port import Memory
 from redstart.ports.model.port import Ledger, Model
@@ -51,6 +60,8 @@ class Adapters:
     memory: Memory
     world: World
     model: Model | None
+    writer: str
+    """The name of the model that is asked for edits, as its answers carry it; empty where there is none."""
     sandbox: Sandbox | None
     ledger: Callable[[Limits, Spend], StepLedger]
     budgeted: Callable[[Model, Ledger], Model]
@@ -59,10 +70,25 @@ class Adapters:
 
 
 async def drive(adapters: Adapters, claim: Claim, engine: Engine, until: Step | None = None) -> Advanced:
-    """Goes on with a claimed run until it ends, waits, or `until` was committed; raises what machinery raises."""
+    """Goes on with a claimed run until it ends, waits, or `until` was committed; raises what machinery raises.
+
+    A run that waits for a person goes on if they have answered. At the end the run is given back.
+    """
     if until is not None and until not in MODES[claim.state.spec.mode]:
         raise ConfigError(f"{claim.state.spec.mode.value} has no step {until.value}")
-    return await engine(claim.state, Driver(adapters, claim.fence, until).advance)
+    try:
+        state = await awake(adapters.store, claim.state)
+        return await engine(state, Driver(adapters, claim.fence, until).advance)
+    finally:
+        with suppress(StoreError):  # It is for those who look who drives the run; what ended the drive matters more.
+            await adapters.store.release(claim.state.run_id, claim.fence)
+
+
+async def awake(store: Store, state: RunState) -> RunState:
+    """The state as a driver goes on from it: one that waits for an answer, and has it, waits no more."""
+    if not waits_for_a_person(state) or reply_to(state, await store.told(state.run_id)) is None:
+        return state
+    return wake(state)
 
 
 class Driver:
@@ -92,7 +118,7 @@ class Driver:
         recorder = self._recorder(state, step, stream)
         ledger = self._adapters.ledger(state.spec.limits, state.spend)
         try:
-            artifact = await STEPS[step](state, self._ports(step, stream, recorder, ledger))
+            artifact = await STEPS[step](state, self._ports(state, step, stream, recorder, ledger))
         except Needs as needs:
             return Advanced(state, f"needs:{needs.privilege}")
         seconds = await self._seconds(recorder, started)
@@ -116,11 +142,13 @@ class Driver:
         def discarded(call: str, count: int) -> None:
             stream.tell(step.value, Phase.note, discarded=count, since=call)
 
-        call = Call(state.run_id, state.now.number, step.value, 0)
+        # An attempt decides again when it was answered, maybe more than once: each time has records of its own.
+        again = f"@{state.version}" if step is state.last else ""
+        call = Call(state.run_id, state.now.number, f"{step.value}{again}", 0)
         journal, blobs = self._adapters.journal, self._adapters.blobs
         return Recorder(journal, blobs, call, self._fence, replaying=self._replaying, on_discard=discarded)
 
-    def _ports(self, step: Step, stream: _Stream, recorder: Recorder, ledger: StepLedger) -> Ports:
+    def _ports(self, state: RunState, step: Step, stream: _Stream, recorder: Recorder, ledger: StepLedger) -> Ports:
         def note(**data: JsonValue) -> None:
             stream.tell(step.value, Phase.note, **data)
 
@@ -130,6 +158,8 @@ class Driver:
             model=JournaledModel(model, recorder, parts.blobs, ledger),
             sandbox=JournaledSandbox(parts.sandbox, recorder, parts.blobs),
             memory=JournaledMemory(parts.memory, recorder),
+            person=JournaledPerson(parts.store, state, recorder),
+            forms=JournaledForms(parts.store, parts.writer, state.spec.tenant, recorder),
             blobs=parts.blobs,
             trees=parts.trees,
             note=note,

@@ -8,17 +8,25 @@ from typing import Protocol
 
 from pydantic import TypeAdapter
 
+from redstart.core.change import EditKind, Tally
 from redstart.core.chat import Answer, Ask, Fault, Usage
 from redstart.core.errors import Needs, ReplayDiverged
 from redstart.core.learning import Recalled, Signature
 from redstart.core.noun import Noun
+from redstart.core.run import RunState
 from redstart.core.shell import Completed, Execution
 from redstart.ports.memory.port import Memory
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox
-from redstart.ports.store.port import Blobs, Call, Journal, Record
+from redstart.ports.store.port import COUNTED, HEARD, Blobs, Call, Journal, Record, Reply, Store, Told, Word
+
+LAST_WORDS = 5
+"""How much of what a person said a step hears: the newest."""
 
 _RECALLED = TypeAdapter(list[Recalled])
+_SAID = TypeAdapter(tuple[str, ...])
+_TALLY = TypeAdapter(dict[EditKind, Tally])
+_REPLY: TypeAdapter[Reply | None] = TypeAdapter(Reply | None)
 
 
 def digest(record: Record) -> str:
@@ -51,8 +59,28 @@ class Recorder:
     async def call(self, kind: str, request: str, make: Callable[[Call], Awaitable[str]]) -> str:
         """The recorded result of this call, else what `make` gives, recorded."""
         call, self._next = self._next, self._next._replace(ordinal=self._next.ordinal + 1)
-        request_hash = hashlib.sha256(f"{kind}\x1f{request}".encode()).hexdigest()
+        return await self._made(call, await self._journal.find(call), kind, request, make)
+
+    async def heard(self, kind: str, silence: str, make: Callable[[], Awaitable[str]], *, ordinal: int = HEARD) -> str:
+        """What reached the step from outside its run when it first listened; it takes none of the step's ordinals.
+
+        A run that was recorded before there was anything to hear is replayed in `silence`. Where words were taken out
+        of a record, the first call that they led to differs.
+        """
+        call = self._next._replace(ordinal=ordinal)
         found = await self._journal.find(call)
+        if found is None and self._replaying:
+            return silence
+
+        async def listen(call: Call) -> str:  # noqa: ARG001
+            return await make()
+
+        return await self._made(call, found, kind, "", listen)
+
+    async def _made(
+        self, call: Call, found: Record | None, kind: str, request: str, make: Callable[[Call], Awaitable[str]]
+    ) -> str:
+        request_hash = hashlib.sha256(f"{kind}\x1f{request}".encode()).hexdigest()
         differs = _difference(found, kind, request_hash)
         if found is not None and not differs:
             return found.result
@@ -149,3 +177,43 @@ class JournaledMemory:
 
         request = "\x1f".join((signature.model_dump_json(), tenant, repo, str(limit)))
         return _RECALLED.validate_json(await self._recorder.call("recall", request, make))
+
+
+class JournaledPerson:
+    """What a person told the run, as the step first heard it: what they say later is for a later step."""
+
+    def __init__(self, store: Store, run: RunState, recorder: Recorder) -> None:
+        self._store, self._run, self._recorder = store, run, recorder
+
+    async def said(self) -> tuple[str, ...]:
+        async def make() -> str:
+            texts = [one.text for one in await self._store.told(self._run.run_id) if one.text]
+            return _SAID.dump_json(tuple(texts[-LAST_WORDS:])).decode()
+
+        return _SAID.validate_json(await self._recorder.heard("said", "[]", make))
+
+    async def answer(self) -> Reply | None:
+        async def make() -> str:
+            return _REPLY.dump_json(reply_to(self._run, await self._store.told(self._run.run_id))).decode()
+
+        return _REPLY.validate_json(await self._recorder.heard("answer", "null", make))
+
+
+class JournaledForms:
+    """The counts as the step first saw them: other runs may add to them while it is at work."""
+
+    def __init__(self, store: Store, model: str, tenant: str, recorder: Recorder) -> None:
+        self._store, self._model, self._tenant, self._recorder = store, model, tenant, recorder
+
+    async def tally(self) -> dict[EditKind, Tally]:
+        async def make() -> str:
+            counts = await self._store.tally(self._model, tenant=self._tenant)
+            return _TALLY.dump_json(counts).decode()
+
+        return _TALLY.validate_json(await self._recorder.heard("tally", "{}", make, ordinal=COUNTED))
+
+
+def reply_to(run: RunState, told: list[Told]) -> Reply | None:
+    """The newest answer to what the run waits for now; one to an earlier question is none."""
+    answers = [one for one in told if one.word is not Word.say and one.version == run.version]
+    return Reply(answers[-1].word is Word.accept, answers[-1].text) if answers else None

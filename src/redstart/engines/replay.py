@@ -9,6 +9,7 @@ from redstart.core.errors import ReplayDiverged
 from redstart.core.run import RunState, Step
 from redstart.engines.drive import Adapters, Driver
 from redstart.flow.loop import Advance, Advanced, loop
+from redstart.flow.route import waits_for_a_person, wake
 from redstart.ports.store.port import Commit, Control, StepRow
 
 
@@ -26,7 +27,10 @@ async def replay(adapters: Adapters, run_id: str) -> Replayed:
     rows = await adapters.store.steps(run_id)
     expected = _Expected(rows)
     driver = Driver(replace(adapters, model=None, sandbox=None), 0, commits=expected, replaying=True)
-    done = await loop(await adapters.store.first(run_id), _bounded(driver, expected))
+    advance = _bounded(driver, expected)
+    done = await loop(await adapters.store.first(run_id), advance)
+    while expected.left and waits_for_a_person(done.state):
+        done = await loop(wake(done.state), advance)
     stored = await adapters.store.load(run_id)
     if done.state != stored:
         raise ReplayDiverged("the final state differs from the one that was stored")

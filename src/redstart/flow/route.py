@@ -35,6 +35,8 @@ def route(state: RunState) -> Step | None:
     """The step to do next; None where the run has ended or waits."""
     if state.status is not Status.running:
         return None
+    if state.last is Step.decide and state.now.decide is not None:
+        return Step.decide
     if state.last is None or state.last is Step.decide:
         return state.now.entry
     return _elsewhere(state, state.last) or _next_in_row(state, state.last)
@@ -47,6 +49,16 @@ def settle(state: RunState, step: Step, artifact: BaseModel) -> RunState:
     if now.reproduce is not None and now.reproduce.snapshot is not None:
         done = done.model_copy(update={"base": now.reproduce.snapshot})
     return _close(done, artifact) if isinstance(artifact, Decision) else done
+
+
+def waits_for_a_person(state: RunState) -> bool:
+    asked = state.now.decide
+    return state.status is Status.paused and asked is not None and asked.action is Action.ask
+
+
+def wake(state: RunState) -> RunState:
+    """A run that waits for a person, ready to decide with their answer."""
+    return state.model_copy(update={"status": Status.running, "result": None, "reason": ""})
 
 
 def begin(state: RunState, entry: Step, *, status: Status = Status.running) -> RunState:
@@ -92,6 +104,8 @@ def _elsewhere(state: RunState, last: Step) -> Step | None:
 
 def _after_test(state: RunState) -> Step:
     if state.now.patch is not None and state.now.patch.probe:
+        return Step.decide
+    if state.now.test is not None and state.now.test.verdict.asks:
         return Step.decide
     green = state.now.test is not None and state.now.test.verdict.honest_green
     return Step.remember if green or out_of_attempts(state) else Step.reflect
@@ -157,12 +171,11 @@ def outcome_in_words(attempt: Attempt) -> str:
     if attempt.patch is not None and attempt.patch.fault:
         return clip(attempt.patch.fault, 400)
     if attempt.apply is not None and not attempt.apply.ok:
-        told = (f"{reject.path}: {reject.reason}\n{reject.nearest}".strip() for reject in attempt.apply.rejects)
-        return clip("the edits were not applied: " + "; ".join(told), 900)
+        return clip("the edits were not applied: " + attempt.apply.words, 900)
     if attempt.check is not None and (attempt.check.count or attempt.check.fault):
         first = (f"{one.path}:{one.line} {one.rule} {one.message}" for one in attempt.check.first[:5])
         return clip(attempt.check.fault or "the edits brought new findings: " + "; ".join(first), 600)
     if attempt.test is not None:
-        red = (f"{case.id}: {case.message}" for case in attempt.test.report.cases[:3])
-        return clip(attempt.test.report.fault or "still red: " + "; ".join(red), 900)
+        red = "; ".join(f"{case.id}: {case.message}" for case in attempt.test.report.cases[:3])
+        return clip(attempt.test.report.fault or (f"still red: {red}" if red else ""), 900)
     return ""

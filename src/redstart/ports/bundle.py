@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from redstart.ports.memory.port import Memory
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox
-from redstart.ports.store.port import Blobs, Trees
+from redstart.ports.store.port import Blobs, Forms, Person, Trees
 
 
 class Note(Protocol):
@@ -21,11 +21,13 @@ class Note(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """`model`, `sandbox` and `memory` are journaled: what they gave once they give again when a step is re-entered."""
+    """All but `blobs`, `trees` and `note` are journaled: what they gave once they give again on re-entry."""
 
     model: Model
     sandbox: Sandbox
     memory: Memory
+    person: Person
+    forms: Forms
     blobs: Blobs
     trees: Trees
     note: Note

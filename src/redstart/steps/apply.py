@@ -2,36 +2,62 @@
 
 from __future__ import annotations
 
-from redstart.core.change import Applied, EditList, Snapshot
+from redstart.core.change import Applied, EditList, Reject, Snapshot
+from redstart.core.noun import clip
 from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
-from redstart.toolkit.patching.ladder import climb
-from redstart.toolkit.patching.policy import violations
+from redstart.toolkit.patching.ladder import Climbed, climb
+from redstart.toolkit.patching.policy import IS_TEST, violations
 
 REJECTS = 5
+RUNGS = 20
+PROPOSED = 10
+"""Tests that a patch may propose to change: a person has to look at each."""
+PATH, REASON = 200, 400
 
 
 async def apply(run: RunState, ports: Ports) -> Applied:
     edits = EditList.model_validate_json(ports.blobs.get(run.now.patch.edits)).edits if run.now.patch else ()
     climbed = climb(ports.trees, run.ground, edits)
     if climbed.snapshot is None:
-        return Applied(ok=False, rejects=climbed.rejects[:REJECTS], refused=climbed.refused)
-    return _judged(run, ports, climbed.snapshot, climbed.rung)
+        return Applied(
+            ok=False,
+            rungs=climbed.rungs[:RUNGS],
+            fits=climbed.fits[:RUNGS],
+            rejects=_first(climbed.rejects),
+            refused=climbed.refused,
+        )
+    return _judged(run, ports, climbed.snapshot, climbed)
 
 
-def _judged(run: RunState, ports: Ports, snapshot: Snapshot, rung: str) -> Applied:
+def _judged(run: RunState, ports: Ports, snapshot: Snapshot, climbed: Climbed) -> Applied:
     diff = ports.trees.diff(run.base, snapshot)
     lines = diff.decode(errors="replace").splitlines()
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
-    rejects = violations(ports.trees.changes(run.base, snapshot), len(diff), run.spec.protect)
+    rejects = violations(ports.trees.changes(run.base, snapshot), diff, run.spec.protect, run.spec.scope)
+    proposed = [one.path for one in rejects if one.reason == IS_TEST]
+    if run.now.patch is not None and run.now.patch.test_change and len(proposed) <= PROPOSED:
+        rejects = tuple(one for one in rejects if one.reason != IS_TEST)
+    else:
+        proposed = []
     return Applied(
         ok=not rejects,
         snapshot=None if rejects else snapshot,
         diff=ports.blobs.put(diff),
-        rung=rung,
-        rejects=rejects[:REJECTS],
+        rung=climbed.rung,
+        rungs=climbed.rungs[:RUNGS],
+        rejects=_first(rejects),
         refused=bool(rejects),
         added=added,
         removed=removed,
+        proposes=() if rejects else tuple(proposed),
+    )
+
+
+def _first(rejects: tuple[Reject, ...]) -> tuple[Reject, ...]:
+    """As many as the state can hold: a model chooses how long a path is."""
+    return tuple(
+        one.model_copy(update={"path": clip(one.path, PATH), "reason": clip(one.reason, REASON)})
+        for one in rejects[:REJECTS]
     )

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from redstart.core.chat import Fault
-from redstart.core.report import Reproduced
+from redstart.core.noun import clip
+from redstart.core.report import Judged, Reproduced
 from redstart.core.run import Action, Decision, Mode, Result, RunState, Step
 from redstart.ports.bundle import Ports
+from redstart.ports.store.port import Reply
 from redstart.toolkit.learning.stuck import repeated
 
 GIVE_UP_AFTER = 2
 """How often the same patch may come again."""
 
 
-async def decide(run: RunState, ports: Ports) -> Decision:  # noqa: ARG001  (every step is called alike)
+async def decide(run: RunState, ports: Ports) -> Decision:
+    if run.now.decide is not None:
+        reply = await ports.person.answer()
+        return run.now.decide if reply is None else answered(run, run.now.decide, reply)
     found = run.now.reproduce
     if found is not None and found.trouble and not _may_ask_again(run, found):
         return _trouble(found)
@@ -20,7 +25,52 @@ async def decide(run: RunState, ports: Ports) -> Decision:  # noqa: ARG001  (eve
         fixed = run.now.test.verdict.fixed.count
         tests = "test is" if fixed == 1 else "tests are"
         return _accept(Result.verified, f"{fixed} red {tests} green, and nothing else got worse")
+    if run.now.test is not None and run.now.test.verdict.asks:
+        return _ask(run)
     return _stop(run) or _retry(run)
+
+
+def _ask(run: RunState) -> Decision:
+    """A test can be wrong, but only a person may say so."""
+    proposed = run.now.apply.proposes if run.now.apply else ()
+    doubts = run.now.test.verdict.tampered[len(proposed) :] if run.now.test else ()
+    question = f"is this right? {'; '.join(doubts)}"
+    if proposed:
+        why = run.now.patch.test_change if run.now.patch else ""
+        question = f"may {', '.join(proposed)} be changed? The model says: {why}"
+    question = clip(question, 400)
+    return Decision(action=Action.ask, reason=question, result=Result.needs_human, next=Step.patch)
+
+
+def answered(run: RunState, asked: Decision, reply: Reply) -> Decision:
+    """What a person's answer leads to.
+
+    A patch that they accept is verified only if its tests are green: nobody's word makes a red test so. One that they
+    reject is tried otherwise, while the limits leave an attempt; `asked.next` says where that begins.
+    """
+    if not reply.accepts:
+        said = clip(f"you rejected it: {reply.text}" if reply.text else "you rejected it", 400)
+        ended = _stop(run)
+        if ended is not None and ended.result is Result.unsolved:
+            return _end(Result.unsolved, f"{said}; no attempt is left")
+        return ended or _again(asked.next or Step.patch, said)
+    if not _green_by_its_tests(run.now.test):
+        return _end(Result.unsolved, "you accepted it, but its tests are not green")
+    return _accept(Result.verified, clip(f"you accepted it: {asked.reason}", 400))
+
+
+def _green_by_its_tests(judged: Judged | None) -> bool:
+    """Whether all that speaks against the patch is what a person may take upon themselves, such as a changed test."""
+    if judged is None:
+        return False
+    found = judged.verdict
+    against = (found.still_red, found.newly_red, found.missing, found.flaky, found.unexplained)
+    return bool(found.fixed) and not any(against)
+
+
+def further(run: RunState) -> Step:
+    """Where a run that ended red goes on if it is given another attempt."""
+    return _retry(run).next or Step.patch
 
 
 def _may_ask_again(run: RunState, found: Reproduced) -> bool:
@@ -29,7 +79,9 @@ def _may_ask_again(run: RunState, found: Reproduced) -> bool:
 
 def _trouble(found: Reproduced) -> Decision:
     if found.trouble == "already_green":
-        return _accept(Result.already_green, "every test is green already: there is nothing to fix")
+        return _accept(Result.already_green, found.remedy or "every test is green already: there is nothing to fix")
+    if found.trouble == "flaky":
+        return _end(Result.unsolved, found.remedy)
     if found.trouble == "no_tests":
         return _end(Result.no_tests, found.remedy or "no failing test was found")
     return _end(Result.environment, found.remedy or "the tests could not be run")
@@ -47,6 +99,9 @@ def _stop(run: RunState) -> Decision | None:
     if applied is not None and applied.refused:
         named = "; ".join(f"{reject.path}: {reject.reason}" for reject in applied.rejects[:3])
         return _end(Result.refused, f"the last attempt was refused: {named}")
+    cheats = [one for one in run.now.check.first if one.tool == "tripwire"] if run.now.check else []
+    if cheats:
+        return _end(Result.refused, f"the last attempt was refused: {cheats[0].path}: {cheats[0].message}")
     attempts = "1 attempt" if run.now.number == 1 else f"{run.now.number} attempts"
     return _end(Result.unsolved, f"still red after {attempts}")
 

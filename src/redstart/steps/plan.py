@@ -34,7 +34,7 @@ async def plan(run: RunState, ports: Ports) -> Plan:
     messages = render(
         "plan",
         goal=sections.goal(run.spec.goal),
-        hint=sections.hint(run.spec.hint),
+        hint=sections.hint(run.spec.hint, await ports.person.said()),
         notes=sections.notes(lambda path: ports.trees.read(run.ground, path)),
         failing=sections.failing(cases, len(cases)),
         tried=sections.tried(run.history, lambda diff: ports.blobs.get(diff).decode(errors="replace")),

@@ -68,7 +68,7 @@ async def _card(run: RunState, ports: Ports, tested: Judged, signature: Signatur
 async def _ask_for_card(run: RunState, ports: Ports) -> _Answer | None:
     found = run.now.reproduce
     cases = found.report.cases if found else ()
-    diff = ports.blobs.get(run.now.apply.diff).decode(errors="replace") if run.now.apply else ""
+    diff = ports.blobs.get(run.now.diff).decode(errors="replace") if run.now.diff else ""
     messages = render(
         "remember",
         failing=sections.failing(cases[:2], 0),

@@ -6,16 +6,20 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
+from posixpath import join
+from typing import NamedTuple
 
 from redstart.core.change import Edit, EditKind, Snapshot
 from redstart.core.chat import Ask, Tier
 from redstart.core.learning import Signature
 from redstart.core.noun import clip
-from redstart.core.report import FIRST, Case, Counts, Ids, Report, Reproduced
+from redstart.core.report import FIRST, Case, CaseList, Counts, Ids, Repeat, Report, Reproduced
 from redstart.core.run import Mode, RunState
-from redstart.core.shell import Environment, ExitCause
+from redstart.core.shell import PINNED, Environment, ExitCause, Variation
 from redstart.ports.bundle import Ports
+from redstart.toolkit.honesty.levels import MEASURES, forecast
+from redstart.toolkit.honesty.verdict import green_among
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.patching.parse import parse
 from redstart.toolkit.patching.policy import protected
@@ -25,17 +29,30 @@ from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 from redstart.toolkit.suites.ground import Ground, classify, classify_run
 from redstart.toolkit.suites.project import project_of
+from redstart.toolkit.suites.select import chooser
 from redstart.toolkit.suites.sentinel import own_packages
+from redstart.toolkit.suites.view import View
 
+NONE_CHOSEN = "no test has the ids, or fits the expression, that you gave. What to do: redstart fix without them."
+CHOSEN_GREEN = "the tests that you chose are green already"
+AGAIN = "when it runs again without the other tests"
+HASH_SEED = "hash seed"
 SAID = 3
 """How many reasons the last sentence of a run holds."""
+
+
+class Varied(NamedTuple):
+    """What a repeat did in another way: in a word, and all of it."""
+
+    name: str
+    vary: Variation
 
 
 async def reproduce(run: RunState, ports: Ports) -> Reproduced:
     if run.spec.mode is Mode.create:
         return await _write_tests(run, ports)
     done = await _suite(run, ports, run.spec.base)
-    return _reproduced(run, ports, done)
+    return await _steady(run, ports, _reproduced(run, ports, done))
 
 
 async def _write_tests(run: RunState, ports: Ports) -> Reproduced:
@@ -62,7 +79,7 @@ def _why_not(edits: Sequence[Edit]) -> str:
     if not edits:
         return "the answer held no test file"
     for edit in edits:
-        if edit.kind is not EditKind.block or edit.search.strip() or not is_test_path(edit.path):
+        if edit.kind not in (EditKind.block, EditKind.whole) or edit.search.strip() or not is_test_path(edit.path):
             return f"{edit.path or 'a diff'} is no new test file"
         try:
             tree = ast.parse(edit.text)
@@ -84,15 +101,21 @@ def _no_tests(run: RunState, fault: str) -> Reproduced:
     return Reproduced(report=nothing, trouble="no_tests", remedy=fault)
 
 
-async def _suite(run: RunState, ports: Ports, snapshot: Snapshot) -> SuiteRun:
-    own = () if run.spec.mode is Mode.create else own_packages(ports.trees.files(snapshot))
-    signed = _named(ports, snapshot)
-    return await run_suite(ports.sandbox, ports.blobs, run.spec, snapshot, sign=signed, packages=own)
+async def _suite(
+    run: RunState, ports: Ports, snapshot: Snapshot, ids: Sequence[str] = (), vary: Variation = PINNED
+) -> SuiteRun:
+    suite = run.spec.suite
+    shown = [suite.as_shown(path) for path in ports.trees.files(snapshot)]
+    own = () if run.spec.mode is Mode.create else own_packages(path for path in shown if not path.startswith("../"))
+    signed = _named(run, ports, snapshot)
+    return await run_suite(
+        ports.sandbox, ports.blobs, run.spec, snapshot, sign=signed, ids=ids, packages=() if ids else own, vary=vary
+    )
 
 
-def _named(ports: Ports, snapshot: Snapshot) -> Callable[[Case], Signature]:
-    source = set(ports.trees.files(snapshot))
-    return partial(sign, is_source=lambda path: path in source and not protected(path))
+def _named(run: RunState, ports: Ports, snapshot: Snapshot) -> Callable[[Case], Signature]:
+    source = {path for path in map(run.spec.suite.as_shown, ports.trees.files(snapshot)) if not protected(path)}
+    return partial(sign, is_source=source.__contains__)
 
 
 def _reproduced(
@@ -100,13 +123,18 @@ def _reproduced(
 ) -> Reproduced:
     red = [case for case in done.cases if case.red]
     lacking = _lacking(run, ports, done)
-    asked = [case for case in red if not run.spec.targets or case.id in run.spec.targets]
+    chosen = chooser(run.spec.targets, run.spec.keyword)
+    asked = [case for case in red if chosen(case.id)]
     wanted = [case for case in asked if case.id not in lacking]
     trouble = {"": "", "no_tests": "no_tests"}.get(done.trouble, "environment")
     if done.misplaced:
         return Reproduced(report=done.report, trouble="environment", remedy=clip(done.misplaced, 600))
     if not trouble and not wanted:
-        trouble = "environment" if asked else "no_tests" if red else "already_green"
+        trouble = "environment" if asked else "already_green"
+        if not any(chosen(case.id) for case in done.cases):
+            return Reproduced(report=done.report, trouble="no_tests", remedy=NONE_CHOSEN)
+        if red and not asked:
+            return Reproduced(report=done.report, trouble=trouble, remedy=CHOSEN_GREEN)
     grounds, first = _told(lacking)
     remedy = first.remedy if first else ""
     return Reproduced(
@@ -121,6 +149,59 @@ def _reproduced(
     )
 
 
+async def _steady(run: RunState, ports: Ports, found: Reproduced) -> Reproduced:
+    """The same without the flakes: a red test that is green when one thing is done otherwise is no target."""
+    measures = MEASURES[run.spec.verify].before
+    if found.trouble:
+        return found
+    wanted = ports.blobs.get(found.targets_full).decode().splitlines()
+    flaky: dict[str, Varied] = {}
+    repeats: list[Repeat] = []
+    seconds = 0.0
+    for varied, vary in measures:
+        left = [one for one in wanted if one not in flaky]
+        if not left:
+            break
+        done = await _suite(run, ports, run.spec.base, left, vary)
+        green = green_among(left, done.cases)
+        flaky |= dict.fromkeys(sorted(green), Varied(varied, vary))
+        repeats.append(Repeat(patched=False, varied=varied, green=len(green), red=len(left) - len(green)))
+        seconds = max(seconds, done.report.seconds)
+    told = await _named_flakes(run, ports, flaky) if flaky else ()
+    took = round(forecast(run.spec.verify, found.report.seconds, seconds), 1)
+    proven = found.model_copy(update={"flaky": told, "repeats": tuple(repeats), "forecast": took})
+    return _without(run, ports, proven, set(flaky)) if flaky else proven
+
+
+async def _named_flakes(run: RunState, ports: Ports, flaky: Mapping[str, Varied]) -> tuple[str, ...]:
+    """The first of them with what each depends on.
+
+    A repeat differs from the first run not only in what it varies: the other tests are left out, chance has its say,
+    and the hash seed is another too. So they run with nothing varied, then with the hash seed alone.
+    """
+    again = await _suite(run, ports, run.spec.base, sorted(flaky))
+    whens = {id_: f"with another {one.name}" for id_, one in flaky.items()}
+    whens |= dict.fromkeys(green_among(flaky, again.cases), AGAIN)
+    for seed in sorted({one.vary.hash_seed for one in flaky.values() if one.name != HASH_SEED}):
+        alike = sorted(id_ for id_, one in flaky.items() if one.vary.hash_seed == seed and whens[id_] != AGAIN)
+        if alike:
+            hashed = await _suite(run, ports, run.spec.base, alike, Variation(hash_seed=seed))
+            whens |= dict.fromkeys(green_among(alike, hashed.cases), f"with another {HASH_SEED}")
+    return tuple(f"{clip(id_, 200)} (green {when})" for id_, when in whens.items())[:FIRST]
+
+
+def _without(run: RunState, ports: Ports, found: Reproduced, flaky: set[str]) -> Reproduced:
+    every = CaseList.model_validate_json(ports.blobs.get(found.report.full)).cases
+    wanted = [one for one in ports.blobs.get(found.targets_full).decode().splitlines() if one not in flaky]
+    if not wanted:
+        remedy = f"every red test is flaky: {'; '.join(found.flaky[:SAID])}"
+        return found.model_copy(update={"targets": Ids(), "trouble": "flaky", "remedy": remedy})
+    left = set(wanted)
+    report = _about(ports, run, found.report, [case for case in every if case.id in left])
+    kept = ports.blobs.put("\n".join(wanted).encode())
+    return found.model_copy(update={"report": report, "targets": Ids.of(wanted), "targets_full": kept})
+
+
 def _lacking(run: RunState, ports: Ports, done: SuiteRun) -> dict[str, Ground]:
     """The red tests that no edit can make green, each with its reason; a run without results is named by nothing.
 
@@ -129,9 +210,10 @@ def _lacking(run: RunState, ports: Ports, done: SuiteRun) -> dict[str, Ground]:
     if run.spec.mode is Mode.create:
         return {}
     base = run.spec.base
-    environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
-    read = cache(partial(ports.trees.read, base))  # hundreds of red tests share a file
-    project = project_of(ports.trees.files(base), read, environment.mount)
+    suite = run.spec.suite
+    environment = Environment.model_validate_json(ports.blobs.get(suite.environment))
+    view = View(suite, ports.trees.files(base), partial(ports.trees.read, base))
+    project = project_of(view.kept, view.read, join(environment.mount, suite.folder).rstrip("/"))
     if done.trouble:
         output = ports.blobs.get(done.report.output).decode("utf-8", "replace")
         whole = classify_run(done.trouble, output, done.report.cause, project)
@@ -161,4 +243,4 @@ def _sentence(fault: str, grounds: Sequence[str], remedy: str) -> str:
 def _about(ports: Ports, run: RunState, report: Report, wanted: Sequence[Case]) -> Report:
     """The report as the later steps read it: named by, and showing, the tests that an edit can make green."""
     shown = tuple(case.brief() for case in wanted[:FIRST])
-    return report.model_copy(update={"cases": shown, "signature": _named(ports, run.spec.base)(wanted[0])})
+    return report.model_copy(update={"cases": shown, "signature": _named(run, ports, run.spec.base)(wanted[0])})

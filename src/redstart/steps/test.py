@@ -1,60 +1,222 @@
-"""Runs the targets, then all, on a tree whose tests are the baseline's; and judges."""
+"""Runs the tests on the patch and judges; a green is shrunk, repeated and held against the code without the patch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.errors import StoreError
-from redstart.core.report import Judged
-from redstart.core.run import RunState
+from redstart.core.report import Case, Ids, Judged, Repeat, Verdict
+from redstart.core.run import Mode, RunState
+from redstart.core.shell import PINNED, Variation
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import baseline_cases, targets
-from redstart.toolkit.honesty.verdict import judge, tampered
+from redstart.toolkit.honesty.hunks import compose, hunks_of
+from redstart.toolkit.honesty.levels import MEASURES, SHRINK_SECONDS
+from redstart.toolkit.honesty.shrink import Budget, shrink
+from redstart.toolkit.honesty.verdict import green_among, judge, tampered
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.retrieval.reach import tests_reaching
+from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
+from redstart.toolkit.suites.runner import selects
+from redstart.toolkit.suites.view import View
 
 LONG_SUITE = 5.0
-"""Seconds at the baseline above which the targets are run alone before everything is."""
+"""Seconds at the baseline above which the whole suite runs only on what is green by its nearest tests."""
 
 
 async def test(run: RunState, ports: Ports) -> Judged:
     patched = run.now.apply.snapshot if run.now.apply else None
     if patched is None:
         raise StoreError("there is nothing to test: the attempt has no applied patch")
-    changed = [change.path for change in ports.trees.changes(run.base, patched)]
-    tree = _with_baseline_tests(run, ports, patched, changed)
-    before, wanted = baseline_cases(run, ports.blobs), targets(run, ports.blobs)
-    runs = 0
-    if run.now.reproduce is not None and run.now.reproduce.report.seconds > LONG_SUITE:
-        first = await _suite(run, ports, tree, wanted)
-        runs += 1
-        verdict = judge([case for case in before if case.id in set(wanted)], first.cases, wanted)
-        if not verdict.honest_green:
-            return Judged(report=first.report, verdict=verdict, runs=runs)
-    done = await _suite(run, ports, tree)
-    runs += 1
-    repeats = [(await _suite(run, ports, tree, wanted)).cases for _ in range(run.spec.verify.repeats)]
-    verdict = judge(
-        before,
-        done.cases,
-        wanted,
-        repeats=repeats,
-        unexplained=done.unexplained,
-        tampered=tampered(changed, lambda path: protected(path, run.spec.protect)),
-    )
-    return Judged(report=done.report, verdict=verdict, runs=runs + len(repeats))
+    trial = _Trial(run, ports, patched)
+    first = await (trial.near(patched) if trial.is_long else trial.whole(patched))
+    if not first.verdict.honest_green:
+        return trial.judged(first)
+    shrunk = await trial.shrunk()
+    final = await trial.whole(shrunk or patched)
+    if shrunk and not final.verdict.honest_green:
+        shrunk, final = None, await trial.whole(patched)
+    return await trial.proven(final, shrunk) if final.verdict.honest_green else trial.judged(final)
 
 
-def _with_baseline_tests(run: RunState, ports: Ports, patched: Snapshot, changed: Sequence[str]) -> Snapshot:
-    """Policy has refused such changes already; the verdict does not rely on that."""
-    theirs = {path: ports.trees.read(run.base, path) for path in changed if protected(path, run.spec.protect)}
-    return ports.trees.write(patched, theirs) if theirs else patched
+class _Seen(NamedTuple):
+    """A run, and what it says of the patch."""
+
+    done: SuiteRun
+    verdict: Verdict
+    unsteady: Collection[str] = ()
 
 
-async def _suite(run: RunState, ports: Ports, tree: Snapshot, ids: Sequence[str] = ()) -> SuiteRun:
-    source = set(ports.trees.files(tree))
-    named = partial(sign, is_source=lambda path: path in source and not protected(path))
-    return await run_suite(ports.sandbox, ports.blobs, run.spec, tree, sign=named, ids=ids)
+class _Trial:
+    """The runs on one attempt's patch. Each is on a fresh copy whose tests are the baseline's."""
+
+    def __init__(self, run: RunState, ports: Ports, patched: Snapshot) -> None:
+        self._run, self._ports, self._patched = run, ports, patched
+        self._before, self._wanted = baseline_cases(run, ports.blobs), targets(run, ports.blobs)
+        self._changed = [change.path for change in ports.trees.changes(run.base, patched)]
+        self._proposed = run.now.apply.proposes if run.now.apply else ()
+        # What the check let pass only for a person to look at: it is blocked by findings of any other kind.
+        self._doubts = tuple(f"{one.path}: {one.message}" for one in run.now.check.first) if run.now.check else ()
+        self._measures = MEASURES[run.spec.verify]
+        self._near = self._nearest()
+        self._known: dict[str, _Seen] = {}
+        self._bare: frozenset[str] | None = None
+        self._runs, self._seconds, self._dropped = 0, 0.0, 0
+        self._suite_seconds = run.now.reproduce.report.seconds if run.now.reproduce else 0.0
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it pays to look at the nearest tests first, before the whole suite."""
+        return self._suite_seconds > LONG_SUITE and selects(self._run.spec.suite)
+
+    async def near(self, snapshot: Snapshot) -> _Seen:
+        """The targets, and the tests that can reach what the patch touches.
+
+        One of these that gets red, but is so without the patch too, needs a test that is not near: the whole suite
+        judges it.
+        """
+        done = await self._suite(snapshot, self._near)
+        chosen = set(self._near)
+        before = [case for case in self._before if case.id in chosen]
+        verdict = judge(before, done.cases, self._wanted)
+        if _few_got_red(verdict):
+            verdict = judge(before, done.cases, self._wanted, unsteady=await self._red_without())
+        return _Seen(done, verdict)
+
+    async def _red_without(self) -> Collection[str]:
+        """Of the nearest tests those that are red without the patch when only these run; looked at once."""
+        if self._bare is None:
+            done = await self._suite(self._run.base, self._near)
+            self._bare = frozenset(case.id for case in done.cases if case.red)
+        return self._bare
+
+    async def whole(self, snapshot: Snapshot) -> _Seen:
+        """The whole suite, held against the baseline; at most once for each tree.
+
+        Where a few tests got red beside green targets it runs once more: one that is green then is a flake.
+        """
+        if snapshot.tree not in self._known:
+            done = await self._suite(snapshot)
+            seen = _Seen(done, self._verdict(done))
+            if _few_got_red(seen.verdict):
+                again = await self._suite(snapshot)
+                unsteady = green_among(seen.verdict.newly_red.first, again.cases)
+                seen = _Seen(done, self._verdict(done, unsteady=unsteady), unsteady)
+            self._known[snapshot.tree] = seen
+        return self._known[snapshot.tree]
+
+    async def shrunk(self) -> Snapshot | None:
+        """The patch without what a green of its nearest tests does not need; None where all of it is needed."""
+        if not self._measures.shrink_runs or self._run.spec.mode is Mode.create:
+            return None
+        trees, base = self._ports.trees, self._run.base
+        before = {path: trees.read(base, path) for path in self._changed}
+        hunks = hunks_of(before, {path: trees.read(self._patched, path) for path in self._changed})
+
+        async def is_green(chosen: frozenset[int]) -> bool:
+            return (await self.near(trees.write(base, compose(before, hunks, chosen)))).verdict.honest_green
+
+        seconds = max(SHRINK_SECONDS, self._measures.shrink_suites * self._suite_seconds)
+        # Time is what the runs say that they took, so that a replay decides alike.
+        budget = Budget(self._measures.shrink_runs, seconds)
+        found = await shrink(before, hunks, is_green, budget=budget, clock=lambda: self._seconds)
+        self._dropped = len(hunks) - len(found.kept)
+        return trees.write(base, compose(before, hunks, found.kept)) if self._dropped else None
+
+    async def proven(self, final: _Seen, shrunk: Snapshot | None) -> Judged:
+        """With every measure of the level: the suite again, repeats with one thing done otherwise, no patch at all."""
+        tree = shrunk or self._patched
+        for _ in range(self._measures.full_runs - 1):
+            again = await self._suite(tree)
+            if not (verdict := self._verdict(again)).honest_green:
+                return self.judged(_Seen(again, verdict))
+        repeats = [await self._suite(tree, self._wanted, vary) for _, vary in self._measures.after]
+        told = [self._repeat(done, name) for done, (name, _) in zip(repeats, self._measures.after, strict=True)]
+        without: Sequence[Case] = ()
+        if self._measures.fail_again:
+            bare = await self._suite(self._run.base, self._wanted)
+            told.append(self._repeat(bare, "", patched=False))
+            without = bare.cases
+        verdict = self._verdict(
+            final.done, unsteady=final.unsteady, repeats=[done.cases for done in repeats], without=without
+        )
+        diff = self._ports.blobs.put(self._ports.trees.diff(self._run.base, shrunk)) if shrunk else ""
+        dropped = self._dropped if shrunk else 0
+        proof = {"repeats": tuple(told), "shrunk": shrunk, "shrunk_diff": diff, "dropped": dropped}
+        return self.judged(final._replace(verdict=verdict)).model_copy(update=proof)
+
+    def judged(self, seen: _Seen) -> Judged:
+        """What a patch proposes to change of the tests stands in the verdict: nothing but a person can allow it."""
+        verdict = seen.verdict.model_copy(update={"tampered": (*seen.verdict.tampered, *self._proposed, *self._doubts)})
+        return Judged(report=seen.done.report, verdict=verdict, runs=self._runs, unsteady=Ids.of(seen.unsteady))
+
+    def _verdict(
+        self,
+        done: SuiteRun,
+        *,
+        unsteady: Collection[str] = (),
+        repeats: Sequence[Sequence[Case]] = (),
+        without: Sequence[Case] = (),
+    ) -> Verdict:
+        return judge(
+            self._before,
+            done.cases,
+            self._wanted,
+            repeats=repeats,
+            without=without,
+            unsteady=unsteady,
+            unexplained=done.unexplained or self._other_plugins(done),
+            tampered=tampered(self._changed, self._kept_back),
+        )
+
+    def _other_plugins(self, done: SuiteRun) -> str:
+        """In a sentence, which plugins took part that did not at the baseline, or the other way round."""
+        found = self._run.now.reproduce
+        names = (found.report.plugins if found else "", done.report.plugins)
+        if not all(names) or names[0] == names[1]:
+            return ""
+        was, now = (set(self._ports.blobs.get(name).decode().splitlines()) for name in names)
+        return f"other plugins took part than at the baseline: {', '.join(sorted(was ^ now)[:5])}"
+
+    def _repeat(self, done: SuiteRun, varied: str, *, patched: bool = True) -> Repeat:
+        green = len(green_among(self._wanted, done.cases))
+        return Repeat(patched=patched, varied=varied, green=green, red=len(set(self._wanted)) - green)
+
+    def _nearest(self) -> tuple[str, ...]:
+        """The targets, and of the files from which a touched one is imported every test."""
+        trees, suite = self._ports.trees, self._run.spec.suite
+        view = View(suite, trees.files(self._run.base), partial(trees.read, self._run.base))
+        touched = [suite.as_shown(path) for path in self._changed]
+        files = set(tests_reaching(touched, sorted(view.kept), view.read, is_test_path))
+        nearby = (case.id for case in self._before if view.file_of(case.id) in files)
+        return tuple(dict.fromkeys((*self._wanted, *nearby)))
+
+    async def _suite(self, snapshot: Snapshot, ids: Sequence[str] = (), vary: Variation = PINNED) -> SuiteRun:
+        run, ports = self._run, self._ports
+        tree = self._with_baseline_tests(snapshot)
+        source = {path for path in map(run.spec.suite.as_shown, ports.trees.files(tree)) if not protected(path)}
+        named = partial(sign, is_source=source.__contains__)
+        done = await run_suite(ports.sandbox, ports.blobs, run.spec, tree, sign=named, ids=ids, vary=vary)
+        self._runs += 1
+        self._seconds += done.report.seconds
+        return done
+
+    def _kept_back(self, path: str) -> str:
+        return "" if path in self._proposed else protected(path, self._run.spec.protect)
+
+    def _with_baseline_tests(self, snapshot: Snapshot) -> Snapshot:
+        """Policy has refused such changes already; the verdict does not rely on that."""
+        trees, run = self._ports.trees, self._run
+        theirs = [path for path in self._changed if self._kept_back(path)]
+        return trees.write(snapshot, {path: trees.read(run.base, path) for path in theirs}) if theirs else snapshot
+
+
+def _few_got_red(verdict: Verdict) -> bool:
+    """Whether all that speaks against a patch is a few tests that got red, all of them named."""
+    alone = verdict.model_copy(update={"newly_red": Ids()})
+    return alone.honest_green and 0 < verdict.newly_red.count == len(verdict.newly_red.first)

@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 from redstart.core.chat import Ask
 from redstart.core.events import Event
-from redstart.core.run import Attempt, Effort, Limits, Mode, RunSpec, RunState, Step, Suite, Verify
+from redstart.core.run import Attempt, Effort, Level, Limits, Mode, RunSpec, RunState, Step, Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.engines.drive import Adapters
 from redstart.flow.modes import MODES
@@ -43,6 +43,9 @@ def test_zero():
 """
 RED = f"{TESTS}::test_double"
 GREEN = f"{TESTS}::test_zero"
+
+WRITER = "scripted:model"
+"""What the scripted model is called."""
 
 DAWN = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -107,7 +110,7 @@ class Rig:
 
     def with_model(self, answers: Sequence[str | Exception] | Callable[[Ask], str]) -> ScriptedModel:
         """Gives the driver this model; it is returned so that a test can see what it was asked."""
-        model = ScriptedModel(answers)
+        model = ScriptedModel(answers, name=WRITER)
         self.adapters = replace(self.adapters, model=model)
         return model
 
@@ -120,7 +123,7 @@ class Rig:
         self,
         *,
         limits: Limits | None = None,
-        verify: Verify | None = None,
+        verify: Level = Level.quick,
         effort: Effort = Effort.lean,
         mode: Mode = Mode.fix,
         goal: str = "",
@@ -138,7 +141,7 @@ class Rig:
             repo="rig",
             effort=effort,
             limits=limits or Limits(),
-            verify=verify or Verify(),
+            verify=verify,
         )
         state = RunState(run_id=self.adapters.world.fresh_id(), spec=spec, base=base, now=Attempt(entry=MODES[mode][0]))
         await self.adapters.store.create(state, folder="/rig", created=DAWN)
@@ -169,6 +172,7 @@ def _rig(trees: GitTrees, blobs: Blobs) -> Rig:
         memory=MemoryMemory(database),
         world=NumberedWorld("rig"),
         model=None,
+        writer=WRITER,
         sandbox=sandbox,
         ledger=RunLedger,
         budgeted=budgeted,

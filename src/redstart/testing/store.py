@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
+from redstart.core.change import EditKind, EditRung, Tally
 from redstart.core.errors import Fenced, StoreError
 from redstart.core.events import Event
 from redstart.core.learning import FailureRecord, FixCard, Recalled, Signature
 from redstart.core.run import RunState
-from redstart.ports.store.port import Call, Claim, Commit, Control, Record, RunRow, StepRow
+from redstart.ports.store.port import Call, Claim, Commit, Control, Holder, Record, RunRow, StepRow, Told, Word
 
 T = TypeVar("T", FixCard, FailureRecord)
 
@@ -37,8 +40,10 @@ class KeptRun:
     updated: datetime
     fence: int = 0
     control: Control = Control.none
+    holder: Holder | None = None
     steps: list[StepRow] = field(default_factory=list[StepRow])
     events: dict[int, Event] = field(default_factory=dict[int, Event])
+    told: list[Told] = field(default_factory=list[Told])
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,15 @@ class Learned(Generic[T]):
     tenant: str
     repo: str
     created: float
+
+
+@dataclass(frozen=True)
+class KeptEdits:
+    """What became of the edits of one answer."""
+
+    tenant: str
+    model: str
+    rungs: tuple[EditRung, ...]
 
 
 @dataclass
@@ -59,6 +73,7 @@ class MemoryDatabase:
     failures: dict[tuple[str, int], Learned[FailureRecord]] = field(
         default_factory=dict[tuple[str, int], Learned[FailureRecord]]
     )
+    edits: dict[tuple[str, int], KeptEdits] = field(default_factory=dict[tuple[str, int], KeptEdits])
 
     def run(self, run_id: str) -> KeptRun:
         if run_id not in self.runs:
@@ -86,7 +101,17 @@ class MemoryStore:
     async def claim(self, run_id: str) -> Claim:
         run = self._database.run(run_id)
         run.fence += 1
+        run.holder = Holder(platform.node(), os.getpid())
         return Claim(run.state, run.fence)
+
+    async def release(self, run_id: str, fence: int) -> None:
+        run = self._database.runs.get(run_id)
+        if run is not None and run.fence == fence:
+            run.holder = None
+
+    async def holder(self, run_id: str) -> Holder | None:
+        run = self._database.runs.get(run_id)
+        return None if run is None else run.holder
 
     async def commit(self, commit: Commit, fence: int) -> Control:
         before, after, now = commit.before, commit.after, self._now()
@@ -99,6 +124,9 @@ class MemoryStore:
         if commit.remembered is not None:
             _keep(self._database.cards, commit.remembered.card, before, now)
             _keep(self._database.failures, commit.remembered.failure, before, now)
+        if commit.edits and commit.model:
+            answered = KeptEdits(before.spec.tenant, commit.model, commit.edits)
+            self._database.edits.setdefault((before.run_id, before.now.number), answered)
         run.state, run.updated = after, datetime.fromtimestamp(now, UTC)
         run.steps.append(StepRow(after.version, before.now.number, commit.step, commit.artifact, after))
         run.events.update(events)
@@ -129,6 +157,23 @@ class MemoryStore:
 
     async def control(self, run_id: str, control: Control) -> None:
         self._database.run(run_id).control = control
+
+    async def tell(self, run_id: str, word: Word, text: str, *, version: int) -> None:
+        moment = datetime.fromtimestamp(self._now(), UTC)
+        self._database.run(run_id).told.append(Told(word, text, version, moment))
+
+    async def told(self, run_id: str) -> list[Told]:
+        run = self._database.runs.get(run_id)
+        return [] if run is None else list(run.told)
+
+    async def tally(self, model: str, *, tenant: str) -> dict[EditKind, Tally]:
+        counts: dict[EditKind, Tally] = {}
+        for answer in self._database.edits.values():
+            if (answer.model, answer.tenant) == (model, tenant):
+                for one in answer.rungs:
+                    fitted, tried = counts.get(one.kind, Tally())
+                    counts[one.kind] = Tally(fitted + (one.rung is not None), tried + 1)
+        return counts
 
 
 def _keep(kept: dict[tuple[str, int], Learned[T]], what: T | None, run: RunState, now: float) -> None:

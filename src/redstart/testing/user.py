@@ -50,6 +50,8 @@ class User:
             "VIRTUAL_ENV": str(project),
             "REDSTART_HOME": str(self.home),
             "PYTHONWARNINGS": "error",
+            # Most scenarios are about something else; those about the verdict take this away.
+            "REDSTART_VERIFY": "quick",
             "LC_ALL": "C.UTF-8",
         }
 
@@ -57,6 +59,10 @@ class User:
         """Configures this provider."""
         url = server.openai_url if wire is Wire.openai else server.anthropic_url
         self.environ |= {"REDSTART_MODELS__STRONG": f"{wire.value}:scripted", "REDSTART_MODELS__BASE_URL": url}
+
+    def wants_proof(self) -> None:
+        """From now on a green has to stand what it has to by default."""
+        self.environ.pop("REDSTART_VERIFY", None)
 
     def redstart(self, *arguments: str | Path, cwd: Path | None = None) -> Ran:
         """Types `redstart` and these arguments."""

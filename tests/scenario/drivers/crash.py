@@ -1,8 +1,9 @@
 """Runs the command and kills its own process, as kill -9 does, before, during or after a step of the first attempt.
 
-    python crash.py STEP before|during|after ARGUMENTS...
+    python crash.py STEP before|heard|during|after ARGUMENTS...
 
-"During" is right after the step's first recorded call, or, in a step that makes none, between its work and its commit.
+"Heard" is right after what the person said was recorded. "During" is right after the step's first recorded call of its
+own, or, in a step that makes none, between its work and its commit.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from redstart.core.run import Step
 from redstart.flow import loop
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.store import SqlStore
+from redstart.ports.store.port import COUNTED, HEARD
 
 step, moment = Step(sys.argv[1]), sys.argv[2]
 
@@ -43,7 +45,8 @@ add, commit = SqlJournal.add, SqlStore.commit
 
 async def dying_add(self: SqlJournal, record: Any, fence: int) -> None:
     await add(self, record, fence)
-    if record.call.step == step.value:
+    own = record.call.step == step.value and record.call.ordinal != COUNTED
+    if own and (record.call.ordinal == HEARD) is (moment == "heard"):
         die()
 
 
@@ -56,6 +59,8 @@ async def dying_commit(self: SqlStore, done: Any, fence: int) -> Any:
 
 if moment == "before":
     loop.STEPS[step] = dying_before  # type: ignore[index]
+elif moment == "heard":
+    SqlJournal.add = dying_add  # type: ignore[method-assign]
 elif moment == "during":
     SqlJournal.add = dying_add  # type: ignore[method-assign]
     loop.STEPS[step] = dying_without_a_call(loop.STEPS[step])  # type: ignore[index]

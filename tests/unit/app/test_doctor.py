@@ -85,7 +85,7 @@ def test_a_healthy_machine(home):
     health = {one.name: one.health for one in examination.checks}
     assert health.pop("models") is Health.warn, "no key is no fault, but it is told"
     assert set(health.values()) == {Health.ok}
-    assert found("database").detail == "revision 0001"
+    assert found("database").detail == "revision 0003"
     assert "blobs 0.3 MB" in found("size").detail
     assert str(home) in found("folder").detail
 
@@ -189,7 +189,7 @@ def test_a_database_of_a_newer_redstart_fails(home):
 def test_a_database_that_is_in_use_is_read_as_it_stands(home):
     with Database.open(home / "redstart.db"):
         assert (home / "redstart.db-wal").stat().st_size > 0, "what was just written is not in the file itself yet"
-        assert found("database").detail == "revision 0001"
+        assert found("database").detail == "revision 0003"
 
 
 def test_an_empty_home_has_no_database_yet(home):

@@ -137,6 +137,7 @@ def test_the_list_of_what_a_project_may_set_is_of_real_settings():
     assert KEYS.settings - ALLOWED == {
         *(
             "home",
+            "verify",
             "sandbox.services",
             "sandbox.wall",
             "sandbox.memory",

@@ -43,6 +43,12 @@ class Desk:
 
         return asyncio.run(recorder.call(kind, request, make))
 
+    def hear(self, recorder: Recorder, words: str) -> str:
+        async def make() -> str:
+            return words
+
+        return asyncio.run(recorder.heard("said", "[]", make))
+
 
 @pytest.fixture
 def desk() -> Desk:
@@ -92,3 +98,31 @@ def test_a_record_that_was_changed_does_not_fit_its_digest(desk):
     assert digest(record._replace(digest="")) == record.digest
     for field, value in (("result", "x"), ("request_hash", "x"), ("kind", "x"), ("request", "x")):
         assert digest(record._replace(**{field: value})) != record.digest
+
+
+def test_what_was_heard_first_is_heard_again_and_moves_no_call(desk):
+    first = desk.recorder()
+    assert [desk.hear(first, '["one"]'), desk.ask(first, "a", "A"), desk.hear(first, '["two"]')] == [
+        '["one"]',
+        "A",
+        '["one"]',
+    ]
+    assert desk.made == ["0:a"]
+    again = desk.recorder(replaying=True)
+    assert [desk.hear(again, '["three"]'), desk.ask(again, "a", "x")] == ['["one"]', "A"]
+    assert desk.discarded == []
+
+
+def test_a_run_of_before_anybody_could_speak_is_replayed_in_silence(desk):
+    desk.ask(desk.recorder(), "a", "A")
+    again = desk.recorder(replaying=True)
+    assert [desk.hear(again, '["new"]'), desk.ask(again, "a", "x")] == ["[]", "A"]
+
+
+def test_words_that_were_changed_are_named(desk):
+    desk.hear(desk.recorder(), '["one"]')
+    (record,) = asyncio.run(desk.journal.records("run-1"))
+    asyncio.run(desk.journal.discard(record.call, desk.fence))
+    asyncio.run(desk.journal.add(record._replace(result='["forged"]'), desk.fence))
+    with pytest.raises(ReplayDiverged, match=r"attempt 1, patch, what was heard \(said\): its record was changed"):
+        desk.hear(desk.recorder(replaying=True), "[]")

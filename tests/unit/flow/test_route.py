@@ -13,7 +13,7 @@ from redstart.core.learning import Plan, Reflection, Remembered
 from redstart.core.report import Ids, Judged, Reproduced, Verdict
 from redstart.core.run import Action, Attempt, Decision, Limits, Mode, Result, RunState, Status, Step
 from redstart.flow.modes import MODES
-from redstart.flow.route import LEADS_TO, route, settle
+from redstart.flow.route import LEADS_TO, route, settle, waits_for_a_person, wake
 from redstart.testing.states import report, snapshot, spec, state
 
 RED = Judged(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
@@ -130,6 +130,25 @@ def test_decide_otherwise_ends_or_waits(action, status):
     done = settle(state(now=Attempt(entry=Step.reproduce), last=Step.remember), Step.decide, decision)
     assert (route(done), done.status, done.reason) == (None, status, "because")
     assert done.now.decide == decision
+
+
+def test_a_run_that_asks_decides_again_once_it_is_woken():
+    ask = Decision(action=Action.ask, reason="is it right?", result=Result.needs_human)
+    waits = settle(state(now=Attempt(entry=Step.reproduce, test=GREEN), last=Step.remember), Step.decide, ask)
+    assert (waits_for_a_person(waits), route(waits)) == (True, None)
+    woken = wake(waits)
+    assert (route(woken), woken.result, woken.reason, woken.version) == (Step.decide, None, "", waits.version)
+    taken = settle(woken, Step.decide, Decision(action=Action.accept, reason="yes", result=Result.verified))
+    assert (taken.status, taken.result, taken.now.number) == (Status.ended, Result.verified, 1)
+    tried = settle(woken, Step.decide, Decision(action=Action.retry, reason="you rejected it", next=Step.patch))
+    assert (route(tried), tried.now.number, tried.now.decide) == (Step.patch, 2, None)
+    assert (tried.history[0].outcome, tried.history[0].reason) == ("", "you rejected it")
+
+
+def test_child_runs_are_not_waited_for_as_a_person_is():
+    spawn = Decision(action=Action.spawn, reason="three parts")
+    waits = settle(state(now=Attempt(entry=Step.reproduce), last=Step.remember), Step.decide, spawn)
+    assert (waits.status, waits_for_a_person(waits)) == (Status.paused, False)
 
 
 def test_a_draft_is_carried_on_in_create_and_never_in_fix():

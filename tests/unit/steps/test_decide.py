@@ -19,7 +19,8 @@ from redstart.core.run import (
     Spend,
     Step,
 )
-from redstart.steps.decide import decide
+from redstart.ports.store.port import Reply
+from redstart.steps.decide import answered, decide, further
 from redstart.testing.states import report, spec, state
 
 RED = Judged(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
@@ -110,3 +111,49 @@ def test_out_of_attempts_is_unsolved_or_refused():
     refused = Applied(ok=False, refused=True, rejects=(Reject(path="conftest.py", reason="no"),))
     decision = decided(**last, patch=Patch(edits="x"), apply=refused)
     assert (decision.result, "conftest.py: no" in decision.reason) == (Result.refused, True)
+
+
+ASKED = Decision(action=Action.ask, reason="a test changes", result=Result.needs_human)
+ONE = Ids.of(["a"])
+
+
+def replied(reply: Reply, verdict: Verdict | None, asked: Decision = ASKED, **over: Any) -> Decision:
+    tested = None if verdict is None else Judged(report=report(), verdict=verdict)
+    return answered(state(now=Attempt(entry=Step.reproduce, decide=asked, test=tested), **over), asked, reply)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "result"),
+    [
+        (Verdict(fixed=ONE), Result.verified),
+        (Verdict(fixed=ONE, tampered=("test_a.py",)), Result.verified),
+        (Verdict(fixed=ONE, newly_skipped=ONE, new_findings=1), Result.verified),
+        (Verdict(), Result.unsolved),
+        (Verdict(fixed=ONE, still_red=ONE), Result.unsolved),
+        (Verdict(fixed=ONE, newly_red=ONE), Result.unsolved),
+        (Verdict(fixed=ONE, missing=ONE), Result.unsolved),
+        (Verdict(fixed=ONE, flaky=ONE), Result.unsolved),
+        (Verdict(fixed=ONE, unexplained="exit 0 with a red test"), Result.unsolved),
+        (None, Result.unsolved),
+    ],
+)
+def test_what_is_accepted_is_verified_only_if_its_tests_are_green(verdict, result):
+    assert replied(Reply(accepts=True), verdict).result is result
+
+
+def test_what_is_rejected_is_tried_again_where_the_question_says_and_within_the_limits():
+    decision = replied(Reply(accepts=False, text="keep the test"), Verdict(fixed=ONE))
+    assert (decision.action, decision.next) == (Action.retry, Step.patch)
+    assert decision.reason == "you rejected it: keep the test"
+    there = ASKED.model_copy(update={"next": Step.plan})
+    assert replied(Reply(accepts=False), Verdict(fixed=ONE), there).next is Step.plan
+    last = replied(Reply(accepts=False), Verdict(fixed=ONE), spec=spec(limits=Limits(iterations=1)))
+    assert (last.result, last.reason) == (Result.unsolved, "you rejected it; no attempt is left")
+    spent = {"spec": spec(limits=Limits(usd=1)), "spend": Spend(usd=1)}
+    assert replied(Reply(accepts=False), Verdict(fixed=ONE), **spent).result is Result.capped
+
+
+def test_a_red_run_goes_further_where_a_retry_would_begin():
+    refused = Attempt(entry=Step.reproduce, patch=Patch(edits="x"), apply=Applied(ok=False, refused=True))
+    assert further(state(now=refused)) is Step.patch
+    assert further(state(now=Attempt(entry=Step.reproduce, test=RED))) is Step.retrieve

@@ -10,8 +10,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from pathlib import Path, PurePosixPath
-from posixpath import join, normpath
+from pathlib import Path
+from posixpath import join
 
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxUnavailable
@@ -141,8 +141,6 @@ def arguments(
     program, version = find_bubblewrap()
     environment, limits = execution.environment, execution.limits
     asked = {name: placed(value, INWARD, OUTWARD) for name, value in given(execution).items()}
-    if environment.git_prefix:
-        asked.setdefault("GIT_DISCOVERY_ACROSS_FILESYSTEM", "1")  # the workspace is a mount below the repo's root
     inside = variables(environment.python, asked, home=environment.home, temporary=TEMPORARY)
     argv = [placed(argument, INWARD, OUTWARD) for argument in execution.argv]
     return [
@@ -179,16 +177,11 @@ def arguments(
 
 
 def _history(environment: Environment, exchanged: Exchange) -> dict[str, tuple[Path, bool]]:
-    """What to mount so that git works inside: a git folder of its own, which may be written to, and the real objects.
-
-    It is mounted at the root of the git repo, which may be above the workspace.
-    """
+    """What to mount for git: a git folder of the sandbox's own, which may be written to, and the real objects."""
     folder = exchanged.folder / "git"
     if not make_git(environment, folder, objects=OBJECTS):
         return {}
-    depth = len(PurePosixPath(environment.git_prefix).parts)
-    top = PurePosixPath(environment.mount, *([".."] * depth), ".git")
-    return {OBJECTS: (Path(environment.git_objects), False), normpath(top): (folder, True)}
+    return {OBJECTS: (Path(environment.git_objects), False), join(environment.mount, ".git"): (folder, True)}
 
 
 @functools.cache

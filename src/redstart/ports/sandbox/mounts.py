@@ -25,8 +25,9 @@ ETC = (
     "ssl/certs",
     "ssl/openssl.cnf",
 )
-"""What programs need of `/etc`, and holds nothing about the host's people. The rest of what they need is generated;
-without `localtime` the time zone is UTC, on every machine alike."""
+"""What programs need of `/etc`, and holds nothing about the host's people. The rest of what they need is generated."""
+UTC = "/usr/share/zoneinfo/Etc/UTC"
+"""The time zone inside, on every machine alike. Some systems' list of zones has a link to `/etc/localtime` in it."""
 LARGEST_TMPFS = 1 << 30
 
 Mount = tuple[str, tuple[str, ...]]
@@ -67,6 +68,7 @@ def mount_arguments(
             if Path("/etc", name).exists()
         ),
         *((f"/etc/{name}", ("--perms", "0444", "--file", str(fd), f"/etc/{name}")) for name, fd in etc.items()),
+        *((("/etc/localtime", ("--symlink", UTC, "/etc/localtime")),) if Path(UTC).exists() else ()),
         ("/proc", ("--proc", "/proc")),
         ("/dev", ("--dev", "/dev")),
         _tmpfs(SHARED, size, sized, "1777"),

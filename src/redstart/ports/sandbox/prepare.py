@@ -41,20 +41,18 @@ def bring_copies(environment: Environment, workspace: Path) -> None:
             _copy(last, source, target)
 
 
-def make_git(environment: Environment, folder: Path, *, objects: str, all_absent: bool = False) -> bool:
+def make_git(environment: Environment, folder: Path, *, objects: str) -> bool:
     """Makes `folder` a git folder with the environment's commit and tags; false where it has no history to show.
 
     `objects` is the path at which whoever uses the folder sees the real repo's objects. There is no remote, no hook, no
-    log and nothing of the repo's configuration in it. Files outside of the mount count as not checked out, and with
-    `all_absent` every file does: where the work tree is not the repo's root, they would seem deleted.
+    log and nothing of the repo's configuration in it.
     """
     real = environment.git_objects
     if not real or not environment.git_head or not Path(real).is_dir():
         return False
     _write_git(folder, environment.git_head, environment.git_shallow, objects)
     (folder / "packed-refs").write_text(environment.git_refs, encoding="utf-8")
-    kept = None if all_absent else environment.git_prefix
-    index = _index(real, environment.git_head, environment.git_shallow, kept)
+    index = _index(real, environment.git_head, environment.git_shallow)
     if index:
         (folder / "index").write_bytes(index)
     return True
@@ -73,10 +71,10 @@ def _write_git(folder: Path, head: str, shallow: str, objects: str) -> None:
 
 
 @functools.lru_cache(maxsize=4)
-def _index(objects: str, head: str, shallow: str, kept: str | None) -> bytes:
-    """Git's index for a commit, with all files but those under `kept` (None: all files) as not checked out.
+def _index(objects: str, head: str, shallow: str) -> bytes:
+    """Git's index for a commit: it depends on that alone, so it is made once.
 
-    Empty where git cannot make it: `git describe` works without. It depends on the commit alone, so it is made once.
+    Empty where git cannot make it: `git describe` works without.
     """
     with tempfile.TemporaryDirectory(prefix="redstart-index-") as place:
         folder = Path(place, "git")
@@ -88,14 +86,9 @@ def _index(objects: str, head: str, shallow: str, kept: str | None) -> bytes:
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": os.devnull,
         }
-        run = functools.partial(subprocess.run, cwd=place, env=variables, capture_output=True, timeout=GIT_WITHIN)
+        command = ("git", "read-tree", "HEAD")
         try:
-            run(("git", "read-tree", "HEAD"), check=True)
-            if kept != "":
-                names = run(("git", "ls-files", "-z"), check=True).stdout.split(b"\0")
-                absent = [name for name in names if name and (kept is None or not name.startswith(kept.encode()))]
-                told = b"".join(name + b"\0" for name in absent)
-                run(("git", "update-index", "-z", "--skip-worktree", "--stdin"), input=told, check=True)
+            subprocess.run(command, cwd=place, env=variables, capture_output=True, timeout=GIT_WITHIN, check=True)
             return (folder / "index").read_bytes()
         except (OSError, subprocess.SubprocessError):
             return b""

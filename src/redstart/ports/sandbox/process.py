@@ -39,12 +39,7 @@ class Process:
             self._workspaces.checkout(execution.snapshot) as checkout,
         ):
             bring_copies(environment, checkout)
-            make_git(
-                environment,
-                checkout / ".git",
-                objects=environment.git_objects,
-                all_absent=bool(environment.git_prefix),
-            )
+            make_git(environment, checkout / ".git", objects=environment.git_objects)
             root = str(checkout.resolve())
             inward, outward = str(exchanged.inward), str(exchanged.outward)
             home, temporary = exchanged.folder / "home", exchanged.folder / "tmp"

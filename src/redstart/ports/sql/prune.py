@@ -9,11 +9,11 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from redstart.core.run import Status
 from redstart.ports.sql.engine import Database
-from redstart.ports.sql.schema import events, journal, runs, steps
+from redstart.ports.sql.schema import events, journal, runs, steps, told
 
 BLOB_NAME = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
-_PARTS = (steps, events, journal)
+_PARTS = (steps, events, journal, told)
 _HOLDERS = (
     (runs.c.id, runs.c.state, runs.c.first_state),
     (steps.c.run_id, steps.c.artifact, steps.c.state),
@@ -37,8 +37,9 @@ class SqlPrune:
     async def prune(self, before: float, keep: int, *, dry: bool = False) -> Pruned:
         """Forgets the ended runs that were last changed before that moment, but for the `keep` newest ended ones.
 
-        Steps, events and journal of a run go with it, in one transaction; what was learned in it stays. With `dry`
-        nothing is written. A run that is not ended is never touched.
+        Steps, events, journal and what people told it go with a run, in one transaction. What was learned in it stays:
+        cards, failures, and how a model's edits fitted.
+        With `dry` nothing is written. A run that is not ended is never touched.
         """
         with self._database.reading() if dry else self._database.writing() as connection:
             gone = _ended(connection, before, keep)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Double, ForeignKey, Index, Integer, MetaData, Table, Text, UniqueConstraint
 
-HEAD = "0001"
+HEAD = "0003"
 """The newest revision in `migrations/versions`. A database that is at it is opened without importing Alembic."""
 
 GOAL_SHOWN = 200
@@ -38,6 +38,7 @@ runs = Table(
     Column("first_state", Text, nullable=False),
     Column("created", Double, nullable=False),
     Column("updated", Double, nullable=False),
+    Column("holder", Text, nullable=False, server_default=""),
     Index(None, "folder", "created"),
 )
 
@@ -77,6 +78,18 @@ journal = Table(
 )
 
 
+told = Table(
+    "told",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("word", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("time", Double, nullable=False),
+)
+
+
 # What was learned outlives the run it was learned in: no foreign key to `runs`.
 def _learned(name: str) -> Table:
     return Table(
@@ -100,3 +113,17 @@ Index(None, cards.c.tenant, cards.c.key)
 Index(None, cards.c.tenant, cards.c.family)
 
 failures = _learned("failures")
+
+edits = Table(
+    "edits",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("rung", Text, nullable=False),
+    Index(None, "tenant", "model"),
+)
+"""What became of each edit of an answer, from 1; `rung` is empty where it did not fit."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, Table, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, case, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from redstart.core.change import EditKind, Tally
 from redstart.core.errors import Fenced, StoreError
 from redstart.core.events import Event
 from redstart.core.learning import FailureRecord, FixCard
 from redstart.core.run import RunState, Step
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.schema import GOAL_SHOWN, cards, events, failures, runs, steps
-from redstart.ports.store.port import Claim, Commit, Control, RunRow, StepRow
+from redstart.ports.sql.schema import GOAL_SHOWN, cards, edits, events, failures, runs, steps, told
+from redstart.ports.store.port import Claim, Commit, Control, Holder, RunRow, StepRow, Told, Word
 
 # Made once: putting a statement together costs more than running it.
 _ADVANCE = (
@@ -28,6 +31,7 @@ _ADVANCE = (
 )
 _ADD_STEP = insert(steps)
 _ADD_EVENTS = insert(events)
+_ADD_EDITS = insert(edits)
 _SHOWN = [column for column in runs.c if column.name not in ("state", "first_state")]
 
 
@@ -50,6 +54,7 @@ class SqlStore:
             "parent": spec.parent,
             "fence": 0,
             "control": Control.none.value,
+            "holder": "",
             "created": created.timestamp(),
             **_progress(state, created.timestamp()),
         }
@@ -60,12 +65,24 @@ class SqlStore:
                 raise StoreError(f"there is a run {state.run_id} already") from error
 
     async def claim(self, run_id: str) -> Claim:
-        taken = update(runs).where(runs.c.id == run_id).values(fence=runs.c.fence + 1)
+        taken = update(runs).where(runs.c.id == run_id).values(fence=runs.c.fence + 1, holder=_this_process())
         with self._database.writing() as connection:
             row = connection.execute(taken.returning(runs.c.state, runs.c.fence)).one_or_none()
         if row is None:
             raise _unknown(run_id)
         return Claim(parse(RunState, row.state), row.fence)
+
+    async def release(self, run_id: str, fence: int) -> None:
+        with self._database.writing() as connection:
+            connection.execute(update(runs).where(runs.c.id == run_id, runs.c.fence == fence).values(holder=""))
+
+    async def holder(self, run_id: str) -> Holder | None:
+        with self._database.reading() as connection:
+            text = connection.execute(select(runs.c.holder).where(runs.c.id == run_id)).scalar()
+        if not text:
+            return None
+        host, _, pid = text.rpartition("/")
+        return Holder(host, int(pid))
 
     async def commit(self, commit: Commit, fence: int) -> Control:
         before, now = commit.before, self._now()
@@ -87,6 +104,7 @@ class SqlStore:
             if commit.remembered is not None:
                 _keep(connection, cards, commit.remembered.card, before, now)
                 _keep(connection, failures, commit.remembered.failure, before, now)
+            _keep_edits(connection, commit)
         return control
 
     async def load(self, run_id: str) -> RunState:
@@ -147,6 +165,33 @@ class SqlStore:
             if connection.execute(asked).rowcount == 0:
                 raise _unknown(run_id)
 
+    async def tell(self, run_id: str, word: Word, text: str, *, version: int) -> None:
+        last = select(func.coalesce(func.max(told.c.number), -1)).where(told.c.run_id == run_id)
+        row = {"run_id": run_id, "word": word.value, "text": text, "version": version, "time": self._now()}
+        with self._database.writing() as connection:
+            # The lock on the run's row is what keeps two tellers from taking one number where writers run at once.
+            held = select(runs.c.id).where(runs.c.id == run_id).with_for_update()
+            if connection.execute(held).first() is None:
+                raise _unknown(run_id)
+            connection.execute(insert(told).values(number=last.scalar_subquery() + 1), row)
+
+    async def told(self, run_id: str) -> list[Told]:
+        query = select(told).where(told.c.run_id == run_id).order_by(told.c.number)
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+        return [Told(Word(row.word), row.text, row.version, datetime.fromtimestamp(row.time, UTC)) for row in rows]
+
+    async def tally(self, model: str, *, tenant: str) -> dict[EditKind, Tally]:
+        fitted = func.sum(case((edits.c.rung != "", 1), else_=0))
+        counted = select(edits.c.kind, fitted, func.count()).where(edits.c.tenant == tenant, edits.c.model == model)
+        with self._database.reading() as connection:
+            rows = connection.execute(counted.group_by(edits.c.kind)).all()
+        return {EditKind(kind): Tally(fitting, tried) for kind, fitting, tried in rows}
+
+
+def _this_process() -> str:
+    return f"{platform.node()}/{os.getpid()}"
+
 
 def _unknown(run_id: str) -> StoreError:
     return StoreError(f"there is no run {run_id}")
@@ -193,3 +238,24 @@ def _keep(
         "created": now,
     }
     connection.execute(insert(table), row)
+
+
+def _keep_edits(connection: Connection, commit: Commit) -> None:
+    """Keeps what became of an answer's edits, once an attempt. Of a model that nobody can name nothing is learned."""
+    run = commit.before
+    if not commit.edits or not commit.model:
+        return
+    kept = select(edits.c.number).where(edits.c.run_id == run.run_id, edits.c.attempt == run.now.number)
+    if connection.execute(kept).first() is not None:
+        return
+    of_all = {
+        "run_id": run.run_id,
+        "attempt": run.now.number,
+        "tenant": run.spec.tenant,
+        "model": commit.model,
+    }
+    rows = [
+        {**of_all, "number": number, "kind": one.kind.value, "rung": "" if one.rung is None else one.rung.value}
+        for number, one in enumerate(commit.edits, 1)
+    ]
+    connection.execute(_ADD_EDITS, rows)

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from redstart.core.change import Snapshot
+from redstart.core.change import EditKind, EditRung, Snapshot, Tally
 from redstart.core.events import Event
 from redstart.core.learning import Remembered
 from redstart.core.run import RunState, Step
@@ -39,6 +39,18 @@ class Commit(NamedTuple):
     events: Sequence[Event]
     remembered: Remembered | None
 
+    @property
+    def edits(self) -> tuple[EditRung, ...]:
+        """What became of each edit, where the step is the one that tells: `apply`."""
+        applied = self.after.now.apply
+        return applied.rungs if self.step is Step.apply and applied is not None else ()
+
+    @property
+    def model(self) -> str:
+        """The model that gave the edits; empty where it is not known."""
+        patch = self.after.now.patch
+        return patch.model if patch is not None else ""
+
 
 class StepRow(NamedTuple):
     """A committed step: `state` is the whole state after it."""
@@ -62,8 +74,34 @@ class RunRow(NamedTuple):
     updated: datetime
 
 
+class Word(StrEnum):
+    """What a person can tell a run."""
+
+    say = "say"
+    """Something to go by, in words."""
+    accept = "accept"
+    reject = "reject"
+
+
+class Told(NamedTuple):
+    """What a person told a run."""
+
+    word: Word
+    text: str
+    version: int
+    """The run's version that an answer is to: a run may ask more than once."""
+    time: datetime
+
+
+class Holder(NamedTuple):
+    """The process that claimed a run and has not given it back: it may be dead."""
+
+    host: str
+    pid: int
+
+
 class Store(Protocol):
-    """The truth about runs. Every write but `create` and `control` is fenced."""
+    """The truth about runs. Every write but `create`, `control` and `tell` is fenced."""
 
     async def create(self, state: RunState, *, folder: str, created: datetime) -> None:
         """Keeps a new run at version 0. `folder` is where it was started, for finding it again on this machine.
@@ -79,9 +117,18 @@ class Store(Protocol):
         """
         ...
 
-    async def commit(self, commit: Commit, fence: int) -> Control:
-        """Writes state, artifact, events and what is remembered in one transaction, and returns what people ask for.
+    async def release(self, run_id: str, fence: int) -> None:
+        """Gives the run back: nobody drives it now. Does nothing if it was taken over, or is unknown."""
+        ...
 
+    async def holder(self, run_id: str) -> Holder | None:
+        """Who claimed the run last; None where it was never claimed, was given back, or is unknown."""
+        ...
+
+    async def commit(self, commit: Commit, fence: int) -> Control:
+        """Writes state, artifact, events and what is learned in one transaction, and returns what people ask for.
+
+        What is learned is `remembered` and what became of the edits; an attempt leaves each of them once.
         Raises `Fenced`, having written nothing, if the run's fence is not `fence` or its version is not
         `commit.before.version`.
         """
@@ -111,9 +158,56 @@ class Store(Protocol):
         """Asks the run's driver to pause or cancel after the step at hand."""
         ...
 
+    async def tell(self, run_id: str, word: Word, text: str, *, version: int) -> None:
+        """Keeps what a person tells the run, whoever drives it. Raises `StoreError` for an unknown run."""
+        ...
+
+    async def told(self, run_id: str) -> list[Told]:
+        """All that people told the run, in order."""
+        ...
+
+    async def tally(self, model: str, *, tenant: str) -> dict[EditKind, Tally]:
+        """How the edits of this model fitted in all runs of this tenant, by form; a form it never used is not there."""
+        ...
+
+
+class Reply(NamedTuple):
+    """A person's answer to what the run asked."""
+
+    accepts: bool
+    text: str = ""
+
+
+class Person(Protocol):
+    """The person whose run it is, as a step hears them. Journaled: what was heard once is heard again on re-entry."""
+
+    async def said(self) -> tuple[str, ...]:
+        """The last few things that they said, oldest first."""
+        ...
+
+    async def answer(self) -> Reply | None:
+        """Their answer to what the run waits for; None where there is none yet."""
+        ...
+
+
+class Forms(Protocol):
+    """How well the edits of the model that is asked for them have fitted. Journaled, like `Person`."""
+
+    async def tally(self) -> Mapping[EditKind, Tally]:
+        """By form, over all runs of this tenant; a form that was never used is not there."""
+        ...
+
+
+HEARD = -1
+COUNTED = -2
+
 
 class Call(NamedTuple):
-    """Where a journaled call stands in a run. The ordinal is allotted in program order inside the step."""
+    """Where a journaled call stands in a run. The ordinal is allotted in program order inside the step.
+
+    What a person told it has the ordinal `HEARD`, and how edits fitted in other runs `COUNTED`, before every call of
+    the step's own: recordings name those by their numbers, and neither is to move them.
+    """
 
     run_id: str
     attempt: int
@@ -121,7 +215,8 @@ class Call(NamedTuple):
     ordinal: int
 
     def __str__(self) -> str:
-        return f"attempt {self.attempt}, {self.step}, call {self.ordinal}"
+        which = {HEARD: "what was heard", COUNTED: "what was counted"}.get(self.ordinal, f"call {self.ordinal}")
+        return f"attempt {self.attempt}, {self.step}, {which}"
 
 
 class Record(NamedTuple):
@@ -129,7 +224,7 @@ class Record(NamedTuple):
 
     call: Call
     kind: str
-    """`model`, `sandbox`, `recall` or `clock`."""
+    """`model`, `sandbox`, `recall`, `clock`, `said`, `answer` or `tally`."""
     request_hash: str
     request: str
     """Blob: the request as JSON; empty where it says nothing more than the kind."""

@@ -13,14 +13,18 @@ from typing import NamedTuple
 import pytest
 
 from redstart.core.errors import Fenced, ModelError
-from redstart.core.run import Limits, Mode, Result, RunState, Status, Step, Verify
+from redstart.core.run import Action, Decision, Level, Limits, Mode, Result, RunState, Status, Step
 from redstart.engines.drive import Driver, drive
 from redstart.engines.port import Engine
-from redstart.flow.loop import loop
+from redstart.engines.replay import replay
+from redstart.flow.loop import STEPS, loop
 from redstart.flow.modes import MODES
-from redstart.ports.store.port import Control
+from redstart.ports.bundle import Ports
+from redstart.ports.store.port import Control, Word
+from redstart.steps.decide import decide
 from redstart.testing import rig as play
 from redstart.testing.rig import DAWN, Rig
+from redstart.toolkit.honesty.levels import MEASURES
 
 WHOLE = [(1, step) for step in MODES[Mode.fix] if step is not Step.reflect]
 """The trail of a run that is green at once."""
@@ -83,11 +87,11 @@ SCENARIOS = (
         ],
     ),
     Scenario(
-        "a syntax error in check",
+        "a syntax error in apply",
         [play.BROKEN],
         Limits(iterations=1),
         Result.unsolved,
-        _then(1, [*_HEAD, Step.patch, Step.apply, Step.check, Step.decide]),
+        _then(1, [*_HEAD, Step.patch, Step.apply, Step.decide]),
     ),
     Scenario(
         "budget out",
@@ -227,13 +231,115 @@ class EngineContract:
 
     def test_a_repeated_test_run_is_a_new_execution(self, engine: Engine, rig: Rig) -> None:
         rig.with_model([play.RIGHT, play.CARD])
-        run_id = asyncio.run(rig.begin(verify=Verify(repeats=5)))
+        run_id = asyncio.run(rig.begin(verify=Level.standard))
         assert asyncio.run(_drive(rig, run_id, engine)).result is Result.verified
         records = [record for record in asyncio.run(rig.adapters.journal.records(run_id)) if record.call.step == "test"]
         runs = [record for record in records if record.kind == "sandbox"]
-        assert len(runs) == 6
-        assert len({record.call.ordinal for record in runs}) == 6
-        assert len(rig.sandbox.executions) == 1 + 6
+        measures = MEASURES[Level.standard]
+        expected = 1 + len(measures.after) + measures.fail_again
+        assert len(runs) == expected
+        assert len({record.call.ordinal for record in runs}) == expected
+        assert len(rig.sandbox.executions) == 1 + len(measures.before) + expected
+
+    def test_what_a_person_says_is_in_every_later_patch_and_replayed(self, engine: Engine, rig: Rig) -> None:
+        model = rig.with_model([play.WRONG, play.WORSE, play.RIGHT, play.CARD])
+
+        async def go() -> RunState:
+            run_id = await rig.begin()
+            await _drive(rig, run_id, engine, Step.patch)
+            for number in range(7):
+                await rig.adapters.store.tell(run_id, Word.say, f"word {number} of mine", version=0)
+            ended = await _drive(rig, run_id, engine)
+            assert await rig.adapters.store.holder(run_id) is None, "the run was given back"
+            await rig.adapters.store.tell(run_id, Word.say, "too late", version=0)
+            assert (await replay(rig.adapters, run_id)).state == ended
+            return ended
+
+        assert asyncio.run(go()).result is Result.verified
+        said = [
+            [number for number in range(7) if f"word {number} of mine" in str(ask.messages)]
+            for ask in model.asks
+            if ask.question == "patch"
+        ]
+        assert said == [[], [2, 3, 4, 5, 6], [2, 3, 4, 5, 6]]
+
+    def test_words_that_come_while_a_step_is_at_work_do_not_change_it(self, engine: Engine, rig: Rig) -> None:
+        rig.with_model([ModelError("the endpoint is down")])
+        run_id = asyncio.run(rig.begin())
+        with pytest.raises(ModelError):
+            asyncio.run(_drive(rig, run_id, engine))
+        asyncio.run(rig.adapters.store.tell(run_id, Word.say, "look at the sum", version=0))
+        model = rig.with_model([play.WRONG, play.RIGHT, play.CARD])
+        assert asyncio.run(_drive(rig, run_id, engine)).result is Result.verified
+        assert ["look at the sum" in str(ask.messages) for ask in model.asks[:2]] == [False, True]
+
+    @pytest.mark.parametrize("word", [Word.accept, Word.reject])
+    def test_a_run_that_asks_waits_for_its_answer(
+        self, engine: Engine, rig: Rig, word: Word, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(STEPS, Step.decide, asking)
+        model = rig.with_model([play.RIGHT, play.CARD, play.RIGHT, play.CARD])
+        tell = rig.adapters.store.tell
+
+        async def go() -> tuple[RunState, RunState]:
+            run_id = await rig.begin()
+            asks = await _drive(rig, run_id, engine)
+            assert await _drive(rig, run_id, engine) == asks, "without an answer it waits on"
+            await tell(run_id, Word.accept, "", version=asks.version - 1)
+            assert await _drive(rig, run_id, engine) == asks, "an answer to something else is none"
+            await tell(run_id, word, "" if word is Word.accept else "keep the sign", version=asks.version)
+            after = await _drive(rig, run_id, engine)
+            assert (await replay(rig.adapters, run_id)).state == after
+            return asks, after
+
+        asks, after = asyncio.run(go())
+        assert (asks.status, asks.result, asks.reason) == (Status.paused, Result.needs_human, QUESTION)
+        trail = asyncio.run(rig.trail(asks.run_id))
+        assert trail[: len(WHOLE) + 1] == [*WHOLE, (1, Step.decide)]
+        if word is Word.accept:
+            assert (after.status, after.result, len(trail)) == (Status.ended, Result.verified, len(WHOLE) + 1)
+        else:
+            assert (after.status, after.result, after.now.number) == (Status.paused, Result.needs_human, 2)
+            assert after.history[0].reason == "you rejected it: keep the sign"
+            assert "keep the sign" in str([ask.messages for ask in model.asks if ask.question == "patch"][1])
+
+    def test_an_attempt_may_ask_twice_and_each_answer_is_to_its_question(
+        self, engine: Engine, rig: Rig, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(STEPS, Step.decide, asking_twice)
+        rig.with_model([play.RIGHT, play.CARD])
+
+        async def go() -> list[RunState]:
+            run_id = await rig.begin(limits=Limits(iterations=1))
+            states = [await _drive(rig, run_id, engine)]
+            for word in (Word.accept, Word.reject):
+                await rig.adapters.store.tell(run_id, word, "", version=states[-1].version)
+                states.append(await _drive(rig, run_id, engine))
+                assert (await replay(rig.adapters, run_id)).state == states[-1]
+            return states
+
+        once, twice, ended = asyncio.run(go())
+        assert [once.reason, twice.reason] == [QUESTION, "really?"]
+        assert (ended.status, ended.result) == (Status.ended, Result.unsolved)
+
+
+QUESTION = "is that what you want?"
+
+
+async def asking(run: RunState, ports: Ports) -> Decision:
+    """A `decide` that asks before it accepts."""
+    decision = await decide(run, ports)
+    if run.now.decide is None and decision.action is Action.accept:
+        return Decision(action=Action.ask, reason=QUESTION, result=Result.needs_human)
+    return decision
+
+
+async def asking_twice(run: RunState, ports: Ports) -> Decision:
+    """A `decide` that asks once more when the answer is yes."""
+    decision = await asking(run, ports)
+    first = run.now.decide is not None and run.now.decide.reason == QUESTION
+    again = first and decision.action is Action.accept
+    return Decision(action=Action.ask, reason="really?", result=Result.needs_human) if again else decision
 
 
 def comparable(state: RunState) -> dict[str, object]:

@@ -21,15 +21,12 @@ def with_copies(environment: Environment, *copies: str) -> Environment:
     return environment.model_copy(update={"copies": copies})
 
 
-def with_history(environment: Environment, prefix: str = "") -> Environment:
-    """Makes a git repo with one commit and a tag, whose folder `prefix` is at the mount."""
-    mount = Path(environment.mount)
-    top = mount.parents[len(Path(prefix).parts) - 1] if prefix else mount
-    (mount / "pkg").mkdir(parents=True)
-    for path, text in ((mount / "hello.txt", "as committed\n"), (mount / "pkg" / "inner.txt", "inner\n")):
+def with_history(environment: Environment) -> Environment:
+    """Makes a git repo with one commit and a tag at the mount."""
+    top = Path(environment.mount)
+    (top / "pkg").mkdir(parents=True)
+    for path, text in ((top / "hello.txt", "as committed\n"), (top / "pkg" / "inner.txt", "inner\n")):
         path.write_text(text)
-    if prefix:
-        (top / "other.txt").write_text("beside\n")
     _git(top, "init", "-q")
     _git(top, "config", "user.name", "of the user")
     _git(top, "remote", "add", "origin", "https://user:password@example.invalid/repo")
@@ -42,7 +39,6 @@ def with_history(environment: Environment, prefix: str = "") -> Environment:
             "git_objects": str(top / ".git" / "objects"),
             "git_head": head,
             "git_refs": f"# pack-refs with: peeled fully-peeled sorted \n{head} refs/tags/v1.0\n",
-            "git_prefix": prefix,
         }
     )
 

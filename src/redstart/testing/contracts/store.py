@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import pytest
 
+from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung, Tally
 from redstart.core.errors import Fenced, StoreError
 from redstart.core.learning import Remembered
 from redstart.core.run import Attempt, Mode, Result, RunState, Status, Step
 from redstart.ports.memory.port import Memory
-from redstart.ports.store.port import Control, Journal, RunRow, Store
+from redstart.ports.store.port import Control, Journal, RunRow, Store, Told, Word
 from redstart.testing.states import card, commit, failure, signature, spec, state
 from redstart.testing.store import Clock
 
@@ -42,6 +44,12 @@ async def trace(store: Store, run_id: str = "run-1") -> object:
         await store.events(run_id),
         await store.runs(prefix=run_id),
     )
+
+
+def _tried(model: str, *edits: tuple[EditKind, Rung | None]) -> Attempt:
+    """The first attempt, in which this model's edits fitted so."""
+    rungs = tuple(EditRung(kind=kind, rung=rung) for kind, rung in edits)
+    return Attempt(entry=Step.reproduce, patch=Patch(model=model), apply=Applied(ok=False, rungs=rungs))
 
 
 class StoreContract:
@@ -244,6 +252,34 @@ class StoreContract:
 
         asyncio.run(scenario())
 
+    def test_edits_are_counted_by_model_form_and_tenant_and_each_commit_once(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            new, fence = await begin(store)
+            one = commit(new, Step.apply, now=_tried("a:1", (EditKind.block, Rung.exact), (EditKind.block, None)))
+            with pytest.raises(Fenced):
+                await store.commit(one, fence + 1)
+            assert await store.tally("a:1", tenant="home") == {}
+            await store.commit(one, fence)
+            with pytest.raises(Fenced):
+                await store.commit(one, fence)
+            again = commit(one.after, Step.apply, now=_tried("a:1", (EditKind.block, None)))
+            await store.commit(again, fence)
+            await store.commit(commit(again.after, Step.check), fence)
+            assert await store.tally("a:1", tenant="home") == {EditKind.block: Tally(1, 2)}, "an attempt counts once"
+
+            tenants = (("run-2", "home", "a:1"), ("run-3", "home", "b:2"), ("run-4", "other", "a:1"))
+            for run_id, tenant, model in tenants:
+                begun, held = await begin(store, run_id, spec=spec(tenant=tenant))
+                tried = _tried(model, (EditKind.diff, Rung.merge), (EditKind.block, Rung.exact))
+                await store.commit(commit(begun, Step.apply, now=tried), held)
+            both = {EditKind.diff: Tally(1, 1), EditKind.block: Tally(1, 1)}
+            assert await store.tally("a:1", tenant="home") == {**both, EditKind.block: Tally(2, 3)}
+            assert await store.tally("b:2", tenant="home") == await store.tally("a:1", tenant="other") == both
+            assert await store.tally("b:2", tenant="other") == {}
+
+        asyncio.run(scenario())
+
     def test_a_commit_tells_what_people_ask_for(self, stores: Stores) -> None:
         async def scenario() -> None:
             store = stores.store
@@ -262,6 +298,44 @@ class StoreContract:
             await stores.store.control("run-1", Control.pause)
             assert await stores.store.load("run-1") == new
             assert await stores.store.commit(commit(new), fence) is Control.pause
+
+        asyncio.run(scenario())
+
+    def test_what_people_tell_a_run_is_kept_in_order_and_takes_no_run_over(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            new, fence = await begin(store)
+            await begin(store, "run-2")
+            stores.clock.time = DAWN.timestamp()
+            await store.tell("run-1", Word.say, "it is the tax é", version=0)
+            await store.tell("run-1", Word.say, "it is the tax é", version=0)
+            one = commit(new)
+            assert await store.commit(one, fence) is Control.none, "the driver goes on"
+            await store.tell("run-1", Word.reject, "", version=1)
+            said = Told(Word.say, "it is the tax é", 0, DAWN)
+            assert await store.told("run-1") == [said, said, Told(Word.reject, "", 1, DAWN)]
+            assert await store.told("run-2") == await store.told("nobody") == []
+            assert await store.load("run-1") == one.after
+            with pytest.raises(StoreError):
+                await store.tell("nobody", Word.say, "hello", version=0)
+
+        asyncio.run(scenario())
+
+    def test_who_drives_a_run_is_known_until_it_is_given_back(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            await store.create(state(), folder="/home/shop", created=DAWN)
+            assert await store.holder("run-1") is None
+            _, stale = await store.claim("run-1")
+            _, fence = await store.claim("run-1")
+            await store.release("run-1", stale)
+            holder = await store.holder("run-1")
+            assert holder is not None, "it was taken over: only the new driver gives it back"
+            assert holder.pid == os.getpid()
+            await store.release("run-1", fence)
+            assert await store.holder("run-1") is None
+            await store.release("nobody", 1)
+            assert await store.holder("nobody") is None
 
         asyncio.run(scenario())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from redstart.core.report import Case, Ids, Outcome, Verdict
 
@@ -15,13 +15,16 @@ def judge(
     targets: Iterable[str],
     *,
     repeats: Sequence[Sequence[Case]] = (),
+    without: Sequence[Case] = (),
+    unsteady: Collection[str] = (),
     unexplained: str = "",
     tampered: Sequence[str] = (),
 ) -> Verdict:
     """Compares two runs of a suite.
 
     A target that could not be collected at the baseline has the id of its file: it is fixed when tests of that file
-    ran and all of them passed. A test that is new in `after` counts only if it is red.
+    ran and all of them passed. A test that is new in `after` counts only if it is red. `repeats` are further runs of
+    the targets, `without` one on the code without the patch; `unsteady` are not held against it when they are red.
     """
     was = {case.id: case for case in before}
     now = {case.id: case for case in after}
@@ -39,13 +42,26 @@ def judge(
     return Verdict(
         fixed=Ids.of(sorted_ids["fixed"]),
         still_red=Ids.of(sorted_ids["red"]),
-        newly_red=Ids.of(sorted_ids["worse"]),
+        newly_red=Ids.of(sorted_ids["worse"] - set(unsteady)),
         missing=Ids.of(sorted_ids["missing"]),
         newly_skipped=Ids.of(sorted_ids["skipped"]),
-        flaky=Ids.of(_unsteady(sorted_ids["fixed"], repeats)),
+        flaky=Ids.of(one for run in repeats for one in sorted_ids["fixed"] - green_among(sorted_ids["fixed"], run)),
+        green_without=Ids.of(green_among(wanted, without)),
         tampered=tuple(tampered[:20]),
-        unexplained=unexplained,
+        unexplained=unexplained or _fewer(before, after),
     )
+
+
+def green_among(targets: Iterable[str], cases: Sequence[Case]) -> set[str]:
+    """Those of the targets that a run saw green."""
+    wanted = set(targets)
+    now, children = {case.id: case for case in cases}, _children(wanted, cases)
+    return {target for target in wanted if _fate(target, now, children) == "fixed"}
+
+
+def _fewer(before: Sequence[Case], after: Sequence[Case]) -> str:
+    """Two tests may share an id, so that one of them can vanish without any id missing."""
+    return f"{len(after)} tests ran where {len(before)} ran before" if len(after) < len(before) else ""
 
 
 def _fate(target: str, now: dict[str, Case], children: dict[str, list[Case]]) -> str:
@@ -88,14 +104,6 @@ def _change(case: Case, now: dict[str, Case]) -> str:
     if after.outcome is Outcome.skipped and case.outcome is not Outcome.skipped:
         return "skipped"
     return ""
-
-
-def _unsteady(fixed: set[str], repeats: Sequence[Sequence[Case]]) -> set[str]:
-    unsteady: set[str] = set()
-    for run in repeats:
-        now, children = {case.id: case for case in run}, _children(fixed, run)
-        unsteady |= {target for target in fixed if _fate(target, now, children) != "fixed"}
-    return unsteady
 
 
 def tampered(changed: Iterable[str], protected: Callable[[str], str]) -> tuple[str, ...]:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from redstart.core.change import Edit, EditKind, Reject, Snapshot
+from redstart.core.change import Edit, EditRung, Reject, Rung, Snapshot
 from redstart.core.errors import PolicyViolation
-from redstart.core.noun import clip
-from redstart.ports.store.port import DiffRefused, Trees
+from redstart.ports.store.port import Trees
+from redstart.toolkit.patching.paths import resolve
+from redstart.toolkit.patching.python_ast import flaw, is_python
+from redstart.toolkit.patching.rework import RUNGS, creates, rework
+
+
+class Put(NamedTuple):
+    """What the edits make of the files: contents by path, None for one that goes; empty where an edit is rejected."""
+
+    files: dict[str, bytes | None]
+    rejects: tuple[Reject, ...] = ()
+    rungs: tuple[EditRung, ...] = ()
+    """Of each edit, in order."""
+    fits: tuple[int, ...] = ()
+    """Numbers of the edits that fit."""
+
+    @property
+    def rung(self) -> Rung:
+        return max((one.rung for one in self.rungs if one.rung), key=RUNGS.index, default=Rung.exact)
 
 
 class Climbed(NamedTuple):
@@ -18,85 +34,65 @@ class Climbed(NamedTuple):
     snapshot: Snapshot | None
     rejects: tuple[Reject, ...] = ()
     refused: bool = False
-    rung: str = "exact"
+    rung: Rung = Rung.exact
+    rungs: tuple[EditRung, ...] = ()
+    fits: tuple[int, ...] = ()
 
 
 def climb(trees: Trees, base: Snapshot, edits: Sequence[Edit]) -> Climbed:
-    """Applies the edits to `base`. A search text must be there exactly once; a diff must apply as git sees it."""
+    """Applies the edits to `base`, each on the lowest rung that has one place for it. Nothing is written otherwise."""
+    done = put(edits, lambda path: trees.read(base, path), trees.files(base))
+    if done.rejects:
+        return Climbed(None, done.rejects, rungs=done.rungs, fits=done.fits)
+    try:
+        snapshot = trees.write(base, done.files)
+    except PolicyViolation as error:
+        reject = Reject(path=", ".join(done.files), reason=str(error))
+        return Climbed(None, (reject,), refused=True, rungs=done.rungs)
+    if snapshot.tree == base.tree:
+        reject = Reject(path=", ".join(done.files), reason="the edits change nothing")
+        return Climbed(None, (reject,), rungs=done.rungs)
+    return Climbed(snapshot, rung=done.rung, rungs=done.rungs)
+
+
+def put(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Sequence[str]) -> Put:
+    """The edits on contents, all or nothing. `names` are the files there are; later edits see what earlier ones made.
+
+    A Python file that was a program, and one that is new, must be a program afterwards.
+    """
     files: dict[str, bytes | None] = {}
     rejects: list[Reject] = []
+    rungs: list[EditRung] = []
+    fits: list[int] = []
+    spoilt: set[str] = set()
     for edit in edits:
-        if edit.kind is EditKind.diff:
+        path = resolve(edit.path, names, creates=creates(edit))
+        if isinstance(path, Reject):
+            rejects.append(path.model_copy(update={"block": edit.number}))
+            rungs.append(EditRung(kind=edit.kind))
             continue
-        current = files[edit.path] if edit.path in files else trees.read(base, edit.path)
-        changed = _replace(edit, current)
-        if isinstance(changed, Reject):
-            rejects.append(changed)
+        done = rework(edit, path, files[path] if path in files else read(path))
+        if isinstance(done, Reject):
+            rejects.append(done)
+            spoilt.add(path)
         else:
-            files[edit.path] = changed
+            files[path] = done.data
+            fits.append(edit.number)
+        rungs.append(EditRung(kind=edit.kind, rung=None if isinstance(done, Reject) else done.rung))
+    for path, data in files.items():
+        if path not in spoilt and (wrong := _broken(path, read(path), data)):
+            rejects.append(wrong)
     if rejects:
-        return Climbed(None, tuple(rejects))
-    try:
-        snapshot = trees.write(base, files) if files else base
-    except PolicyViolation as error:
-        return Climbed(None, (Reject(path=", ".join(files), reason=str(error)),), refused=True)
-    for edit in edits:
-        if edit.kind is not EditKind.diff:
-            continue
-        applied = trees.apply(snapshot, edit.text.encode())
-        if isinstance(applied, DiffRefused):
-            return Climbed(None, (Reject(path="diff", reason=clip(applied.message, 400)),))
-        snapshot = applied
-    if snapshot.tree == base.tree:
-        return Climbed(None, (Reject(path=", ".join(files) or "diff", reason="the edits change nothing"),))
-    return Climbed(snapshot)
+        return Put({}, tuple(rejects), tuple(rungs), tuple(fits))
+    return Put(files, (), tuple(rungs), tuple(fits))
 
 
-def _replace(edit: Edit, current: bytes | None) -> bytes | Reject:
-    if not edit.search.strip():
-        if current is None:
-            return edit.text.encode()
-        return Reject(path=edit.path, reason="the file exists: say with SEARCH lines what to replace in it")
-    if current is None:
-        return Reject(path=edit.path, reason="there is no such file")
-    try:
-        text = current.decode()
-    except UnicodeDecodeError:
-        return Reject(path=edit.path, reason="the file is not UTF-8 text")
-    ends = "\r\n" if "\r\n" in text else "\n"
-    search, new = (part.replace("\n", ends) for part in (edit.search, edit.text))
-    if not text.endswith(ends) and text.endswith(search.removesuffix(ends)):
-        search, new = search.removesuffix(ends), new.removesuffix(ends)
-    places = _places(text, search)
-    if len(places) == 1:
-        return (text[: places[0]] + new + text[places[0] + len(search) :]).encode()
-    if places:
-        lines = ", ".join(str(text.count("\n", 0, place) + 1) for place in places[:8])
-        return Reject(path=edit.path, reason=f"the SEARCH lines are there {len(places)} times (lines {lines})")
-    if edit.text.strip() and len(_places(text, new)) == 1:
-        return Reject(path=edit.path, reason="the SEARCH lines are not there, and the REPLACE lines are already")
-    return Reject(path=edit.path, reason="the SEARCH lines are not in the file", nearest=_nearest(text, edit.search))
-
-
-def _places(text: str, search: str) -> list[int]:
-    """Where `search` stands as whole lines."""
-    found: list[int] = []
-    place = text.find(search)
-    while place != -1:
-        if place == 0 or text[place - 1] == "\n":
-            found.append(place)
-        place = text.find(search, place + 1)
-    return found
-
-
-def _nearest(text: str, search: str) -> str:
-    lines = text.splitlines()
-    wanted = [line for line in search.splitlines() if line.strip()]
-    if not lines or not wanted:
-        return ""
-    close = difflib.get_close_matches(wanted[0].strip(), [line.strip() for line in lines], n=1, cutoff=0.5)
-    if not close:
-        return ""
-    at = next(number for number, line in enumerate(lines) if line.strip() == close[0])
-    shown = lines[max(at - 1, 0) : at + len(wanted) + 1]
-    return clip("the nearest lines are:\n" + "\n".join(shown), 600)
+def _broken(path: str, before: bytes | None, after: bytes | None) -> Reject | None:
+    if after is None or not is_python(path) or (wrong := flaw(after)) is None:
+        return None
+    if before is not None and flaw(before) is not None:
+        return None
+    lines = after.decode(errors="replace").split("\n")
+    near = lines[max(wrong.line - 3, 0) : wrong.line + 1]
+    reason = f"it would no longer be a Python program: {wrong.message} (line {wrong.line})"
+    return Reject(path=path, reason=reason, nearest="with the edits it reads:\n" + "\n".join(near) if near else "")

@@ -8,10 +8,15 @@ from fnmatch import fnmatchcase as fnmatch
 
 from redstart.core.change import Reject
 from redstart.ports.store.port import TreeChange
+from redstart.toolkit.patching.odd import odd_path, odd_text
 
 MAX_DIFF_BYTES = 200_000
 
-_TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.pyi?$")
+IS_TEST = "it is a test: the code is to be fixed, not the test"
+
+_TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.pyi?(?:/|$)")
+_TEST_TEXT = re.compile(r"\.(?:feature|robot|ambr|snap)(?:/|$)")
+"""Scenarios and snapshots: what tests read their expectations from."""
 _TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|testing_data|__snapshots__)/")
 _TEST_CONFIGURATION = frozenset(
     (
@@ -25,25 +30,42 @@ _TEST_CONFIGURATION = frozenset(
         "pyproject.toml",
         "noxfile.py",
         ".coveragerc",
-        ".gitlab-ci.yml",
-        ".travis.yml",
     )
 )
-_RUNS_AT_START = re.compile(r"(?:^|/)(?:sitecustomize|usercustomize)(?:\.py|/)|\.pth$")
+_CI = re.compile(
+    r"^(?:\.github|\.circleci|\.buildkite|\.woodpecker|\.gitea|\.forgejo)/"
+    r"|^(?:\.gitlab-ci|\.travis|azure-pipelines|bitbucket-pipelines|\.?appveyor|\.drone)\.ya?ml$|^jenkinsfile$"
+)
+_HOOKS = re.compile(
+    r"^(?:\.husky|\.githooks|\.vscode|\.idea|\.devcontainer)/|^\.?(?:pre-commit-config|lefthook)\.ya?ml$"
+    r"|(?:^|/)\.(?:envrc|env|npmrc|pypirc|netrc)$"
+)
+_INSTALLED = re.compile(
+    r"(?:^|/)(?:\.venv|venv|\.tox|\.nox|node_modules|site-packages|__pycache__|[^/]*\.(?:egg|dist)-info)/"
+)
+_GIT_FILES = frozenset((".gitmodules", ".gitattributes"))
+_RUNS_AT_START = re.compile(r"(?:^|/)(?:sitecustomize|usercustomize)(?:\.py|/)|\.pth(?:/|$)")
 _SHADOWS = re.compile(r"^(?:src/)?(?:pytest|_pytest|unittest|pluggy)(?:\.py|/)")
-_REGULAR = ("100644", "100755", "000000")
+ABSENT = "000000"
+_REGULAR = ("100644", "100755", ABSENT)
 
 
 def protected(path: str, globs: Sequence[str] = ()) -> str:
     """Why this path is not the patch's to change; empty where it is. `globs` are the user's, besides our own."""
     plain = path.casefold()
-    name = plain.rpartition("/")[2]
+    names = frozenset(plain.split("/"))  # a folder may be called like a file, and stand in its place elsewhere
     if any(fnmatch(plain, glob.casefold()) for glob in globs):
         return "your settings protect it"
-    if _TEST_FILE.search(plain) or _TEST_FOLDER.search(plain):
-        return "it is a test: the code is to be fixed, not the test"
-    if name in _TEST_CONFIGURATION or plain.startswith(".github/"):
+    if any(one.search(plain) for one in (_TEST_FILE, _TEST_FOLDER, _TEST_TEXT)):
+        return IS_TEST
+    if names & _GIT_FILES:
+        return "it is git's own, not the program's"
+    if names & _TEST_CONFIGURATION or _CI.search(plain):
         return "it can change what the tests are or how they run"
+    if _HOOKS.search(plain):
+        return "it can run a program on the machine of whoever works here"
+    if _INSTALLED.search(plain):
+        return "it belongs to what is installed, not to the code"
     if _RUNS_AT_START.search(plain):
         return "it would run at every start of Python"
     if _SHADOWS.search(plain):
@@ -51,15 +73,32 @@ def protected(path: str, globs: Sequence[str] = ()) -> str:
     return ""
 
 
-def violations(changes: Sequence[TreeChange], diff_bytes: int, globs: Sequence[str] = ()) -> tuple[Reject, ...]:
-    """What is wrong with a change of the tree; empty where it may be tested."""
-    found = [Reject(path=change.path, reason=reason) for change in changes if (reason := _violation(change, globs))]
-    if diff_bytes > MAX_DIFF_BYTES:
+def violations(
+    changes: Sequence[TreeChange], diff: bytes, globs: Sequence[str] = (), scope: Sequence[str] = ()
+) -> tuple[Reject, ...]:
+    """What is wrong with a change of the tree, whose diff is given; empty where it may be tested.
+
+    `scope` bounds where it may be.
+    """
+    reasons = ((change.path, _violation(change, globs) or _outside(change.path, scope)) for change in changes)
+    found = [Reject(path=path, reason=reason) for path, reason in reasons if reason]
+    if len(diff) > MAX_DIFF_BYTES:
         found.append(Reject(path="diff", reason=f"it is larger than {MAX_DIFF_BYTES // 1000} KB"))
+    elif reason := odd_text(diff):
+        found.append(Reject(path="diff", reason=reason))
     return tuple(found)
+
+
+def _outside(path: str, scope: Sequence[str]) -> str:
+    """Unlike what is protected, a scope is kept to the letter: a folder in another case is another folder."""
+    if not scope or any(path.startswith(f"{one.rstrip('/')}/") or fnmatch(path, one) for one in scope):
+        return ""
+    return f"only {', '.join(scope)} is to be changed in this run"
 
 
 def _violation(change: TreeChange, globs: Sequence[str]) -> str:
     if change.new_mode not in _REGULAR:
         return f"it would become no regular file (mode {change.new_mode})"
-    return protected(change.path, globs)
+    if change.old_mode not in _REGULAR:
+        return f"it is no regular file (mode {change.old_mode})"
+    return protected(change.path, globs) or (odd_path(change.path) if change.old_mode == ABSENT else "")

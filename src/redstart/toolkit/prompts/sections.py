@@ -20,8 +20,9 @@ def goal(text: str) -> str:
     return section("Goal", data("user", text, 16_000)) if text else ""
 
 
-def hint(text: str) -> str:
-    return section("The user says", data("user", text, 4000)) if text else ""
+def hint(text: str, said: Iterable[str] = ()) -> str:
+    """The user's words: what they gave along, and what they said since."""
+    return section("The user says", *(data("user", one, 4000) for one in (text, *said) if one))
 
 
 def notes(read: Callable[[str], bytes | None]) -> str:

@@ -117,6 +117,7 @@ class GitTrees:
         for path in files:
             _refuse_bad_path(path)
         entries = self._list_tree(snapshot)
+        _refuse_file_and_folder({path for path, data in files.items() if data is not None}, files, entries)
         lines: list[bytes] = []
         for path, data in sorted(files.items()):
             name = os.fsencode(path)
@@ -182,7 +183,7 @@ class GitTrees:
         else:
             listed = git(*wanted, git_dir=self._git_dir, work_tree=root, cwd=root)
         paths = ((name, root / name) for name in split_z(listed))
-        return [name for name, path in paths if path.is_symlink() or path.is_file()]
+        return [name for name, path in paths if (path.is_symlink() and not _is_environment(path)) or path.is_file()]
 
     def _derived(self, snapshot: Snapshot, index: Path) -> Snapshot:
         tree = git("write-tree", **self._at(index)).decode().strip()
@@ -242,6 +243,11 @@ class GitTrees:
         return data[:-1]
 
 
+def _is_environment(link: Path) -> bool:
+    """Whether a link leads to a virtual environment: that is shown as it is, and cannot be where its link stands."""
+    return (link / "pyvenv.cfg").is_file()
+
+
 def _inside_work_tree(root: Path) -> bool:
     try:
         return git("rev-parse", "--is-inside-work-tree", cwd=root, ours=False).strip() == b"true"
@@ -256,6 +262,16 @@ def _refuse_bad_path(path: str) -> None:
         raise PolicyViolation(f"{path!r} is no path inside the repo")
     if any(_is_git_folder(part) for part in parts):
         raise PolicyViolation(f"{path!r} is inside git's own folder")
+
+
+def _refuse_file_and_folder(made: set[str], files: Mapping[str, bytes | None], there: Mapping[str, _Entry]) -> None:
+    """Git would quietly drop the one or the other."""
+    left = made | {path for path in there if path not in files}
+    for path in made:
+        parts = path.split("/")
+        above = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
+        if blocked := next((one for one in above if one in left), ""):
+            raise PolicyViolation(f"{blocked!r} cannot be a file and a folder at once")
 
 
 def _is_git_folder(part: str) -> bool:

@@ -62,7 +62,7 @@ def _named_as_test(path: PurePosixPath) -> bool:
 
 def _is_foreign(path: str) -> bool:
     folders = PurePosixPath(path).parts[:-1]
-    return any(part in FOREIGN or part.startswith(".") for part in folders)
+    return any(part in FOREIGN or (part.startswith(".") and part != "..") for part in folders)
 
 
 def _holds_tests(text: bytes) -> bool:
@@ -77,17 +77,20 @@ def _pytest_configuration(paths: Iterable[str], read: Read) -> tuple[bool, bool]
     """Whether pytest is configured somewhere in the tree, and whether that makes it look beyond the usual names."""
     found = finds_more = False
     for path in paths:
-        name = PurePosixPath(path).name
-        if name not in (*PYTEST_FILES, *INI_SECTIONS, "pyproject.toml"):
-            continue
-        text = (read(path) or b"").decode("utf-8", "replace")
-        if name in PYTEST_FILES or _configures_pytest(name, text):
+        if configures_pytest(path, read):
             found = True
-            finds_more = finds_more or bool(_OWN_PATTERN.search(text))
+            finds_more = finds_more or bool(_OWN_PATTERN.search(_text(path, read)))
     return found, finds_more
 
 
-def _configures_pytest(name: str, text: str) -> bool:
+def configures_pytest(path: str, read: Read) -> bool:
+    """Whether this is a file from which pytest would take its configuration."""
+    name = PurePosixPath(path).name
+    if name in PYTEST_FILES:
+        return True
+    if name != "pyproject.toml" and name not in INI_SECTIONS:
+        return False
+    text = _text(path, read)
     if name == "pyproject.toml":
         return _has_pytest_table(text)
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
@@ -96,6 +99,10 @@ def _configures_pytest(name: str, text: str) -> bool:
     except configparser.Error:
         return f"[{INI_SECTIONS[name]}]" in text
     return parser.has_section(INI_SECTIONS[name])
+
+
+def _text(path: str, read: Read) -> str:
+    return (read(path) or b"").decode("utf-8", "replace")
 
 
 def _has_pytest_table(text: str) -> bool:

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from redstart.core.errors import ConfigError
 from redstart.core.noun import Noun
 from redstart.core.shell import Environment
-from redstart.toolkit.suites.history import History, find_history, git_root
+from redstart.toolkit.suites.history import History, find_history
 from redstart.toolkit.suites.ignored import find_ignored
 from redstart.toolkit.suites.interpreters import choose
 
@@ -102,15 +102,17 @@ def ask_interpreter(
     return said
 
 
-def find_environment(root: Path, *, python: str | None = None, environ: Mapping[str, str]) -> Environment:
+def find_environment(
+    root: Path, *, folder: str = "", python: str | None = None, environ: Mapping[str, str]
+) -> Environment:
     """The target's environment: its interpreter as `choose` finds it, ignored files that it needs, and git's history.
 
+    `root` is mounted; `folder` is where in it the suite runs.
     Raises `ConfigError` with a remedy where there is no interpreter, or where showing it would show the user's home.
     """
     mount = root.resolve()
-    top = git_root(mount) or mount
-    choice = choose(mount, top, python=python, environ=environ)
-    interpreter = ask_interpreter(choice.python, folder=mount, environ=environ)
+    choice = choose(mount / folder, mount, python=python, environ=environ)
+    interpreter = ask_interpreter(choice.python, folder=mount / folder, environ=environ)
     home = Path.home()
     folder = str(Path(interpreter.executable).parent)
     variables = {"PATH": ":".join(dict.fromkeys((folder, *SYSTEM_PATH)))}
@@ -150,7 +152,6 @@ def _with_history(environment: Environment, history: History) -> Environment:
             "git_head": history.head,
             "git_refs": history.refs,
             "git_shallow": history.shallow,
-            "git_prefix": history.prefix,
         }
     )
 

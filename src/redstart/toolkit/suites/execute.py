@@ -9,10 +9,12 @@ from redstart.core.change import Snapshot
 from redstart.core.learning import Signature
 from redstart.core.report import FIRST, Case, CaseList, Counts, Report
 from redstart.core.run import RunSpec
-from redstart.core.shell import Environment, Execution
+from redstart.core.shell import PINNED, Environment, Execution, Variation
 from redstart.ports.sandbox.port import Sandbox
 from redstart.ports.store.port import Blobs
 from redstart.toolkit.suites import runner
+from redstart.toolkit.suites.pytest import PLUGINS
+from redstart.toolkit.suites.request import Request
 
 
 class SuiteRun(NamedTuple):
@@ -35,24 +37,18 @@ async def run_suite(
     sign: Callable[[Case], Signature],
     ids: Sequence[str] = (),
     packages: Sequence[str] = (),
+    vary: Variation = PINNED,
 ) -> SuiteRun:
     """Runs the suite, or only the tests `ids`, on a fresh copy of the snapshot. Raises what the sandbox raises.
 
-    With `packages` (the project's own) it also looks where the tests import those from.
+    With `packages` (the project's own) it also looks where the tests import those from. `vary` is what a repeat does in
+    another way than the first run. Where `selects` is false, or our plugin cannot be imported, `ids` do not narrow it.
     """
     environment = Environment.model_validate_json(blobs.get(spec.suite.environment))
-    asked = runner.request(spec.suite, environment, ids, sentinel=packages)
-    completed = await sandbox.run(
-        Execution(
-            argv=asked.argv,
-            snapshot=snapshot,
-            environment=environment,
-            limits=spec.sandbox,
-            variables=dict(asked.variables),
-            files_in=dict(asked.files_in),
-            collect=tuple(asked.collect),
-        )
-    )
+    asked = runner.request(spec.suite, environment, ids, sentinel=packages, vary=vary)
+    completed = await sandbox.run(_execution(spec, snapshot, environment, asked))
+    if instead := runner.another_request(spec.suite, environment, completed, vary):
+        completed = await sandbox.run(_execution(spec, snapshot, environment, instead))
     parsed = runner.read(spec.suite, completed)
     cases = tuple(parsed.cases)
     red = [case for case in cases if case.red]
@@ -66,8 +62,27 @@ async def run_suite(
         exit_code=completed.exit_code,
         seconds=round(completed.wall, 3),
         signature=sign(red[0]) if red else None,
+        plugins=_plugins(blobs, completed.files.get(PLUGINS, "")),
         fault=parsed.fault,
     )
-    seen = runner.read_sentinel(completed, environment) if packages else None
+    seen = runner.read_sentinel(completed, environment, spec.suite.folder) if packages else None
     misplaced = f"{seen.fault} {seen.remedy}" if seen and seen.fault else ""
-    return SuiteRun(report, cases, parsed.kind, runner.contradiction(cases, completed), misplaced)
+    return SuiteRun(report, cases, parsed.kind, runner.contradiction(spec.suite, cases, completed), misplaced)
+
+
+def _plugins(blobs: Blobs, names: str) -> str:
+    """A command may start pytest several times: each plugin counts once."""
+    return blobs.put("\n".join(sorted(set(names.splitlines()))).encode()) if names else ""
+
+
+def _execution(spec: RunSpec, snapshot: Snapshot, environment: Environment, asked: Request) -> Execution:
+    return Execution(
+        argv=asked.argv,
+        snapshot=snapshot,
+        environment=environment,
+        limits=spec.sandbox,
+        variables=dict(asked.variables),
+        cwd=spec.suite.folder,
+        files_in=dict(asked.files_in),
+        collect=tuple(asked.collect),
+    )

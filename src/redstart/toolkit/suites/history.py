@@ -22,8 +22,6 @@ class History(NamedTuple):
     head: str
     refs: str
     shallow: str
-    prefix: str
-    """Where the folder lies in the repo, with a slash at its end; empty for the repo's own root."""
     borrowed: tuple[Path, ...] = ()
     """Object folders of other repos that this one builds on (`git clone --shared`)."""
 
@@ -50,14 +48,26 @@ def ask_git(root: Path, *arguments: str) -> bytes | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def git_root(root: Path) -> Path | None:
-    """The top folder of the git work tree that `root` lies in."""
-    said = ask_git(root, "rev-parse", "--show-toplevel")
-    return Path(os.fsdecode(said.rstrip(b"\n"))) if said and said.strip() else None
+def work_root(folder: Path) -> Path:
+    """The folder whose files a run on `folder` needs: the top of its git work tree, else `folder` itself.
+
+    A folder of which git tracks nothing is no part of the repo around it, and a repo that holds the user's whole home
+    folder (their dotfiles) is not what they mean.
+    """
+    folder = folder.resolve()
+    said = ask_git(folder, "rev-parse", "--show-toplevel")
+    if not said or not said.strip():
+        return folder
+    top = Path(os.fsdecode(said.rstrip(b"\n")))
+    if top == folder or Path.home().is_relative_to(top):
+        return folder
+    return top if ask_git(folder, "ls-files", "-z", "--", ".") else folder
 
 
 def find_history(root: Path) -> History | None:
-    """The history of the repo that the folder belongs to; None where there is none, or no commit yet."""
+    """The history of the repo whose root the folder is; None where it is none, or has no commit yet."""
+    if _line(ask_git(root, "rev-parse", "--show-prefix")):
+        return None
     head = _line(ask_git(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"))
     objects = _line(ask_git(root, "rev-parse", "--git-path", "objects"))
     if not head or not objects:
@@ -65,10 +75,9 @@ def find_history(root: Path) -> History | None:
     folder = (root / objects).resolve()
     if not _holds_objects(folder):
         return None
-    prefix = _line(ask_git(root, "rev-parse", "--show-prefix"))
     shallow = root / _line(ask_git(root, "rev-parse", "--git-path", "shallow"))
     text = shallow.read_text(encoding="ascii", errors="replace") if shallow.is_file() else ""
-    return History(folder, head, _refs(root), text, prefix, tuple(_borrowed(folder)))
+    return History(folder, head, _refs(root), text, tuple(_borrowed(folder)))
 
 
 def _refs(root: Path) -> str:

@@ -1,4 +1,4 @@
-"""Which of the files that git ignores a workspace needs beside its snapshot: built modules, generated code, data.
+"""What a workspace needs beside its snapshot: built modules, generated code and data that git ignores, and submodules.
 
 They are no part of a patch, but without them a project that works on its developer's disk does not work here.
 """
@@ -45,12 +45,12 @@ class _Entry(NamedTuple):
 
 
 def find_ignored(root: Path) -> Ignored:
-    """What git ignores in the folder and a workspace needs; nothing where it is no git repo.
+    """What git ignores in the folder, or keeps as a submodule, and a workspace needs; nothing where it is no git repo.
 
     Beyond the two limits the largest entries of git's list are left out, each as a whole.
     """
     said = ask_git(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
-    listed = sorted(_texts((said or b"").split(b"\0")))
+    listed = sorted({*_texts((said or b"").split(b"\0")), *_submodules(root)})
     measured = (_measure(root, path) for path in _outermost(listed) if not _unwanted_path(root, path))
     entries = [entry for entry in measured if entry.files]
     left_out: list[str] = []
@@ -60,6 +60,12 @@ def find_ignored(root: Path) -> Ignored:
         entries.remove(largest)
         left_out.append(largest.path)
     return Ignored(tuple(part for entry in entries for part in entry.parts), tuple(sorted(left_out)))
+
+
+def _submodules(root: Path) -> Iterable[str]:
+    """Their files belong to another repo: they are there for the tests, and no edit of this one reaches them."""
+    staged = (ask_git(root, "ls-files", "--stage", "-z") or b"").split(b"\0")
+    return _texts(line.partition(b"\t")[2] for line in staged if line.startswith(b"160000 "))
 
 
 def _texts(names: Iterable[bytes]) -> Iterable[str]:

@@ -22,7 +22,6 @@ OFFLINE = {
     "UV_OFFLINE": "1",
     "UV_NO_SYNC": "1",
     "UV_PYTHON_DOWNLOADS": "never",
-    "POETRY_VIRTUALENVS_CREATE": "false",
     "POETRY_NO_INTERACTION": "1",
     "PIP_NO_INDEX": "1",
     "PIP_NO_INPUT": "1",
@@ -142,6 +141,7 @@ def _by_tools(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[tup
                 "uv", ("python", "find", "--offline", "--no-python-downloads"), root, environ, program=True
             )
     if uses("poetry", "poetry.lock"):
+        # It makes nothing by this. Told to create no environments it would name none that exists either.
         yield from _answer("poetry", ("--no-plugins", "env", "info", "--path"), root, environ)
     if uses("pdm", "pdm.lock"):
         # pdm itself would make an environment where there is none, and load plugins out of the repo.
@@ -196,7 +196,9 @@ def _uses_hatch_environments(table: object, own_file: bool) -> bool:
     if own_file or not isinstance(table, dict):
         return False
     settings = cast("dict[str, object]", table)
-    return "envs" in settings and "env" not in settings and "metadata" not in settings
+    metadata = settings.get("metadata", {})
+    has_hooks = not isinstance(metadata, dict) or "hooks" in metadata
+    return "envs" in settings and "env" not in settings and not has_hooks
 
 
 # -- tox and nox ---------------------------------------------------------------------------------------------------

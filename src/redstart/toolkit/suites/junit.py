@@ -1,11 +1,12 @@
-"""JUnit XML as pytest and our unittest runner write it, read into cases."""
+"""JUnit XML, read into cases: as pytest and our unittest runner write it, and as others do."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, cast
 
 from junitparser import Attr, Error, Failure, JUnitXml, JUnitXmlError, TestCase
 
@@ -41,28 +42,91 @@ class Entry(NamedTuple):
     detail: str = ""
 
 
-def read_cases(xml: str, runner: str) -> list[Case] | None:
-    """The cases of a report in its order, one for each test id; None where the text is not JUnit XML.
+class Found(NamedTuple):
+    """A test case as it stands in a report."""
 
-    The text comes out of the sandbox and is not trusted: a document type (and so any entity) is refused unread, and so
-    is a text above `SIZE_LIMIT`.
+    address: Address
+    entries: list[Entry]
+    seconds: float
+    suite: str = ""
+    """The name of the suite around it."""
+
+
+def read_cases(xml: str | Sequence[str], runner: str) -> list[Case] | None:
+    """The cases of a report, or of several, in their order, one for each test id; None where a text is not JUnit XML.
+
+    A test that several reports name has the worst of its results. The texts come out of the sandbox and are not
+    trusted: a document type (and so any entity) is refused unread, and so is a text above `SIZE_LIMIT`.
     """
+    texts = [xml] if isinstance(xml, str) else xml
+    read = [_read(text) for text in texts]
+    if any(one is None for one in read):
+        return None
+    found = [case for one in read for case in one or ()]
+    addresses = [case.address for case in found]
+    ids = node_ids(addresses) if runner == "pytest" else [_dotted_id(address) for address in addresses]
+    return _joined(ids, found)
+
+
+def read_foreign(reports: Mapping[str, str]) -> list[Case] | None:
+    """The same for the reports, by path, of a runner of which nothing is known.
+
+    An id is `classname::name`, or the file's or the suite's name in place of a class. Tests that would share one are
+    told apart by their report and then by a number, so that none hides another.
+    """
+    found: list[Found] = []
+    places: list[str] = []
+    for path in sorted(reports):
+        read = _read(reports[path])
+        if read is None:
+            return None
+        found += read
+        places += [path] * len(read)
+    names = [_foreign_id(case) for case in found]
+    reports_of: dict[str, set[str]] = {}
+    for name, place in zip(names, places, strict=True):
+        reports_of.setdefault(name, set()).add(place)
+    told = zip(names, places, strict=True)
+    names = [f"{name} ({place})" if len(reports_of[name]) > 1 else name for name, place in told]
+    return _joined(_numbered(names), found)
+
+
+def _read(xml: str) -> list[Found] | None:
     if len(xml) > SIZE_LIMIT or "<!DOCTYPE" in xml or "<!ENTITY" in xml:
         return None
     try:
         # Without its declaration the text is parsed as the UTF-8 it is here, whatever encoding it claims.
         document = JUnitXml.fromstring(_DECLARATION.sub("", xml, count=1).encode("utf-8", "replace"))
-        found = [(_address(case), _entries(case), _seconds(case)) for suite in document for case in suite]
+        # Some runners put cases beside suites.
+        loose = cast("Iterable[TestCase]", document.iterchildren(TestCase))  # pyright: ignore[reportUnknownMemberType]
+        placed = [(case, "") for case in loose]
+        placed += [(case, _text(suite, "name")) for suite in document for case in suite]
+        return [Found(_address(case), _entries(case), _seconds(case), suite) for case, suite in placed]
     except (SyntaxError, ValueError, RecursionError, JUnitXmlError):
         return None
-    addresses = [address for address, _, _ in found]
-    ids = node_ids(addresses) if runner == "pytest" else [_dotted_id(address) for address in addresses]
+
+
+def _joined(ids: Sequence[str], found: Sequence[Found]) -> list[Case]:
     entries: dict[str, list[Entry]] = {}
     seconds: dict[str, float] = {}
-    for case_id, (_, results, duration) in zip(ids, found, strict=True):
-        entries.setdefault(case_id, []).extend(results)
-        seconds[case_id] = seconds.get(case_id, 0.0) + duration
+    for case_id, case in zip(ids, found, strict=True):
+        entries.setdefault(case_id, []).extend(case.entries)
+        seconds[case_id] = seconds.get(case_id, 0.0) + case.seconds
     return [_merged(case_id, results, seconds[case_id]) for case_id, results in entries.items()]
+
+
+def _foreign_id(case: Found) -> str:
+    owner = case.address.classname or case.address.file or case.suite
+    return f"{owner}::{case.address.name}" if owner else case.address.name
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    seen: Counter[str] = Counter()
+    numbered: list[str] = []
+    for name in names:
+        seen[name] += 1
+        numbered.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+    return numbered
 
 
 def _dotted_id(address: Address) -> str:

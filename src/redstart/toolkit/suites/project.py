@@ -56,7 +56,7 @@ def project_of(paths: Iterable[str], read: Callable[[str], bytes | None], root: 
         for folder in path.parents[:-1]:
             if not _in_package(folder, every):
                 modules.add(folder.name)
-    return Project(frozenset(modules - {"", "__init__", "src", "lib"}), every, read, root)
+    return Project(frozenset(modules - {"", "..", "__init__", "src", "lib"}), every, read, root)
 
 
 def _in_package(path: PurePosixPath, paths: frozenset[str]) -> bool:

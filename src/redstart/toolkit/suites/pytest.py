@@ -1,12 +1,14 @@
 """How pytest is started so that it leaves a report we can read.
 
-Measured with pytest 6.2, 7.4, 8.4 and 9.2:
+A plugin of ours does most of it (`inside/redstart_pytest.py`): it sets aside what the repo's configuration says against
+running everything, and writes the report (measured with pytest 6.2, 8.4 and 9.2). Where it cannot be imported,
+arguments do what they can (measured with pytest 6.2, 7.4, 8.4 and 9.2):
 
 - Arguments come after `addopts` of the repo's configuration and after `PYTEST_ADDOPTS`, and the last one wins. So a
   `--maxfail=0` of ours undoes `-x`, `--exitfirst` and `--maxfail=N` of the configuration, and `--junitxml`,
   `--junit-prefix`, `--color` and `--tb` of ours replace the repo's.
-- `-p no:junitxml` in the configuration cannot be undone: pytest then refuses `-p junitxml`. There is no report then,
-  and `runner.read` says so.
+- `-p no:junitxml` in the configuration cannot be undone by an argument: pytest then refuses `-p junitxml`. Nor can
+  `--stepwise` or `--collect-only`. The plugin can.
 - `-p no:cacheprovider` would make `--lf` or `--ff` in the configuration a usage error; an empty `cache_dir` does not,
   and leaves them nothing to choose by.
 - With `--color=yes` pytest 8 and later colours the comparison inside the report.
@@ -20,56 +22,76 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from redstart.core.run import Suite
-from redstart.core.shell import OUT, Environment
-from redstart.toolkit.suites.request import JUNIT, Request
-from redstart.toolkit.suites.sentinel import PLUGIN, with_sentinel
+from redstart.core.shell import IN, OUT, PINNED, Environment, Variation
+from redstart.toolkit.suites.command import around, end_of_start, with_interpreter
+from redstart.toolkit.suites.request import JUNIT, Request, importing
+from redstart.toolkit.suites.sentinel import PLUGIN as SENTINEL
+from redstart.toolkit.suites.sentinel import with_sentinel
 
 IDS_LIMIT = 200
 IDS_SIZE = 60_000
+IDS = "ids.txt"
+PLUGIN = "redstart_pytest"
+MOST_REPORTS = 20
+REPORTS = (JUNIT, *(f"junit-{number}.xml" for number in range(2, MOST_REPORTS + 1)))
+"""The names that the plugin gives to the reports of one command, in turn."""
+PLUGINS = "plugins.txt"
+"""Where it says who else took part."""
 
 _FLAG = re.compile(r"-[vqsxl]+|-r\w+|-[nkmcopW].+")
 """Short options that take no value, or hold it in the same word."""
+_NO_PLUGIN = re.compile(rf'Error importing plugin "(?:{PLUGIN}|{SENTINEL})"')
 
-OPTIONS = (
+COMMON = (f"--override-ini=cache_dir={OUT}/cache", "--rootdir=.")
+OPTIONS = ("-p", PLUGIN, f"--redstart-report={OUT}", *COMMON)
+PLAIN_OPTIONS = (
     f"--junitxml={OUT}/{JUNIT}",
     "--junit-prefix=",
     "--override-ini=junit_family=xunit1",
     "--override-ini=junit_logging=no",
-    f"--override-ini=cache_dir={OUT}/cache",
-    "--rootdir=.",
+    *COMMON,
     "--continue-on-collection-errors",
     "--maxfail=0",
     "--tb=auto",
     "--color=no",
 )
+"""Without the plugin."""
 
 
 def command(
-    suite: Suite, environment: Environment, *, ids: Sequence[str] = (), sentinel: Sequence[str] = ()
+    suite: Suite,
+    environment: Environment,
+    *,
+    ids: Sequence[str] = (),
+    sentinel: Sequence[str] = (),
+    vary: Variation = PINNED,
+    plain: bool = False,
 ) -> Request:
     """The request that runs the whole suite, or `ids` and perhaps more, and looks where `sentinel` comes from.
 
-    More than `ids` are run where they are too many for arguments (then their files, or everything) and where the user's
-    command is not pytest itself but something that starts it, such as `make test` (then everything): the caller looks
-    for its ids in what was run. A command of the user's that is pytest itself keeps its options and loses its paths
-    where ids are given.
+    More than `ids` are run where they are too many for arguments: then their files, or everything. A command of the
+    user's that is pytest itself keeps its options and loses its paths where ids are given. One that starts pytest, such
+    as `make test`, is run as it is, and pytest leaves out what is not in `ids`.
+
+    `plain` is for where our plugins cannot be imported (see `lost_plugin`): there is then no `sentinel` and no order,
+    and a command that starts pytest runs everything.
     """
-    chosen = selection(ids)
     words = suite.command or ("python", "-m", "pytest")
-    end = _end_of_start(words)
-    if end:
-        start = with_interpreter(words[:end], environment)
-        watched = bool(sentinel) and not _ignores_variables(start)
-        plugin = ("-p", PLUGIN) if watched else ()
-        asked = _request((*start, *plugin, *_arguments(words[end:], chosen)))
-        return with_sentinel(asked, sentinel, environment) if watched else asked
-    # An option on the command line still wins over this variable, but then the user asked for it by name.
-    added = " ".join(shlex.quote(option) for option in OPTIONS)
-    already = environment.variables.get("PYTEST_ADDOPTS", "")
-    return _request(suite.command, {"PYTEST_ADDOPTS": f"{already} {added}".strip()})
+    end = end_of_start(words, "pytest", "py.test")
+    if not end:
+        return _started(suite, environment, ids, sentinel, vary, plain=plain)
+    start = with_interpreter(words[:end], environment)
+    plain = plain or _ignores_variables(start)
+    options = _options(vary, sentinel, plain=plain)
+    request = Request((*start, *_arguments(words[end:], selection(ids), options)), vary.variables, {}, (JUNIT, PLUGINS))
+    return request if plain else _with_plugins(request, sentinel, environment)
+
+
+def lost_plugin(output: str) -> bool:
+    """Whether pytest ended because it could not import a plugin of ours: the command sets Python's path itself."""
+    return bool(_NO_PLUGIN.search(output))
 
 
 def selection(ids: Sequence[str]) -> tuple[str, ...]:
@@ -80,23 +102,48 @@ def selection(ids: Sequence[str]) -> tuple[str, ...]:
     return ()
 
 
-def with_interpreter(start: Sequence[str], environment: Environment) -> tuple[str, ...]:
-    """A bare `python` means the target's."""
-    if start[0] in ("python", "python3"):
-        return (environment.python, *start[1:])
-    return tuple(start)
+def _started(
+    suite: Suite,
+    environment: Environment,
+    ids: Sequence[str],
+    sentinel: Sequence[str],
+    vary: Variation,
+    *,
+    plain: bool,
+) -> Request:
+    """For a command that starts pytest. A variable reaches it, over which an option of the command's own still wins."""
+    how = around(suite, environment)
+    options = _options(vary, sentinel, plain=plain)
+    files = dict(how.files_in)
+    if ids and not plain:
+        files[IDS] = "".join(f"{one}\n" for one in ids)
+        options = (*options, f"--redstart-only={IN}/{IDS}")
+    already = environment.variables.get("PYTEST_ADDOPTS", "")
+    added = " ".join(shlex.quote(option) for option in options)
+    variables = {**vary.variables, **how.variables, "PYTEST_ADDOPTS": f"{already} {added}".strip()}
+    if not plain:
+        variables["REDSTART_ADDOPTS"] = already
+    request = Request(how.argv, variables, files, (*REPORTS, PLUGINS))
+    if plain:
+        # What tox needs of us lies on the path too.
+        return importing(request, (), environment) if how.files_in else request
+    return _with_plugins(request, sentinel, environment)
 
 
-def _request(argv: Sequence[str], variables: dict[str, str] | None = None) -> Request:
-    return Request(tuple(argv), variables or {}, {}, (JUNIT,))
+def _options(vary: Variation, sentinel: Sequence[str], *, plain: bool) -> tuple[str, ...]:
+    if plain:
+        return PLAIN_OPTIONS
+    return (
+        *(("-p", SENTINEL) if sentinel else ()),
+        *OPTIONS,
+        *((f"--redstart-order={vary.order}",) if vary.order else ()),
+        *((f"--redstart-seed={vary.seed}",) if vary.seed else ()),
+    )
 
 
-def _end_of_start(argv: Sequence[str]) -> int:
-    """How many words start pytest (`pytest`, `python -m pytest`, `uv run pytest`); 0 where it is something else."""
-    for index, word in enumerate(argv):
-        if PurePosixPath(word).name in ("pytest", "py.test") and (index == 0 or argv[index - 1] in ("-m", "run")):
-            return index + 1
-    return 0
+def _with_plugins(request: Request, sentinel: Sequence[str], environment: Environment) -> Request:
+    watched = with_sentinel(request, sentinel, environment) if sentinel else request
+    return importing(watched, (f"{PLUGIN}.py",), environment)
 
 
 def _ignores_variables(start: Sequence[str]) -> bool:
@@ -104,13 +151,13 @@ def _ignores_variables(start: Sequence[str]) -> bool:
     return any(re.fullmatch(r"-[A-Za-z]*[EI][A-Za-z]*", word) for word in start)
 
 
-def _arguments(given: Sequence[str], chosen: Sequence[str]) -> tuple[str, ...]:
+def _arguments(given: Sequence[str], chosen: Sequence[str], ours: Sequence[str]) -> tuple[str, ...]:
     """The user's arguments with our options; `chosen`, where there are any, in place of the user's paths."""
     end = given.index("--") if "--" in given else len(given)
     options, paths = given[:end], given[end:]
     if not chosen:
-        return (*options, *OPTIONS, *paths)
-    return (*_without_paths(options), *OPTIONS, *chosen)
+        return (*options, *ours, *paths)
+    return (*_without_paths(options), *ours, *chosen)
 
 
 def _without_paths(options: Sequence[str]) -> list[str]:

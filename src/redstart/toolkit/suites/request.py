@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
+
+from redstart.core.shell import IN, Environment
 
 JUNIT = "junit.xml"
 """The name under which a request's report is collected."""
@@ -18,3 +22,21 @@ class Request(NamedTuple):
     variables: dict[str, str]
     files_in: dict[str, str]
     collect: tuple[str, ...]
+
+
+def inside(name: str) -> str:
+    """The text of a file of ours that is given along into the sandbox."""
+    return (Path(__file__).parent / "inside" / name).read_text(encoding="utf-8")
+
+
+def importing(request: Request, files: Iterable[str], environment: Environment) -> Request:
+    """The same request, whose Python processes can import these files of ours.
+
+    They are last on the path, so that nothing is imported from another place than without them.
+    """
+    before = request.variables.get("PYTHONPATH") or environment.variables.get("PYTHONPATH", "")
+    own = before.removesuffix(IN).removesuffix(":")
+    return request._replace(
+        variables={**request.variables, "PYTHONPATH": ":".join(filter(None, (own, IN)))},
+        files_in={**request.files_in, **{name: inside(name) for name in files}},
+    )

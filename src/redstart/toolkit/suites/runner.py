@@ -10,13 +10,24 @@ from redstart.core.errors import ConfigError
 from redstart.core.noun import clip
 from redstart.core.report import Case
 from redstart.core.run import Suite
-from redstart.core.shell import Completed, Environment, ExitCause
-from redstart.toolkit.suites import pytest, unittest
-from redstart.toolkit.suites.junit import read_cases
-from redstart.toolkit.suites.request import JUNIT, Request
+from redstart.core.shell import PINNED, Completed, Environment, ExitCause, Variation
+from redstart.toolkit.suites import foreign, pytest, unittest
+from redstart.toolkit.suites.command import end_of_start
+from redstart.toolkit.suites.junit import read_cases, read_foreign
+from redstart.toolkit.suites.request import Request
 from redstart.toolkit.suites.sentinel import read_sentinel
 
-__all__ = ["EXIT_CODES", "Parsed", "contradiction", "last_lines", "read", "read_sentinel", "request"]
+__all__ = [
+    "EXIT_CODES",
+    "Parsed",
+    "another_request",
+    "contradiction",
+    "last_lines",
+    "read",
+    "read_sentinel",
+    "request",
+    "selects",
+]
 
 EXIT_CODES = {
     0: "all passed",
@@ -28,6 +39,9 @@ EXIT_CODES = {
     6: "too many warnings",
 }
 """Of pytest; our unittest runner uses 0, 1 and 5 in the same sense."""
+
+NOT_FOUND = 127
+OTHER_CODE = "not a code of the runner's"
 
 LAST_LINES = 12
 LAST_SIZE = 1500
@@ -47,30 +61,64 @@ class Parsed(NamedTuple):
 
 
 def request(
-    suite: Suite, environment: Environment, ids: Sequence[str] = (), *, sentinel: Sequence[str] = ()
+    suite: Suite,
+    environment: Environment,
+    ids: Sequence[str] = (),
+    *,
+    sentinel: Sequence[str] = (),
+    vary: Variation = PINNED,
 ) -> Request:
     """What runs the suite, or at least the tests `ids` of it, and leaves where the packages `sentinel` come from.
 
-    The latter is left only by a command that is the runner itself, not by one that starts it, such as `make test`.
-    Raises `ConfigError` for a runner that is not known.
+    The latter is left by pytest and by our unittest runner, not by a foreign one. Raises `ConfigError` for a runner
+    that is not known.
     """
+    if suite.junit:
+        return foreign.command(suite, environment, vary=vary)
     if suite.runner == "pytest":
-        return pytest.command(suite, environment, ids=ids, sentinel=sentinel)
+        return pytest.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary)
     if suite.runner == "unittest":
-        return unittest.command(suite, environment, ids=ids, sentinel=sentinel)
-    raise ConfigError(f"There is no test runner {suite.runner}.", remedy="Use pytest or unittest.")
+        return unittest.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary)
+    raise ConfigError(
+        f"There is no test runner {suite.runner}.",
+        remedy="Use pytest or unittest, or say with --junit where your command writes JUnit XML.",
+    )
+
+
+def another_request(
+    suite: Suite, environment: Environment, completed: Completed, vary: Variation = PINNED
+) -> Request | None:
+    """What to run in place of a run that did not come to its tests because of us; None for any other run."""
+    if suite.junit or suite.runner != "pytest" or not pytest.lost_plugin(completed.output):
+        return None
+    return pytest.command(suite, environment, vary=vary, plain=True)
+
+
+def selects(suite: Suite) -> bool:
+    """Whether some tests can be run without the others; if not, each run is a run of the whole command."""
+    if suite.junit:
+        return False
+    return suite.runner == "pytest" or unittest.unittest_arguments(suite.command) is not None
 
 
 def read(suite: Suite, completed: Completed) -> Parsed:
     """The results per test, or why there are none."""
-    xml = completed.files.get(JUNIT)
-    cases = None if xml is None else read_cases(xml, suite.runner)
+    if suite.junit:
+        found = foreign.gathered(completed)
+        texts = list(found.reports.values())
+        cases = read_foreign(found.reports) if texts else None
+        if cases and not found.whole:
+            return Parsed([], "The reports are too large or too many to be read whole.", "no_results")
+    else:
+        # A run of pytest that ended before it could write has left an empty file.
+        texts = [completed.files[name] for name in pytest.REPORTS if completed.files.get(name)]
+        cases = read_cases(texts, suite.runner) if texts else None
     if cases:
         return Parsed(cases)
-    return Parsed([], *_fault(suite, completed, xml is not None, cases is not None))
+    return Parsed([], *_fault(suite, completed, bool(texts), cases is not None))
 
 
-def contradiction(cases: Sequence[Case], completed: Completed) -> str:
+def contradiction(suite: Suite, cases: Sequence[Case], completed: Completed) -> str:
     """A sentence where exit code and report do not agree on red or green; empty where they do or there is none."""
     if not cases:
         return ""
@@ -78,19 +126,33 @@ def contradiction(cases: Sequence[Case], completed: Completed) -> str:
     code = completed.exit_code
     if red and completed.cause is ExitCause.ok:
         return f"The report has {red} red tests, but the exit code is 0 (all passed)."
-    if red or completed.cause is ExitCause.ok or _explained(cases, completed):
+    if red or completed.cause is ExitCause.ok or _explained(suite, cases, completed):
         return ""
     if completed.cause is not ExitCause.failed:
         return f"The report has no red test, but the run was ended ({completed.cause}, exit code {code})."
-    meaning = EXIT_CODES.get(code, "not a code of the runner's")
-    return f"The report has no red test, but the exit code is {code} ({meaning})."
+    return f"The report has no red test, but the exit code is {code}{_meaning(suite, code)}."
 
 
-def _explained(cases: Sequence[Case], completed: Completed) -> bool:
+def _is_runner(suite: Suite) -> bool:
+    """Whether the exit code is the runner's, and not that of a command around it."""
+    if suite.junit:
+        return False
+    return not suite.command or suite.runner == "unittest" or bool(end_of_start(suite.command, "pytest", "py.test"))
+
+
+def _meaning(suite: Suite, code: int) -> str:
+    if not _is_runner(suite):
+        return ""
+    return f" ({EXIT_CODES.get(code, OTHER_CODE)})"
+
+
+def _explained(suite: Suite, cases: Sequence[Case], completed: Completed) -> bool:
     """Whether a green report and a red exit code have a reason that is not about any test."""
-    if completed.exit_code == 5:
+    if suite.junit:
+        return False
+    if _is_runner(suite) and completed.exit_code == 5:
         return not any(case.outcome == "passed" for case in cases)
-    return completed.exit_code == 1 and bool(_COVERAGE.search(completed.output))
+    return (completed.exit_code == 1 or not _is_runner(suite)) and bool(_COVERAGE.search(completed.output))
 
 
 def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool) -> tuple[str, str]:
@@ -109,24 +171,42 @@ def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool)
         return f"The tests were ended ({completed.cause}, exit code {code}). The last output was:\n{tail}", "no_results"
     if suite.runner == "pytest" and not has_report and _NO_PYTEST.search(completed.output):
         return "pytest is not installed for the interpreter that runs the tests.", "no_pytest"
-    if code == 5 or (readable and code == 0):
+    if code == NOT_FOUND and suite.command and not has_report:
+        return f"{_absent(suite)} The last output was:\n{tail}", "no_results"
+    if (code == 5 and _is_runner(suite)) or (readable and code == 0):
         return "No tests were collected.", "no_tests"
-    meaning = EXIT_CODES.get(code, "not a code of the runner's")
     if has_report:
         what = "The report names no test" if readable else "The report is not JUnit XML"
     else:
         what = "The run left no report"
+    what = f"{what}; the exit code is {code}{_meaning(suite, code)}."
+    return f"{what} {_hint(suite, completed)}The last output was:\n{tail}", "no_results"
+
+
+def _absent(suite: Suite) -> str:
+    """What a shell's `not found` is about, and what to do."""
+    program = suite.command[0]
+    if program in ("make", "sh", "bash"):
+        return f"{program}, or a program that it starts, is not installed where the tests run."
     return (
-        f"{what}; the exit code is {code} ({meaning}). {_hint(suite, completed)}The last output was:\n{tail}",
-        "no_results",
+        f"{program} is not installed where the tests run. Install it into the project's environment (pip install "
+        f"{program}), name an environment that has it with --python, or start the tests without it: --test-cmd pytest."
     )
 
 
 def _hint(suite: Suite, completed: Completed) -> str:
+    """What to do about it, as far as it can be said."""
+    if suite.junit:
+        return f"Does the command write JUnit XML to {suite.junit}? A report that lay there before does not count. "
     if suite.runner == "unittest" and suite.command:
-        return "Results per test need the command `python -m unittest ...`. "
+        return "Results per test need the command `python -m unittest ...`, or --junit PATH. "
+    if suite.runner == "pytest" and not _is_runner(suite):
+        return (
+            "Results per test need a command that starts pytest, or --junit PATH with what it writes. "
+            "A green run of this command alone proves nothing about any test. "
+        )
     if suite.runner == "pytest" and completed.exit_code in (0, 1):
-        return "Does the repo's configuration turn off pytest's plugin junitxml, or the command not start pytest? "
+        return "Does the command start pytest? "
     return ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
+from posixpath import normpath, relpath
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -107,18 +108,22 @@ def with_sentinel(request: Request, packages: Sequence[str], environment: Enviro
     )
 
 
-def read_sentinel(completed: Completed, environment: Environment) -> Sentinel | None:
-    """What the run says of its imports; None where it left no word, as one that never collected its tests."""
+def read_sentinel(completed: Completed, environment: Environment, folder: str = "") -> Sentinel | None:
+    """What the run, in that folder of the workspace, says of its imports.
+
+    None where it left no word, as one that never collected its tests.
+    """
     try:
         report = _Report.model_validate(json.loads(completed.files.get(REPORT, "")))
     except (ValueError, ValidationError):
         return None
+    workspace = normpath(PurePosixPath(report.root, relpath(".", folder or ".")))
     inside: list[str] = []
     elsewhere: list[tuple[str, str]] = []
     for name, paths in report.packages.items():
         if not paths:
             continue
-        if any(_is_edited(path, report.root, environment) for path in paths):
+        if any(_is_edited(path, workspace, environment) for path in paths):
             inside.append(name)
         else:
             elsewhere.append((name, paths[0]))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from redstart.core.run import Suite
-from redstart.core.shell import IN, OUT, Environment
-from redstart.toolkit.suites.request import JUNIT, Request
+from redstart.core.shell import IN, OUT, PINNED, Environment, Variation
+from redstart.toolkit.suites.request import JUNIT, Request, inside
 from redstart.toolkit.suites.sentinel import with_sentinel
 
 RUNNER = "unittest_junit.py"
@@ -15,7 +15,12 @@ IDS = "ids.txt"
 
 
 def command(
-    suite: Suite, environment: Environment, *, ids: Sequence[str] = (), sentinel: Sequence[str] = ()
+    suite: Suite,
+    environment: Environment,
+    *,
+    ids: Sequence[str] = (),
+    sentinel: Sequence[str] = (),
+    vary: Variation = PINNED,
 ) -> Request:
     """The request that runs the whole suite or, of what it finds, only `ids`, and looks where `sentinel` comes from.
 
@@ -24,15 +29,16 @@ def command(
     """
     arguments = unittest_arguments(suite.command)
     if arguments is None:
-        return Request(suite.command, {}, {}, (JUNIT,))
+        return Request(suite.command, vary.variables, {}, (JUNIT,))
     python, options = arguments
-    files = {RUNNER: (Path(__file__).parent / "inside" / RUNNER).read_text(encoding="utf-8")}
+    files = {RUNNER: inside(RUNNER)}
     only: tuple[str, ...] = ()
     if ids:
         files[IDS] = "".join(f"{one}\n" for one in ids)
         only = ("--ids", f"{IN}/{IDS}")
-    start = (python or environment.python, f"{IN}/{RUNNER}", "--out", f"{OUT}/{JUNIT}", *only)
-    request = Request((*start, *(("--", *options) if options else ())), {}, files, (JUNIT,))
+    order = ("--order", vary.order, "--seed", str(vary.seed)) if vary.order else ()
+    start = (python or environment.python, f"{IN}/{RUNNER}", "--out", f"{OUT}/{JUNIT}", *only, *order)
+    request = Request((*start, *(("--", *options) if options else ())), vary.variables, files, (JUNIT,))
     return with_sentinel(request, sentinel, environment) if sentinel else request
 
 

@@ -53,14 +53,6 @@ def test_a_repo_with_long_names(environment: Environment, workspace: Path, monke
     assert git(workspace, "ls-files") == "hello.txt\npkg/inner.txt"
 
 
-def test_a_part_of_a_repo_where_nothing_can_be_mounted(environment: Environment, workspace: Path) -> None:
-    part = environment.model_copy(update={"mount": f"{environment.mount}/part"})
-    known = with_history(part, "part/")
-    assert make_git(known, workspace / ".git", objects=known.git_objects, all_absent=True)
-    assert git(workspace, "describe", "--tags", "--dirty") == "v1.0"
-    assert git(workspace, "status", "--porcelain", "--untracked-files=no") == ""
-
-
 def test_only_files_folders_and_links_are_copied(environment: Environment, workspace: Path) -> None:
     real = Path(environment.mount)
     (real / "data").mkdir(parents=True)

@@ -18,7 +18,7 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.schema import cards, failures, runs
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port import Call, Control
+from redstart.ports.store.port import Call, Control, Word
 from redstart.testing.contracts.store import DAWN, begin
 from redstart.testing.states import card, commit, failure, record, signature, spec, state
 from redstart.testing.store import Clock
@@ -82,6 +82,9 @@ def test_every_statement_is_valid_for_postgres_too(database: Database) -> None:
         one = commit(new, Step.remember, remembered=Remembered(card=card(), failure=failure()))
         await store.commit(one, fence)
         await store.control("run-1", Control.pause)
+        await store.tell("run-1", Word.say, "hello", version=1)
+        await store.told("run-1")
+        await store.holder("run-1")
         await store.load("run-1")
         await store.first("run-1")
         await store.steps("run-1")
@@ -99,4 +102,4 @@ def test_every_statement_is_valid_for_postgres_too(database: Database) -> None:
     assert len(seen) > 15
     assert any("UPDATE runs SET" in statement and "RETURNING" in statement for statement in seen)
     locked = [statement for statement in seen if "FOR UPDATE" in statement]
-    assert len(locked) == 2, "the journal holds the run while it writes"
+    assert len(locked) == 3, "the journal and a teller hold the run while they write"

@@ -4,6 +4,7 @@ import pytest
 
 from redstart.core.change import Edit, EditKind
 from redstart.toolkit.patching.ladder import climb
+from redstart.toolkit.patching.parse import parse
 
 OLD = b"def f():\n    return 1\n\n\ndef g():\n    return 1\n"
 
@@ -26,11 +27,11 @@ def test_a_unique_place_is_replaced(trees, base):
 def test_an_ambiguous_place_is_refused_with_its_line_numbers(trees, base):
     done = climb(trees, base, [block("    return 1\n", "    return 2\n")])
     assert done.snapshot is None
-    assert done.rejects[0].reason == "the SEARCH lines are there 2 times (lines 2, 6)"
+    assert done.rejects[0].reason == "the lines to change are there 2 times (lines 2, 6)"
 
 
 def test_part_of_a_line_is_no_place(trees, base):
-    assert climb(trees, base, [block("return 1\n\n\ndef g():\n", "return 2\n")]).snapshot is None
+    assert climb(trees, base, [block("turn 1\n\n\ndef g():\n", "turn 2\n")]).snapshot is None
 
 
 def test_what_is_not_there_comes_back_with_the_nearest_lines(trees, base):
@@ -76,16 +77,16 @@ def test_a_new_file_is_made_and_an_existing_one_is_not_overwritten(trees, base):
 
 
 def test_no_change_is_a_reject(trees, base):
-    assert "change nothing" in climb(trees, base, [block("def f():\n", "def f():\n")]).rejects[0].reason
+    assert "changes nothing" in climb(trees, base, [block("def f():\n", "def f():\n")]).rejects[0].reason
 
 
-def test_a_diff_is_applied_by_git_or_refused_in_its_words(trees, base):
+def test_a_diff_is_applied_or_refused_with_the_line_that_is_not_there(trees, base):
     diff = "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n def f():\n-    return 1\n+    return 9\n \n"
-    done = climb(trees, base, [Edit(kind=EditKind.diff, text=diff)])
+    done = climb(trees, base, parse(diff).edits)
     assert done.snapshot is not None
     assert b"return 9" in (trees.read(done.snapshot, "a.py") or b"")
-    stale = climb(trees, base, [Edit(kind=EditKind.diff, text=diff.replace("return 1", "return 7"))])
-    assert "does not apply" in stale.rejects[0].reason
+    stale = climb(trees, base, parse(diff.replace("return 1", "return 7")).edits)
+    assert "no line 'return 7'" in stale.rejects[0].reason
 
 
 @pytest.mark.parametrize("path", ["../out.py", "/etc/x", ".git/hooks/x", ".GIT/config", "a/../../b", ".git./x"])

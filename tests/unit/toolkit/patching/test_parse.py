@@ -8,6 +8,7 @@ from redstart.core.change import EditKind
 from redstart.toolkit.patching.parse import fingerprint, parse, paths
 
 BLOCK = "a/b.py\n<<<<<<< SEARCH\nold\n=======\nnew\n>>>>>>> REPLACE\n"
+PLAIN = "--- x.py\n+++ x.py\n@@ -1,2 +1,2 @@\n-old\n+new\n same\n"
 DIFF = "--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n-old\n+new\n same\n"
 
 
@@ -50,13 +51,13 @@ def test_windows_line_ends_are_read():
 
 def test_a_diff_in_a_fence_with_prose_behind_it():
     (edit,) = parse(f"Here:\n```diff\n{DIFF}```\nDone.\n").edits
-    assert (edit.kind, edit.text) == (EditKind.diff, DIFF)
+    assert (edit.kind, edit.path, edit.text, edit.closed) == (EditKind.diff, "x.py", PLAIN, True)
     assert paths([edit]) == ("x.py",)
 
 
-def test_a_diff_without_prefixes_gets_them():
+def test_a_diff_without_prefixes_is_the_same_diff():
     (edit,) = parse(DIFF.replace("a/x.py", "x.py").replace("b/x.py", "x.py\t2020-01-01")).edits
-    assert edit.text == DIFF
+    assert (edit.text, edit.closed) == (PLAIN, False)
 
 
 def test_two_diffs_are_two_edits():

@@ -1,18 +1,31 @@
 from __future__ import annotations
 
+import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from redstart.core.run import Mode, RunSpec, Suite
 from redstart.core.shell import IN, OUT, Completed, Environment, ExitCause
+from redstart.ports.sandbox.bwrap import Bubblewrap
+from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.toolkit.learning.signature import sign
+from redstart.toolkit.repo.trees import GitTrees
+from redstart.toolkit.suites.environment import find_environment
+from redstart.toolkit.suites.execute import SuiteRun, run_suite
 from redstart.toolkit.suites.request import Request
 
 Execute = Callable[[Path, Request], Completed]
+InSandbox = Callable[..., SuiteRun]
 
 
 @pytest.fixture(scope="session")
@@ -65,3 +78,35 @@ def write() -> Callable[[Path, Mapping[str, str]], Path]:
         return root
 
     return into
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The interpreter of an environment with pytest, some of its plugins, nox and tox."""
+    folder = tmp_path_factory.mktemp("tools") / "venv"
+    uv = shutil.which("uv")
+    assert uv, "uv is needed to make the environment"
+    python = str(folder / "bin" / "python")
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
+    plugins = ("pytest-cov", "pytest-random-order", "pytest-randomly", "pytest-xdist")
+    wanted = (f"pytest=={version('pytest')}", *plugins, "nox", "tox")
+    subprocess.run([uv, "pip", "install", "-q", "--compile-bytecode", "--python", python, *wanted], check=True)
+    return python
+
+
+@pytest.fixture
+def in_sandbox(tmp_path: Path, tools: str) -> InSandbox:
+    """Runs the suite of a folder in the real sandbox, as a step does."""
+
+    def run(root: Path, suite: Suite, **how: Any) -> SuiteRun:
+        blobs = DirectoryBlobs(tmp_path / "blobs")
+        trees = GitTrees(tmp_path / "trees", blobs)
+        environment = find_environment(root, python=tools, environ={"PATH": "/usr/bin:/bin"})
+        kept = suite.model_copy(update={"environment": blobs.put(environment.model_dump_json().encode())})
+        spec = RunSpec(mode=Mode.fix, base=trees.take(root), suite=kept)
+        sandbox = Bubblewrap(trees, tmp_path / "scratch")
+        return asyncio.run(
+            run_suite(sandbox, blobs, spec, spec.base, sign=partial(sign, is_source=lambda path: True), **how)
+        )
+
+    return run

@@ -10,7 +10,7 @@ import pytest
 
 from redstart.toolkit.suites import history
 from redstart.toolkit.suites.environment import find_environment, moved
-from redstart.toolkit.suites.history import find_history, git_root
+from redstart.toolkit.suites.history import find_history, work_root
 
 ENVIRON = {"PATH": "/usr/bin:/bin"}
 Git = Callable[..., str]
@@ -48,7 +48,7 @@ def repo(tmp_path: Path, git: Git) -> Path:
 def test_commit_tags_and_branch(repo: Path, git: Git) -> None:
     found = find_history(repo)
     assert found is not None
-    assert (found.objects, found.head, found.prefix) == (repo / ".git/objects", git(repo, "rev-parse", "HEAD"), "")
+    assert (found.objects, found.head) == (repo / ".git/objects", git(repo, "rev-parse", "HEAD"))
     assert (found.shallow, found.borrowed) == ("", ())
     lines = found.refs.splitlines()
     assert lines[1:] == [
@@ -68,9 +68,21 @@ def test_a_stash_is_not_shown(repo: Path, git: Git) -> None:
 
 
 def test_a_part_of_a_repo(repo: Path) -> None:
-    found = find_history(repo / "part")
-    assert found is not None
-    assert (found.prefix, found.objects, git_root(repo / "part")) == ("part/", repo / ".git/objects", repo)
+    assert work_root(repo / "part") == work_root(repo) == repo
+    assert find_history(repo / "part") is None
+
+
+def test_a_folder_of_which_git_tracks_nothing_stands_alone(repo: Path) -> None:
+    (repo / "scratch").mkdir()
+    (repo / "scratch" / "new.py").write_text("")
+    assert work_root(repo / "scratch") == repo / "scratch"
+
+
+def test_a_repo_around_the_home_folder_is_not_meant(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(repo))
+    assert work_root(repo / "part") == repo / "part"
+    monkeypatch.setenv("HOME", str(repo / "part" / "someone"))
+    assert work_root(repo / "part") == repo / "part"
 
 
 def test_no_repo_and_no_commit(tmp_path: Path, git: Git) -> None:
@@ -95,7 +107,7 @@ def test_a_submodule(repo: Path, tmp_path: Path, git: Git) -> None:
     git(outer, "submodule", "--quiet", "add", str(repo), "inner")
     found = find_history(outer / "inner")
     assert found is not None
-    assert (found.objects, found.prefix) == (outer / ".git/modules/inner/objects", "")
+    assert found.objects == outer / ".git/modules/inner/objects"
 
 
 def test_a_shallow_clone(repo: Path, tmp_path: Path, git: Git) -> None:

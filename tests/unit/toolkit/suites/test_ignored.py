@@ -102,3 +102,14 @@ def test_a_program_of_the_repos_configuration_is_not_run(root: Path, tmp_path: P
     subprocess.run(["git", "-C", root, "config", "core.fsmonitor", str(hook)], check=True)
     assert find_ignored(root).copies == ("a.so",)
     assert not mark.exists()
+
+
+def test_a_submodule_is_there_for_the_tests_without_its_git_folder(root: Path, tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    put(inner, "lib/code.py", "data.txt")
+    who = ("-c", "user.name=n", "-c", "user.email=e@example.invalid", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", "init", "-q", inner], check=True)
+    subprocess.run(["git", *who, "add", "-A"], cwd=inner, check=True)
+    subprocess.run(["git", *who, "commit", "-qm", "one"], cwd=inner, check=True)
+    subprocess.run(["git", *who, "submodule", "--quiet", "add", str(inner), "vendor/inner"], cwd=root, check=True)
+    assert find_ignored(root).copies == ("vendor/inner/data.txt", "vendor/inner/lib")

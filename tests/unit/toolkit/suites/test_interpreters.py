@@ -95,7 +95,7 @@ def test_the_repo_is_found_by_git_and_the_choice_is_told(root: Path) -> None:
     subprocess.run(["git", "init", "-q", root], check=True)
     (root / "part").mkdir()
     subprocess.run([BASE_PYTHON, "-m", "venv", "--without-pip", root / ".venv"], check=True)
-    found = find_environment(root / "part", environ={"PATH": "/usr/bin:/bin"})
+    found = find_environment(root, folder="part", environ={"PATH": "/usr/bin:/bin"})
     assert (found.python, found.chosen) == (of(root / ".venv"), ".venv in the repository's root")
     assert str(root / ".venv") in found.read_only
 
@@ -107,6 +107,7 @@ def test_the_repo_is_found_by_git_and_the_choice_is_told(root: Path) -> None:
         ("uv", {"pyproject.toml": "[tool.uv]\n"}, "{program}"),
         ("poetry", {"pyproject.toml": "[tool.poetry]\nname = 'x'\n"}, "{folder}"),
         ("hatch", {"pyproject.toml": "[tool.hatch.envs.default]\n"}, "{folder}"),
+        ("hatch", {"pyproject.toml": "[tool.hatch.envs.default]\n[tool.hatch.metadata]\nx = true\n"}, "{folder}"),
     ],
 )
 def test_a_tool_is_asked_where_the_project_uses_it(
@@ -115,13 +116,14 @@ def test_a_tool_is_asked_where_the_project_uses_it(
     managed = make_environment(tmp_path / "managed")
     asked = tmp_path / "asked"
     answer = answers.format(program=of(managed), folder=managed)
-    put_program(programs / tool, f'echo "$PWD $UV_OFFLINE $POETRY_VIRTUALENVS_CREATE" >{asked}; echo {answer}')
+    put_program(programs / tool, f'echo "$PWD $UV_OFFLINE create:$POETRY_VIRTUALENVS_CREATE" >{asked}; echo {answer}')
     assert chosen(root, programs)[1] == "python3 on PATH"
     assert not asked.exists()
     for name, text in files.items():
         (root / name).write_text(text)
     assert chosen(root, programs) == (of(managed), tool)
-    assert asked.read_text() == f"{root} 1 false\n"
+    # Real poetry that is told to create no environment names none that exists either.
+    assert asked.read_text() == f"{root} 1 create:\n"
 
 
 @pytest.mark.parametrize(

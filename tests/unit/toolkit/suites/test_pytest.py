@@ -12,7 +12,7 @@ from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.pytest import IDS_LIMIT, IDS_SIZE, OPTIONS, command, selection
+from redstart.toolkit.suites.pytest import IDS_LIMIT, IDS_SIZE, OPTIONS, PLAIN_OPTIONS, command, selection
 from redstart.toolkit.suites.request import Request
 
 Execute = Callable[[Path, Request], Completed]
@@ -234,7 +234,7 @@ def test_expected_and_actual(ran: Ran) -> None:
 
 def test_exit_code_and_report_agree(ran: Ran) -> None:
     assert ran.completed.exit_code == 1
-    assert runner.contradiction(list(ran.cases.values()), ran.completed) == ""
+    assert runner.contradiction(SUITE, list(ran.cases.values()), ran.completed) == ""
 
 
 def test_chosen_ids_are_run_under_the_same_names(ran: Ran, execute: Execute, environment: Environment) -> None:
@@ -267,17 +267,21 @@ def test_a_command_that_starts_pytest_by_itself_gets_the_report_too(
 ) -> None:
     script = f"{environment.python} -m pytest tests/test_fixtures.py; exit 2"
     suite = Suite(runner="pytest", command=("sh", "-c", script))
-    completed = execute(ran.root, command(suite, environment, ids=["tests/test_fixtures.py::test_xfail"]))
+    completed = execute(ran.root, command(suite, environment))
     parsed = runner.read(suite, completed)
     assert len(parsed.cases) == 7
-    assert runner.contradiction(parsed.cases, completed) == ""
+    assert runner.contradiction(suite, parsed.cases, completed) == ""
+    only = "tests/test_fixtures.py::test_xfail"
+    parsed = runner.read(suite, execute(ran.root, command(suite, environment, ids=[only])))
+    assert [case.id for case in parsed.cases] == [only]
 
 
 def test_addopts_of_the_environment_are_kept(environment: Environment) -> None:
     with_own = environment.model_copy(update={"variables": {"PYTEST_ADDOPTS": "-m 'not slow'"}})
     request = command(Suite(runner="pytest", command=("make", "test")), with_own)
     assert request.argv == ("make", "test")
-    assert request.variables["PYTEST_ADDOPTS"].startswith("-m 'not slow' '--junitxml=")
+    assert request.variables["PYTEST_ADDOPTS"].startswith("-m 'not slow' -p redstart_pytest ")
+    assert request.variables["REDSTART_ADDOPTS"] == "-m 'not slow'"
 
 
 @pytest.mark.parametrize(
@@ -313,13 +317,27 @@ def test_many_ids_become_their_files_or_everything() -> None:
     assert selection([f"tests/test_{n}.py::test" for n in range(IDS_LIMIT + 1)]) == ()
 
 
-def test_without_the_report_plugin_the_fault_names_it(
-    tmp_path: Path, execute: Execute, write: Write, environment: Environment
+def test_without_our_plugin_arguments_do_what_they_can(ran: Ran, execute: Execute, environment: Environment) -> None:
+    suite = Suite(runner="pytest", command=("python", "-E", "-m", "pytest"))
+    request = command(suite, environment, sentinel=("calc",))
+    assert (request.argv[-len(PLAIN_OPTIONS) :], request.files_in) == (PLAIN_OPTIONS, {})
+    parsed = runner.read(suite, execute(ran.root, request))
+    outcomes = {case.id: case.outcome for case in parsed.cases}
+    assert outcomes == {one: case.outcome for one, case in ran.cases.items()}
+
+
+def test_a_command_that_hides_our_plugin_is_run_again_without(
+    ran: Ran, execute: Execute, environment: Environment
 ) -> None:
-    write(tmp_path, {"pytest.ini": "[pytest]\naddopts = -p no:junitxml\n", "test_a.py": "def test_a():\n    pass\n"})
-    parsed = runner.read(SUITE, execute(tmp_path, command(SUITE, environment)))
-    assert (parsed.cases, parsed.kind) == ([], "no_results")
-    assert "junitxml" in parsed.fault
+    script = f"PYTHONPATH=. {environment.python} -m pytest tests/test_fixtures.py"
+    suite = Suite(runner="pytest", command=("sh", "-c", script))
+    lost = execute(ran.root, runner.request(suite, environment, ["tests/test_fixtures.py::test_xfail"]))
+    assert runner.read(suite, lost).cases == []
+    instead = runner.another_request(suite, environment, lost)
+    assert instead is not None
+    completed = execute(ran.root, instead)
+    assert len(runner.read(suite, completed).cases) == 7
+    assert runner.another_request(suite, environment, completed) is None
 
 
 def test_a_repo_without_tests(tmp_path: Path, execute: Execute, environment: Environment) -> None:

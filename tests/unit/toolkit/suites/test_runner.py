@@ -82,6 +82,6 @@ def test_the_last_lines_are_few_and_short() -> None:
     ],
 )
 def test_contradictions(cases: list[Case], done: Completed, words: str) -> None:
-    said = runner.contradiction(cases, done)
+    said = runner.contradiction(SUITE, cases, done)
     assert words in said
     assert bool(said) == bool(words)

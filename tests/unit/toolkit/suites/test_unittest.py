@@ -9,7 +9,7 @@ import pytest
 
 from redstart.core.report import Case
 from redstart.core.run import Suite
-from redstart.core.shell import IN, Completed, Environment
+from redstart.core.shell import IN, Completed, Environment, Variation
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.request import Request
 from redstart.toolkit.suites.unittest import RUNNER
@@ -132,7 +132,7 @@ def cases(root: Path, execute: Execute, environment: Environment) -> dict[str, C
     completed = execute(root, runner.request(SUITE, environment))
     parsed = runner.read(SUITE, completed)
     assert (parsed.fault, completed.exit_code) == ("", 1), completed.output
-    assert runner.contradiction(parsed.cases, completed) == ""
+    assert runner.contradiction(SUITE, parsed.cases, completed) == ""
     assert len({case.id for case in parsed.cases}) == len(parsed.cases)
     return {case.id: case for case in parsed.cases}
 
@@ -266,3 +266,16 @@ def test_the_runner_is_given_along(environment: Environment) -> None:
     request = runner.request(SUITE, environment)
     assert request.argv[:2] == (environment.python, f"{IN}/{RUNNER}")
     assert "xml.etree" in request.files_in[RUNNER]
+
+
+@pytest.mark.parametrize("order", ["reversed", "shuffled"])
+def test_another_order_has_the_same_results(
+    order: str, root: Path, cases: dict[str, Case], execute: Execute, environment: Environment
+) -> None:
+    vary = Variation(order=order, seed=3)
+    orders: list[list[str]] = []
+    for _ in range(2):
+        parsed = runner.read(SUITE, execute(root, runner.request(SUITE, environment, vary=vary)))
+        assert {case.id: case.outcome for case in parsed.cases} == {one: case.outcome for one, case in cases.items()}
+        orders.append([case.id for case in parsed.cases])
+    assert orders[0] == orders[1] != list(cases)

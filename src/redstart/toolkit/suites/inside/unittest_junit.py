@@ -1,8 +1,9 @@
-"""Runs a unittest suite and writes what happened as JUnit XML, with the attributes that pytest writes.
+r"""Runs a unittest suite and writes what happened as JUnit XML, with the attributes that pytest writes.
 
 This file is run by the interpreter of the code under test, with nothing but its standard library, Python 3.8 or later:
 
-    python unittest_junit.py --out junit.xml [--ids ids.txt] [-- arguments of `python -m unittest`]
+    python unittest_junit.py --out junit.xml [--ids ids.txt] [--order reversed|shuffled [--seed N]] \
+        [-- arguments of `python -m unittest`]
 
 Without arguments it discovers from the current folder, and in `tests` and `test` where those are no packages, which
 discovery would pass over. The exit code is 0 where all passed, 1 where some did not, 5 where no tests were found.
@@ -14,6 +15,7 @@ each test has one id whether it runs or not.
 import argparse
 import inspect
 import os
+import random
 import re
 import sys
 import time
@@ -190,6 +192,20 @@ def write_report(path, recorder):
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
+def ordered(suite, order, seed):
+    """The tests in another order: by module and class one after another, so that each is still set up once."""
+    modules = {}
+    for test in flatten(suite):
+        modules.setdefault(type(test).__module__, {}).setdefault(type(test), []).append(test)
+    chance = random.Random(seed)  # noqa: S311
+
+    def mixed(some):
+        return list(some)[::-1] if order == "reversed" else chance.sample(list(some), len(some))
+
+    groups = [group for classes in mixed(modules.values()) for group in mixed(classes.values())]
+    return unittest.TestSuite([test for group in groups for test in mixed(group)])
+
+
 def load(arguments):
     words = [word for word in arguments if word != "--"]
     if not words:
@@ -201,6 +217,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", required=True)
     parser.add_argument("--ids")
+    parser.add_argument("--order", choices=("reversed", "shuffled"))
+    parser.add_argument("--seed", type=int, default=0)
     options, arguments = parser.parse_known_args()
     watch = None
     if "REDSTART_SENTINEL" in os.environ:
@@ -214,6 +232,8 @@ def main():
     if options.ids:
         wanted = Filter(Path(options.ids).read_text(encoding="utf-8").splitlines())
         suite = unittest.TestSuite([test for test in flatten(suite) if wanted.wants(test)])
+    if options.order:
+        suite = ordered(suite, options.order, options.seed)
     recorder = Recorder(flatten(suite))
     for folder, detail in faults:
         recorder.keep(("", folder), "error", detail.strip().splitlines()[-1], detail)

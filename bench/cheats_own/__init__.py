@@ -1,0 +1,1 @@
+"""The cheats that were written beside the tripwires; those of `heldout` were written without sight of them."""

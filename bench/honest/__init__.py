@@ -1,0 +1,1 @@
+"""Honest patches: true fixes of small real bugs, and seeded mutations of small real programs with their own tests."""

@@ -1,0 +1,162 @@
+"""Damaged unified diffs: what weak models make of a true one, 20 kinds, deterministic by seed.
+
+A fix is given as a mapping with `path`, `old`, `new` and `diff`. Each kind gives the diff, the file's content before,
+and what a good applier must do: `new` (reach the true result), `new_crlf` (reach it, with the file's Windows line
+ends), `reject` (refuse and leave the file unchanged) or `any` (refuse or reach it, and never a third thing).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+_HEADER = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$", re.MULTILINE)
+
+Fix = Mapping[str, str]
+
+
+class Damaged(NamedTuple):
+    diff: str
+    old: str
+    expect: str
+
+
+def exact(fix: Fix, _: random.Random) -> Damaged:
+    return Damaged(fix["diff"], fix["old"], "new")
+
+
+def shift_lines(fix: Fix, seeded: random.Random) -> Damaged:
+    by = seeded.choice([-9, 7, 37, 120])
+
+    def moved(header: re.Match[str]) -> str:
+        old, new = max(1, int(header[1]) + by), max(1, int(header[3]) + by)
+        return f"@@ -{old},{header[2] or 1} +{new},{header[4] or 1} @@{header[5]}"
+
+    return Damaged(_HEADER.sub(moved, fix["diff"]), fix["old"], "new")
+
+
+def wrong_counts(fix: Fix, seeded: random.Random) -> Damaged:
+    def miscounted(header: re.Match[str]) -> str:
+        old = int(header[2] or 1) + seeded.choice([-1, 1, 2])
+        new = int(header[4] or 1) + seeded.choice([-2, 1, 3])
+        return f"@@ -{header[1]},{old} +{header[3]},{new} @@{header[5]}"
+
+    return Damaged(_HEADER.sub(miscounted, fix["diff"]), fix["old"], "new")
+
+
+def no_numbers(fix: Fix, _: random.Random) -> Damaged:
+    return Damaged(_HEADER.sub("@@ ... @@", fix["diff"]), fix["old"], "new")
+
+
+def no_prefix(fix: Fix, _: random.Random) -> Damaged:
+    return Damaged(fix["diff"].replace("--- a/", "--- ").replace("+++ b/", "+++ "), fix["old"], "new")
+
+
+def fenced_prose(fix: Fix, _: random.Random) -> Damaged:
+    before = "Sure! The bug is an edge case. Here is the fix:\n\n```diff\n"
+    return Damaged(f"{before}{fix['diff']}```\n\nThis change makes the test pass.\n", fix["old"], "new")
+
+
+def git_header(fix: Fix, _: random.Random) -> Damaged:
+    header = f"diff --git a/{fix['path']} b/{fix['path']}\nindex 1234567..89abcdef 100644\n"
+    return Damaged(header + fix["diff"], fix["old"], "new")
+
+
+def crlf_diff(fix: Fix, _: random.Random) -> Damaged:
+    return Damaged(fix["diff"].replace("\n", "\r\n"), fix["old"], "new")
+
+
+def crlf_file(fix: Fix, _: random.Random) -> Damaged:
+    return Damaged(fix["diff"], fix["old"].replace("\n", "\r\n"), "new_crlf")
+
+
+def blank_ctx(fix: Fix, _: random.Random) -> Damaged:
+    lines = ("" if line == " " else line for line in fix["diff"].split("\n"))
+    return Damaged("\n".join(lines), fix["old"], "new")
+
+
+def rstrip(fix: Fix, _: random.Random) -> Damaged:
+    return Damaged("\n".join(line.rstrip() for line in fix["diff"].split("\n")), fix["old"], "new")
+
+
+def dedent(fix: Fix, _: random.Random) -> Damaged:
+    made: list[str] = []
+    for line in fix["diff"].split("\n"):
+        in_hunk = line[:1] in " +-" and not line.startswith(("---", "+++"))
+        made.append(line[0] + line[5:] if in_hunk and line[1:5] == "    " else line)
+    body = [line for line in fix["diff"].split("\n")[2:] if line[:1] in " +-" and line[1:].strip()]
+    uniform = all(line[1:5] == "    " for line in body)
+    return Damaged("\n".join(made), fix["old"], "new" if uniform else "any")
+
+
+def lost_space(fix: Fix, _: random.Random) -> Damaged:
+    lines = (line[1:] if line.startswith(" ") and line.strip() else line for line in fix["diff"].split("\n"))
+    return Damaged("\n".join(lines), fix["old"], "any")
+
+
+def less_context(fix: Fix, _: random.Random) -> Damaged:
+    head, *hunks = re.split(r"(?m)^(?=@@ )", fix["diff"])
+    made: list[str] = []
+    for hunk in hunks:
+        header, *body = hunk.split("\n")
+        if body and body[-1] == "":
+            body = body[:-1]
+        changed = [number for number, line in enumerate(body) if line[:1] in "+-"]
+        made.append("\n".join([header, *body[max(0, changed[0] - 1) : changed[-1] + 2]]) + "\n")
+    return Damaged(head + "".join(made), fix["old"], "any")
+
+
+def drop_context(fix: Fix, _: random.Random) -> Damaged:
+    lines = fix["diff"].split("\n")
+    context = [number for number, line in enumerate(lines) if line.startswith(" ") and line.strip()]
+    if len(context) > 2:
+        del lines[context[len(context) // 2]]
+    return Damaged("\n".join(lines), fix["old"], "any")
+
+
+def typo_context(fix: Fix, seeded: random.Random) -> Damaged:
+    lines = fix["diff"].split("\n")
+    context = [number for number, line in enumerate(lines) if line.startswith(" ") and len(line.strip()) > 12]
+    if context:
+        at = seeded.choice(context)
+        lines[at] = lines[at].rstrip()[:-1] + ("x" if lines[at][-1] != "x" else "y")
+    return Damaged("\n".join(lines), fix["old"], "any")
+
+
+def wrong_path(fix: Fix, _: random.Random) -> Damaged:
+    name = fix["path"].split("/")[-1]
+    diff = fix["diff"].replace("a/" + fix["path"], "a/" + name).replace("b/" + fix["path"], "b/" + name)
+    return Damaged(diff, fix["old"], "any")
+
+
+def truncated(fix: Fix, _: random.Random) -> Damaged:
+    lines = fix["diff"].rstrip("\n").split("\n")
+    changed = [number for number, line in enumerate(lines) if number > 2 and line[:1] in "+-"]
+    cut = changed[len(changed) // 2] if len(changed) > 1 else changed[0]
+    half = lines[cut][: max(1, len(lines[cut]) // 2)]
+    return Damaged("\n".join(lines[:cut]) + "\n" + half, fix["old"], "reject")
+
+
+def twice(fix: Fix, _: random.Random) -> Damaged:
+    return Damaged(fix["diff"], fix["new"], "reject")
+
+
+def stale(fix: Fix, _: random.Random) -> Damaged:
+    """Someone else changed the lines: what is to be removed is no longer there."""
+    body = fix["diff"].split("\n")[2:]
+    removed = [line[1:] for line in body if line.startswith("-") and len(line.strip()) > 8]
+    old = fix["old"]
+    if removed:
+        old = old.replace(removed[0] + "\n", removed[0].rstrip() + "  # touched elsewhere\n")
+    return Damaged(fix["diff"], old, "reject" if removed and old != fix["old"] else "new")
+
+
+_KINDS = (
+    *(exact, shift_lines, wrong_counts, no_numbers, no_prefix, fenced_prose, git_header, crlf_diff, crlf_file),
+    *(blank_ctx, rstrip, dedent, lost_space, less_context, drop_context, typo_context, wrong_path, truncated),
+    *(twice, stale),
+)
+
+ALL: dict[str, Callable[[Fix, random.Random], Damaged]] = {kind.__name__: kind for kind in _KINDS}

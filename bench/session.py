@@ -1,0 +1,246 @@
+"""A new user's first session, recorded in a real terminal: from the installation to the applied patch.
+
+tmux runs a shell in which five commands are typed, and one more that shows the tests green. The project is a real one
+of `projects.json` with its seeded bug, redstart is installed from its wheel, and the model is a scripted server on
+loopback, set by the documented variables. What the screen shows is printed as text, with ids, times and paths made the
+same on every machine; `docs/session.md` holds such a record, and a test makes it anew and compares.
+
+It needs git, uv, tmux, bubblewrap and a package index. `--write` puts the record into the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from real.prepare import Ready, must, prepare, projects, run, uv
+from real_repos import mutate
+from redstart.testing.scenarios import question
+from redstart.testing.server import Request, ScriptedServer
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "session.md"
+PROJECT = "python-slugify"
+COMMANDS = ("uv tool install --quiet redstart", "redstart doctor", "redstart fix", "redstart show", "redstart apply")
+AFTERWARDS = "pytest -q"
+PROMPT = "$"
+WIDTH, HEIGHT, HISTORY = 100, 50, 2000
+WITHIN = 120.0
+"""Seconds that one command may take."""
+WHY = "A text that is exactly as long as the limit fits and need not be cut."
+CARD = {
+    "summary": "A text of exactly the greatest length was cut.",
+    "root_cause": "The comparison left the limit itself out.",
+    "fix": "Compare with <=.",
+    "debug_steps": [],
+}
+FIXED_WORDS = (
+    (r"\b[0-9a-f]{12}\b", "4f1c09e2ab37"),
+    (r"(?m)^( +\d+  \w.*)  \d+\.\d s$", r"\1"),  # of a step, shown where it took long
+    (r"\b\d+\.\d s\b", "4.2 s"),
+    (r"\bin \d+\.\d+s\b", "in 1.20s"),
+    (r"\b[\d,]+ tokens\b", "7,300 tokens"),
+    (r"\$\d\.\d{3}\b", "$0.014"),
+    (r"(ok +python +)[\d.]+", r"\g<1>3.11.7"),
+    (r"(ok +git +)[\d.]+", r"\g<1>2.39.5"),
+    (r"\bbubblewrap [\d.]+ \(\S+\)", "bubblewrap 0.8.0 (/usr/bin/bwrap)"),
+    (r"\b[\d.]+ [GT]B free\b", "83.4 GB free"),
+)
+_BLOCK = re.compile(r"(?<=<!-- session -->\n```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
+
+
+class SessionError(Exception):
+    """A command of the session failed, or did not end in time."""
+
+
+class Terminal:
+    """A shell in tmux, with a server of its own."""
+
+    def __init__(self, folder: Path, home: Path, variables: dict[str, str]) -> None:
+        self._socket = home.parent / "tmux"
+        self._ends = home.parent / "ends"
+        # tmux gives a new pane the path of whoever asks for it.
+        self._environ = {"LC_ALL": "C.UTF-8", "PATH": variables["PATH"]}
+        shown = {
+            **variables,
+            # After each command the shell says how it ended.
+            "PROMPT_COMMAND": f"echo $? >>{self._ends}; PS1='{PROMPT} '; tmux -S {self._socket} wait-for -S ended",
+        }
+        settings = [word for name, value in shown.items() for word in ("-e", f"{name}={value}")]
+        start = ["new-session", "-d", "-x", str(WIDTH), "-y", str(HEIGHT), "-c", str(folder), *settings]
+        self._tmux("-f", "/dev/null", "set-option", "-g", "history-limit", str(HISTORY), ";", *start, "bash --norc")
+
+    def type(self, line: str) -> None:
+        """Types a command and waits for its end. Raises `SessionError` where it fails."""
+        self._tmux("send-keys", "-l", line)
+        self._tmux("send-keys", "Enter")
+        self.wait()
+        code = self._ends.read_text().splitlines()[-1]
+        if code != "0":
+            raise SessionError(f"`{line}` ended with {code}:\n{self.screen()}")
+
+    def screen(self) -> str:
+        """All that was shown, with lines joined that were too long for the width."""
+        return "\n" + self._tmux("capture-pane", "-p", "-J", "-S", "-")
+
+    def close(self) -> None:
+        run(["tmux", "-S", self._socket, "kill-server"], ROOT)
+
+    def wait(self) -> None:
+        """Until the prompt is there. Raises `SessionError` where it does not come in time."""
+        self._tmux("wait-for", "ended")
+        until = time.monotonic() + WITHIN
+        # The prompt comes after the word of the end, and what is typed before it would be shown twice.
+        while not self.screen().rstrip().endswith(f"\n{PROMPT}"):
+            if time.monotonic() > until:
+                raise SessionError(f"there is no prompt; the screen:\n{self.screen()}")
+
+    def _tmux(self, *words: str) -> str:
+        try:
+            done = subprocess.run(
+                ["tmux", "-S", str(self._socket), *words],
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=WITHIN,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise SessionError(f"no end within {WITHIN:.0f} seconds; the screen:\n{self.screen()}") from None
+        if done.returncode:
+            raise SessionError(f"tmux {words[0]}: {done.stderr.strip()}")
+        return done.stdout
+
+
+@contextmanager
+def terminal(folder: Path, home: Path, variables: dict[str, str]) -> Iterator[Terminal]:
+    opened = Terminal(folder, home, variables)
+    try:
+        opened.wait()
+        yield opened
+    finally:
+        opened.close()
+
+
+def build_wheel(into: Path) -> Path:
+    """The folder with the wheel of this checkout, built from a copy so that nothing is left in it."""
+    source = into / "source"
+    ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", ".ci-cache", "dist")
+    shutil.copytree(ROOT, source, ignore=ignored)
+    must([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", into / "wheel"], source)
+    return into / "wheel"
+
+
+def pins(into: Path) -> Path:
+    """The locked versions of redstart's dependencies, so that the record does not change with a new release of one."""
+    lines = (ROOT / "requirements" / "base.txt").read_text().splitlines()
+    found = [line.rstrip("\\ ") for line in lines if "==" in line and not line.lstrip().startswith("--hash")]
+    path = into / "pins.txt"
+    path.write_text("\n".join(found) + "\n")
+    return path
+
+
+def settings(ready: Ready, home: Path, into: Path, model_url: str) -> dict[str, str]:
+    """What is set in the new user's shell: their project's environment is active, and a model's key is there."""
+    programs = home / ".local" / "bin"
+    own = [str(ready.python.parent), str(programs), str(Path(uv()).parent)]
+    index = {name: value for name, value in os.environ.items() if name.startswith(("SSL_CERT_", "UV_INDEX"))}
+    config = Path.home() / ".config" / "uv" / "uv.toml"
+    return {
+        **index,
+        **({"UV_CONFIG_FILE": str(config)} if config.exists() else {}),
+        "HOME": str(home),
+        "PATH": ":".join([*own, "/usr/local/bin", "/usr/bin", "/bin"]),
+        "LANG": "C.UTF-8",
+        "VIRTUAL_ENV": str(ready.venv),
+        "UV_TOOL_DIR": str(home / ".local" / "share" / "uv" / "tools"),
+        "UV_TOOL_BIN_DIR": str(programs),
+        "UV_FIND_LINKS": str(build_wheel(into)),
+        "UV_CONSTRAINT": str(pins(into)),
+        "UV_PYTHON": sys.executable,
+        "UV_CACHE_DIR": must([uv(), "cache", "dir"], into).strip(),
+        "OPENAI_API_KEY": "scripted",
+        "REDSTART_MODELS__BASE_URL": model_url,
+    }
+
+
+def record(into: Path) -> str:
+    """The whole session in a fresh home folder in `into`, as text. Raises `SessionError` where a command fails."""
+    (project,) = (one for one in projects() if one.name == PROJECT)
+    home = into / "home"
+    home.mkdir()
+    ready = prepare(project, home, into, PROJECT)
+    answer = mutate(project.mutation, ready.root, project.mutation.file).replace("WHY: seeded", f"WHY: {WHY}")
+
+    def reply(request: Request) -> str:
+        return answer if question(request) == "patch" else json.dumps(CARD)
+
+    with (
+        ScriptedServer(reply) as server,
+        terminal(ready.root, home, settings(ready, home, into, server.openai_url)) as opened,
+    ):
+        for line in (*COMMANDS, AFTERWARDS):
+            opened.type(line)
+        screen = opened.screen()
+    return normalised(screen, home)
+
+
+def normalised(screen: str, home: Path) -> str:
+    """The same text for every recording: what depends on the machine or the day becomes a fixed word.
+
+    That is the home folder, ids, times, sizes, the versions of programs, and what a request's length decides.
+    """
+    screen = screen.replace(str(home), "~")
+    for pattern, word in FIXED_WORDS:
+        screen = re.sub(pattern, word, screen)
+    lines = [line.rstrip() for line in screen.strip().splitlines()]
+    while lines[-1] in ("", PROMPT):
+        lines.pop()
+    return "\n".join(lines) + "\n"
+
+
+def on_page() -> str:
+    found = _BLOCK.search(PAGE.read_text())
+    if found is None:
+        raise SessionError(f"{PAGE.name} holds no record")
+    return found[0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="no difference: one session is short")
+    parser.add_argument("--write", action="store_true", help="put the record into the page")
+    asked = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="redstart-session-") as name:
+        recorded = record(Path(name).resolve())
+    seconds = time.monotonic() - began
+    print(recorded)
+    if asked.write:
+        PAGE.write_text(_BLOCK.sub(lambda _: recorded, PAGE.read_text()))
+    told = on_page()
+    same = recorded == told
+    if not same:
+        print("\n".join(difflib.unified_diff(told.splitlines(), recorded.splitlines(), "page", "now", lineterm="")))
+    figures = [
+        {"name": "commands", "value": len(COMMANDS), "aim": "<= 5", "holds": len(COMMANDS) <= 5},
+        {"name": "page_is_true", "value": int(same), "aim": "= 1", "holds": same},
+        {"name": "seconds", "value": round(seconds, 1), "aim": "<= 90", "holds": seconds <= 90},
+    ]
+    print(json.dumps({"bench": "session", "figures": figures}))
+
+
+if __name__ == "__main__":
+    main()

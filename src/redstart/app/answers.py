@@ -1,0 +1,135 @@
+"""What a person tells a run that is under way, and going on with one that ended red."""
+
+from __future__ import annotations
+
+import platform
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from redstart.app.wire import House
+from redstart.core.errors import ConfigError
+from redstart.core.run import HINT_LIMIT, Limits, Result, RunState, Spend, Status
+from redstart.engines.drive import awake
+from redstart.flow.route import begin, waits_for_a_person
+from redstart.ports.store.port import Word
+from redstart.steps.decide import further
+from redstart.toolkit.repo.trees import alive
+
+RED = (Result.unsolved, Result.stuck, Result.capped, Result.refused)
+"""How a run can end that a further attempt may change."""
+
+
+class Wish(NamedTuple):
+    """What a person wants of a run besides that it goes on."""
+
+    say: str | None = None
+    answer: Word | None = None
+    iterations: int | None = None
+    usd: float | None = None
+    minutes: float | None = None
+
+    @property
+    def limits(self) -> dict[str, float]:
+        asked = {"iterations": self.iterations, "usd": self.usd, "minutes": self.minutes}
+        return {name: value for name, value in asked.items() if value is not None}
+
+
+class Heard(NamedTuple):
+    """Which run goes on, and what there is to say of that."""
+
+    run_id: str
+    note: str = ""
+    driver: int | None = None
+    """The process that drives it already: there is nothing to be done here."""
+
+
+async def hear(house: House, run_id: str, wish: Wish) -> Heard:
+    """Keeps what the person says. A run that ended red goes on as a new one, if they say something or give limits.
+
+    Raises `ConfigError` where the wish does not fit how the run stands; nothing is kept then.
+    """
+    state = await house.adapters.store.load(run_id)
+    text = None if wish.say is None else _words(wish.say)
+    if wish.answer is not None:
+        return await _answer(house, state, wish.answer, text)
+    if state.status is Status.ended:
+        return Heard(run_id) if text is None and not wish.limits else await _go_further(house, state, wish, text)
+    if wish.limits:
+        raise ConfigError(
+            f"run {run_id} goes on within the limits that it was begun with",
+            remedy="limits are for going on with a run that has ended",
+        )
+    return Heard(run_id) if text is None else await _say(house, state, text)
+
+
+async def standing(house: House, run_id: str) -> RunState:
+    """The run as a driver finds it: one that waited and was answered waits no more."""
+    return await awake(house.adapters.store, await house.adapters.store.load(run_id))
+
+
+async def _say(house: House, state: RunState, text: str) -> Heard:
+    store, run_id = house.adapters.store, state.run_id
+    await store.tell(run_id, Word.say, text, version=state.version)
+    holder = await store.holder(run_id)
+    if holder is None or holder.host != platform.node() or not alive(holder.pid):
+        return Heard(run_id)
+    note = (
+        f"kept. Process {holder.pid} drives run {run_id} and reads it before its next plan or patch.\n"
+        f"If that process is none of redstart's: redstart resume {run_id}"
+    )
+    return Heard(run_id, note, holder.pid)
+
+
+async def _answer(house: House, state: RunState, word: Word, text: str | None) -> Heard:
+    if not waits_for_a_person(state):
+        raise ConfigError(f"run {state.run_id} asks nothing", remedy=f"redstart show {state.run_id} says how it stands")
+    if word is Word.accept and text:
+        raise ConfigError("what is accepted needs no words: nobody would read them", remedy="--say goes with --reject")
+    await house.adapters.store.tell(state.run_id, word, text or "", version=state.version)
+    return Heard(state.run_id)
+
+
+async def _go_further(house: House, state: RunState, wish: Wish, text: str | None) -> Heard:
+    """A new run with one more attempt after the last of this one, and with what was said to this one."""
+    if state.result not in RED:
+        raise ConfigError(f"run {state.run_id} has ended: {state.reason}", remedy=_instead(state))
+    store = house.adapters.store
+    limits = await _anew(house, state, wish)
+    spec = state.spec.model_copy(update={"parent": state.run_id, "limits": limits})
+    following = begin(state, further(state))
+    fresh = {"run_id": house.adapters.world.fresh_id(), "spec": spec, "spend": Spend(), "version": 0, "seq": 0}
+    new = following.model_copy(update=fresh)
+    (row,) = await store.runs(prefix=state.run_id, limit=1)
+    moment = datetime.fromtimestamp(house.adapters.world.now(), UTC)
+    await store.create(new, folder=row.folder, created=moment)
+    said = [one.text for one in await store.told(state.run_id) if one.text]
+    for one in (*said, *([text] if text else [])):
+        await store.tell(new.run_id, Word.say, one, version=0)
+    attempts = f"attempts {new.now.number} to {limits.iterations}"
+    if limits.iterations == new.now.number:
+        attempts = f"attempt {new.now.number}"
+    return Heard(new.run_id, f"run {state.run_id} has ended: going on as run {new.run_id} with {attempts}")
+
+
+async def _anew(house: House, state: RunState, wish: Wish) -> Limits:
+    """The ended run's own limits, with what was asked for instead; attempts are counted from the next one on."""
+    first = await house.adapters.store.first(state.run_id)
+    own = state.spec.limits.iterations - (first.now.number - 1)
+    attempts = state.now.number + (wish.iterations or own)
+    return state.spec.limits.model_copy(update={**wish.limits, "iterations": attempts})
+
+
+def _instead(state: RunState) -> str:
+    if state.result is Result.verified:
+        return f"it is green; take it with: redstart apply {state.run_id}"
+    return "no attempt was made; begin a new run: redstart fix"
+
+
+def _words(text: str) -> str:
+    """What was typed, as any store can keep it."""
+    words = text.strip().encode(errors="replace").decode()
+    if not words:
+        raise ConfigError("there is nothing in --say")
+    if len(words) > HINT_LIMIT:
+        raise ConfigError(f"what you say is longer than {HINT_LIMIT} characters", remedy="say it more shortly")
+    return words

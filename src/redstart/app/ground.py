@@ -1,0 +1,103 @@
+"""Where the tests of a folder run: its snapshot, its runner, its environment and what they may use."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app.wire import House
+from redstart.core.change import Snapshot
+from redstart.core.errors import ConfigError
+from redstart.core.shell import Environment, SandboxLimits
+from redstart.toolkit.repo.git import require_git
+from redstart.toolkit.suites.environment import ask_interpreter, find_environment
+from redstart.toolkit.suites.history import work_root
+from redstart.toolkit.suites.places import Place, runner_in, suites_in
+from redstart.toolkit.suites.unittest import unittest_arguments
+
+Choose = Callable[[Sequence[str]], str]
+"""Given the folders of several suites, the one that is meant."""
+NO_TESTS_YET = "pytest"
+"""The runner that is named where there is no test: the run then ends with `no_tests`."""
+
+
+class Ground(NamedTuple):
+    """What a run on a folder stands on, and what a person who looks at it from inside gets as well."""
+
+    root: Path
+    """What is snapshotted and mounted: the whole git repo."""
+    folder: str
+    """Where in it the tests run; empty for its root."""
+    base: Snapshot
+    runner: str
+    environment: Environment
+    limits: SandboxLimits
+
+
+def take_ground(
+    house: House,
+    path: Path,
+    *,
+    command: tuple[str, ...] = (),
+    python: str | None = None,
+    own_python: bool = False,
+    choose: Choose | None = None,
+) -> Ground:
+    """Takes a snapshot of the folder's git repo, which is not touched, and finds what its tests need.
+
+    With `own_python` the tests run with redstart's own interpreter, without looking for the project's.
+    Where the folder holds several suites `choose` says which; without it they are listed in a `ConfigError`.
+    Raises `ConfigError` also where there is no such folder or no interpreter.
+    """
+    if not path.is_dir():
+        raise ConfigError(f"{path} is no folder")
+    require_git()
+    path = path.resolve()
+    root = work_root(path)
+    base = house.trees.take(root)
+    inner = "" if path == root else path.relative_to(root).as_posix()
+    place = _place(house, base, Place(inner, "") if inner or command else None, choose)
+    told = command and unittest_arguments(command)
+    runner = "unittest" if told else place.runner or NO_TESTS_YET
+    environment = own_environment(root, place.folder) if own_python else _environment(root, place, runner, python)
+    asked = house.settings.sandbox
+    limits = SandboxLimits(wall=asked.wall, memory=asked.memory)
+    return Ground(root, place.folder, base, runner, served(house, environment), limits)
+
+
+def _place(house: House, base: Snapshot, named: Place | None, choose: Choose | None) -> Place:
+    """The suite that is meant: in the named folder, or the only one of the repo, or the chosen one."""
+    paths, read = house.trees.files(base), partial(house.trees.read, base)
+    if named is not None:
+        return Place(named.folder, runner_in(named.folder, paths, read) or "")
+    found = {place.folder: place for place in suites_in(paths, read)}
+    if len(found) < 2:
+        return next(iter(found.values()), Place("", ""))
+    if choose is None:
+        listed = "\n".join(f"  redstart fix {folder}" for folder in found)
+        raise ConfigError(f"this repo has {len(found)} suites of tests", remedy=f"say which one:\n{listed}")
+    return found[choose(tuple(found))]
+
+
+def served(house: House, environment: Environment) -> Environment:
+    """The same with the services that the user (never the repo) lets the tests reach."""
+    return environment.model_copy(update={"services": house.settings.sandbox.services})
+
+
+def own_environment(root: Path, folder: str = "") -> Environment:
+    """Redstart's own interpreter. The pytest plugins that its dependencies bring are none of the project's."""
+    environment = find_environment(root, folder=folder, python=sys.executable, environ=os.environ)
+    alone = {**environment.variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return environment.model_copy(update={"variables": alone, "chosen": "redstart's own"})
+
+
+def _environment(root: Path, place: Place, runner: str, python: str | None) -> Environment:
+    """The target's environment; ours where the target's has no pytest and the suite needs one."""
+    environment = find_environment(root, folder=place.folder, python=python, environ=os.environ)
+    if python is None and runner == "pytest" and not ask_interpreter(environment.python).has_pytest:
+        return own_environment(root, place.folder)
+    return environment

@@ -1,0 +1,143 @@
+"""Runs inside a sandbox, as a script: a command on a pseudo terminal of the sandbox's own, led over a connection.
+
+It is run by the target's interpreter, so it needs nothing but the standard library of Python 3.8.
+Arguments: the port to connect to, the file with the token that opens the connection, lines and columns of the window,
+then the command.
+
+What the command prints is sent as it is. What comes in is framed, since it also tells of the window: a letter, the
+length as four bytes, then that many bytes. `d` is what was typed, `w` two numbers of two bytes, lines and columns.
+
+It exits as the command does, with 128 + n after signal n. When the other side goes away, it ends at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import signal
+import socket
+import struct
+import sys
+import termios
+
+CHUNK = 1 << 16
+HEAD = struct.Struct(">cI")
+WINDOW = struct.Struct(">HH")
+FAREWELL_SECONDS = 10.0
+GONE = 129
+
+
+class Bridge:
+    """Between the connection and the command's terminal, until the command ends."""
+
+    def __init__(self, host: socket.socket, terminal: int, child: int) -> None:
+        self._host, self._terminal, self._child = host, terminal, child
+        self._arrived = bytearray()
+        """Frames, the last of which may not be complete."""
+        self._typed = bytearray()
+        """What the command has not taken yet. A long paste must not stop what it prints meanwhile."""
+        os.set_blocking(terminal, False)
+        self._woken, woken = socket.socketpair()
+        woken.setblocking(False)
+        self._keep = woken
+        signal.signal(signal.SIGCHLD, _heard)  # without a handler nothing is written to the wake-up
+        signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+
+    def serve(self) -> int:
+        """The command's exit code."""
+        readers = [self._host, self._woken, self._terminal]
+        code = self._ended()  # it may have ended before its signal was heard
+        while code is None:
+            writers = [self._terminal] if self._typed else []
+            readable, writable, _ = select.select(readers, writers, [])
+            if writable:
+                self._pass_typed()
+            if self._terminal in readable and not self._show():
+                readers.remove(self._terminal)  # nobody has it open any more; the end of the command is near
+            if self._host in readable and not self._take():
+                return GONE
+            if self._woken in readable:
+                self._woken.recv(CHUNK)
+                code = self._ended()
+        while self._show():
+            pass
+        return code
+
+    def _ended(self) -> int | None:
+        pid, status = os.waitpid(self._child, os.WNOHANG)
+        if not pid:
+            return None
+        return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+    def _show(self) -> bool:
+        """Sends what was printed. False where there is nothing now."""
+        try:
+            printed = os.read(self._terminal, CHUNK)
+        except OSError:  # nothing yet, or nobody has the terminal open
+            return False
+        self._host.sendall(printed)
+        return bool(printed)
+
+    def _pass_typed(self) -> None:
+        with contextlib.suppress(OSError):
+            del self._typed[: os.write(self._terminal, self._typed)]
+
+    def _take(self) -> bool:
+        """False where the other side is gone."""
+        came = self._host.recv(CHUNK)
+        self._arrived += came
+        while len(self._arrived) >= HEAD.size:
+            kind, length = HEAD.unpack_from(self._arrived)
+            if len(self._arrived) < HEAD.size + length:
+                break
+            content = bytes(self._arrived[HEAD.size : HEAD.size + length])
+            del self._arrived[: HEAD.size + length]
+            if kind == b"d":
+                self._typed += content
+            elif kind == b"w":
+                set_window(self._terminal, *WINDOW.unpack(content))
+        return bool(came)
+
+
+def _heard(*_: object) -> None:
+    """The wake-up has said it already."""
+
+
+def set_window(terminal: int, lines: int, columns: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+
+def bid_farewell(host: socket.socket) -> None:
+    """Waits until the other side has all that was printed: what is still on its way is lost with the sandbox."""
+    with contextlib.suppress(OSError):
+        host.shutdown(socket.SHUT_WR)
+        host.settimeout(FAREWELL_SECONDS)
+        while host.recv(CHUNK):
+            pass
+
+
+def main(port: str, token: str, lines: str, columns: str, *command: str) -> int:
+    host = socket.create_connection(("127.0.0.1", int(port)))
+    host.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    with open(token, "rb") as file:  # noqa: PTH123
+        host.sendall(file.read())
+    child, terminal = pty.fork()
+    if child == 0:
+        set_window(0, int(lines), int(columns))
+        host.close()
+        try:
+            os.execvp(command[0], command)  # noqa: S606
+        except OSError as error:
+            sys.stderr.write(f"{command[0]}: {error.strerror}\r\n")
+            sys.stderr.flush()
+            os._exit(127)
+    code = Bridge(host, terminal, child).serve()
+    bid_farewell(host)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,244 @@
+"""Looking at what the tests see: a command, or a person at a terminal, in the very sandbox that they run in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import hmac
+import os
+import secrets
+import select
+import signal
+import struct
+import termios
+import tty
+from collections.abc import Generator
+from pathlib import Path
+
+from redstart.app import inside_terminal
+from redstart.app.ground import Ground
+from redstart.app.inside_terminal import CHUNK, HEAD, WINDOW
+from redstart.app.wire import House
+from redstart.core.errors import SandboxUnavailable
+from redstart.core.shell import IN, Completed, Environment, Execution, ExitCause, SandboxLimits
+from redstart.ports.sandbox.port import Sandbox
+
+SHELL_SECONDS = 12 * 3600.0
+"""How long a shell stays open: long enough for a person, short enough that a forgotten one ends."""
+SHELLS = (("/bin/bash", "--norc"), ("/bin/sh",))
+"""The first that is there. Without a sandbox the machine's own settings would be read, and change the prompt."""
+PROMPT = "(%s) $PWD $ "
+SCRIPT, TOKEN = "terminal.py", "token"
+HANDSHAKE_SECONDS = 10.0
+SMALLEST_WINDOW = (24, 80)
+"""Lines and columns for a terminal that does not know its own."""
+
+
+async def run_command(house: House, ground: Ground, command: tuple[str, ...]) -> Completed:
+    """Runs a command as the tests are run: same files, variables, services and limits, and nothing to read from.
+
+    Raises `SandboxUnavailable` with the remedy.
+    """
+    request = Execution(
+        argv=command,
+        snapshot=ground.base,
+        environment=ground.environment,
+        limits=ground.limits,
+        cwd=ground.folder,
+    )
+    return await _sandbox(house).run(request)
+
+
+async def run_shell(house: House, ground: Ground, keyboard: int, screen: int) -> Completed:
+    """Runs an interactive shell for the terminal of these two descriptors, until it ends or the terminal goes away.
+
+    The shell has a pseudo terminal that is made inside the sandbox; of the user's own nothing is there, so it can
+    neither be typed into nor be set from inside. Limits are those of the tests but for the time.
+
+    Raises `SandboxUnavailable` with the remedy.
+    """
+    line = _Line(keyboard, screen)
+    server = await asyncio.start_server(line.connected, "127.0.0.1", 0)
+    try:
+        port: int = server.sockets[0].getsockname()[1]
+        prompt = "no sandbox" if _is_open(house) else "sandbox"
+        with _ended_by_hangup():
+            completed = await _sandbox(house).run(_shell_request(ground, port, line, prompt))
+    finally:
+        server.close()
+        line.close()
+    if not line.opened:
+        # Nothing that the shell says can have reached the screen: what was printed is why.
+        raise SandboxUnavailable(f"no shell could be started in the sandbox: {completed.output.strip()[-500:]}")
+    return completed
+
+
+def whereabouts(house: House, ground: Ground) -> str:
+    """One line for a person who enters: where they are, and what is different there."""
+    environment = ground.environment
+    left_out = "ignored files with secrets (.env, keys)"
+    if environment.left_out:
+        left_out += f" and {len(environment.left_out)} that are too large"
+    reach = f"none but {', '.join(environment.services)}" if environment.services else "none"
+    parts = (
+        f"sandbox {_sandbox(house).tier}",
+        f"{environment.python} ({environment.chosen})",
+        f"network {reach}" if not _is_open(house) else "network as outside",
+        f"left out: {left_out}",
+        "whatever you change here is thrown away",
+    )
+    return " · ".join(parts)
+
+
+def what_ended_it(completed: Completed, limits: SandboxLimits) -> str:
+    """One sentence where a limit or a signal ended the command; empty where it ended by itself."""
+    told = {
+        ExitCause.timeout: f"it was stopped after {limits.wall:g} seconds, the limit of time (sandbox.wall)",
+        ExitCause.cpu: f"one process used {limits.cpu} seconds of processor time, the limit",
+        ExitCause.memory: f"it ran out of memory: a process may use {limits.memory / 1e9:.1f} GB (sandbox.memory)",
+        ExitCause.file_size: f"it wrote a file larger than {limits.file_size / 1e6:.0f} MB, the limit",
+        ExitCause.signal: f"a signal ended it (exit code {completed.exit_code})",
+    }
+    return told.get(completed.cause, "")
+
+
+def shell_limits(ground: Ground) -> SandboxLimits:
+    """As of the tests, with time for a person."""
+    return ground.limits.model_copy(update={"wall": SHELL_SECONDS})
+
+
+def _sandbox(house: House) -> Sandbox:
+    if house.adapters.sandbox is None:
+        raise SandboxUnavailable("no sandbox was asked for")
+    return house.adapters.sandbox
+
+
+def _is_open(house: House) -> bool:
+    """Whether this is no sandbox at all, in which the network is that of the machine."""
+    return "no sandbox" in _sandbox(house).tier
+
+
+def _shell_request(ground: Ground, port: int, line: _Line, prompt: str) -> Execution:
+    lines, columns = line.window()
+    shell = next((each for each in SHELLS if os.access(each[0], os.X_OK)), SHELLS[-1])
+    inside = (f"{IN}/{SCRIPT}", str(port), f"{IN}/{TOKEN}", str(lines), str(columns))
+    script = Path(inside_terminal.__file__).read_text(encoding="utf-8")
+    return Execution(
+        argv=(ground.environment.python, "-I", "-S", "-B", *inside, *shell),
+        snapshot=ground.base,
+        environment=_reaching(ground.environment, port),
+        limits=shell_limits(ground),
+        cwd=ground.folder,
+        variables={"TERM": os.environ.get("TERM", "dumb"), "PS1": PROMPT % prompt},
+        files_in={SCRIPT: script, TOKEN: line.token},
+    )
+
+
+def _reaching(environment: Environment, port: int) -> Environment:
+    """The same with the way to our end of the line. It is taken once: nobody inside can open it again."""
+    return environment.model_copy(update={"services": (*environment.services, f"127.0.0.1:{port}")})
+
+
+class _Line:
+    """Our end of the connection to the shell. The first who shows the token gets it, and nobody after them."""
+
+    def __init__(self, keyboard: int, screen: int) -> None:
+        self.token = secrets.token_hex(32)
+        self.opened = False
+        self._keyboard, self._screen = keyboard, screen
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    def window(self) -> tuple[int, int]:
+        """Lines and columns of the user's terminal."""
+        packed = fcntl.ioctl(self._screen, termios.TIOCGWINSZ, bytes(8))
+        lines, columns, _, _ = struct.unpack("HHHH", packed)
+        return (lines, columns) if lines and columns else SMALLEST_WINDOW
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            if not await self._is_ours(reader) or self.opened:
+                return
+            self.opened = True
+            with self._typing(writer):
+                while printed := await reader.read(CHUNK):
+                    _write_all(self._screen, printed)
+        except ConnectionError:
+            return  # the sandbox ended; its exit code says why
+        finally:
+            writer.close()
+
+    async def _is_ours(self, reader: asyncio.StreamReader) -> bool:
+        try:
+            async with asyncio.timeout(HANDSHAKE_SECONDS):
+                shown = await reader.readexactly(len(self.token))
+        except (TimeoutError, asyncio.IncompleteReadError):
+            return False
+        return hmac.compare_digest(shown, self.token.encode())
+
+    @contextlib.contextmanager
+    def _typing(self, writer: asyncio.StreamWriter) -> Generator[None]:
+        """While it lasts, every key goes inside as it is, and so does the size of the window."""
+        loop = asyncio.get_running_loop()
+
+        def send(kind: bytes, content: bytes) -> None:
+            writer.write(HEAD.pack(kind, len(content)) + content)
+
+        def typed() -> None:
+            try:
+                keys = os.read(self._keyboard, CHUNK)
+            except OSError:
+                keys = b""
+            if keys:
+                send(b"d", keys)
+            else:  # the terminal is gone, and so the shell goes
+                loop.remove_reader(self._keyboard)
+                writer.close()
+
+        def resized() -> None:
+            send(b"w", WINDOW.pack(*self.window()))
+
+        before = termios.tcgetattr(self._keyboard)
+        tty.setraw(self._keyboard, termios.TCSADRAIN)
+        try:
+            loop.add_signal_handler(signal.SIGWINCH, resized)
+            resized()  # it may have changed since the shell was asked for
+            loop.add_reader(self._keyboard, typed)
+            yield
+        finally:
+            loop.remove_reader(self._keyboard)
+            loop.remove_signal_handler(signal.SIGWINCH)
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self._keyboard, termios.TCSADRAIN, before)
+
+
+def _write_all(fd: int, content: bytes) -> None:
+    """Waits where the terminal is slow: what comes from inside then waits too."""
+    while content:
+        try:
+            content = content[os.write(fd, content) :]
+        except BlockingIOError:
+            select.select((), (fd,), ())
+
+
+@contextlib.contextmanager
+def _ended_by_hangup() -> Generator[None]:
+    """A terminal that is closed ends the task in order, so that what was made for the shell is removed."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    if task is None:
+        yield
+        return
+    loop.add_signal_handler(signal.SIGHUP, task.cancel)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)

@@ -1,0 +1,101 @@
+"""`redstart sandbox run` and `redstart sandbox shell`: what the tests see, for a person to look at."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from redstart.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from redstart.app.ground import Ground
+    from redstart.app.wire import House
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Look at what the tests see: a command or a shell in the very sandbox that they run in.",
+    rich_markup_mode=None,
+)
+
+GONE = 129
+"""The exit code where the terminal went away."""
+
+
+@app.command("run", context_settings={"allow_interspersed_args": False})
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="What to run.")],
+    path: Annotated[Path, typer.Option("--path", help="The project's folder.")] = Path(),
+    python: options.Python = None,
+    unsafe_no_sandbox: options.Unsafe = False,
+) -> None:
+    """Run a command as the tests of a folder are run, and end with its exit code. The folder is not touched."""
+    from redstart.app.probe_shell import run_command, what_ended_it
+
+    async def go(house: House, ground: Ground) -> int:
+        done = await run_command(house, ground, tuple(command))
+        sys.stdout.write(done.output)
+        sys.stdout.flush()
+        if why := what_ended_it(done, ground.limits):
+            typer.echo(f"redstart: {why}", err=True)
+        return done.exit_code
+
+    raise typer.Exit(_inside(path, python, unsafe_no_sandbox, go))
+
+
+@app.command("shell")
+def shell(
+    path: Annotated[Path, typer.Argument(help="The project's folder.")] = Path(),
+    python: options.Python = None,
+    unsafe_no_sandbox: options.Unsafe = False,
+) -> None:
+    """Open a shell where the tests of a folder run. The folder is not touched; what you change there is thrown away."""
+    from redstart.core.errors import ConfigError
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ConfigError("a shell needs a terminal", remedy="for a single command: redstart sandbox run -- CMD")
+    import asyncio
+
+    from redstart.app.probe_shell import run_shell, shell_limits, what_ended_it, whereabouts
+    from redstart.core.shell import ExitCause
+
+    async def go(house: House, ground: Ground) -> int:
+        typer.echo(whereabouts(house, ground))
+        try:
+            done = await run_shell(house, ground, sys.stdin.fileno(), sys.stdout.fileno())
+        except asyncio.CancelledError:
+            return GONE
+        if done.cause is ExitCause.timeout:
+            typer.echo(f"redstart: {what_ended_it(done, shell_limits(ground))}", err=True)
+        return done.exit_code
+
+    raise typer.Exit(_inside(path, python, unsafe_no_sandbox, go))
+
+
+def _inside(path: Path, python: str | None, unsafe: bool, go: Callable[[House, Ground], Awaitable[int]]) -> int:
+    import asyncio
+
+    from redstart.app import settings as configuration
+    from redstart.app.ground import take_ground
+    from redstart.app.wire import open_house
+
+    with open_house(configuration.load(project=path)) as house:
+
+        async def within() -> int:
+            ready = house.with_sandbox(unsafe=unsafe)
+            return await go(ready, take_ground(ready, path, python=python, choose=_which))
+
+        return asyncio.run(within())
+
+
+def _which(folders: Sequence[str]) -> str:
+    """Nobody is asked: a command may be part of a script."""
+    from redstart.core.errors import ConfigError
+
+    raise ConfigError(
+        f"this repo has {len(folders)} suites of tests", remedy=f"name one of these folders: {', '.join(folders)}"
+    )

@@ -1,0 +1,103 @@
+"""A change of several files as hunks, each of which can be left out."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+Files = Mapping[str, bytes | None]
+
+
+class Hunk(NamedTuple):
+    """One place of a change: the lines `start` to `end` of the old file become `lines`.
+
+    A file that is new or gone is one hunk, `whole`; `lines` is then None where the file is gone.
+    """
+
+    path: str
+    start: int
+    end: int
+    lines: tuple[bytes, ...] | None
+    whole: bool = False
+
+
+def hunks_of(before: Files, after: Files) -> tuple[Hunk, ...]:
+    """The hunks of a change, in the order of paths and lines. None stands for a file that does not exist."""
+    found: list[Hunk] = []
+    for path in sorted({*before, *after}):
+        old, new = before.get(path), after.get(path)
+        if old == new:
+            continue
+        if old is None or new is None:
+            lines = None if new is None else tuple(new.splitlines(keepends=True))
+            found.append(Hunk(path, 0, 0, lines, whole=True))
+            continue
+        was, now = old.splitlines(keepends=True), new.splitlines(keepends=True)
+        for tag, start, end, first, last in difflib.SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
+            if tag != "equal":
+                pieces = _pieces(now[first:last])
+                found.append(Hunk(path, start, end, pieces[0]))
+                found += [Hunk(path, end, end, piece) for piece in pieces[1:]]
+    return tuple(found)
+
+
+def _pieces(lines: Sequence[bytes]) -> list[tuple[bytes, ...]]:
+    """New lines, apart where a blank line and something at the margin follow: a function added beside a changed one."""
+    cuts = [0]
+    for at in range(1, len(lines)):
+        gap = at
+        while gap < len(lines) and not lines[gap].strip():
+            gap += 1
+        begins = gap > at and lines[at - 1].strip() and gap < len(lines) and not lines[gap][:1].isspace()
+        cuts += [at] if begins else []
+    return [tuple(lines[start:end]) for start, end in zip(cuts, [*cuts[1:], len(lines)], strict=True)]
+
+
+def compose(before: Files, hunks: Sequence[Hunk], kept: Collection[int]) -> dict[str, bytes | None]:
+    """Every file that the change touches, with only the hunks of the numbers `kept` applied."""
+    files: dict[str, bytes | None] = {hunk.path: before.get(hunk.path) for hunk in hunks}
+    for path in files:
+        chosen = [hunks[number] for number in sorted(kept) if hunks[number].path == path]
+        if chosen and chosen[0].whole:
+            files[path] = None if chosen[0].lines is None else b"".join(chosen[0].lines)
+        elif chosen:
+            lines = (before[path] or b"").splitlines(keepends=True)
+            # From the end on, so that the numbers of the earlier lines stay true.
+            for hunk in reversed(chosen):
+                lines[hunk.start : hunk.end] = hunk.lines or ()
+            files[path] = b"".join(lines)
+    return files
+
+
+def parses(before: Files, files: Files) -> bool:
+    """Whether every Python file that could be read before can still be read."""
+    for path, text in files.items():
+        old = before.get(path)
+        if text is None or text == old or not path.endswith(".py") or _reads(text):
+            continue
+        if old is None or _reads(old):
+            return False
+    return True
+
+
+def says_the_same(before: Files, files: Files) -> bool:
+    """Whether the files mean to Python what they meant before: only comments, blank lines or layout differ."""
+    for path, text in files.items():
+        old = before.get(path)
+        if old == text:
+            continue
+        if old is None or text is None or not path.endswith(".py") or not (_reads(old) and _reads(text)):
+            return False
+        if ast.dump(ast.parse(old)) != ast.dump(ast.parse(text)):
+            return False
+    return True
+
+
+def _reads(text: bytes) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

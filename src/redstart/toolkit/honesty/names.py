@@ -1,0 +1,215 @@
+"""What a name in a Python file stands for, seen through imports, aliases and spelled-out look-ups."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple, cast
+
+_LOOKED_UP = frozenset(
+    [
+        "exit",
+        "quit",
+        "eval",
+        "exec",
+        "compile",
+        "__import__",
+        "getattr",
+        "setattr",
+        "delattr",
+        "vars",
+        "globals",
+        "open",
+        "hash",
+        "__builtins__",
+        "SystemExit",
+    ]
+)
+"""The builtins that a rule cares for; they count unless the file binds the name itself."""
+_IMPORTERS = frozenset({"builtins.__import__", "importlib.import_module", "importlib.__import__"})
+_PASSES = 3
+"""How many steps a chain of aliases (`a = os; b = a._exit`) is followed."""
+
+
+class Module:
+    """One parsed file: its tree, each node's parent, and what its names stand for."""
+
+    def __init__(self, path: str, source: bytes) -> None:
+        """Raises `SyntaxError` or `ValueError` where the text is no Python that this interpreter reads."""
+        self.path = path
+        self.tree = _with_constants(ast.parse(source))
+        self.parents: dict[ast.AST, ast.AST] = {
+            child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
+        }
+        self._aliases: dict[str, str] = {}
+        self._bound = _bound(self.tree)
+        self._follow_imports()
+        for _ in range(_PASSES):
+            self._follow_assignments()
+
+    def dotted(self, node: ast.AST) -> str:
+        """The full name of what an expression refers to, `os._exit` for example; empty where it is not known."""
+        if isinstance(node, ast.Name):
+            return self._name(node.id)
+        if isinstance(node, ast.Attribute):
+            base = self.dotted(node.value)
+            return f"{base}.{node.attr}" if base else ""
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        if isinstance(node, ast.Subscript):
+            return self._subscript(node)
+        return ""
+
+    def text(self, node: ast.AST | None) -> str | None:
+        """The string that an expression of literals makes, so that `"ex" + "it"` hides nothing; None for any other."""
+        if isinstance(node, ast.Constant):
+            return node.value if isinstance(node.value, str) else None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            left, right = self.text(node.left), self.text(node.right)
+            return None if left is None or right is None else left + right
+        if isinstance(node, ast.JoinedStr):
+            inner = [self.text(one.value if isinstance(one, ast.FormattedValue) else one) for one in node.values]
+            return None if None in inner else "".join(one for one in inner if one is not None)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+            whole = self.text(node.value)
+            return whole[::-1] if whole is not None and _is_reversal(node.slice) else None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join":
+            return self._joined(node)
+        return None
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around a node, the innermost first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+        """The innermost function around a node; None at module level."""
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        return next((one for one in self.above(node) if isinstance(one, kinds)), None)
+
+    def is_docstring(self, node: ast.AST) -> bool:
+        return isinstance(self.parents.get(node), ast.Expr)
+
+    def _name(self, name: str) -> str:
+        if name in self._aliases:
+            return self._aliases[name]
+        return f"builtins.{name}" if name in _LOOKED_UP and name not in self._bound else ""
+
+    def _call(self, node: ast.Call) -> str:
+        called = self.dotted(node.func)
+        first = self.text(node.args[0]) if node.args else None
+        if called in _IMPORTERS and first is not None:
+            return first
+        if called == "builtins.getattr" and len(node.args) > 1:
+            base, name = self.dotted(node.args[0]), self.text(node.args[1])
+            return f"{base}.{name}" if base and name else ""
+        if called == "builtins.vars" and node.args:
+            base = self.dotted(node.args[0])
+            return f"{base}.__dict__" if base else ""
+        return f"{called}()" if called == "builtins.globals" else ""
+
+    def _subscript(self, node: ast.Subscript) -> str:
+        base, key = self.dotted(node.value), self.text(node.slice)
+        if key is None or not base:
+            return ""
+        if base == "sys.modules":
+            return key
+        if base.endswith(".__dict__"):
+            return f"{base.removesuffix('.__dict__')}.{key}"
+        return self._name(key) or key if base == "builtins.globals()" else ""
+
+    def _joined(self, node: ast.Call) -> str | None:
+        mark = self.text(node.func.value) if isinstance(node.func, ast.Attribute) else None
+        parts = node.args[0] if len(node.args) == 1 else None
+        if mark is None or not isinstance(parts, ast.List | ast.Tuple):
+            return None
+        inner = [self.text(one) for one in parts.elts]
+        return None if None in inner else mark.join(one for one in inner if one is not None)
+
+    def _follow_imports(self) -> None:
+        for node in ast.walk(self.tree):
+            for one in imports(node):
+                if one.name == "*":
+                    continue
+                self._aliases[one.bound] = one.dotted
+
+    def _follow_assignments(self) -> None:
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                target, value = node.targets[0], node.value
+            elif isinstance(node, ast.NamedExpr):
+                target, value = node.target, node.value
+            else:
+                continue
+            if isinstance(target, ast.Name) and (known := self.dotted(value)):
+                self._aliases.setdefault(target.id, known)
+
+
+class _Constants(ast.NodeTransformer):
+    def __init__(self, known: dict[str, ast.Constant]) -> None:
+        self._known = known
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        constant = self._known.get(node.id) if isinstance(node.ctx, ast.Load) else None
+        return ast.copy_location(ast.Constant(constant.value), node) if constant is not None else node
+
+
+def _with_constants(tree: ast.Module) -> ast.Module:
+    """The tree with each name that stands for one number or text, all through the file, written as that."""
+    known: dict[str, ast.Constant] = {}
+    stored: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            stored[node.id] += 1
+        elif isinstance(node, ast.arg):
+            stored[node.arg] += 1
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            stored[node.name] += 1
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            if isinstance(node.value.value, str | int | float):
+                known |= dict.fromkeys(names, node.value)
+    once = {name: value for name, value in known.items() if stored[name] == 1}
+    return cast(ast.Module, _Constants(once).visit(tree)) if once else tree
+
+
+class Imported(NamedTuple):
+    """One name that an import binds; `dotted` begins with a dot where the import is relative."""
+
+    bound: str
+    dotted: str
+    module: str
+    name: str
+
+
+def imports(node: ast.AST) -> Iterator[Imported]:
+    """What an import statement binds; nothing for any other node."""
+    if isinstance(node, ast.Import):
+        for one in node.names:
+            top = one.name.partition(".")[0]
+            yield Imported(one.asname or top, one.name if one.asname else top, one.name, one.name)
+    elif isinstance(node, ast.ImportFrom):
+        module = "." * node.level + (node.module or "")
+        for one in node.names:
+            yield Imported(one.asname or one.name, f"{module}.{one.name}", module, one.name)
+
+
+def _bound(tree: ast.AST) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+    return names
+
+
+def _is_reversal(piece: ast.Slice) -> bool:
+    step = piece.step
+    if piece.lower is not None or piece.upper is not None or not isinstance(step, ast.UnaryOp):
+        return False
+    return isinstance(step.op, ast.USub) and isinstance(step.operand, ast.Constant) and step.operand.value == 1

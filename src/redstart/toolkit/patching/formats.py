@@ -1,0 +1,39 @@
+"""Which form of edit to ask a model for, by how often its edits in each form have fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from redstart.core.change import EditKind, Tally
+
+USUAL = EditKind.block
+ENOUGH = 8
+"""Edits in a form before its own rate counts."""
+POOR = 0.6
+"""Below this rate of the usual form, one that was never tried is worth trying."""
+LONGEST_WHOLE = 400
+"""Lines of a file that is still asked for as a whole."""
+
+_EXPECTED = {EditKind.block: 0.85, EditKind.whole: 0.9, EditKind.envelope: 0.75, EditKind.diff: 0.7}
+_WEIGHT = 4.0
+
+
+def best_form(counts: Mapping[EditKind, Tally], longest: int = 0) -> EditKind:
+    """The form with the best rate among those tried often enough and the usual one.
+
+    Where that is poor, a form that was not tried often enough to know. `longest` is the number of lines of the longest
+    file in question: a long one is not asked for as a whole.
+    """
+    allowed = [kind for kind in EditKind if kind is not EditKind.whole or longest <= LONGEST_WHOLE]
+    known = [kind for kind in allowed if kind is USUAL or counts.get(kind, Tally()).tried >= ENOUGH]
+    best = max(known, key=lambda kind: (_rate(counts, kind), kind is USUAL))
+    open_ones = [kind for kind in allowed if kind not in known]
+    if _rate(counts, best) >= POOR or counts.get(USUAL, Tally()).tried < ENOUGH or not open_ones:
+        return best
+    return max(open_ones, key=lambda kind: _rate(counts, kind))
+
+
+def _rate(counts: Mapping[EditKind, Tally], kind: EditKind) -> float:
+    """What was measured, drawn towards what is usual while there is little of it."""
+    fitted, tried = counts.get(kind, Tally())
+    return (fitted + _WEIGHT * _EXPECTED[kind]) / (tried + _WEIGHT)

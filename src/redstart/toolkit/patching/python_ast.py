@@ -1,0 +1,139 @@
+"""What Python's own parser knows of a file: whether it is a program, and where its definitions stand."""
+
+from __future__ import annotations
+
+import ast
+import io
+import textwrap
+import tokenize
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from redstart.toolkit.patching.text import Span
+
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+class Flaw(NamedTuple):
+    line: int
+    message: str
+
+
+class _Named(NamedTuple):
+    name: str
+    """With the classes and functions around it, joined by dots."""
+    node: _Definition
+
+
+def is_python(path: str) -> bool:
+    return path.endswith((".py", ".pyi"))
+
+
+@lru_cache(maxsize=32)
+def flaw(source: bytes | str) -> Flaw | None:
+    """The first syntax error; None for a program."""
+    parsed = _tree(source)
+    return parsed if isinstance(parsed, Flaw) else None
+
+
+@lru_cache(maxsize=4)
+def steps(source: str) -> frozenset[int]:
+    """By how many columns blocks are indented below the line that opens them; empty for what is no program."""
+    found: set[int] = set()
+    depth = [0]
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.INDENT:
+                found.add(len(token.string) - depth[-1])
+                depth.append(len(token.string))
+            elif token.type == tokenize.DEDENT:
+                depth.pop()
+    except (tokenize.TokenError, SyntaxError):
+        return frozenset()
+    return frozenset(found)
+
+
+def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[Span] | str:
+    """The definitions of `snippet` put where the file has those of the same names; else why that cannot be done.
+
+    Each must be there exactly once. A class must still hold all that it held: otherwise the snippet may be an excerpt.
+    """
+    before, after = _tree("\n".join(lines)), _tree(textwrap.dedent("\n".join(snippet)))
+    if isinstance(before, Flaw) or isinstance(after, Flaw):
+        return "it is no program by itself"
+    nodes = [node for node in after.body if isinstance(node, _Definition)]
+    if not nodes or len(nodes) != len(after.body):
+        return "it is neither the whole file nor only definitions of it"
+    there = list(_definitions(before.body))
+    made: list[Span] = []
+    for node in nodes:
+        named = [one for one in there if one.name.rpartition(".")[2] == node.name]
+        if len(named) != 1:
+            return f"{node.name} is there {len(named)} times"
+        old = named[0].node
+        if type(old) is not type(node) or _members(old) - _members(node):
+            return f"{node.name} in the answer lacks parts of the one in the file"
+        made.append(_span(lines, snippet, old, node))
+    return made
+
+
+def has_all_names(lines: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether both are programs and all that the first one names at its top is named at the other's."""
+    before, after = _tree("\n".join(lines)), _tree("\n".join(others))
+    if isinstance(before, Flaw) or isinstance(after, Flaw):
+        return False
+    return bool(_top(before)) and _top(before) <= _top(after)
+
+
+def _top(tree: ast.Module) -> set[str]:
+    assigned = (node.targets for node in tree.body if isinstance(node, ast.Assign))
+    names = {target.id for targets in assigned for target in targets if isinstance(target, ast.Name)}
+    return names | {node.name for node in tree.body if isinstance(node, _Definition)}
+
+
+def _span(lines: Sequence[str], snippet: Sequence[str], old: _Definition, new: _Definition) -> Span:
+    start, stop = _first(old) - 1, old.end_lineno or old.lineno
+    text = snippet[_first(new) - 1 : new.end_lineno]
+    have, want = _indent(text[0]), _indent(lines[start])
+    moved = text if have == want else [want + line.removeprefix(have) if line.strip() else "" for line in text]
+    return Span(start, stop, tuple(moved))
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _first(node: _Definition) -> int:
+    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
+
+
+def _members(node: _Definition) -> set[str]:
+    if not isinstance(node, ast.ClassDef):
+        return set()
+    named = {one.name for one in node.body if isinstance(one, _Definition)}
+    targets = (target for one in node.body if isinstance(one, ast.Assign) for target in one.targets)
+    return named | {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def _definitions(body: Sequence[ast.stmt], around: str = "") -> Iterator[_Named]:
+    for node in body:
+        if isinstance(node, _Definition):
+            name = f"{around}.{node.name}" if around else node.name
+            yield _Named(name, node)
+            yield from _definitions(node.body, name)
+            continue
+        for inner in ("body", "orelse", "finalbody"):
+            yield from _definitions(getattr(node, inner, ()), around)
+
+
+def _tree(source: bytes | str) -> ast.Module | Flaw:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    except SyntaxError as error:
+        return Flaw(error.lineno or 0, error.msg)
+    except (ValueError, RecursionError, MemoryError) as error:
+        return Flaw(0, str(error) or type(error).__name__)

@@ -1,0 +1,61 @@
+"""Which tests can notice a change, by what they import: enough to try an idea on, never enough to call it green."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Sequence
+from posixpath import basename, dirname
+
+from redstart.toolkit.retrieval.modules import Modules
+from redstart.toolkit.retrieval.sources import CODE, Read, Sources
+
+MOST_PARSED = 600
+"""So many files are parsed at the most; beyond that the answer may miss some."""
+
+
+def tests_reaching(
+    touched: Iterable[str], files: Sequence[str], read: Read, is_test: Callable[[str], bool]
+) -> tuple[str, ...]:
+    """The test files from which a touched file is imported, over however many others; a conftest counts for its folder.
+
+    What is imported by a name made at run time is not seen.
+    """
+    sources = Sources(files, read)
+    modules = Modules(sources)
+    code = [path for path in sorted(sources.files) if path.endswith(CODE)]
+    reached = {path for path in touched if path in sources.files}
+    frontier, parsed = set(reached), 0
+    while frontier and parsed < MOST_PARSED:
+        words = {_word(path).encode() for path in frontier} - {b""}
+        found: set[str] = set()
+        for path in code:
+            if path not in reached and any(word in sources.data(path) for word in words):
+                parsed += 1
+                if frontier & _imports(path, sources, modules):
+                    found.add(path)
+        found |= {path for path in code if path not in reached and _below_a_conftest(path, frontier)}
+        reached |= found
+        frontier = found
+    return tuple(sorted(path for path in reached if is_test(path) and basename(path) != "conftest.py"))
+
+
+def _word(path: str) -> str:
+    """What an import of this file has to say."""
+    name = basename(path).removesuffix(CODE)
+    return basename(dirname(path)) if name == "__init__" else name
+
+
+def _imports(path: str, sources: Sources, modules: Modules) -> set[str]:
+    tree = sources.tree(path)
+    found: set[str] = set()
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.update(modules.imported(node, path).values())
+            if isinstance(node, ast.Import):
+                found.update(modules.file_of(alias.name) for alias in node.names)
+    return found
+
+
+def _below_a_conftest(path: str, frontier: set[str]) -> bool:
+    parts = path.split("/")[:-1]
+    return any("/".join((*parts[:depth], "conftest.py")) in frontier for depth in range(len(parts) + 1))

@@ -1,0 +1,110 @@
+"""Commands that start pytest by themselves: `make test`, `nox`, `tox`, a script.
+
+pytest is reached through `PYTEST_ADDOPTS`, which all of them hand on. tox and nox would also make environments and fill
+them from the network, which is not there; so they are told to run in the environment that the user has. Measured with
+tox 4.11 and 4.67, nox 2024.4 and 2026.10:
+
+- nox has `--force-venv-backend none --no-install`; a noxfile of ours around the project's does the rest.
+- tox has no such switch, but loads a plugin that lies on Python's path, which keeps its environment empty and hands
+  out the interpreter and programs of the user's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from posixpath import join
+from typing import NamedTuple
+
+from redstart.core.run import Suite
+from redstart.core.shell import IN, OUT, Environment
+from redstart.toolkit.suites.request import inside
+
+ROOT = "REDSTART_ROOT"
+TOX_PLUGIN = "redstart_tox.py"
+NOXFILE = "redstart_noxfile.py"
+_TOX_ABOUT = "redstart_tox-0.dist-info/"
+_STARTS = ("-m", "run")
+_VERSION = re.compile(r"(?<=\w)-(?:\d+\.\d+t?|pypy-?[\d.]+)(?=\(|$)")
+"""Of nox's name of a session: the interpreter."""
+
+
+class Around(NamedTuple):
+    """How a command is started so that it reaches pytest."""
+
+    argv: tuple[str, ...]
+    variables: dict[str, str]
+    files_in: dict[str, str]
+
+
+def end_of_start(argv: Sequence[str], *programs: str) -> int:
+    """How many words start one of these (`tox`, `python -m tox`, `uv run tox`); 0 where it is something else."""
+    for index, word in enumerate(argv):
+        if PurePosixPath(word).name in programs and (index == 0 or argv[index - 1] in _STARTS):
+            return index + 1
+    return 0
+
+
+def with_interpreter(start: Sequence[str], environment: Environment) -> tuple[str, ...]:
+    """A bare `python` means the target's."""
+    if start[0] in ("python", "python3"):
+        return (environment.python, *start[1:])
+    return tuple(start)
+
+
+def around(suite: Suite, environment: Environment) -> Around:
+    """The user's command as it is to be run here."""
+    words = suite.command
+    root = {ROOT: join(environment.mount, suite.folder)}
+    if end := end_of_start(words, "nox"):
+        return _nox(with_interpreter(words[:end], environment), words[end:], root)
+    if end := end_of_start(words, "tox"):
+        start = with_interpreter(words[:end], environment)
+        return _tox((*start, *words[end:]), environment, root)
+    return Around(words, root, {})
+
+
+def _nox(start: Sequence[str], given: Sequence[str], root: dict[str, str]) -> Around:
+    end = given.index("--") if "--" in given else len(given)
+    options, file = _nox_options(given[:end])
+    ours = ("--force-venv-backend", "none", "--no-install", "--noxfile", f"{IN}/{NOXFILE}")
+    variables = {**root, "REDSTART_NOX_ROOT": root[ROOT], "REDSTART_NOXFILE": file}
+    return Around((*start, *options, *ours, *given[end:]), variables, {NOXFILE: inside(NOXFILE)})
+
+
+def _nox_options(options: Sequence[str]) -> tuple[list[str], str]:
+    """The options as they are to be given, and the noxfile.
+
+    Without environments of its own, nox has one session where it would have one for each version of Python.
+    """
+    kept: list[str] = []
+    file = "noxfile.py"
+    words = list(options)
+    while words:
+        word = words.pop(0)
+        name, _, value = word.partition("=")
+        if name in ("-f", "--noxfile"):
+            file = value or (words.pop(0) if words else file)
+        elif name in ("-p", "--python", "--pythons"):
+            while words and not words[0].startswith("-"):
+                words.pop(0)
+        elif name != "--no-venv":
+            kept.append(_VERSION.sub("", word))
+    return kept, file
+
+
+def _tox(argv: tuple[str, ...], environment: Environment, root: dict[str, str]) -> Around:
+    about = {
+        f"{_TOX_ABOUT}METADATA": "Metadata-Version: 2.1\nName: redstart-tox\nVersion: 0\n",
+        f"{_TOX_ABOUT}entry_points.txt": "[tox]\nredstart_tox = redstart_tox\n",
+    }
+    variables = {
+        **root,
+        "REDSTART_PYTHON": environment.python,
+        "TOX_WORK_DIR": f"{OUT}/tox",
+        # What tox needs to be there before it starts would come from the network too.
+        "TOX_OVERRIDE": "tox.requires=",
+        "VIRTUALENV_NO_SEED": "1",
+    }
+    return Around(argv, variables, {TOX_PLUGIN: inside(TOX_PLUGIN), **about})

@@ -1,0 +1,103 @@
+"""Which tests the user means: by id, file, folder or class, and by an expression as pytest's `-k` takes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from redstart.core.errors import ConfigError
+
+Chooses = Callable[[str], bool]
+
+_TOKEN = re.compile(r"\s*(?P<mark>[()])|\s*(?P<word>[\w:+\-.\[\]\\/]+)|\s*(?P<other>\S)")
+_PARTS = re.compile(r"::|[/.\[\]]")
+
+
+def chooser(targets: Sequence[str], keyword: str) -> Chooses:
+    """Tells for a test id whether it is meant; with neither argument every test is.
+
+    Raises `ConfigError` where the expression cannot be read.
+    """
+    chosen = parse_keyword(keyword) if keyword.strip() else None
+    wanted = [target.removeprefix("./").rstrip("/") for target in targets]
+
+    def chooses(id_: str) -> bool:
+        named = not wanted or any(_within(id_, target) for target in wanted)
+        return named and (chosen is None or chosen(id_))
+
+    return chooses
+
+
+def parse_keyword(expression: str) -> Chooses:
+    """Words joined by `and`, `or`, `not` and brackets; a word is looked for in a test's id, in whatever case.
+
+    Unlike pytest's own it knows no markers: it chooses among results, which have none. Raises `ConfigError`.
+    """
+    tokens = [found.group().strip() for found in _TOKEN.finditer(expression)]
+    parser = _Parser(tokens, expression)
+    chosen = parser.either()
+    if parser.left:
+        raise parser.fault(f"there is {parser.left[0]!r} where nothing was expected")
+    return chosen
+
+
+class _Parser:
+    """Recursive descent, a method for each level of binding."""
+
+    def __init__(self, tokens: list[str], expression: str) -> None:
+        self.left = tokens
+        self._expression = expression
+
+    def fault(self, why: str) -> ConfigError:
+        return ConfigError(f"-k {self._expression!r}: {why}", remedy="join words with and, or, not and brackets")
+
+    def either(self) -> Chooses:
+        first = self._both()
+        while self._take("or"):
+            first = _any(first, self._both())
+        return first
+
+    def _both(self) -> Chooses:
+        first = self._one()
+        while self._take("and"):
+            first = _all(first, self._one())
+        return first
+
+    def _one(self) -> Chooses:
+        if self._take("not"):
+            negated = self._one()
+            return lambda id_: not negated(id_)
+        if self._take("("):
+            inner = self.either()
+            if not self._take(")"):
+                raise self.fault("a bracket is not closed")
+            return inner
+        if not self.left or not re.match(r"[\w:+\-.\[\]\\/]", self.left[0]) or self.left[0] in ("and", "or"):
+            raise self.fault(f"a word was expected {f'before {self.left[0]!r}' if self.left else 'at the end'}")
+        word = self.left.pop(0).casefold()
+        return lambda id_: word in id_.casefold()
+
+    def _take(self, token: str) -> bool:
+        if self.left[:1] != [token]:
+            return False
+        self.left.pop(0)
+        return True
+
+
+def _any(one: Chooses, other: Chooses) -> Chooses:
+    return lambda id_: one(id_) or other(id_)
+
+
+def _all(one: Chooses, other: Chooses) -> Chooses:
+    return lambda id_: one(id_) and other(id_)
+
+
+def _within(id_: str, target: str) -> bool:
+    """Whether the id is the target or lies in it: in its folder, file, module, class, or one set of parameters."""
+    if target in ("", "."):
+        return True
+    if not id_.startswith(target):
+        # A file may be named as a path where the runner names it as a module.
+        return "::" not in id_ and target.endswith(".py") and _within(id_, target.removesuffix(".py").replace("/", "."))
+    rest = id_[len(target) :]
+    return not rest or _PARTS.match(rest) is not None

@@ -1,0 +1,31 @@
+"""A tree as it is seen from the folder that its suite runs in: ids, tracebacks and imports are meant from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from redstart.core.run import Suite
+
+
+class View:
+    """`kept` maps each path as the runner shows it to the snapshot's own. What was read is remembered."""
+
+    def __init__(self, suite: Suite, paths: Iterable[str], read: Callable[[str], bytes | None]) -> None:
+        self.kept = {suite.as_shown(path): path for path in paths}
+        self._read = read
+        self._texts: dict[str, bytes | None] = {}
+
+    def read(self, shown: str) -> bytes | None:
+        """None where there is no such file."""
+        if shown not in self._texts:
+            self._texts[shown] = self._read(self.kept[shown]) if shown in self.kept else None
+        return self._texts[shown]
+
+    def file_of(self, id_: str) -> str:
+        """The file of a test id: `a/b.py::Class::test`, `a/b.py` or `a.b.Class.test`; empty where there is none."""
+        path = id_.split("::", maxsplit=1)[0]
+        if path in self.kept:
+            return path
+        words = id_.split(".")
+        dotted = ("/".join(words[:count]) + ".py" for count in range(len(words), 0, -1))
+        return next((path for path in dotted if path in self.kept), "")

@@ -1,0 +1,164 @@
+"""Suites that lean on plugins: an honest fix of each is taken, and no cheat is.
+
+Each file of `plugin_heavy/` is one project: its files, a true fix, and cheats. The model says what it is told to; the
+loop, the store, the sandbox, pytest with its plugins and the verdict are the real ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from redstart.app.runs import Asked, begin_fix, go_on
+from redstart.app.settings import Models, Settings
+from redstart.app.wire import House, engine_called, open_house
+from redstart.core.chat import Ask
+from redstart.core.run import Level, Limits, Result, RunState
+from redstart.testing.model import ScriptedModel
+from redstart.testing.scenarios import CARD
+
+MODEL = "openai:obedient"
+NEEDED = """
+    pytest>=8.4,<9
+    django pytest-django pytest-asyncio pytest-xdist pytest-cov pytest-randomly pytest-mock pytest-benchmark
+    pytest-timeout pytest-subtests hypothesis pytest-bdd pytest-rerunfailures pytest-order pytest-forked
+    pytest-env syrupy pyyaml
+"""
+"""Not all of them know pytest 9 yet."""
+
+
+class Config(NamedTuple):
+    name: str
+    files: Mapping[str, str]
+    honest: Sequence[Mapping[str, str]]
+    cheats: Mapping[str, Sequence[Mapping[str, str]]]
+
+    def answer(self, edits: Sequence[Mapping[str, str]]) -> str:
+        """The words of a model that makes these edits."""
+        for edit in edits:
+            assert self.files[edit["path"]].count(edit["old"]) == 1, edit
+        changed = {edit["path"]: self.files[edit["path"]] for edit in edits}
+        for edit in edits:
+            changed[edit["path"]] = changed[edit["path"]].replace(edit["old"], edit["new"])
+        blocks = [
+            f"{path}\n<<<<<<< SEARCH\n{self.files[path]}=======\n{text}>>>>>>> REPLACE\n"
+            for path, text in changed.items()
+        ]
+        return "\n".join(("WHY: as it was told\n", *blocks))
+
+
+def load(path: Path) -> Config:
+    held = tomllib.loads(path.read_text())
+    return Config(path.stem, held["files"], held["honest"], held["cheats"])
+
+
+CONFIGS = [load(path) for path in sorted((Path(__file__).parent / "plugin_heavy").glob("*.toml"))]
+
+ACCEPTED = {
+    "bdd-no_fee_but_here": "what scenarios in plain text expect is not known to the tripwires",
+    "yaml_collector-special_weight": "what the files of a project's own collector expect is not known either",
+    "benchmark-only_the_lengths": "a table in place of a number, here the end of a slice",
+    "env_and_snapshots-mode_of_the_tests": "a variable that the configuration of the tests sets tells them apart",
+    "fixture_ids-known_words": "the inputs in a row, asked for one by one",
+    "forked-only_this_name": "an exception for the very arguments of `pytest.raises`",
+    "rerunfailures-wrong_type": "an answer that is partly worked out, for the inputs of two tests",
+    "subtests-table_of_answers": "a table of two short answers",
+}
+"""Cheats that are still taken for a fix, and what they use."""
+
+
+def cheat(config: Config, name: str) -> Any:
+    id_ = f"{config.name}-{name}"
+    marks = [pytest.mark.xfail(strict=True, reason=ACCEPTED[id_])] if id_ in ACCEPTED else []
+    return pytest.param(config, name, id=id_, marks=marks)
+
+
+CHEATS = [cheat(config, name) for config in CONFIGS for name in config.cheats]
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The interpreter of an environment with all the plugins."""
+    folder = tmp_path_factory.mktemp("plugins") / "venv"
+    uv = shutil.which("uv")
+    assert uv, "uv is needed to make the projects' environment"
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
+    inside = str(folder / "bin" / "python")
+    options = ("-q", "--compile-bytecode", "--python", inside)
+    subprocess.run([uv, "pip", "install", *options, *NEEDED.split()], check=True)
+    return inside
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    settings = Settings(home=tmp_path_factory.mktemp("home"), models=Models(strong=MODEL, fast=MODEL))
+    with open_house(settings) as opened:
+        yield opened.with_sandbox()
+
+
+@pytest.fixture
+def played(
+    house: House, python: str, tmp_path: Path
+) -> Callable[[Config, Sequence[Mapping[str, str]], Level], RunState]:
+    """Plays edits as the only attempt of a run, to its end."""
+
+    def play(config: Config, edits: Sequence[Mapping[str, str]], level: Level) -> RunState:
+        root = tmp_path / "project"
+        for path, text in config.files.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+        answer = config.answer(edits)
+
+        def reply(ask: Ask) -> str:
+            return {"patch": answer, "plan": '{"summary": "do it", "subtasks": []}'}.get(ask.question, CARD)
+
+        async def run() -> RunState:
+            driven = house.with_model(ScriptedModel(reply))
+            asked = Asked(Limits(iterations=1), python=python, verify=level)
+            state = await begin_fix(driven, root, asked)
+            return (await go_on(driven, state.run_id, engine_called("inline"))).state
+
+        return asyncio.run(run())
+
+    return play
+
+
+def told(state: RunState) -> dict[str, Any]:
+    """What a reader of a failure needs."""
+    now = state.now
+    return {
+        "reason": state.reason,
+        "targets": now.reproduce.targets.first if now.reproduce else (),
+        "trouble": now.reproduce.trouble if now.reproduce else "",
+        "flaky": now.reproduce.flaky if now.reproduce else (),
+        "apply": now.apply.rejects if now.apply else (),
+        "check": [finding.message for finding in now.check.first] if now.check else (),
+        "verdict": now.test.verdict if now.test else None,
+    }
+
+
+def test_there_are_enough():
+    assert len(CONFIGS) >= 15
+    assert all(config.cheats and config.honest for config in CONFIGS)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+def test_an_honest_fix_is_taken(config, played):
+    state = played(config, config.honest, Level.standard)
+    assert state.result is Result.verified, told(state)
+
+
+@pytest.mark.parametrize(("config", "name"), CHEATS)
+def test_a_cheat_is_not(config, name, played):
+    state = played(config, config.cheats[name], Level.quick)
+    assert state.now.reproduce is not None
+    assert state.now.reproduce.targets.count, told(state)
+    assert state.result in (Result.unsolved, Result.refused), told(state)

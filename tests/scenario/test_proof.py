@@ -1,0 +1,97 @@
+"""`redstart show --proof`: what a reviewer gets of a run, however it ended."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from redstart.app.proof_parts import Proof
+from redstart.testing.rig import block
+from redstart.testing.scenarios import Scenario
+from redstart.testing.server import ScriptedServer, Wire
+
+SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
+
+
+@pytest.fixture
+def fixed(user, repo_of):
+    """Runs `redstart fix` on the scenario's repo with this script, and gives the repo."""
+
+    def run(reply, *flags: str, code: int) -> Path:
+        with ScriptedServer(reply) as server:
+            user.uses(server, Wire.openai)
+            user.wants_proof()
+            repo = repo_of(SCENARIO.name)
+            ran = user.redstart("fix", repo, *flags)
+        assert ran.code == code, ran.out + ran.err
+        return repo
+
+    return run
+
+
+def test_a_verified_run_is_proven_in_three_forms(user, fixed):
+    repo = fixed(SCENARIO.reply, code=0)
+    proof = Proof.model_validate_json(user.redstart("show", "--proof", "--json", cwd=repo).out)
+    assert (proof.v, proof.verified, proof.result.value, proof.level.value) == (1, True, "verified", "standard")
+    assert {one.mark.value for one in proof.checks} == {"passed"}, proof.checks
+    assert {one.id for one in proof.cases if one.target} == set(SCENARIO.red)
+    assert {(one.before, one.after) for one in proof.cases} == {("failed", "passed")}
+    assert [one.path for one in proof.files] == ["pager.py"]
+    assert [one.name for one in proof.models] == ["openai:scripted"]
+    assert len(proof.attempts) == 2
+    text = user.redstart("show", "--proof", cwd=repo)
+    assert text.code == 0
+    assert text.out.splitlines()[0] == proof.sentence
+    assert "+    return max(1, -(-total // size))" in text.out
+    assert user.redstart("show", "--proof", "--format", "text", cwd=repo).out == text.out
+    markdown = user.redstart("show", proof.run[:6], "--proof", "--format", "markdown").out
+    assert markdown.startswith(f"**{proof.sentence}**\n\n| What was checked | Result | |\n|---|---|---|\n")
+    assert "\n```diff\ndiff --git a/pager.py b/pager.py\n" in markdown
+    assert f"SHA-256 {proof.journal.sha256}" in markdown
+    replayed = user.redstart("runs", "replay", proof.run)
+    assert f"and {proof.journal.records} calls as recorded" in replayed.out
+
+
+def test_an_unsolved_run_says_what_is_missing(user, fixed):
+    repo = fixed(SCENARIO.reply, "--max-iters", "1", code=1)
+    shown = user.redstart("show", "--proof", cwd=repo)
+    assert shown.code == 0
+    assert shown.out.startswith("Not verified: no patch passed every check in 1 attempt.\n")
+    assert "the run ended: still red after 1 attempt" in shown.out
+    proof = json.loads(user.redstart("show", "--proof", "--format", "json", cwd=repo).out)
+    assert proof["verified"] is False
+    assert any(line.startswith("newly red: ") for line in proof["lacking"])
+
+
+def test_a_refused_run_names_the_test_that_it_wanted_to_change(user, fixed):
+    bad = block("import pytest", "import pytest  # changed", "tests/test_pager.py")
+    repo = fixed(lambda request: bad, "--max-iters", "1", code=6)
+    shown = user.redstart("show", "--proof", "--format", "markdown", cwd=repo)
+    assert shown.code == 0
+    assert shown.out.startswith("**Not verified: the last patch was refused.**\n")
+    assert "| Tests and how they are run are untouched | NO | " in shown.out
+    assert "not applied: tests/test_pager.py: it is a test" in shown.out
+
+
+def test_what_has_no_proof_says_so_and_is_2(user, fixed, tmp_path):
+    repo = fixed(SCENARIO.reply, "--stop-after", "patch", code=130)
+    running = user.redstart("show", "--proof", cwd=repo)
+    assert running.code == 2
+    assert "has not ended" in running.err
+    assert "redstart resume" in running.err
+    green = tmp_path / "green"
+    green.mkdir()
+    (green / "test_a.py").write_text("def test_a():\n    assert True\n")
+    assert user.redstart("fix", green).code == 0
+    nothing = user.redstart("show", "--proof", cwd=green)
+    assert nothing.code == 2
+    assert "nothing to prove" in nothing.err
+
+
+@pytest.mark.parametrize(
+    "flags", [("--format", "markdown"), ("--proof", "--attempt", "1"), ("--proof", "--format", "x")]
+)
+def test_flags_that_do_not_go_together_are_2(user, flags):
+    assert user.redstart("show", *flags).code == 2

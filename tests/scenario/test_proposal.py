@@ -1,0 +1,77 @@
+"""A test that is itself wrong: changed only with a person's yes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.server import Reply, ScriptedServer, Wire
+
+CODE = '"""Prices are in cents."""\n\n\ndef price(cents):\n    return f"{cents} cents"\n'
+TESTS = (
+    'from shop import price\n\n\ndef test_price():\n    assert price(5) == "5 euros"\n\n\n'
+    'def test_none():\n    assert price(0) == "0 cents"\n'
+)
+EDIT = (
+    'test_shop.py\n<<<<<<< SEARCH\n    assert price(5) == "5 euros"\n=======\n'
+    '    assert price(5) == "5 cents"\n>>>>>>> REPLACE\n'
+)
+OPEN = f"WHY: the test contradicts the module's docstring\nTEST CHANGE: prices are in cents, says the module\n\n{EDIT}"
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "shop.py").write_text(CODE)
+    (folder / "test_shop.py").write_text(TESTS)
+    return folder
+
+
+@pytest.fixture
+def server(user):
+    with ScriptedServer(lambda request: Reply(OPEN)) as running:
+        user.uses(running, Wire.openai)
+        yield running
+
+
+def test_the_change_is_shown_side_by_side_and_taken_on_a_yes(user, repo, server):
+    ran = user.redstart("fix", repo)
+    assert ran.code == 7, ran.out + ran.err
+    assert "WAITS FOR YOU  may test_shop.py be changed? The model says: prices are in cents" in ran.out
+    (line,) = [line for line in ran.out.splitlines() if "│" in line and "euros" in line]
+    assert line.index("5 euros") < line.index("│") < line.index("5 cents")
+    assert user.redstart("resume", cwd=repo).code == 7, "asked, and not answered"
+    accepted = user.redstart("resume", "--accept", cwd=repo)
+    assert (accepted.code, "GREEN  you accepted it" in accepted.out) == (0, True), accepted.out + accepted.err
+    assert (repo / "test_shop.py").read_text() == TESTS
+    assert user.redstart("apply", cwd=repo).code == 0
+    assert "5 cents" in (repo / "test_shop.py").read_text()
+    assert user.redstart("runs", "replay", cwd=repo).code == 0
+
+
+def test_a_no_goes_back_to_the_model(user, repo, server):
+    assert user.redstart("fix", repo, "--max-iters", "2").code == 7
+    before = len(server.requests)
+    ran = user.redstart("resume", "--reject", "--say", "the test is right", cwd=repo)
+    assert ran.code == 7, "the obedient model proposes the same again"
+    assert "you rejected it: the test is right" in ran.out
+    assert len(server.requests) == before + 1
+    assert user.redstart("resume", "--reject", cwd=repo).code == 1
+
+
+def test_without_saying_so_a_changed_test_is_refused(user, repo):
+    with ScriptedServer(lambda request: Reply(f"WHY: x\n\n{EDIT}")) as running:
+        user.uses(running, Wire.openai)
+        ran = user.redstart("fix", repo, "--max-iters", "1")
+    assert ran.code == 6, ran.out + ran.err
+
+
+def test_saying_so_does_not_open_the_configuration(user, repo):
+    edit = "conftest.py\n<<<<<<< SEARCH\n=======\nimport shop\n>>>>>>> REPLACE\n"
+    answer = f"WHY: x\nTEST CHANGE: the tests need it\n\n{edit}"
+    with ScriptedServer(lambda request: Reply(answer)) as running:
+        user.uses(running, Wire.openai)
+        ran = user.redstart("fix", repo, "--max-iters", "1")
+    assert ran.code == 6, ran.out + ran.err

@@ -1,0 +1,153 @@
+"""Whole runs over suites that are not plain pytest: behind make, nox and tox, by JUnit XML, and without any results."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import textwrap
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.scenarios import CARD, Scenario, question
+from redstart.testing.server import ScriptedServer, Wire
+
+BUG = Scenario.load(Path(__file__).parent / "repos" / "pager")
+NOXFILE = """
+    import nox
+
+
+    @nox.session(python=["3.9", "3.12"])
+    def tests(session):
+        session.install(".", "pytest")
+        session.run("pytest", *session.posargs)
+    """
+TOX_INI = """
+    [tox]
+    envlist = py
+
+    [testenv]
+    deps = pytest
+    commands = pytest {posargs}
+    """
+MAKEFILE = "test:\n\tpython -m pytest -x\n"
+OWN_RUNNER = """
+    import os
+    import sys
+    import traceback
+    from xml.sax.saxutils import quoteattr
+
+    sys.path[:0] = [".", "tests"]
+    import pytest
+    import test_pager
+
+    results, red = [], 0
+    for name, check in sorted(vars(test_pager).items()):
+        if name.startswith("test_"):
+            try:
+                check()
+                results.append(f'<testcase classname="pager" name="{name}"/>')
+            except BaseException as error:
+                red += 1
+                said = quoteattr(f"{type(error).__name__}: {error}")
+                text = traceback.format_exc().replace("&", "&amp;").replace("<", "&lt;")
+                fault = f"<failure message={said}>{text}</failure>"
+                results.append(f'<testcase classname="pager" name="{name}">{fault}</testcase>')
+    if "--quiet" not in sys.argv:
+        os.makedirs("out/reports", exist_ok=True)
+        with open("out/reports/pager.xml", "w") as file:
+            file.write(f"<testsuite>{''.join(results)}</testsuite>")
+    print(f"{red} of {len(results)} checks failed")
+    sys.exit(bool(red))
+    """
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory) -> Path:
+    """A project's environment with pytest, nox and tox."""
+    folder = tmp_path_factory.mktemp("tools") / "venv"
+    uv = shutil.which("uv")
+    assert uv, "uv is needed to make the environment"
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
+    wanted = ["--python", str(folder / "bin" / "python"), f"pytest=={version('pytest')}", "nox", "tox"]
+    subprocess.run([uv, "pip", "install", "-q", "--compile-bytecode", *wanted], check=True)
+    return folder
+
+
+@pytest.fixture
+def pager(repo_of) -> Path:
+    repo = repo_of("pager")
+    (repo / "Makefile").write_text(MAKEFILE)
+    for name, text in (("noxfile.py", NOXFILE), ("tox.ini", TOX_INI), ("check.py", OWN_RUNNER), ("conftest.py", "")):
+        (repo / name).write_text(textwrap.dedent(text).lstrip("\n"))
+    return repo
+
+
+def always(text: str):
+    """A model that gives this patch whatever it is asked."""
+    return lambda request: CARD if question(request) == "remember" else text
+
+
+@pytest.mark.parametrize("command", ["make test", "nox", "nox -s tests-3.12", "tox", "tox -e py -- -q"])
+def test_a_command_that_starts_pytest(command, user, tools, pager):
+    user.environ["VIRTUAL_ENV"] = str(tools)
+    with ScriptedServer(BUG.reply) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("fix", pager, "--json", "--test-cmd", command)
+    assert (ran.code, ran.ending["result"]) == (0, "verified"), ran.out + ran.err
+    found = next(event for event in ran.events if event["name"] == "reproduce" and event["phase"] == "end")
+    assert sorted(found["data"]["targets"]) == sorted(BUG.red)
+
+
+def test_a_runner_that_writes_junit_xml(user, pager):
+    with ScriptedServer(always(BUG.right)) as server:
+        user.uses(server, Wire.openai)
+        how = ("--test-cmd", "python check.py", "--junit", "out/**/*.xml")
+        ran = user.redstart("fix", pager, "--json", *how)
+    assert (ran.code, ran.ending["result"]) == (0, "verified"), ran.out + ran.err
+    found = next(event for event in ran.events if event["name"] == "reproduce" and event["phase"] == "end")
+    assert sorted(found["data"]["targets"]) == [f"pager::{one.rpartition('::')[2]}" for one in sorted(BUG.red)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--test-cmd", "python check.py"], "Results per test need a command that starts pytest, or --junit PATH"),
+        (["--test-cmd", "true"], "proves nothing about any test"),
+        (
+            ["--test-cmd", "python check.py --quiet", "--junit", "out/reports/*.xml"],
+            "Does the command write JUnit XML to out/reports/*.xml?",
+        ),
+    ],
+)
+def test_without_results_per_test_nothing_is_asked_and_nothing_verified(arguments, words, user, pager):
+    stale = pager / "out" / "reports" / "old.xml"
+    stale.parent.mkdir(parents=True)
+    stale.write_text('<testsuite><testcase classname="pager" name="test_x"><failure/></testcase></testsuite>')
+    with ScriptedServer(always(BUG.right)) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("fix", pager, *arguments)
+    assert (ran.code, server.requests) == (3, []), ran.out + ran.err
+    assert words in " ".join(ran.out.split())
+    assert "verified" not in ran.out
+
+
+def test_a_patch_that_ends_the_runner_before_all_is_run_is_not_verified(user, tools, pager):
+    user.environ["VIRTUAL_ENV"] = str(tools)
+    quits = BUG.right.replace("return max(1, -(-total // size))", "raise KeyboardInterrupt")
+    with ScriptedServer(always(quits)) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("fix", pager, "--json", "--test-cmd", "make test", "--max-iters", "1")
+    assert ran.code == 1, ran.out + ran.err
+    assert ran.ending["result"] != "verified"
+
+
+@pytest.mark.parametrize("program", ["tox", "nox"])
+def test_a_program_that_is_not_there_is_named_with_what_to_do(program, user, pager):
+    with ScriptedServer(always(BUG.right)) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("fix", pager, "--test-cmd", program)
+    assert (ran.code, server.requests) == (3, []), ran.out + ran.err
+    assert f"{program} is not installed" in ran.out

@@ -1,0 +1,180 @@
+"""A look into the sandbox: who gets the line to the shell, what a person is told, and a shell without a sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import select
+import subprocess
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from redstart.app.ground import Ground, take_ground
+from redstart.app.inside_terminal import HEAD
+from redstart.app.probe_shell import SHELL_SECONDS, run_command, run_shell, what_ended_it, whereabouts
+from redstart.app.settings import Settings
+from redstart.app.wire import House, open_house
+from redstart.core.errors import SandboxUnavailable
+from redstart.core.shell import Completed, Execution, ExitCause, SandboxLimits
+from redstart.ports.sandbox.process import Process
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(Settings(home=tmp_path / "home")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ground(house: House, tmp_path: Path) -> Ground:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "test_it.py").write_text("def test_it():\n    assert True\n")
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    return take_ground(house, folder, own_python=True)
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """Both ends of a pseudo terminal: the person's and the program's."""
+    person, program = os.openpty()
+    try:
+        yield person, program
+    finally:
+        os.close(person)
+        os.close(program)
+
+
+class Inside:
+    """A sandbox in which a coroutine of the test is what runs."""
+
+    tier = "scripted"
+
+    def __init__(self, play: Callable[[int, bytes], Awaitable[None]], output: str = "") -> None:
+        self._play, self._output = play, output
+        self.asked: list[Execution] = []
+
+    async def run(self, execution: Execution) -> Completed:
+        self.asked.append(execution)
+        port = int(execution.environment.services[-1].rpartition(":")[2])
+        await self._play(port, execution.files_in["token"].encode())
+        return Completed(exit_code=4, cause=ExitCause.failed, output=self._output)
+
+
+def inside(house: House, sandbox: Inside | Process) -> House:
+    return replace(house, adapters=replace(house.adapters, sandbox=sandbox))
+
+
+def read_until(fd: int, wanted: str) -> str:
+    seen = ""
+    while not re.search(wanted, seen):
+        assert select.select([fd], [], [], PATIENCE)[0], f"no {wanted!r} in {seen!r}"
+        seen += os.read(fd, 1 << 16).decode()
+    return seen
+
+
+def test_only_the_first_with_the_token_gets_the_terminal(house: House, ground: Ground, terminal: tuple[int, int]):
+    person, program = terminal
+
+    async def call(port: int, shown: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(shown)
+        return reader, writer
+
+    async def play(port: int, token: bytes) -> None:
+        stranger, stranger_writer = await call(port, b"0" * len(token) + b"from a stranger")
+        assert await stranger.read() == b""
+        reader, writer = await call(port, token + b"from the shell")
+        kind, length = HEAD.unpack(await reader.readexactly(HEAD.size))
+        assert (kind, length) == (b"w", 4)
+        await reader.readexactly(length)
+        second, second_writer = await call(port, token + b"from a second")
+        assert await second.read() == b""
+        os.write(person, b"\x03typed")
+        kind, length = HEAD.unpack(await reader.readexactly(HEAD.size))
+        assert (kind, await reader.readexactly(length)) == (b"d", b"\x03typed")
+        writer.write_eof()
+        assert await reader.read() == b"", "we are told that all has arrived"
+        for each in (stranger_writer, writer, second_writer):
+            each.close()
+
+    sandbox = Inside(play)
+    shell = run_shell(inside(house, sandbox), ground, program, program)
+    done = asyncio.run(asyncio.wait_for(shell, PATIENCE))
+    assert done.exit_code == 4
+    assert read_until(person, "shell") == "from the shell"
+    assert sandbox.asked[0].limits == ground.limits.model_copy(update={"wall": SHELL_SECONDS})
+
+
+def test_a_shell_that_never_came_is_an_error_with_its_last_words(house, ground, terminal):
+    async def play(port: int, token: bytes) -> None:
+        del port, token
+
+    sandbox = Inside(play, output="python: not found\n")
+    with pytest.raises(SandboxUnavailable, match="no shell could be started in the sandbox: python: not found"):
+        asyncio.run(run_shell(inside(house, sandbox), ground, terminal[1], terminal[1]))
+
+
+def test_without_a_sandbox_the_shell_works_and_is_told_to_be_open(house, ground, terminal, tmp_path):
+    person, program = terminal
+    plain = inside(house, Process(house.trees, tmp_path / "scratch"))
+    seen: list[str] = []
+
+    def type_and_read() -> None:
+        try:
+            seen.append(read_until(person, r"\(no sandbox\)"))
+        finally:
+            os.write(person, b"echo $((6*7)); rm test_it.py; exit 3\r")
+        seen.append(read_until(person, r"42\r\n"))
+
+    typing = threading.Thread(target=type_and_read)
+    typing.start()
+    done = asyncio.run(asyncio.wait_for(run_shell(plain, ground, program, program), 2 * PATIENCE))
+    typing.join()
+    assert (done.exit_code, len(seen)) == (3, 2)
+    assert (ground.root / "test_it.py").exists()
+    assert "sandbox process (no sandbox)" in whereabouts(plain, ground)
+    assert "network as outside" in whereabouts(plain, ground)
+
+
+def test_a_person_is_told_of_services_and_of_what_is_too_large(house: House, ground: Ground, tmp_path: Path):
+    more = {"services": ("127.0.0.1:5432",), "left_out": ("data", "cache")}
+    large = ground._replace(environment=ground.environment.model_copy(update=more))
+
+    async def play(port: int, token: bytes) -> None:
+        del port, token
+
+    told = whereabouts(inside(house, Inside(play)), large)
+    assert "network none but 127.0.0.1:5432" in told
+    assert "(.env, keys) and 2 that are too large" in told
+    assert "\n" not in told
+
+
+def test_without_any_sandbox_nothing_is_run(house: House, ground: Ground):
+    with pytest.raises(SandboxUnavailable):
+        asyncio.run(run_command(house, ground, ("true",)))
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        (ExitCause.ok, ""),
+        (ExitCause.failed, ""),
+        (ExitCause.timeout, "after 90 seconds"),
+        (ExitCause.cpu, "600 seconds of processor time"),
+        (ExitCause.memory, "4.3 GB"),
+        (ExitCause.file_size, "268 MB"),
+        (ExitCause.signal, "exit code 139"),
+    ],
+)
+def test_why_it_ended(cause: ExitCause, said: str):
+    told = what_ended_it(Completed(exit_code=139, cause=cause, output=""), SandboxLimits(wall=90.0))
+    assert said in told
+    assert bool(told) == bool(said)

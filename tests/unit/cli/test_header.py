@@ -1,0 +1,177 @@
+"""The line before the first model call, and the systems that redstart does not run on or was never tried on."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redstart.app.doctor import examine
+from redstart.app.runs import Asked, begin_fix
+from redstart.app.settings import Models, Settings
+from redstart.app.wire import House, open_house
+from redstart.cli.main import is_refused
+from redstart.cli.session import How, drive_run, header
+from redstart.cli.words import words
+from redstart.core.chat import Answer, Ask
+from redstart.core.errors import ModelError
+from redstart.core.events import Event, Phase
+from redstart.core.report import Counts, Report, Reproduced
+from redstart.core.run import Limits, RunState
+from redstart.core.shell import ExitCause
+
+ON_WINDOWS = """
+import sys, typer, zoneinfo
+sys.platform = "win32"
+from redstart.cli.main import main
+main()
+"""
+"""What looks for Windows' own modules when it is loaded has to be loaded before."""
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(Settings(home=tmp_path / "home", models=Models(strong="openai:x"))) as opened:
+        yield opened
+
+
+@pytest.fixture
+def state(house: House, tmp_path: Path) -> RunState:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "test_it.py").write_text("def test_it():\n    assert True\n")
+    return asyncio.run(begin_fix(house, folder, Asked(Limits(), own_python=True)))
+
+
+def test_the_header_is_one_line_with_what_is_known(house: House, state: RunState):
+    line = header(house, state, "linux")
+    for part in (state.run_id, "shop", "pytest", "python", "sandbox none", "model openai:x", "at most 5 attempts, $2"):
+        assert part in line
+    assert "\n" not in line
+    assert "tests," not in line, "how many there are is not known before they have run"
+
+
+def test_the_header_of_a_run_that_goes_on_says_how_many_tests_there_are(house: House, state: RunState):
+    counts = Counts(passed=9, failed=2, errors=1, skipped=4)
+    report = Report(runner="pytest", counts=counts, cause=ExitCause.failed, exit_code=1)
+    now = state.now.model_copy(update={"reproduce": Reproduced(report=report)})
+    line = header(house, state.model_copy(update={"now": now}), "linux")
+    assert "16 tests, 3 red, 9 green, 4 skipped" in line
+
+
+@pytest.mark.parametrize(
+    ("red", "passed", "skipped", "said"),
+    [(3, 9, 0, "12 tests, 3 red, 9 green"), (1, 0, 0, "1 test, 1 red, 0 green"), (1, 1, 1, "3 tests, ")],
+)
+def test_the_line_of_the_first_run_of_the_tests_says_it_too(red, passed, skipped, said):
+    data = {"red": red, "passed": passed, "skipped": skipped, "trouble": "", "targets": ["t.py::test_a"]}
+    data |= {"target_count": 1, "grounds": [], "flaky": [], "forecast": 0.0}
+    event = Event(run="r", seq=0, time=0.0, attempt=1, name="reproduce", phase=Phase.end, data=data)
+    assert words(event).startswith(said)
+    assert words(event).endswith(": test_a")
+
+
+class Silent:
+    """A model that keeps what was on the screen when it was first asked, and gives no answer."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.screens: list[str] = []
+
+    async def ask(self, ask: Ask) -> Answer:
+        del ask
+        self.screens.append(self._capsys.readouterr().out)
+        raise ModelError("no answer")
+
+
+RED = "def test_a():\n    assert False\n\n\ndef test_b():\n    pass\n"
+
+
+def drive(tmp_path: Path, model: Silent, tests: str, *, dry_run: bool) -> int:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "test_it.py").write_text(tests)
+    settings = Settings(home=tmp_path / "home", models=Models(strong="openai:x", fast="openai:x"))
+
+    async def begin(house: House) -> RunState:
+        return await begin_fix(house, folder, Asked(Limits(), own_python=True))
+
+    return drive_run(settings, How(model=model, dry_run=dry_run, engine="inline"), begin)
+
+
+def test_the_number_of_tests_is_on_the_screen_before_a_model_is_asked(tmp_path, capsys):
+    model = Silent(capsys)
+    with pytest.raises(ModelError):
+        drive(tmp_path, model, RED, dry_run=False)
+    first, second, *_ = model.screens[0].splitlines()
+    assert "at most 5 attempts, $2, 30 min" in first
+    assert "2 tests, 1 red, 1 green: test_a" in second
+
+
+def test_a_dry_run_runs_the_tests_and_stops_there(tmp_path, capsys):
+    model = Silent(capsys)
+    assert drive(tmp_path, model, RED, dry_run=True) == 0
+    first, second, last = capsys.readouterr().out.splitlines()
+    assert "at most 5 attempts" in first
+    assert "2 tests, 1 red, 1 green: test_a" in second
+    assert "no model was asked" in last
+    assert model.screens == []
+
+
+@pytest.mark.parametrize(
+    ("tests", "code", "said"),
+    [
+        ("def test_a():\n    pass\n", 0, "GREEN"),
+        ("import no_such_module_at_all\n", 3, "CANNOT RUN"),
+        ("", 5, "NO TESTS"),
+    ],
+)
+def test_a_dry_run_with_nothing_for_a_model_to_do_says_how_it_ends(tests, code, said, tmp_path, capsys):
+    model = Silent(capsys)
+    assert drive(tmp_path, model, tests, dry_run=True) == code
+    shown = capsys.readouterr().out
+    assert said in shown
+    assert "Go on with" not in shown
+    assert model.screens == []
+
+
+def test_macos_is_called_untested_in_one_line(house: House, state: RunState):
+    assert header(house, state, "darwin").endswith(" · macOS: untested")
+    assert "macOS" not in header(house, state, "linux")
+    [said] = [one for one in examine(platform="darwin").checks if "macOS" in one.detail]
+    assert (said.detail, "--unsafe-no-sandbox" in said.remedy) == ("macOS: untested", True)
+    assert not [one for one in examine(platform="linux").checks if "macOS" in one.detail]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["--version"], ["fix", "--help"]])
+def test_help_is_given_everywhere(arguments):
+    assert not is_refused("win32", arguments)
+
+
+@pytest.mark.parametrize("arguments", [["fix"], ["doctor"], ["runs", "list"], ["sandbox", "run", "--", "x", "--help"]])
+def test_all_else_is_refused_on_windows_alone(arguments):
+    assert is_refused("win32", arguments)
+    assert not is_refused("linux", arguments)
+    assert not is_refused("darwin", arguments)
+
+
+@pytest.mark.parametrize("arguments", [["fix", "."], ["demo"], ["doctor"], ["config", "show"], ["no-such-command"]])
+def test_on_windows_a_command_ends_with_3_and_one_line(arguments, tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", ON_WINDOWS, *arguments], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert (ran.returncode, ran.stdout) == (3, "")
+    [line] = ran.stderr.splitlines()
+    assert "WSL2" in line
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["fix", "--help"]])
+def test_on_windows_help_is_help(arguments):
+    ran = subprocess.run([sys.executable, "-c", ON_WINDOWS, *arguments], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout

@@ -1,0 +1,69 @@
+"""How edits fitted, in the tables: an older database gains it, and it outlives the run."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from alembic import command
+from sqlalchemy import select, text
+
+from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung, Tally
+from redstart.core.run import Attempt, Result, Status, Step
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.migrations import config
+from redstart.ports.sql.prune import SqlPrune
+from redstart.ports.sql.schema import edits
+from redstart.ports.sql.store import SqlStore
+from redstart.testing.contracts.store import DAWN
+from redstart.testing.states import commit, state
+from redstart.testing.store import Clock
+
+RUNGS = (EditRung(kind=EditKind.diff, rung=Rung.recount), EditRung(kind=EditKind.diff))
+TRIED = Attempt(entry=Step.patch, patch=Patch(model="a:1"), apply=Applied(ok=False, rungs=RUNGS))
+COUNTED = {EditKind.diff: Tally(1, 2)}
+
+
+async def applied(store: SqlStore) -> None:
+    """Goes on with run 1 over the step that tells how the edits fitted, to its end."""
+    begun, fence = await store.claim("run-1")
+    ended = {"status": Status.ended, "result": Result.stuck}
+    await store.commit(commit(begun, Step.apply, now=TRIED, **ended), fence)
+
+
+def test_a_database_of_before_keeps_its_runs_and_counts_from_now_on(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with Database.open(path) as database:
+        asyncio.run(SqlStore(database, Clock()).create(state(), folder="/home/shop", created=DAWN))
+        with database.writing() as connection:
+            setup = config()
+            setup.attributes["connection"] = connection
+            command.downgrade(setup, "0002")
+            assert connection.execute(text("SELECT count(*) FROM sqlite_master WHERE name = 'edits'")).scalar() == 0
+
+    async def scenario(store: SqlStore) -> None:
+        assert await store.load("run-1") == state()
+        assert await store.tally("a:1", tenant="home") == {}
+        await applied(store)
+        assert await store.tally("a:1", tenant="home") == COUNTED
+
+    with Database.open(path) as database:
+        asyncio.run(scenario(SqlStore(database, Clock())))
+
+
+def test_each_edit_has_its_row_which_stays_when_the_run_is_forgotten(tmp_path: Path) -> None:
+    async def scenario(database: Database) -> None:
+        store = SqlStore(database, Clock())
+        await store.create(state(), folder="/home/shop", created=DAWN)
+        await applied(store)
+        assert (await SqlPrune(database).prune(DAWN.timestamp() + 1, 0)).runs == ("run-1",)
+        assert await store.tally("a:1", tenant="home") == COUNTED
+
+    with Database.open(tmp_path / "store.db") as database:
+        asyncio.run(scenario(database))
+        with database.reading() as connection:
+            rows = connection.execute(select(edits).order_by(edits.c.number)).all()
+    assert [tuple(row) for row in rows] == [
+        ("run-1", 1, 1, "home", "a:1", "diff", "recount"),
+        ("run-1", 1, 2, "home", "a:1", "diff", ""),
+    ]

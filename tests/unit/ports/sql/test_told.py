@@ -1,0 +1,56 @@
+"""What people told a run, in the tables: an older database gains it, a forgotten run loses it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from alembic import command
+from sqlalchemy import func, select, text
+
+from redstart.core.run import Result, Status
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.migrations import config
+from redstart.ports.sql.prune import SqlPrune
+from redstart.ports.sql.schema import told
+from redstart.ports.sql.store import SqlStore
+from redstart.ports.store.port import Word
+from redstart.testing.contracts.store import DAWN
+from redstart.testing.states import state
+from redstart.testing.store import Clock
+
+
+def test_a_database_of_before_keeps_its_runs_and_can_be_told(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with Database.open(path) as database:
+        asyncio.run(SqlStore(database, Clock()).create(state(), folder="/home/shop", created=DAWN))
+        with database.writing() as connection:
+            setup = config()
+            setup.attributes["connection"] = connection
+            command.downgrade(setup, "0001")
+            assert connection.execute(text("SELECT count(*) FROM sqlite_master WHERE name = 'told'")).scalar() == 0
+
+    async def scenario(store: SqlStore) -> None:
+        assert await store.load("run-1") == state()
+        assert await store.holder("run-1") is None
+        await store.tell("run-1", Word.say, "hello", version=0)
+        assert [one.text for one in await store.told("run-1")] == ["hello"]
+
+    with Database.open(path) as database:
+        asyncio.run(scenario(SqlStore(database, Clock())))
+
+
+def test_what_was_told_goes_with_a_forgotten_run(tmp_path: Path) -> None:
+    async def scenario(database: Database) -> None:
+        store = SqlStore(database, Clock())
+        for run_id, over in (("run-1", {"status": Status.ended, "result": Result.stuck}), ("run-2", {})):
+            await store.create(state(run_id=run_id, **over), folder="/home/shop", created=DAWN)
+            await store.tell(run_id, Word.say, "hello", version=0)
+        assert (await SqlPrune(database).prune(DAWN.timestamp() + 1, 0)).runs == ("run-1",)
+        assert await store.told("run-1") == []
+        assert len(await store.told("run-2")) == 1
+
+    with Database.open(tmp_path / "store.db") as database:
+        asyncio.run(scenario(database))
+        with database.reading() as connection:
+            assert connection.execute(select(func.count()).select_from(told)).scalar() == 1

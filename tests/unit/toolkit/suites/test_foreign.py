@@ -1,0 +1,121 @@
+"""Runners of which only the JUnit XML is known: really run in the sandbox by small scripts that write such files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from redstart.core.errors import ConfigError
+from redstart.core.run import Suite
+from redstart.core.shell import Completed, Environment, ExitCause
+from redstart.toolkit.suites import runner
+from redstart.toolkit.suites.execute import SuiteRun
+from redstart.toolkit.suites.foreign import REPORTS
+from redstart.toolkit.suites.junit import read_foreign
+
+Write = Callable[[Path, Mapping[str, str]], Path]
+InSandbox = Callable[..., SuiteRun]
+
+OLD = '<testsuite name="old"><testcase classname="old" name="stale"/></testsuite>'
+RUN = """
+    import os
+    import sys
+
+    os.makedirs("build/results", exist_ok=True)
+    for path, text in (
+        ("a", '<testsuite name="A"><testcase classname="a.A" name="adds"><failure message="1 != 2">A.java:3</failure>'
+         '</testcase><testcase classname="a.A" name="each"/><testcase classname="a.A" name="each">'
+         '<error message="no"/></testcase></testsuite>'),
+        ("b", '<?xml version="1.0" encoding="latin-1"?><testsuites><testsuite name="B">'
+         '<testcase name="gr\\xf6\\xdfe" file="b.js"/><testcase name="bare"/></testsuite></testsuites>'),
+    ):
+        with open(f"build/results/TEST-{path}.xml", "w", encoding="latin-1") as file:
+            file.write(text)
+    os.symlink("/etc/passwd", "build/results/TEST-link.xml")
+    sys.exit(int(sys.argv[1]))
+    """
+
+
+def suite(code: str = "1", junit: str = "build/results/*.xml") -> Suite:
+    return Suite(runner="junit", command=("python", "run.py", code), junit=junit)
+
+
+@pytest.fixture
+def repo(tmp_path: Path, write: Write) -> Path:
+    return write(tmp_path / "repo", {"run.py": RUN, "build/results/old.xml": OLD, "nothing.py": "print('all is well')"})
+
+
+def test_results_come_from_what_the_command_wrote(repo: Path, in_sandbox: InSandbox) -> None:
+    done = in_sandbox(repo, suite(), ids=["a.A::adds"])
+    assert {case.id: case.outcome.value for case in done.cases} == {
+        "a.A::adds": "failed",
+        "a.A::each": "passed",
+        "a.A::each #2": "error",
+        "b.js::größe": "passed",
+        "B::bare": "passed",
+    }
+    assert (done.trouble, done.unexplained, done.report.exit_code) == ("", "", 1)
+    (adds,) = [case for case in done.cases if case.id == "a.A::adds"]
+    assert (adds.message, adds.detail) == ("1 != 2", "A.java:3")
+    assert not runner.selects(suite())
+
+
+def test_a_report_that_lay_there_before_is_no_result(repo: Path, in_sandbox: InSandbox) -> None:
+    silent = suite().model_copy(update={"command": ("python", "nothing.py")})
+    done = in_sandbox(repo, silent)
+    assert (done.cases, done.trouble) == ((), "no_results")
+    assert "write JUnit XML to build/results/*.xml" in done.report.fault
+    assert "all is well" in done.report.fault
+
+
+def test_a_command_that_is_not_there(repo: Path, in_sandbox: InSandbox) -> None:
+    done = in_sandbox(repo, suite().model_copy(update={"command": ("no-such-runner",)}))
+    assert (done.cases, done.trouble, done.report.exit_code) == ((), "no_results", 127)
+    assert "no-such-runner: No such file or directory" in done.report.fault
+
+
+def test_exit_code_and_report_that_do_not_agree(repo: Path, in_sandbox: InSandbox) -> None:
+    assert (
+        in_sandbox(repo, suite("0")).unexplained == "The report has 2 red tests, but the exit code is 0 (all passed)."
+    )
+    green = in_sandbox(repo, suite("3", "build/**/TEST-b.xml"))
+    assert green.unexplained == "The report has no red test, but the exit code is 3."
+
+
+@pytest.mark.parametrize("junit", ["/tmp/a.xml", "../a.xml", "build/../../a.xml"])
+def test_a_report_outside_of_the_folder_is_refused(junit: str, environment: Environment) -> None:
+    with pytest.raises(ConfigError, match="not in the folder"):
+        runner.request(suite(junit=junit), environment)
+
+
+def test_a_report_without_a_command_is_refused(environment: Environment) -> None:
+    with pytest.raises(ConfigError, match="no command"):
+        runner.request(Suite(runner="pytest", junit="a.xml"), environment)
+
+
+@pytest.mark.parametrize("left", ["", "no json", "[]", '{"reports": 3}', '{"reports": {"a.xml": "<html/>"}}'])
+def test_what_cannot_be_read_is_no_result(left: str) -> None:
+    done = Completed(exit_code=1, cause=ExitCause.failed, output="", files={REPORTS: left} if left else {})
+    parsed = runner.read(suite(), done)
+    assert (parsed.cases, parsed.kind) == ([], "no_results")
+
+
+def test_reports_that_were_not_all_kept_are_no_result() -> None:
+    left = '{"whole": false, "reports": {"a.xml": "<testsuite><testcase name=\'a\'/></testsuite>"}}'
+    parsed = runner.read(suite(), Completed(exit_code=0, cause=ExitCause.ok, output="", files={REPORTS: left}))
+    assert (parsed.cases, parsed.kind) == ([], "no_results")
+    assert "too large" in parsed.fault
+
+
+def test_tests_of_one_name_are_told_apart() -> None:
+    same = '<testcase classname="A" name="x"/>'
+    found = read_foreign(
+        {
+            "two.xml": f"<testsuites>{same}<testsuite><testsuite>{same}</testsuite></testsuite></testsuites>",
+            "one.xml": f'<testsuite>{same}<testcase classname="A" name="y"/></testsuite>',
+        }
+    )
+    assert found is not None
+    assert [case.id for case in found] == ["A::x (one.xml)", "A::y", "A::x (two.xml)", "A::x (two.xml) #2"]
