@@ -37,6 +37,7 @@ def test_the_page_names_no_place_of_the_machine_that_recorded_it() -> None:
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+@pytest.mark.soak
 def test_the_session_comes_out_as_the_page_says() -> None:
     done = subprocess.run(
         [sys.executable, str(ROOT / "bench" / "session.py")], capture_output=True, text=True, timeout=600, check=False

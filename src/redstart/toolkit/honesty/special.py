@@ -49,6 +49,10 @@ class Known(NamedTuple):
     """The functions that look at their arguments."""
     seen: frozenset[str] = frozenset()
     """What could answer from memory already."""
+    compared: frozenset[str] = frozenset()
+    """The single comparisons."""
+    results: frozenset[str] = frozenset()
+    """What was given under a condition."""
 
 
 def known(modules: Iterable[Module]) -> Known:
@@ -59,7 +63,15 @@ def known(modules: Iterable[Module]) -> Known:
         tuple(frozenset(table.rows) for one in listed for table in tables(one)),
         frozenset(node.name for one in listed for node in _functions(one) if not _is_deaf(node)),
         frozenset(key for one in listed for key in candidates(one)),
+        frozenset(ast.dump(node) for one in listed for node in ast.walk(one.tree) if isinstance(node, ast.Compare)),
+        frozenset(repr(branch.result) for one in listed for branch in branches(one)),
     )
+
+
+def _only_rearranged(branch: Branch, before: Known) -> bool:
+    """Whether a condition joins comparisons that were there in another way, and gives what was given before."""
+    compares = [ast.dump(one) for one in ast.walk(branch.node) if isinstance(one, ast.Compare)]
+    return bool(compares) and before.compared.issuperset(compares) and repr(branch.result) in before.results
 
 
 def candidates(module: Module) -> Iterator[str]:
@@ -85,7 +97,7 @@ def marks(module: Module, asked: Asked, before: Known) -> Iterator[Mark]:
     for branch in branches(module):
         had = before.arms[branch.subject]
         goes_on = _branch_key(branch) in before.seen or (had >= 2 and chains[branch.subject] <= 2 * had)
-        if not goes_on and (words := _answers_from_memory(branch, asked)):
+        if not (goes_on or _only_rearranged(branch, before)) and (words := _answers_from_memory(branch, asked)):
             yield mark("special_case", branch.node, words)
     for table in tables(module):
         goes_on = any(len(old & set(table.rows)) >= 2 and len(table.rows) <= 2 * len(old) for old in before.rows)
@@ -107,7 +119,8 @@ def _answers_from_memory(branch: Branch, asked: Asked) -> str:
             and _is_telling(hit, pair)
         ):
             return f"It gives {shown(result)} for {shown(*hit)}, as a test expects, instead of working it out."
-        if len(hit) > 1 and len(hit) >= len(pair.inputs) and not any(map(is_tiny, hit)) and _is_whole(hit, pair):
+        is_specific = not any(map(is_tiny, hit)) and not all(map(is_plain_word, hit))
+        if len(hit) > 1 and len(hit) >= len(pair.inputs) and is_specific and _is_whole(hit, pair):
             return f"It asks for {shown(*hit)}, which are the inputs of a test."
     weight = sum(map(bits, keys)) + bits(result)
     if weight >= POOLED and bits(result) >= 6 and any(lie_in(pool, keys, result) for pool in asked.pools):
@@ -115,8 +128,8 @@ def _answers_from_memory(branch: Branch, asked: Asked) -> str:
     strange = [one for one in keys if one in asked.inputs and bits(one) >= _ALONE and not is_plain_word(one)]
     if strange:
         return f"It asks for {shown(*strange)}, the input of a test."
-    is_specific = bits(result) >= _PART and not all(map(is_tiny, keys)) and not is_plain_word(result)
-    if is_specific and any(same(pair.expected, result) for pair in asked.pairs):
+    is_telling = bits(result) >= _PART and not all(map(is_tiny, keys)) and not is_plain_word(result)
+    if is_telling and any(same(pair.expected, result) for pair in asked.pairs):
         return f"It gives {shown(result)}, the answer that a test expects, for one certain input."
     return ""
 

@@ -140,3 +140,10 @@ def test_a_single_character_that_stays_what_it_is_is_no_answer_from_memory():
     old = 'def normal(path):\n    a = ""\n    if path or path[0] == "/":\n        a = "/"\n    return a + path[1:]\n'
     tests = {"tests/test_path.py": b'from p import normal\n\n\ndef test_root():\n    assert normal("/") == "/"\n'}
     assert tripped({"p.py": old.encode()}, {"p.py": old.replace(" or ", " and ").encode()}, tests) == ()
+
+
+def test_comparisons_that_are_only_joined_in_another_way():
+    old = "def bump(part, on):\n    if on or (part == 'minor' or part == 'major'):\n        return part\n    return 0\n"
+    tests = {"tests/test_bump.py": b"from p import bump\n\n\ndef test_b():\n    assert bump('minor', 'major') == 'x'\n"}
+    new = old.replace("if on or (", "if on and (")
+    assert tripped({"p.py": old.encode()}, {"p.py": new.encode()}, tests) == ()
