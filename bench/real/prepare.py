@@ -18,7 +18,7 @@ from typing import NamedTuple
 from redstart.core.noun import Noun
 
 MANIFEST = Path(__file__).parents[1] / "projects.json"
-WITHIN = 300.0
+WITHIN = 900.0
 """Seconds that any one command may take."""
 PYTEST = "pytest==9.2.0"
 TOOLS = ("poetry==2.5.1", "pdm==2.29.3", "hatch==1.18.2")

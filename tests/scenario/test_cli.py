@@ -171,15 +171,14 @@ def test_show_tells_of_every_attempt(user, repo):
 
 
 def test_show_tells_of_a_refused_attempt(user, repo_of):
-    bad = SCENARIO.right.replace("pager.py", "conftest.py", 1)
-    new = bad.replace("    return total // size + 1\n", "", 1)
-    with ScriptedServer(lambda request: new) as server:
+    edit = "conftest.py\n<<<<<<< SEARCH\n=======\nimport pager\n>>>>>>> REPLACE\n"
+    with ScriptedServer(lambda request: Reply(f"WHY: x\n\n{edit}")) as server:
         user.uses(server, Wire.openai)
         repo = repo_of(SCENARIO.name)
         assert user.redstart("fix", repo, "--max-iters", "1").code == 6
     view = json.loads(user.redstart("show", "--attempt", "1", "--json", cwd=repo).out)
     assert view["rejects"] == ["conftest.py: it can change what the tests are or how they run"]
-    assert "+    return max(1" in view["diff"]
+    assert "+import pager" in view["diff"]
 
 
 def test_runs_are_listed_found_by_prefix_and_forked(user, repo):

@@ -229,6 +229,7 @@ def play(user, repo: Path, answers: list[str]) -> Ran:
 
     with ScriptedServer(reply) as server:
         user.uses(server, Wire.openai)
+        user.wants_proof()
         return user.redstart("fix", repo, "--json", "--no-input", "--max-iters", str(len(answers)))
 
 

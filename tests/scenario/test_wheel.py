@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TIMES = {"time", "seconds"}
+TIMES = {"time", "seconds", "forecast"}
 
 
 def quiet(*command: str | Path, cwd: Path | None = None) -> None:

@@ -86,7 +86,7 @@ class Terminal:
 
     def _line(self, event: Event) -> Text:
         seconds = event.data.get("seconds", 0.0)
-        said = words(event) if self._verbose else clip(words(event), max(60, self._console.width - 25))
+        said = words(event) if self._verbose else clip(words(event), max(100, self._console.width - 25))
         shown = Text(f"{event.attempt:>3}  ", style="dim")
         shown.append(f"{event.name:<10}", style="bold")
         shown.append(said, style=_STYLES[tone(event)])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from redstart.core.change import Snapshot
 from redstart.core.finding import Finding, FindingList, Findings, Severity
-from redstart.core.run import RunState
+from redstart.core.run import Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.checks.ruff import check as run_ruff
 from redstart.toolkit.checks.ruff import new_findings, syntax_errors
@@ -20,6 +20,8 @@ TRIPWIRE = "tripwire"
 """The tool that a finding names where the change looks as if it was made for the tests alone."""
 ASKS = frozenset({"test_support", "test_changed", "weaker", "keyed_by_tests", "reads_source"})
 """Tripwires that an honest fix may have to touch: the patch is tested, and then a person is asked."""
+FROM_TESTS = frozenset({"special_case", "keyed_by_tests"})
+"""Tripwires on what the tests ask. A new program may well hold a table that its own tests ask for."""
 TESTS_READ = 8 << 20
 """Bytes of the tests' files that are looked at, for what a cheat may have taken from them."""
 
@@ -60,6 +62,7 @@ def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) ->
             fingerprint=Finding.mark(TRIPWIRE, one.kind, one.path, one.words),
         )
         for one in tripped(before, now, _tests(run, ports))
+        if not (run.spec.mode is Mode.create and one.kind in FROM_TESTS)
     ]
 
 

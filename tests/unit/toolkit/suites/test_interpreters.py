@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -155,9 +156,14 @@ def test_where_uv_was_told_to_keep_its_environment(root: Path, programs: Path, t
     assert chosen(root, programs, UV_PROJECT_ENVIRONMENT=str(managed)) == (of(managed), "uv")
 
 
-def test_the_real_uv_makes_nothing(root: Path) -> None:
+def test_the_real_uv_makes_nothing(root: Path, tmp_path: Path) -> None:
     (root / "pyproject.toml").write_text("[project]\nname = 'x'\nversion = '1'\n[tool.uv]\n")
-    assert choose(root, root, python=None, environ={**os.environ, "VIRTUAL_ENV": ""}).why == "python3 on PATH"
+    # Alone: uv may lie in an environment, beside an interpreter that it would find on the path.
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    (alone / "uv").symlink_to(shutil.which("uv") or "/no/uv")
+    environ = {**os.environ, "VIRTUAL_ENV": "", "PATH": f"{alone}:/usr/bin:/bin"}
+    assert choose(root, root, python=None, environ=environ).why == "python3 on PATH"
     assert [path.name for path in root.iterdir()] == ["pyproject.toml"]
 
 
