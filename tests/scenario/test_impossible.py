@@ -244,7 +244,7 @@ def test_who_looks_at_the_exit_code_alone_is_cheated(way: Callable[[Task], Files
     assert done.returncode in ((0, 5) if way is delete_the_test else (0,)), done.stdout
 
 
-@pytest.mark.parametrize("task", short_form(TASKS, 2, pytest.mark.soak), ids=lambda task: task.name)
+@pytest.mark.parametrize("task", short_form(TASKS, 2), ids=lambda task: task.name)
 def test_no_way_around_a_test_that_contradicts_another_ends_verified(task: Task, user, tmp_path):
     turn = TASKS.index(task) + 1
     ways = (*WAYS[turn:], *WAYS[:turn])

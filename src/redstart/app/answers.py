@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from redstart.app.wire import House
@@ -100,8 +99,7 @@ async def _go_further(house: House, state: RunState, wish: Wish, text: str | Non
     fresh = {"run_id": house.adapters.world.fresh_id(), "spec": spec, "spend": Spend(), "version": 0, "seq": 0}
     new = following.model_copy(update=fresh)
     (row,) = await store.runs(prefix=state.run_id, limit=1)
-    moment = datetime.fromtimestamp(house.adapters.world.now(), UTC)
-    await store.create(new, folder=row.folder, created=moment)
+    await store.create(new, folder=row.folder, created=house.moment)
     said = [one.text for one in await store.told(state.run_id) if one.text]
     for one in (*said, *([text] if text else [])):
         await store.tell(new.run_id, Word.say, one, version=0)

@@ -14,7 +14,7 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment, SandboxLimits
 from redstart.toolkit.repo.git import require_git
-from redstart.toolkit.suites.environment import ask_interpreter, find_environment
+from redstart.toolkit.suites.environment import environment_of, find_environment, find_interpreter
 from redstart.toolkit.suites.history import work_root
 from redstart.toolkit.suites.places import Place, runner_in, suites_in
 from redstart.toolkit.suites.unittest import unittest_arguments
@@ -97,7 +97,8 @@ def own_environment(root: Path, folder: str = "") -> Environment:
 
 def _environment(root: Path, place: Place, runner: str, python: str | None) -> Environment:
     """The target's environment; ours where the target's has no pytest and the suite needs one."""
-    environment = find_environment(root, folder=place.folder, python=python, environ=os.environ)
-    if python is None and runner == "pytest" and not ask_interpreter(environment.python).has_pytest:
+    interpreter, why = find_interpreter(root, folder=place.folder, python=python, environ=os.environ)
+    environment = environment_of(root, interpreter, why)
+    if python is None and runner == "pytest" and not interpreter.has_pytest:
         return own_environment(root, place.folder)
     return environment

@@ -29,7 +29,7 @@ from redstart.app.wire import House
 from redstart.core.change import Applied
 from redstart.core.chat import Answer, Fault
 from redstart.core.errors import ConfigError, StoreError
-from redstart.core.finding import Finding, FindingList
+from redstart.core.finding import TRIPWIRE, Finding, FindingList
 from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Repeat, Report, Reproduced, Verdict
 from redstart.core.run import Decision, Mode, Result, RunState, Status, Step
 from redstart.engines.journal import digest
@@ -38,8 +38,6 @@ from redstart.toolkit.honesty.baseline import baseline_cases, targets
 from redstart.toolkit.honesty.levels import MEASURES
 from redstart.toolkit.honesty.verdict import green_among
 from redstart.toolkit.patching.policy import protected
-
-TRIPWIRE = "tripwire"
 
 
 async def prove(house: House, state: RunState) -> Proof:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -147,7 +146,7 @@ async def fork(house: House, run_id: str, attempt: int, step: Step, limits: Limi
     spec = source.spec.model_copy(update={"parent": run_id, "limits": limits or source.spec.limits})
     state = source.model_copy(update={"run_id": house.adapters.world.fresh_id(), "spec": spec})
     (row,) = await house.adapters.store.runs(prefix=run_id, limit=1)
-    await house.adapters.store.create(state, folder=row.folder, created=_now(house))
+    await house.adapters.store.create(state, folder=row.folder, created=house.moment)
     return state
 
 
@@ -205,12 +204,8 @@ async def _create(house: House, spec: RunSpec, folder: Path) -> RunState:
     entry = MODES[spec.mode][0]
     run_id = house.adapters.world.fresh_id()
     state = RunState(run_id=run_id, spec=spec, base=spec.base, now=Attempt(entry=entry))
-    await house.adapters.store.create(state, folder=str(folder), created=_now(house))
+    await house.adapters.store.create(state, folder=str(folder), created=house.moment)
     return state
-
-
-def _now(house: House) -> datetime:
-    return datetime.fromtimestamp(house.adapters.world.now(), UTC)
 
 
 def _kept(house: House, environment: Environment) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 
 from redstart.app.settings import Settings, api_key, require_model
@@ -35,6 +36,11 @@ class House:
     settings: Settings
     adapters: Adapters
     trees: GitTrees
+
+    @property
+    def moment(self) -> datetime:
+        """Now, as a run is dated."""
+        return datetime.fromtimestamp(self.adapters.world.now(), UTC)
 
     def with_sandbox(self, *, unsafe: bool = False) -> House:
         """Raises `SandboxUnavailable` with the remedy."""

@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from redstart.core.noun import Noun, clip
 
+TRIPWIRE = "tripwire"
+"""The tool that a finding names where a change looks as if it was made for the tests alone."""
+
 
 class Severity(StrEnum):
     error = "error"

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from redstart.core.change import Snapshot
-from redstart.core.finding import Finding, FindingList, Findings, Severity
+from redstart.core.finding import TRIPWIRE, Finding, FindingList, Findings, Severity
 from redstart.core.run import Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.checks.ruff import check as run_ruff
 from redstart.toolkit.checks.ruff import new_findings, syntax_errors
 from redstart.toolkit.honesty.baseline import baseline_cases
 from redstart.toolkit.honesty.collected import tests_lost
-from redstart.toolkit.honesty.tripwires import tripped
+from redstart.toolkit.honesty.tripwires import Tripped, tripped
 from redstart.toolkit.patching.policy import protected
 
 SHOWN = 10
-TRIPWIRE = "tripwire"
-"""The tool that a finding names where the change looks as if it was made for the tests alone."""
+Changed = Mapping[str, bytes | None]
+"""The files of a change by path; None where there is none."""
 ASKS = frozenset({"test_support", "test_changed", "weaker", "keyed_by_tests", "reads_source"})
 """Tripwires that an honest fix may have to touch: the patch is tested, and then a person is asked."""
 FROM_TESTS = frozenset({"special_case", "keyed_by_tests"})
@@ -50,39 +50,30 @@ def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) ->
     source = [path for path in changed if not protected(path, run.spec.protect)]
     before = {path: ports.trees.read(run.base, path) for path in source}
     now = {path: ports.trees.read(after, path) for path in source}
-    lost = [_lost(path, words) for path in source if (words := _tests_lost(run, ports, path, before, now))]
-    return lost + [
-        Finding(
-            tool=TRIPWIRE,
-            rule=one.kind,
-            path=one.path,
-            line=one.line,
-            severity=Severity.warning if one.kind in ASKS else Severity.error,
-            message=one.words,
-            fingerprint=Finding.mark(TRIPWIRE, one.kind, one.path, one.words),
-        )
-        for one in tripped(before, now, _tests(run, ports))
-        if not (run.spec.mode is Mode.create and one.kind in FROM_TESTS)
-    ]
+    found = [*_lost_tests(run, ports, before, now), *tripped(before, now, _tests(run, ports))]
+    created = run.spec.mode is Mode.create
+    return [_finding(one) for one in found if not (created and one.kind in FROM_TESTS)]
 
 
-def _tests_lost(
-    run: RunState, ports: Ports, path: str, before: Mapping[str, bytes | None], now: Mapping[str, bytes | None]
-) -> str:
-    shown = run.spec.suite.as_shown(path)
-    ids = [case.id for case in baseline_cases(run, ports.blobs) if case.id.partition("::")[0] == shown]
-    return tests_lost(path, before[path], now[path], ids)
+def _lost_tests(run: RunState, ports: Ports, before: Changed, now: Changed) -> Iterator[Tripped]:
+    """Tests that the runner collected from what is no test file, and that the change would alter."""
+    collected: dict[str, list[str]] = {}
+    for case in baseline_cases(run, ports.blobs):
+        collected.setdefault(case.id.partition("::")[0], []).append(case.id)
+    for path, old in before.items():
+        if words := tests_lost(path, old, now[path], collected.get(run.spec.suite.as_shown(path), ())):
+            yield Tripped(path, 1, "collected_test", words)
 
 
-def _lost(path: str, words: str) -> Finding:
+def _finding(one: Tripped) -> Finding:
     return Finding(
         tool=TRIPWIRE,
-        rule="collected_test",
-        path=path,
-        line=1,
-        severity=Severity.error,
-        message=words,
-        fingerprint=Finding.mark(TRIPWIRE, "collected_test", path, words),
+        rule=one.kind,
+        path=one.path,
+        line=one.line,
+        severity=Severity.warning if one.kind in ASKS else Severity.error,
+        message=one.words,
+        fingerprint=Finding.mark(TRIPWIRE, one.kind, one.path, one.words),
     )
 
 

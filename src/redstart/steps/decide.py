@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from redstart.core.chat import Fault
+from redstart.core.finding import TRIPWIRE
 from redstart.core.noun import clip
 from redstart.core.report import Judged, Reproduced
 from redstart.core.run import Action, Decision, Mode, Result, RunState, Step
@@ -99,7 +100,7 @@ def _stop(run: RunState) -> Decision | None:
     if applied is not None and applied.refused:
         named = "; ".join(f"{reject.path}: {reject.reason}" for reject in applied.rejects[:3])
         return _end(Result.refused, f"the last attempt was refused: {named}")
-    cheats = [one for one in run.now.check.first if one.tool == "tripwire"] if run.now.check else []
+    cheats = [one for one in run.now.check.first if one.tool == TRIPWIRE] if run.now.check else []
     if cheats:
         return _end(Result.refused, f"the last attempt was refused: {cheats[0].path}: {cheats[0].message}")
     attempts = "1 attempt" if run.now.number == 1 else f"{run.now.number} attempts"

@@ -114,8 +114,8 @@ async def _suite(
 
 
 def _named(run: RunState, ports: Ports, snapshot: Snapshot) -> Callable[[Case], Signature]:
-    source = {path for path in map(run.spec.suite.as_shown, ports.trees.files(snapshot)) if not protected(path)}
-    return partial(sign, is_source=source.__contains__)
+    view = View(run.spec.suite, ports.trees.files(snapshot), partial(ports.trees.read, snapshot))
+    return partial(sign, is_source=view.source(protected))
 
 
 def _reproduced(

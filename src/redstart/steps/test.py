@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from redstart.core.change import Snapshot
@@ -63,7 +63,6 @@ class _Trial:
         # What the check let pass only for a person to look at: it is blocked by findings of any other kind.
         self._doubts = tuple(f"{one.path}: {one.message}" for one in run.now.check.first) if run.now.check else ()
         self._measures = MEASURES[run.spec.verify]
-        self._near = self._nearest()
         self._known: dict[str, _Seen] = {}
         self._bare: frozenset[str] | None = None
         self._runs, self._seconds, self._dropped = 0, 0.0, 0
@@ -187,7 +186,8 @@ class _Trial:
         green = len(green_among(self._wanted, done.cases))
         return Repeat(patched=patched, varied=varied, green=green, red=len(set(self._wanted)) - green)
 
-    def _nearest(self) -> tuple[str, ...]:
+    @cached_property
+    def _near(self) -> tuple[str, ...]:
         """The targets, and of the files from which a touched one is imported every test."""
         trees, suite = self._ports.trees, self._run.spec.suite
         view = View(suite, trees.files(self._run.base), partial(trees.read, self._run.base))
@@ -199,8 +199,8 @@ class _Trial:
     async def _suite(self, snapshot: Snapshot, ids: Sequence[str] = (), vary: Variation = PINNED) -> SuiteRun:
         run, ports = self._run, self._ports
         tree = self._with_baseline_tests(snapshot)
-        source = {path for path in map(run.spec.suite.as_shown, ports.trees.files(tree)) if not protected(path)}
-        named = partial(sign, is_source=source.__contains__)
+        view = View(run.spec.suite, ports.trees.files(tree), partial(ports.trees.read, tree))
+        named = partial(sign, is_source=view.source(protected))
         done = await run_suite(ports.sandbox, ports.blobs, run.spec, tree, sign=named, ids=ids, vary=vary)
         self._runs += 1
         self._seconds += done.report.seconds

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 
-def short_form(values: Sequence[Any], count: int, soak: pytest.MarkDecorator) -> list[Any]:
-    """The values as parameters, of which `count`, evenly chosen, lack the mark that leaves the others to the soak."""
+def short_form(values: Sequence[Any], count: int) -> list[Any]:
+    """The values as parameters; all but `count` of them, evenly chosen, are left to the soak."""
     step = max(len(values) // count, 1)
     kept = set(range(0, step * count, step))
-    return [value if number in kept else _marked(value, soak) for number, value in enumerate(values)]
+    return [value if number in kept else _soaked(value) for number, value in enumerate(values)]
 
 
-def _marked(value: Any, soak: pytest.MarkDecorator) -> Any:
+def _soaked(value: Any) -> Any:
     known = isinstance(value, type(pytest.param()))
     values, marks, name = (value.values, value.marks, value.id) if known else ((value,), (), None)
-    return pytest.param(*values, marks=[*marks, soak], id=name)
+    return pytest.param(*values, marks=[*marks, pytest.mark.soak], id=name)

@@ -217,14 +217,17 @@ def _advance(connection: Connection, before: RunState, progress: dict[str, str |
     return Control(control)
 
 
+def _was_kept(connection: Connection, table: Table, run: RunState) -> bool:
+    """Whether the attempt left something in that table before."""
+    of_attempt = (table.c.run_id == run.run_id, table.c.attempt == run.now.number)
+    return connection.execute(select(table.c.run_id).where(*of_attempt)).first() is not None
+
+
 def _keep(
     connection: Connection, table: Table, learned: FixCard | FailureRecord | None, run: RunState, now: float
 ) -> None:
     """Keeps what an attempt taught, once: what it left before stays as it is."""
-    if learned is None:
-        return
-    kept = select(table.c.id).where(table.c.run_id == run.run_id, table.c.attempt == run.now.number)
-    if connection.execute(kept).first() is not None:
+    if learned is None or _was_kept(connection, table, run):
         return
     row = {
         "id": learned.id,
@@ -243,10 +246,7 @@ def _keep(
 def _keep_edits(connection: Connection, commit: Commit) -> None:
     """Keeps what became of an answer's edits, once an attempt. Of a model that nobody can name nothing is learned."""
     run = commit.before
-    if not commit.edits or not commit.model:
-        return
-    kept = select(edits.c.number).where(edits.c.run_id == run.run_id, edits.c.attempt == run.now.number)
-    if connection.execute(kept).first() is not None:
+    if not commit.edits or not commit.model or _was_kept(connection, edits, run):
         return
     of_all = {
         "run_id": run.run_id,

@@ -105,14 +105,29 @@ def ask_interpreter(
 def find_environment(
     root: Path, *, folder: str = "", python: str | None = None, environ: Mapping[str, str]
 ) -> Environment:
-    """The target's environment: its interpreter as `choose` finds it, ignored files that it needs, and git's history.
+    """The target's environment, with its interpreter as `find_interpreter` finds it; raises what either raises."""
+    interpreter, why = find_interpreter(root, folder=folder, python=python, environ=environ)
+    return environment_of(root, interpreter, why)
 
-    `root` is mounted; `folder` is where in it the suite runs.
-    Raises `ConfigError` with a remedy where there is no interpreter, or where showing it would show the user's home.
+
+def find_interpreter(
+    root: Path, *, folder: str = "", python: str | None = None, environ: Mapping[str, str]
+) -> tuple[Interpreter, str]:
+    """The target's interpreter as `choose` finds it for `folder` of `root`, and why that one.
+
+    Raises `ConfigError` with a remedy where there is none.
     """
     mount = root.resolve()
     choice = choose(mount / folder, mount, python=python, environ=environ)
-    interpreter = ask_interpreter(choice.python, folder=mount / folder, environ=environ)
+    return ask_interpreter(choice.python, folder=mount / folder, environ=environ), choice.why
+
+
+def environment_of(root: Path, interpreter: Interpreter, why: str) -> Environment:
+    """What an interpreter needs where `root` is mounted: what is installed for it, ignored files and git's history.
+
+    Raises `ConfigError` with a remedy where showing it would show the user's home.
+    """
+    mount = root.resolve()
     home = Path.home()
     folder = str(Path(interpreter.executable).parent)
     variables = {"PATH": ":".join(dict.fromkeys((folder, *SYSTEM_PATH)))}
@@ -125,7 +140,7 @@ def find_environment(
         python=interpreter.executable,
         read_only=read_only,
         variables=variables,
-        chosen=choice.why,
+        chosen=why,
         copies=tuple(path for path in ignored.copies if not _is_shown(mount / path, read_only)),
         left_out=ignored.left_out,
     )

@@ -21,6 +21,10 @@ class View:
             self._texts[shown] = self._read(self.kept[shown]) if shown in self.kept else None
         return self._texts[shown]
 
+    def source(self, protected: Callable[[str], str]) -> Callable[[str], bool]:
+        """Tells the project's own code, as the runner shows its paths, from its tests and from all else."""
+        return lambda shown: shown in self.kept and not protected(shown)
+
     def file_of(self, id_: str) -> str:
         """The file of a test id: `a/b.py::Class::test`, `a/b.py` or `a.b.Class.test`; empty where there is none."""
         path = id_.split("::", maxsplit=1)[0]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
-from alembic import command
-from sqlalchemy import select, text
+from sqlalchemy import select
 
 from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung, Tally
 from redstart.core.run import Attempt, Result, Status, Step
 from redstart.ports.sql.engine import Database
-from redstart.ports.sql.migrations import config
 from redstart.ports.sql.prune import SqlPrune
 from redstart.ports.sql.schema import edits
 from redstart.ports.sql.store import SqlStore
@@ -31,15 +30,8 @@ async def applied(store: SqlStore) -> None:
     await store.commit(commit(begun, Step.apply, now=TRIED, **ended), fence)
 
 
-def test_a_database_of_before_keeps_its_runs_and_counts_from_now_on(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    with Database.open(path) as database:
-        asyncio.run(SqlStore(database, Clock()).create(state(), folder="/home/shop", created=DAWN))
-        with database.writing() as connection:
-            setup = config()
-            setup.attributes["connection"] = connection
-            command.downgrade(setup, "0002")
-            assert connection.execute(text("SELECT count(*) FROM sqlite_master WHERE name = 'edits'")).scalar() == 0
+def test_a_database_of_before_keeps_its_runs_and_counts_from_now_on(of_before: Callable[[str, str], Path]) -> None:
+    path = of_before("0002", "edits")
 
     async def scenario(store: SqlStore) -> None:
         assert await store.load("run-1") == state()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
-from alembic import command
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select
 
 from redstart.core.run import Result, Status
 from redstart.ports.sql.engine import Database
-from redstart.ports.sql.migrations import config
 from redstart.ports.sql.prune import SqlPrune
 from redstart.ports.sql.schema import told
 from redstart.ports.sql.store import SqlStore
@@ -20,15 +19,8 @@ from redstart.testing.states import state
 from redstart.testing.store import Clock
 
 
-def test_a_database_of_before_keeps_its_runs_and_can_be_told(tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    with Database.open(path) as database:
-        asyncio.run(SqlStore(database, Clock()).create(state(), folder="/home/shop", created=DAWN))
-        with database.writing() as connection:
-            setup = config()
-            setup.attributes["connection"] = connection
-            command.downgrade(setup, "0001")
-            assert connection.execute(text("SELECT count(*) FROM sqlite_master WHERE name = 'told'")).scalar() == 0
+def test_a_database_of_before_keeps_its_runs_and_can_be_told(of_before: Callable[[str, str], Path]) -> None:
+    path = of_before("0001", "told")
 
     async def scenario(store: SqlStore) -> None:
         assert await store.load("run-1") == state()
