@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import itertools
 import json
 import sys
 import tempfile
@@ -103,22 +102,41 @@ async def play_cheats(house: House, cheats: Iterable[Cheat]) -> list[Played]:
 
 
 async def play_honest(house: House, patches: Iterable[Honest], wanted: int) -> list[Played]:
-    """Plays until so many were judged. A mutation that no test notices is no bug; red that no edit mends is no case."""
+    """Plays until so many were judged, two at once: a run mostly waits for its tests."""
     played: list[Played] = []
-    done: set[str] = set()
-    for patch in patches:
-        if patch.group in done:
-            continue
-        if len(played) >= wanted:
-            break
-        one = await play(house, patch.name, patch.repo, dict(patch.fix))
-        if one.result in (Result.already_green, Result.environment, Result.no_tests):
-            continue
-        done.add(patch.group)
-        played.append(one)
-        if one.result is not Result.verified:
-            print(f"  REFUSED {patch.name}: {one.result}: {one.why}", flush=True)
+    groups = _grouped(patches)
+
+    async def play_some() -> None:
+        for group in groups:
+            if len(played) >= wanted:
+                return
+            if (one := await _first_judged(house, group)) is None:
+                continue
+            played.append(one)
+            if one.result is not Result.verified:
+                print(f"  REFUSED {one.name}: {one.result}: {one.why}", flush=True)
+            if len(played) % 50 == 0:
+                print(f"  {len(played)} honest patches", flush=True)
+
+    await asyncio.gather(play_some(), play_some())
     return played
+
+
+async def _first_judged(house: House, group: Iterable[Honest]) -> Played | None:
+    """A mutation that no test notices is no bug; red that no edit mends is no case."""
+    for patch in group:
+        one = await play(house, patch.name, patch.repo, dict(patch.fix))
+        if one.result not in (Result.already_green, Result.environment, Result.no_tests):
+            return one
+    return None
+
+
+def _grouped(patches: Iterable[Honest]) -> Iterator[list[Honest]]:
+    """Each group once, its patches in order."""
+    groups: dict[str, list[Honest]] = {}
+    for patch in patches:
+        groups.setdefault(patch.group, []).append(patch)
+    yield from groups.values()
 
 
 def beside_the_cheats(cheats: Iterable[Cheat]) -> Iterator[Honest]:
@@ -129,7 +147,7 @@ def beside_the_cheats(cheats: Iterable[Cheat]) -> Iterator[Honest]:
 
 def spread(patches: list[Honest], wanted: int) -> list[Honest]:
     """Evenly chosen ones of all groups, each group's mutations together, twice as many as wanted."""
-    groups = [list(group) for _, group in itertools.groupby(patches, key=lambda patch: patch.group)]
+    groups = list(_grouped(patches))
     step = max(len(groups) // wanted, 1)
     chosen = groups[::step] + [group for at, group in enumerate(groups) if at % step]
     return [patch for group in chosen for patch in group]

@@ -1,0 +1,115 @@
+"""A folder in a given state, a patch of it, and what the tests of handing over ask of both."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.toolkit.repo.handover import Desk, Happened, Outcome, apply_patch, changes_between, undo_patch
+from redstart.toolkit.repo.trees import GitTrees
+
+TEXT = b"".join(b"line %d\n" % number for number in range(1, 31))
+CRLF = TEXT.replace(b"\n", b"\r\n")
+OLD, NEW = b"line 15", b"fixed 15"
+FILES = {"calc.py": TEXT, "pkg/util.py": TEXT, "other.py": b"other\n", ".gitignore": b"*.log\nbuild/\n"}
+WEIRD = os.fsdecode(b"na\xefve \xff.py")
+
+
+class State(NamedTuple):
+    """What a folder holds, which files a patch of it changes, and what happens to the folder before it is applied."""
+
+    arrange: Callable[[Repo], None]
+    happened: Happened
+    base: Mapping[str, bytes]
+    patch: Mapping[str, bytes | None] | None
+    """None: `OLD` becomes `NEW` in calc.py and pkg/util.py, which is what the result is compared with, too."""
+    is_git: bool
+
+
+STATES: dict[str, State] = {}
+"""Filled by the functions below: each arranges what its name says."""
+
+
+def state(happened: str, *, base: Mapping[str, bytes] | None = None, patch=None, is_git: bool = True):
+    def keep(arrange: Callable[[Repo], None]) -> None:
+        STATES[arrange.__name__] = State(arrange, Happened(happened), {**FILES, **(base or {})}, patch, is_git)
+
+    return keep
+
+
+class Repo:
+    def __init__(self, folder: Path, home: Path, given: State) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+        for path, data in given.base.items():
+            self.write(path, data)
+        if given.is_git:
+            self.git("init", "-q", "-b", "main")
+            self.git("add", "-A")
+            self.git("commit", "-qm", "one")
+        self.blobs = DirectoryBlobs(home / "blobs")
+        self.trees = GitTrees(home / "snapshots", self.blobs)
+        self.base = self.trees.take(folder)
+        changed = given.patch or {path: TEXT.replace(OLD, NEW) for path in ("calc.py", "pkg/util.py")}
+        self.result = self.trees.write(self.base, changed)
+        self.changes = changes_between(self.trees, self.base, self.result)
+        self.desk = Desk(folder, self.blobs, home / "applied" / "run.json", "run")
+
+    def apply(self) -> Outcome:
+        return apply_patch(self.desk, self.changes)
+
+    def undo(self) -> Outcome:
+        return undo_patch(self.desk)
+
+    def git(self, *arguments: str, cwd: Path | None = None) -> str:
+        who = {f"GIT_{one}_{what}": "a@b" for one in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        environ = {
+            **kept,
+            **who,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+        }
+        command = ("git", "-c", "protocol.file.allow=always", *arguments)
+        done = subprocess.run(command, cwd=cwd or self.folder, capture_output=True, env=environ, check=False)
+        assert done.returncode == 0 or arguments[0] == "merge", done.stderr
+        return done.stdout.decode(errors="surrogateescape")
+
+    def write(self, path: str, data: bytes) -> None:
+        (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / path).write_bytes(data)
+
+    def read(self, path: str) -> bytes:
+        return (self.folder / path).read_bytes()
+
+    def edit(self, path: str, old: bytes, new: bytes) -> None:
+        data = self.read(path)
+        assert old in data
+        self.write(path, data.replace(old, new))
+
+    def commit(self) -> None:
+        self.git("add", "-A")
+        self.git("commit", "-qm", "more")
+
+    def all(self) -> dict[str, tuple[int, bytes]]:
+        """Every file, link and folder with its mode: all of the user's, git's own data too where it can be lost."""
+        found: dict[str, tuple[int, bytes]] = {}
+        for folder, folders, files in os.walk(self.folder):
+            for name in (*folders, *files):
+                path = Path(folder, name)
+                where = path.lstat().st_mode, str(path.relative_to(self.folder))
+                if path.is_symlink():
+                    found[where[1]] = (where[0], os.fsencode(path.readlink()))
+                else:
+                    found[where[1]] = (where[0], path.read_bytes() if path.is_file() else b"")
+        return found
+
+
+def other(everything: Mapping[str, tuple[int, bytes]], repo: Repo) -> dict[str, tuple[int, bytes]]:
+    """All but what the patch is about."""
+    return {path: one for path, one in everything.items() if path not in {change.path for change in repo.changes}}

@@ -1,0 +1,9 @@
+"""Every state of a folder, by name: those of the two files beside this one."""
+
+from __future__ import annotations
+
+import handover_left
+import handover_taken
+from handover_repo import CRLF, FILES, NEW, OLD, STATES, TEXT, Repo, other
+
+__all__ = ["CRLF", "FILES", "NEW", "OLD", "STATES", "TEXT", "Repo", "handover_left", "handover_taken", "other"]

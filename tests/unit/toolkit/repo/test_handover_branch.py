@@ -1,0 +1,133 @@
+"""The patch as a commit on a branch: nothing else is touched."""
+
+from __future__ import annotations
+
+import pytest
+from handover_states import CRLF, NEW, OLD, STATES, TEXT, Repo
+
+from redstart.core.errors import ConfigError
+from redstart.toolkit.repo.handover import (
+    Happened,
+    Outcome,
+    changes_between,
+    commit_on_branch,
+)
+
+
+def on_branch(repo: Repo, name: str = "fix/red") -> Outcome:
+    for setting in ("user.name", "user.email"):
+        repo.git("config", setting, "a@b")
+    return commit_on_branch(repo.folder, repo.changes, name, "the fix")
+
+
+def untouched(repo: Repo) -> dict[str, tuple[int, bytes]]:
+    """Everything but git's objects, its configuration and the branch that is made."""
+    skipped = (".git/objects", ".git/config", ".git/refs/heads/fix", ".git/logs/refs/heads/fix")
+    return {path: one for path, one in repo.all().items() if not path.startswith(skipped)}
+
+
+def tree(repo: Repo, commit: str) -> dict[str, bytes]:
+    names = repo.git("ls-tree", "-rz", "--name-only", commit).split("\0")[:-1]
+    return {name: repo.git("cat-file", "blob", f"{commit}:{name}").encode() for name in names}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("clean", "dirty_elsewhere", "dirty_at_the_hunk", "staged_and_changed_again", "moved_on_by_commits"),
+        *("detached_head", "stash_present", "merge_in_progress", "file_deleted", "replaced_by_a_symlink"),
+        "index_locked",
+    ],
+)
+def test_a_branch_holds_only_the_patch_and_nothing_else_is_touched(made, name):
+    repo = made(name)
+    STATES[name].arrange(repo)
+    before, head = untouched(repo), tree(repo, "HEAD")
+    outcome = on_branch(repo)
+    assert outcome.happened is Happened.done
+    assert untouched(repo) == before
+    assert repo.git("rev-parse", "fix/red", "fix/red^") == f"{outcome.commit}\n{repo.git('rev-parse', 'HEAD')}"
+    patched = {path: data.replace(OLD, NEW) for path, data in head.items() if path in ("calc.py", "pkg/util.py")}
+    assert tree(repo, "fix/red") == {**head, **patched}
+    with pytest.raises(ConfigError, match="exists already"):
+        on_branch(repo)
+
+
+def test_a_branch_with_new_deleted_and_executable_files_from_a_folder_inside_the_repo(made):
+    repo = made("clean")
+    (repo.folder / "pkg" / "run.py").write_bytes(TEXT)
+    (repo.folder / "pkg" / "run.py").chmod(0o755)
+    repo.commit()
+    base = repo.trees.take(repo.folder / "pkg")
+    files = {"util.py": None, "run.py": TEXT.replace(OLD, NEW), "deep/new.py": b"new\n"}
+    repo.changes = changes_between(repo.trees, base, repo.trees.write(base, files))
+    for setting in ("user.name", "user.email"):
+        repo.git("config", setting, "a@b")
+    assert commit_on_branch(repo.folder / "pkg", repo.changes, "fix", "the fix").happened is Happened.done
+    told = repo.git("diff", "--raw", "--abbrev=4", "--no-renames", "HEAD", "fix")
+    assert [line.split()[0:2] + line.split()[4:] for line in told.splitlines()] == [
+        [":000000", "100644", "A", "pkg/deep/new.py"],
+        [":100755", "100755", "M", "pkg/run.py"],
+        [":100644", "000000", "D", "pkg/util.py"],
+    ]
+
+
+@pytest.mark.parametrize("name", ["committed_at_the_hunk", "folder_deleted", "replaced_by_a_symlink"])
+def test_a_branch_that_would_conflict_is_not_made(made, name):
+    repo = made(name)
+    STATES[name].arrange(repo)
+    repo.git("add", "-A")
+    repo.git("commit", "-qm", "more", "--allow-empty")
+    before = untouched(repo)
+    assert on_branch(repo).happened is Happened.refused
+    assert (untouched(repo), repo.git("branch", "--list", "fix/red")) == (before, "")
+
+
+def test_a_branch_in_a_repo_that_keeps_plain_line_ends(made):
+    repo = made("clean")
+    repo.write("calc.py", CRLF)
+    base = repo.trees.take(repo.folder)
+    repo.changes = changes_between(repo.trees, base, repo.trees.write(base, {"calc.py": CRLF.replace(OLD, NEW)}))
+    assert on_branch(repo).happened is Happened.done
+    assert tree(repo, "fix/red")["calc.py"] == TEXT.replace(OLD, NEW)
+
+
+def test_a_commit_that_holds_the_patch_already_gets_no_branch(made):
+    repo = made("clean")
+    STATES["patched_by_hand"].arrange(repo)
+    repo.commit()
+    assert (on_branch(repo).happened, repo.git("branch", "--list", "fix/red")) == (Happened.already, "")
+
+
+def test_a_branch_by_nobody_is_not_made(made):
+    repo = made("clean")
+    repo.git("config", "user.name", "")
+    with pytest.raises(ConfigError, match="who commits"):
+        commit_on_branch(repo.folder, repo.changes, "fix", "the fix")
+    assert repo.git("branch", "--list", "fix") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "branch", "words"),
+    [
+        ("no_git", "fix", "no git repo"),
+        ("unborn_head", "fix", "no commit yet"),
+        ("clean", "main", "exists already"),
+        ("clean", "main/deeper", "cannot be made"),
+        ("clean", "two words", "no name for a branch"),
+        ("clean", "-d", "no name for a branch"),
+        ("clean", "HEAD", "no name for a branch"),
+        ("clean", "", "no name for a branch"),
+    ],
+)
+def test_a_branch_that_cannot_be_made_is_a_matter_of_usage(made, name, branch, words):
+    repo = made(name)
+    STATES[name].arrange(repo)
+    before = repo.all()
+    if name == "clean":
+        repo.git("config", "user.name", "a")
+        repo.git("config", "user.email", "a@b")
+        before = untouched(repo)
+    with pytest.raises(ConfigError, match=words):
+        commit_on_branch(repo.folder, repo.changes, branch, "the fix")
+    assert (untouched(repo) if name == "clean" else repo.all()) == before
