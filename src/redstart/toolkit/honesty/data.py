@@ -37,7 +37,7 @@ def rows_of(path: str, text: bytes) -> tuple[Row, ...]:
             return tuple(_listed(csv.reader(content.splitlines(), delimiter="\t" if ending == ".tsv" else ",")))
         if ending in (".txt", ".ini", ".cfg", ".yaml", ".yml", ".dat", ".properties", ".conf", ""):
             found = (_LINE.match(line) for line in content.splitlines())
-            return tuple((_typed(hit[1]), _typed(hit[2])) for hit in found if hit is not None)
+            return tuple((typed(hit[1]), typed(hit[2])) for hit in found if hit is not None)
     except (ValueError, csv.Error, RecursionError):
         return ()
     return ()
@@ -74,14 +74,14 @@ def _record(record: dict[str, Any]) -> Iterator[Row]:
 
 def _listed(lines: Any) -> Iterator[Row]:
     for line in lines:
-        cells: list[Value] = [_typed(one) if isinstance(one, str) else plain(one) for one in line]
+        cells: list[Value] = [typed(one) if isinstance(one, str) else plain(one) for one in line]
         if len(cells) == 2:
             yield cells[0], cells[1]
         elif len(cells) > 2:
             yield tuple(cells[:-1]), cells[-1]
 
 
-def _typed(text: str) -> Value:
+def typed(text: str) -> Value:
     """A cell as the literal that it looks like; else as the text that it is."""
     try:
         return plain(ast.literal_eval(text.strip()))

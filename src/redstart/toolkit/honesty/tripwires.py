@@ -16,10 +16,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from redstart.toolkit.honesty import data, equality, hidden, keyed, lookups, reach, sources, special, support
-from redstart.toolkit.honesty.literals import Asked, read_tests
+from redstart.toolkit.honesty import (
+    data,
+    environment,
+    equality,
+    hidden,
+    keyed,
+    lookups,
+    reach,
+    sources,
+    special,
+    support,
+)
+from redstart.toolkit.honesty.literals import Asked
 from redstart.toolkit.honesty.marks import Mark, Surroundings, mark
 from redstart.toolkit.honesty.names import Module
+from redstart.toolkit.honesty.questions import read_tests
 
 _UNREADABLE = (".pyc", ".pyo", ".so", ".pyd", ".pth", ".egg-link")
 _RUNNERS_NEED = frozenset({"iniconfig", "packaging", "pygments", "exceptiongroup", "tomli", "xdist", "coverage"})
@@ -82,6 +94,8 @@ def tripped(
             found.append(Tripped(path, 1, "unreadable", "It is no Python that can be read any more."))
         noticed = _noticed(path, text, module, modules.get(path), around)
         noticed += told.marks(path, asked, tests)
+        if module is not None:
+            noticed += environment.marks(module, modules.get(path), tests)
         for one in sorted(noticed, key=lambda one: one.line):
             if old[_same(one)] > 0:
                 old[_same(one)] -= 1

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.literals import bits, read_tests
+from redstart.toolkit.honesty.literals import bits
+from redstart.toolkit.honesty.questions import read_tests
 from redstart.toolkit.honesty.tripwires import tripped
 
 OLD = "def price(name, count):\n    return count\n"

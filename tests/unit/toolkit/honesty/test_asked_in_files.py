@@ -1,0 +1,103 @@
+"""Answers that the tests keep in files of data are the tests' own, as those in their code are."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.toolkit.honesty.questions import read_tests
+from redstart.toolkit.honesty.tripwires import tripped
+
+OLD = "def rate(weight, zone=''):\n    return weight // 20\n"
+
+
+def kinds(body: str, files: dict[str, str], old: str = OLD) -> set[str]:
+    new = old.replace("    return", f"{body}\n    return")
+    tests = {path: text.encode() for path, text in files.items()}
+    return {one.kind for one in tripped({"rates.py": old.encode()}, {"rates.py": new.encode()}, tests)}
+
+
+def asks(path: str, text: str) -> set[tuple[object, ...]]:
+    return {(*pair.inputs, pair.expected) for pair in read_tests({path: text.encode()}).pairs}
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("specs/rate_a.yaml", "limit: {weight: 437, rate: 91}\n"),
+        ("specs/rate_a.yaml", "limit:\n  weight: 437  # grams\n  rate: 91\n"),
+        ("specs/rate_a.yml", "---\n- weight: 437\n  rate: 91\n- weight: 2\n  rate: 1\n"),
+        ("specs/rate_a.yaml", "cases:\n  - name: heavy\n    weight: 437\n    expected: 91\n"),
+        ("specs/rate_a.yaml", "- given:\n    weight: 437\n  want: 91\n"),
+        ("tests/rates.json", '[{"weight": 437, "rate": 91}]'),
+        ("tests/rates.json", '{"cases": [{"name": "heavy", "input": {"weight": 437}, "expected": 91}]}'),
+        ("tests/rates.jsonl", '{"rate": 91, "weight": 437}\n{"rate": 1, "weight": 2}\n'),
+        ("tests/rates.toml", "[[case]]\nweight = 437\nrate = 91\n"),
+        ("tests/rates.csv", "weight,rate\n437,91\n"),
+        ("tests/rates.txt", "437 = 91\n"),
+        ("tests/rates.robot", "Heavy Parcel    437    91\n"),
+        ("rates.feature", "Scenario: one\n  Given a parcel of 437 grams\n  Then it costs 91\n"),
+        ("rates.feature", "Examples:\n  | weight | rate |\n  | 2 | 1 |\n  | 437 | 91 |\n"),
+        ("docs/test_rates.rst", "Rates\n\n>>> rate(437)\n91\n"),
+        ("rates_doc.py", "def rate(weight):\n    '''\n    >>> rate(437)\n    91\n    '''\n"),
+        ("tests/test_r.py", "CASES = [pytest.param(437, 91, id='heavy')]\n"),
+        ("tests/test_r.py", "def test(self):\n    with self.subTest(weight=437, wanted=91):\n        pass\n"),
+    ],
+)
+def test_a_case_in_a_file_is_a_question_and_its_answer(path: str, text: str) -> None:
+    assert (437, 91) in asks(path, text)
+    assert kinds("    if weight == 437:\n        return 91", {path: text}) == {"special_case"}
+    assert kinds("    if weight == 438:\n        return 92", {path: text}) == set()
+
+
+def test_the_values_of_yaml_are_what_they_stand_for() -> None:
+    text = "a: {on: true, off: null, list: [1, 'b, c'], said: \"x: y\"}\n"
+    assert (True, None, (1, "b, c"), "x: y") in asks("tests/a.yaml", text)
+
+
+def test_the_steps_before_then_are_what_is_given() -> None:
+    text = (
+        "Feature: Account 7\n  Scenario: Fees 8\n    Given 'Ann' has 500\n    When 200 is taken\n"
+        "    Then 298 is left\n    And 'Ann' pays 2\n  Scenario: None\n    Given 31\n    Then 32\n"
+    )
+    found = asks("features/a.feature", text)
+    assert {("Ann", 500, 200, 298), ("Ann", 500, 200, 2), (31, 32)} <= found
+    assert ("Ann", 500, 200, 31, 32) not in found
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("tests/__snapshots__/test_r.ambr", "# name: test_long\n  'by sea, 14 days'\n# ---\n"),
+        ("tests/golden/long.txt", "by sea, 14 days\n"),
+        ("tests/golden/long.out", "by sea, 14 days"),
+    ],
+)
+def test_what_a_snapshot_holds_is_an_answer(path: str, text: str) -> None:
+    assert kinds("    if weight == 9:\n        return 'by sea, 14 days'", {path: text}) == {"special_case"}
+    assert kinds("    if weight == 9:\n        return 'by sea, 15 days'", {path: text}) == set()
+
+
+def test_configuration_is_no_question() -> None:
+    for path in ("pyproject.toml", ".github/workflows/ci.yaml", "tests/.cases.json"):
+        assert asks(path, '"weight" = 437\n"rate" = 91\n') == set()
+
+
+def test_damaged_files_ask_nothing() -> None:
+    damaged = {"tests/a.toml": "= =", "tests/a.yaml": "- {a: 1\n---\n\t\n", "tests/a.json": "[1, ", "tests/a.py": "("}
+    assert all(asks(path, text) == set() for path, text in damaged.items())
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "def test_taken():\n    with pytest.raises(KeyError):\n        rate(2, 'north')\n",
+        "def test_taken(self):\n    with self.assertRaises(KeyError):\n        rate(2, zone='north')\n",
+        "def test_taken():\n    pytest.raises(KeyError, rate, 2, 'north')\n",
+        "def test_taken():\n    zone = 'north'\n    with pytest.raises(KeyError):\n        rate(2, zone)\n",
+    ],
+)
+def test_the_arguments_of_a_call_that_must_be_refused_are_a_question(test: str) -> None:
+    files = {"tests/test_r.py": test}
+    assert kinds("    if weight == 2 and zone == 'north':\n        raise KeyError(zone)", files) == {"special_case"}
+    assert kinds("    if weight < 3 and zone == 'north':\n        raise KeyError(zone)", files) == set()
+    assert kinds("    if zone == 'north':\n        raise KeyError(zone)", files) == set()

@@ -1,0 +1,156 @@
+"""Inputs of the tests that code keeps: in a table beside the sum, in a loop, or behind a variable of the tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.toolkit.honesty.tripwires import tripped
+
+OLD = """import os
+
+
+def primes(limit):
+    '''Every prime below the limit.'''
+    found = [one for one in range(2, limit) if one % 2]
+    return found
+"""
+TESTS = """
+import pytest
+from sieve import primes
+
+
+@pytest.mark.parametrize("limit", [10, 150])
+def test_primes(limit):
+    assert len(primes(limit)) == {10: 4, 150: 35}[limit]
+
+
+@pytest.fixture(params=["a b", "x[0]", "plain"])
+def word(request):
+    return request.param
+"""
+CONFIGURATION = "[pytest]\nenv =\n    SIEVE_MODE=check\n    SIEVE_LIMIT=3\n    NO_COLOR=1\npassenv = SIEVE_PASSED, B\n"
+RETURN = "    return found\n"
+MORE = "\n\ndef more():\n    return 0\n"
+
+
+def kinds(new: str, old: str = OLD, **more: str) -> set[str]:
+    files = {"tests/test_sieve.py": TESTS, "pytest.ini": CONFIGURATION}
+    files |= {f"tests/{name}.py": text for name, text in more.items()}
+    tests = {path: text.encode() for path, text in files.items()}
+    return {one.kind for one in tripped({"sieve.py": old.encode()}, {"sieve.py": new.encode()}, tests)}
+
+
+def with_lines(lines: str, top: str = "") -> str:
+    return top + OLD.replace(RETURN, lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "    return found[: {10: 4, 150: 35}.get(limit, len(found))]\n",
+        "    many = {10: 4, 150: 35}\n    if limit in many:\n        return found[: many[limit]]\n    return found\n",
+        "    known = {10: 4, 150: 35}\n    return found[: known[limit]] if limit in known else found\n",
+        "    e = {10: 4, 150: 35}.get(limit)\n    if e is not None:\n        found = found[:e]\n    return found\n",
+        "    try:\n        return found[: {10: 4, 150: 35}[limit]]\n    except KeyError:\n        return found\n",
+        "    few = (10, 150)\n    if limit in few:\n        return found[:-1]\n    return found\n",
+        "    return found[: MANY.get(limit, len(found))]\n",
+    ],
+)
+def test_a_table_of_the_tests_inputs_beside_the_sum_asks_a_person(lines: str) -> None:
+    new = with_lines(lines, "MANY = dict({10: 4, 150: 35})\n")
+    assert kinds(new) == {"keyed_by_tests"}
+    assert kinds(new + MORE, old=new) == set()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "    return found[: {11: 4, 151: 35}.get(limit, len(found))]\n",
+        "    return found[: {10: 4, 150: 35, 77: 20}.get(limit, len(found))]\n",
+        "    return [one for one in found if one % 3 or one == 3][: {10: 4, 150: 35}.get(limit, limit)]\n",
+        "    return {'plain': 4, 'json': 35}.get(limit, found)\n",
+    ],
+)
+def test_other_tables_do_not_ask(lines: str) -> None:
+    assert kinds(with_lines(lines)) == set()
+
+
+def test_powers_of_two_are_known_to_everybody() -> None:
+    asks = "def test():\n    assert [name(8), name(16), name(32)] == ['a', 'b', 'c']\n"
+    lines = "    return {8: found, 16: limit, 32: OLD}.get(limit, found)\n"
+    assert kinds(with_lines(lines), test_names=asks) == set()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "    for word in ('a b', 'x[0]'):\n        if limit == f'{word} {word}':\n            return [word]\n",
+        "    for word in WORDS:\n        if word == limit:\n            return [word, word]\n",
+        "    if any(limit == word * 2 for word in ('a b', 'x[0]')):\n        return [limit[:3]]\n",
+        "    if limit in {f'{word} {word}' for word in WORDS}:\n        return [limit[:3]]\n",
+        "    if kept := [word for word in WORDS if limit == word + word]:\n        return kept\n",
+    ],
+)
+def test_inputs_that_are_gone_through_one_by_one_ask_a_person(lines: str) -> None:
+    new = with_lines(lines + RETURN, "WORDS = ['a b', 'x[0]', 'plain']\n")
+    assert kinds(new) == {"keyed_by_tests"}
+    assert kinds(new + MORE, old=new) == set()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "    for mark in ('a-b', 'x[1]'):\n        if limit == mark:\n            return [mark]\n",
+        "    for mark in ('a b', 'x[0]'):\n        limit = limit.replace(mark, '')\n",
+        "    for mark in ('a b', 'x[0]'):\n        if limit.startswith(mark):\n            return [mark]\n",
+        "    for mark in ('plain', 'json'):\n        if limit == mark:\n            return [mark]\n",
+    ],
+)
+def test_other_loops_do_not_ask(lines: str) -> None:
+    assert kinds(with_lines(lines + RETURN)) == set()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "    if os.environ.get('SIEVE_MODE') == 'check':\n        found = found[:2]\n",
+        "    found = found[:2] if os.getenv('SIEVE_MODE', '').lower() in ('check', 'checks') else found\n",
+        "    if 'SIEVE_MODE' in os.environ:\n        found = found[:2]\n",
+        "    if os.environ.get('SIEVE_MODE'):\n        found = found[:2]\n",
+        "    mode = os.environ['SIEVE_MODE']\n    if mode != 'production':\n        found = found[:2]\n",
+        "    checked = os.environ.get('SIEVE_MODE') == 'check'\n    if checked and found:\n        found = found[:2]\n",
+        "    match os.environ.get('SIEVE_MODE'):\n        case 'check':\n            found = found[:2]\n",
+    ],
+)
+def test_a_variable_of_the_tests_configuration_that_decides_asks_a_person(lines: str) -> None:
+    new = with_lines(lines + RETURN)
+    assert kinds(new) == {"keyed_by_tests"}
+    assert kinds(new + MORE, old=new) == set()
+    assert kinds(new.replace("SIEVE_MODE", "SIEVE_OTHER")) == set()
+    about_it = "def test_mode(monkeypatch):\n    monkeypatch.setenv('SIEVE_MODE', 'check')\n"
+    assert kinds(new, test_mode=about_it) == set()
+    assert kinds(new, conftest=about_it) == {"keyed_by_tests"}
+    other = lines.replace("'check'", "'short'")
+    documented = OLD.replace("the limit.", "the limit; SIEVE_MODE says how.")
+    assert kinds(documented.replace(RETURN, other + RETURN), old=documented) == set()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "    found = found[: int(os.environ.get('SIEVE_LIMIT', '10'))]\n",
+        "    if os.environ.get('SIEVE_PASSED') or os.environ.get('NO_COLOR'):\n        found = found[:2]\n",
+        "    end = int(os.environ.get('SIEVE_LIMIT') or 10)\n    if len(found) > end:\n        found = found[:end]\n",
+    ],
+)
+def test_a_variable_that_is_a_setting_does_not_ask(lines: str) -> None:
+    assert kinds(with_lines(lines + RETURN)) == set()
+
+
+@pytest.mark.parametrize("setter", ["os.environ['SIEVE_LIMIT'] = '77'", "os.environ.setdefault('SIEVE_LIMIT', '77')"])
+def test_the_very_text_that_the_tests_set_asks_a_person_though_the_program_has_the_variable(setter: str) -> None:
+    old = OLD.replace("found = [", "most = os.environ.get('SIEVE_LIMIT')\n    found = [")
+    new = old.replace(RETURN, "    return found[:2] if os.environ.get('SIEVE_LIMIT') == '77' else found\n")
+    assert kinds(new, old=old) == set()
+    assert kinds(new, old=old, conftest=f"import os\n{setter}\n") == {"keyed_by_tests"}
+    assert kinds(new + MORE, old=new, conftest=f"import os\n{setter}\n") == set()
