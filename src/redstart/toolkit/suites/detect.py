@@ -36,8 +36,9 @@ def is_test_path(path: str) -> bool:
 def detect_runner(paths: Iterable[str], read: Read) -> str | None:
     """`pytest`, `unittest`, or None where the tree has no tests.
 
-    `unittest` is the answer only where every test is a method of a `unittest.TestCase` and nothing speaks of pytest;
-    whatever is ambiguous is left to pytest, which runs both kinds. `read` gives a file's bytes, None if it cannot.
+    `unittest` is the answer only where every test is a method of a `unittest.TestCase`, in a file that unittest finds
+    by itself (`test*.py`), and nothing speaks of pytest; whatever is ambiguous is left to pytest, which runs both
+    kinds. `read` gives a file's bytes, None if it cannot.
     """
     own = [path for path in paths if not _is_foreign(path)]
     configured, finds_more = _pytest_configuration(own, read)
@@ -48,7 +49,7 @@ def detect_runner(paths: Iterable[str], read: Read) -> str | None:
         return "pytest" if configured and finds_more else None
     if configured or any(PurePosixPath(path).name == "conftest.py" for path in own):
         return "pytest"
-    if any(_speaks_pytest(text) for text in texts.values()):
+    if any(_speaks_pytest(text) for text in texts.values()) or any(_only_pytest_finds(path) for path in has_tests):
         return "pytest"
     written = [texts[path] for path in has_tests if texts[path].strip()]
     if written and all(_IMPORTS_UNITTEST.search(text) and _TEST_CASE.search(text) for text in written):
@@ -58,6 +59,11 @@ def detect_runner(paths: Iterable[str], read: Read) -> str | None:
 
 def _named_as_test(path: PurePosixPath) -> bool:
     return path.name.startswith("test_") or path.stem.endswith("_test") or path.name in ("tests.py", "test.py")
+
+
+def _only_pytest_finds(path: str) -> bool:
+    name = PurePosixPath(path)
+    return name.stem.endswith("_test") and not name.name.startswith("test")
 
 
 def _is_foreign(path: str) -> bool:
