@@ -100,7 +100,7 @@ def exercism(data: Path) -> Iterator[Honest]:
         (path,), (program,) = row["stub"], row["example"].values()
         right = ast.unparse(ast.parse(program)) + "\n"
         for number, wrong in enumerate(mutations(right, f"{SEED} {row['id']}")):
-            repo = {path: wrong, **row["editor"], **row["tests"]}
+            repo = {path: wrong, **row["editor"], **row["tests"], "conftest.py": CONFTEST}
             yield Honest(f"{row['id']}/{number}", row["id"], repo, {path: right})
 
 
