@@ -151,7 +151,17 @@ def test_reference_names_what_the_code_has() -> None:
 
 COMMANDS = [
     *("fix", "create", "resume", "show", "apply", "undo", "runs list", "runs replay", "runs fork", "runs prune"),
-    *("demo", "doctor", "init", "config show", "config schema", "graph", "sandbox run", "sandbox shell"),
+    *(
+        "demo",
+        "doctor",
+        "init",
+        "config show",
+        "config schema",
+        "graph",
+        "sandbox run",
+        "sandbox shell",
+        "sandbox build",
+    ),
 ]
 
 

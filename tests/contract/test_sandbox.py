@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from redstart.core.errors import SandboxUnavailable
+from redstart.core.errors import SandboxDied, SandboxUnavailable
+from redstart.core.shell import SandboxLimits
+from redstart.ports.sandbox import bwrap
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
+from redstart.ports.sandbox.cgroups import PREFIX, own_tree
+from redstart.ports.sandbox.leftovers import mark
 from redstart.ports.sandbox.port import Sandbox
 from redstart.ports.sandbox.process import Process
+from redstart.ports.sandbox.stage import Rights
+from redstart.testing.contracts.ground import DAEMON, Python, living
 from redstart.testing.contracts.isolation import IsolationContract
+from redstart.testing.contracts.limits import LimitsContract
 from redstart.testing.contracts.sandbox import SandboxContract
 from redstart.testing.sandbox import FolderWorkspaces
 
@@ -29,11 +39,50 @@ class TestBubblewrap(SandboxContract):
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path) -> Sandbox:
         return Bubblewrap(workspaces, scratch)
 
+    def test_a_dead_sandbox_is_noticed_at_once(self, python: Python, token: str, scratch: Path) -> None:
+        async def killed_from_outside() -> None:
+            task = asyncio.create_task(python.sandbox.run(python.request(f"{DAEMON}time.sleep(300)  # {token}")))
+            async with asyncio.timeout(60):
+                while len(living(token)) < 4:  # noqa: ASYNC110 (what is waited for happens in another process)
+                    await asyncio.sleep(0.01)
+            monitor = min(pid for pid in living(token) if Path(f"/proc/{pid}/comm").read_text() == "bwrap\n")
+            os.kill(monitor, signal.SIGKILL)
+            async with asyncio.timeout(30):
+                await task
+
+        with pytest.raises(SandboxDied):
+            asyncio.run(killed_from_outside())
+        assert list(scratch.iterdir()) == []
+
+    def test_nothing_stays_mounted_or_grouped(self, python: Python) -> None:
+        for code in ("pass", "import os; os.abort()", "import time; time.sleep(60)"):
+            python(code, limits=SandboxLimits(wall=3))
+        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+        assert [line for line in mounts if line.split(" - ")[1].split()[1] == "redstart"] == []
+        tree = own_tree()
+        folders = set(tree.folders.values()) if tree else set[Path]()
+        assert [each for folder in folders for each in folder.glob(f"{PREFIX}{mark()}-*")] == []
+
+    def test_what_is_missing_here_is_told(self, sandbox: Sandbox) -> None:
+        assert isinstance(sandbox, Bubblewrap)
+        assert ("a limit on memory and processes of all together" in sandbox.lacks) == (own_tree() is None)
+
 
 @pytest.mark.usefixtures("bubblewrap_works")
 class TestBubblewrapIsolation(IsolationContract):
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path) -> Sandbox:
+        return Bubblewrap(workspaces, scratch)
+
+
+@pytest.mark.usefixtures("bubblewrap_works")
+class TestBubblewrapWithLess(LimitsContract):
+    """Where the kernel gives neither groups nor mounts."""
+
+    @pytest.fixture
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+        monkeypatch.setattr(bwrap, "own_tree", lambda: None)
+        monkeypatch.setattr(bwrap, "own_rights", Rights)
         return Bubblewrap(workspaces, scratch)
 
 

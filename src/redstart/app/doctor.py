@@ -16,14 +16,19 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from redstart.app.settings import Settings, load, public_values, require_model
+from redstart.app.images import containers, runtimes, wanted
+from redstart.app.settings import SandboxSettings, Settings, load, public_values, require_model
 from redstart.app.wire import connect
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.errors import ConfigError, ModelError, SandboxUnavailable
 from redstart.core.noun import Noun
 from redstart.ports.model.providers import ENDPOINTS
-from redstart.ports.sandbox.bwrap import find_bubblewrap, probe
-from redstart.ports.sandbox.choose import ANYWAY
+from redstart.ports.sandbox.bwrap import Bubblewrap
+from redstart.ports.sandbox.choose import ANYWAY, BWRAP, DOCKER, order
+from redstart.ports.sandbox.docker import Docker
+from redstart.ports.sandbox.docker_spec import GVISOR
+from redstart.ports.sandbox.prove import Leaks, Make, prove
+from redstart.ports.sandbox.seatbelt import Seatbelt
 from redstart.ports.sql.schema import HEAD
 
 VERSION = 1
@@ -67,8 +72,10 @@ def examine(*, online: bool = False, project: Path | None = None, platform: str 
     try:
         settings = load(project=project)
     except ConfigError as error:
+        checks += _sandboxes(SandboxSettings(), platform)
         checks.append(_check("settings", "settings", Health.fail, str(error), error.remedy))
     else:
+        checks += _sandboxes(settings.sandbox, platform)
         try:
             checks += _data(settings.home)
         except OSError as error:
@@ -87,7 +94,8 @@ def _check(group: str, name: str, health: Health, detail: str, remedy: str = "")
 def _machine(platform: str) -> Iterator[Check]:
     if platform == "darwin":
         # Of the whole machine; what stands in the way of a sandbox, its own line tells.
-        yield _check("machine", "system", Health.warn, UNTESTED_MACOS, f"there is no sandbox for it yet. {ANYWAY}")
+        remedy = "its own sandbox has not been tried yet; the one that Docker gives has: `--sandbox docker`"
+        yield _check("machine", "system", Health.warn, UNTESTED_MACOS, remedy)
     yield check_python(sys.version_info[:3])
     yield _git()
     if shutil.which("rg"):
@@ -95,7 +103,6 @@ def _machine(platform: str) -> Iterator[Check]:
     else:
         remedy = "optional: install ripgrep to search large repos faster"
         yield _check("machine", "ripgrep", Health.ok, "not found; files are searched without it", remedy)
-    yield _sandbox()
 
 
 def check_python(version: tuple[int, ...]) -> Check:
@@ -121,15 +128,49 @@ def _git() -> Check:
     return _check("machine", "git", Health.ok, said.removeprefix("git version "))
 
 
-def _sandbox() -> Check:
-    """Tried for real. What stands in the way, such as Ubuntu's AppArmor, the sandbox itself tells."""
-    try:
-        program, version = find_bubblewrap()
-        with tempfile.TemporaryDirectory(prefix="redstart-doctor-") as scratch:
-            probe(Path(scratch))
-    except SandboxUnavailable as error:
-        return _check("machine", "sandbox", Health.fail, str(error), error.remedy)
-    return _check("machine", "sandbox", Health.ok, f"bubblewrap {'.'.join(map(str, version))} ({program}) works")
+# -- sandboxes ---------------------------------------------------------------------------------------------------------
+
+
+def _sandboxes(settings: SandboxSettings, platform: str) -> Iterator[Check]:
+    """Each is tried, by a program that does its best to get out. What stands in the way, the sandbox itself tells."""
+    held: list[str] = []
+    first: SandboxUnavailable | None = None
+    for name, make in _makers(settings, platform).items():
+        try:
+            with tempfile.TemporaryDirectory(prefix="redstart-doctor-") as scratch:
+                proof = prove(make, Path(scratch))
+        except (SandboxUnavailable, ConfigError) as error:
+            leaks = isinstance(error, Leaks)
+            first = first or (error if isinstance(error, SandboxUnavailable) else None)
+            remedy = error.remedy if leaks else f"optional: {error.remedy}"
+            yield _check("machine", name, Health.fail if leaks else Health.ok, f"none: {error}", remedy)
+        else:
+            held.append(proof.tier)
+            told = f"holds, tried from within; starts in {proof.start * 1000:.0f} ms"
+            yield _check("machine", name, Health.ok, told)
+    if held:
+        yield _check("machine", "sandbox", Health.ok, f"{held[0]} is used, unless another is asked for")
+    else:
+        why, remedy = (str(first), first.remedy) if first else ("there is none for this system", ANYWAY)
+        yield _check("machine", "sandbox", Health.fail, why, remedy or ANYWAY)
+
+
+def _makers(settings: SandboxSettings, platform: str) -> dict[str, Make]:
+    """Every backend of the system, the one that `auto` would take at the front; gVisor too, where the daemon has it."""
+    asked = wanted(settings, os.environ)
+    makers: dict[str, Make] = {}
+    for name in order(platform, asked):
+        if name != DOCKER:
+            makers[name] = Bubblewrap if name == BWRAP else Seatbelt
+            continue
+        makers[name] = _docker(settings)
+        if not settings.runtime and GVISOR in runtimes(os.environ):
+            makers[f"{name}+{GVISOR}"] = _docker(settings.model_copy(update={"runtime": GVISOR}))
+    return makers
+
+
+def _docker(settings: SandboxSettings) -> Make:
+    return lambda workspaces, scratch: Docker(workspaces, scratch, containers(settings, os.environ))
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------

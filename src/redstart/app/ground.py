@@ -64,8 +64,7 @@ def take_ground(
     told = command and unittest_arguments(command)
     runner = "unittest" if told else place.runner or NO_TESTS_YET
     environment = own_environment(root, place.folder) if own_python else _environment(root, place, runner, python)
-    asked = house.settings.sandbox
-    limits = SandboxLimits(wall=asked.wall, memory=asked.memory)
+    limits = house.settings.sandbox.limits
     return Ground(root, place.folder, base, runner, served(house, environment), limits)
 
 

@@ -98,6 +98,9 @@ def what_ended_it(completed: Completed, limits: SandboxLimits) -> str:
         ExitCause.cpu: f"one process used {limits.cpu} seconds of processor time, the limit",
         ExitCause.memory: f"it ran out of memory: a process may use {limits.memory / 1e9:.1f} GB (sandbox.memory)",
         ExitCause.file_size: f"it wrote a file larger than {limits.file_size / 1e6:.0f} MB, the limit",
+        ExitCause.disk: f"it wrote more than {limits.disk / 1e6:.0f} MB, the limit (sandbox.disk)",
+        ExitCause.processes: f"it started more than {limits.processes} processes, the limit (sandbox.processes)",
+        ExitCause.output: f"it printed more than {limits.flood / 1e6:.0f} MB, the limit",
         ExitCause.signal: f"a signal ended it (exit code {completed.exit_code})",
     }
     return told.get(completed.cause, "")

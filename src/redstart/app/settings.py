@@ -5,13 +5,14 @@ from __future__ import annotations
 import ipaddress
 import math
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
 from pydantic_settings import PydanticBaseSettingsSource as Source
 
@@ -54,11 +55,36 @@ def _service(text: str) -> str:
     return text
 
 
+def _pair(text: str) -> str:
+    here, found, there = text.partition("=")
+    if not (found and here.startswith("/") and there.startswith("/")):
+        raise ValueError(f"{text!r} is no pair of folders; write it as /here=/there")
+    return text
+
+
+def _bytes(value: object) -> object:
+    """A size as people write it: `1g`, `512m`, `2GiB`."""
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", value.lower())
+    if not found:
+        raise ValueError(f"{value!r} is no size; write it as 1g, 512m or a number of bytes")
+    return int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " "))
+
+
 def _folder(path: Path) -> Path:
     try:
         return path.expanduser()
     except RuntimeError as error:
         raise ValueError(str(error)) from error
+
+
+Backend = Literal["auto", "bwrap", "docker", "seatbelt", "process"]
+Size = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str)]
+
+_LIMITS = SandboxLimits()
+_LEAST_MEMORY = 16 << 20
+"""Below this no interpreter starts, and Docker refuses less than six megabytes."""
 
 
 class Models(BaseModel):
@@ -86,16 +112,45 @@ class SuiteSettings(BaseModel):
 
 
 class SandboxSettings(BaseModel):
-    """What the tests may reach."""
+    """Where the tests run, what they may reach and what they may use."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
+    backend: Backend = "auto"
+    """`auto` takes the strongest that works here; `bwrap`, `docker` or `seatbelt` that one or none."""
+    image: str = ""
+    """The image of docker's containers; empty for the one that `redstart sandbox build` makes."""
+    runtime: str = ""
+    """The runtime of docker's containers, such as `runsc` for gVisor; empty for the daemon's own."""
+    network: Literal["none"] = "none"
+    """There is no network in a sandbox; single ports are opened by `services`."""
+    path_map: tuple[Annotated[str, AfterValidator(_pair)], ...] = ()
+    """Where redstart runs in a container: its folders as the daemon's machine has them, as /here=/there."""
     services: tuple[Annotated[str, AfterValidator(_service)], ...] = ()
     """Services of this machine that the tests need, as host:port on loopback."""
-    wall: float = Field(default=SandboxLimits().wall, gt=0, allow_inf_nan=False)
+    wall: float = Field(default=_LIMITS.wall, gt=0, allow_inf_nan=False)
     """Seconds that one run of the tests may take."""
-    memory: int = Field(default=SandboxLimits().memory, gt=0)
-    """Bytes of memory that one of its processes may use."""
+    cpu: int = Field(default=_LIMITS.cpu, gt=0)
+    """Seconds of processor time, of each process and of all together."""
+    cpus: float = Field(default=_LIMITS.cpus, ge=0, allow_inf_nan=False)
+    """Processors that may be kept busy at once; 0 for all."""
+    memory: Size = Field(default=_LIMITS.memory, ge=_LEAST_MEMORY)
+    """Bytes of memory, or as `1g`: of all processes together where that can be counted, else of each."""
+    processes: int = Field(default=_LIMITS.processes, gt=0)
+    """Processes and threads at any one time."""
+    file_size: Size = Field(default=_LIMITS.file_size, gt=0)
+    """Bytes of the largest file that may be written."""
+    disk: Size = Field(default=_LIMITS.disk, gt=0)
+    """Bytes that may be written to the workspace, and as much again to each temporary folder."""
+    output: Size = Field(default=_LIMITS.output, gt=0)
+    """Bytes of what is printed that are kept, head and tail."""
+
+    @property
+    def limits(self) -> SandboxLimits:
+        """What one run of the tests may use."""
+        return SandboxLimits(
+            **{name: getattr(self, name) for name in SandboxLimits.model_fields if hasattr(self, name)}
+        )
 
 
 class Settings(BaseSettings):
@@ -136,22 +191,26 @@ class Resolved(NamedTuple):
     origins: dict[str, str]
 
 
-def load(model: str | None = None, project: Path | None = None) -> Settings:
+def load(model: str | None = None, project: Path | None = None, flags: Mapping[str, object] | None = None) -> Settings:
     """The settings in force; see `resolve`."""
-    return resolve(model, project).settings
+    return resolve(model, project, flags).settings
 
 
-def resolve(model: str | None = None, project: Path | None = None) -> Resolved:
+def resolve(
+    model: str | None = None, project: Path | None = None, flags: Mapping[str, object] | None = None
+) -> Resolved:
     """The settings in force with their origins.
 
-    `model` (a flag) stands for both tiers; `project` is the target's folder, whose file may say little. Raises
-    `ConfigError`, naming file or variable, for an unknown key, an unusable value and what a project may not set.
+    `model` (a flag) stands for both tiers; `flags` are those that name one setting each, by its dotted name; `project`
+    is the target's folder, whose file may say little. Raises `ConfigError`, naming file, variable or flag, for an
+    unknown key, an unusable value and what a project may not set.
     """
     keys, file = keys_of(Settings), layers.user_file(os.environ)
     below = layers.of_user_file(file, keys)
     own = layers.of_project(project, keys) if project else {}
     layers.refuse_untrusted(own, _made(below).limits, file)
     given = layers.merged(below, own, layers.of_variables(os.environ, _variables(), keys))
+    given |= {name: Given(value, "flag") for name, value in (flags or {}).items()}
     if model:
         given |= {name: Given(model, "flag") for name in ("models.strong", "models.fast")}
     settings = _made(given)

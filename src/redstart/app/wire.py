@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
+from redstart.app.images import wanted
 from redstart.app.settings import Settings, api_key, require_model
 from redstart.core.chat import Tier
 from redstart.core.events import Event
@@ -46,7 +47,8 @@ class House:
         """Raises `SandboxUnavailable` with the remedy."""
         scratch = self.settings.home / "scratch"
         scratch.mkdir(exist_ok=True)
-        sandbox = choose(self.trees, scratch, unsafe=unsafe)
+        asked = wanted(self.settings.sandbox, os.environ)
+        sandbox = choose(self.trees, scratch, unsafe=unsafe, wanted=asked)
         return replace(self, adapters=replace(self.adapters, sandbox=sandbox))
 
     def with_model(self, model: Model | None = None) -> House:

@@ -12,8 +12,10 @@ import typer
 from redstart.cli import options
 
 if TYPE_CHECKING:
+    from redstart.app.runs import Asked
+    from redstart.app.settings import Settings
     from redstart.app.wire import House
-    from redstart.core.run import RunState
+    from redstart.core.run import Limits, RunState
 
 NO_LIMIT = 1_000
 """Attempts of `--until-green`: the caps on money, tokens and time come first."""
@@ -42,40 +44,80 @@ def fix(
     stop_after: options.StopAfter = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
+    sandbox: options.SandboxKind = None,
+    sandbox_image: options.SandboxImage = None,
+    sandbox_cpus: options.SandboxCpus = None,
+    sandbox_memory: options.SandboxMemory = None,
+    sandbox_network: options.SandboxNetwork = None,
     unsafe_no_sandbox: options.Unsafe = False,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
     """Make the red tests of a repo green. The result is a patch file; the repo is not touched."""
-    named = list(tests or ())
+    named = tuple(tests or ())
     if not path.is_dir() and ("::" in str(path) or path.is_file()):
-        path, named = Path(), [str(path), *named]
+        path, named = Path(), (str(path), *named)
     if not json:
         # What follows takes a second or two to load, and longer to look at a large repo: say at once that it is on.
         typer.echo(f"reading {path.resolve().name}")
+    from redstart.app import settings as configuration
+
+    flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory, sandbox_network)
+    settings = configuration.load(model, project=path, flags=flags)
+    asked = _asked(
+        settings,
+        options.limits_of(settings.limits, NO_LIMIT if until_green else max_iters, max_usd, max_minutes),
+        *(test_cmd, hint, python, named, keyword, tuple(scope or ()), junit, verify),
+    )
+    display = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch)
+    somebody_there = sys.stdin.isatty() and not (no_input or json)
+    raise typer.Exit(_drive(settings, path, asked, display, dry_run=dry_run, somebody_there=somebody_there))
+
+
+def _asked(
+    settings: Settings,
+    limits: Limits,
+    command: str | None,
+    hint: str,
+    python: str | None,
+    targets: tuple[str, ...],
+    keyword: str,
+    scope: tuple[str, ...],
+    junit: str,
+    verify: options.LevelName | None,
+) -> Asked:
     import shlex
 
+    from redstart.app.runs import Asked
+
+    words = tuple(shlex.split(command or settings.tests.command))
+    level = options.level_of(settings.verify, verify)
+    return Asked(limits, words, hint, settings.protect, python, targets, keyword, scope, junit, level)
+
+
+def _drive(
+    settings: Settings,
+    path: Path,
+    asked: Asked,
+    display: tuple[bool, bool, bool, str, options.StepName | None, Path | None],
+    *,
+    dry_run: bool,
+    somebody_there: bool,
+) -> int:
     from redstart.app import settings as configuration
-    from redstart.app.runs import Asked, begin_fix
+    from redstart.app.runs import begin_fix
     from redstart.cli.session import How, drive_run
     from redstart.core.run import Step
 
-    settings = configuration.load(model, project=path)
     configuration.require_model(settings)
-    asked = Asked(
-        options.limits_of(settings.limits, NO_LIMIT if until_green else max_iters, max_usd, max_minutes),
-        tuple(shlex.split(test_cmd or settings.tests.command)),
-        *(hint, settings.protect, python, tuple(named), keyword, tuple(scope or ()), junit),
-        verify=options.level_of(settings.verify, verify),
-    )
-    somebody_there = sys.stdin.isatty() and not (no_input or json)
+    json, verbose, unsafe, engine, stop_after, patch = display
 
     async def begin(house: House) -> RunState:
         return await begin_fix(house, path, asked, _ask_which if somebody_there else None)
 
     until = Step(stop_after.value) if stop_after else None
     may_take = _ask_whether if somebody_there else None
-    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch, dry_run=dry_run, may_take=may_take)
-    raise typer.Exit(drive_run(settings, how, begin))
+    how = How(json, verbose, unsafe, engine, until, patch, dry_run=dry_run, may_take=may_take)
+    return drive_run(settings, how, begin)
 
 
 def _ask_which(folders: Sequence[str]) -> str:

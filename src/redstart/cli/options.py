@@ -33,6 +33,14 @@ class EngineName(StrEnum):
     inline = "inline"
 
 
+class SandboxName(StrEnum):
+    auto = "auto"
+    bwrap = "bwrap"
+    docker = "docker"
+    seatbelt = "seatbelt"
+    process = "process"
+
+
 class LevelName(StrEnum):
     """The levels again, for the same reason."""
 
@@ -57,6 +65,22 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more about e
 Unsafe = Annotated[
     bool, typer.Option("--unsafe-no-sandbox", help="Run the tests without a sandbox where none can be had.")
 ]
+SandboxKind = Annotated[
+    SandboxName | None,
+    typer.Option("--sandbox", help="Where the tests run (default auto); process only with --unsafe-no-sandbox."),
+]
+SandboxImage = Annotated[
+    str | None, typer.Option("--sandbox-image", help="Image of docker's containers; else that of `sandbox build`.")
+]
+SandboxCpus = Annotated[
+    float | None, typer.Option("--sandbox-cpus", min=0, help="Processors that the tests may keep busy; 0 for all.")
+]
+SandboxMemory = Annotated[
+    str | None, typer.Option("--sandbox-memory", help="Memory that the tests may use, e.g. 1g (default 4g).")
+]
+SandboxNetwork = Annotated[
+    str | None, typer.Option("--sandbox-network", help="Only 'none': ports are opened by the setting sandbox.services.")
+]
 Engine = Annotated[EngineName, typer.Option("--engine", help="What drives the steps.")]
 RunId = Annotated[str | None, typer.Argument(help="Run id or its beginning; default: this folder's last run.")]
 TestCommand = Annotated[str | None, typer.Option("--test-cmd", help="How the tests are run, e.g. 'pytest tests/unit'.")]
@@ -77,6 +101,14 @@ PatchFile = Annotated[Path | None, typer.Option("--patch", help="Where to write 
 
 def level_of(default: Level, asked: LevelName | None) -> Level:
     return type(default)(asked.value) if asked else default
+
+
+def sandbox_flags(
+    kind: SandboxName | None, image: str | None, cpus: float | None, memory: str | None, network: str | None
+) -> dict[str, object]:
+    """Those that were given, by the names of their settings."""
+    asked = {"backend": kind and kind.value, "image": image, "cpus": cpus, "memory": memory, "network": network}
+    return {f"sandbox.{name}": value for name, value in asked.items() if value is not None}
 
 
 def limits_of(

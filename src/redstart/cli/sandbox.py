@@ -1,4 +1,4 @@
-"""`redstart sandbox run` and `redstart sandbox shell`: what the tests see, for a person to look at."""
+"""`redstart sandbox run`, `shell` and `build`: what the tests see, for a person to look at and to make."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Look at what the tests see: a command or a shell in the very sandbox that they run in.",
+    help="Look at what the tests see, in the very sandbox that they run in; make the image of docker's.",
     rich_markup_mode=None,
 )
 
@@ -74,6 +74,20 @@ def shell(
         return done.exit_code
 
     raise typer.Exit(_inside(path, python, unsafe_no_sandbox, go))
+
+
+@app.command("build")
+def build(
+    anew: Annotated[bool, typer.Option("--anew", help="Make it also where it is there already.")] = False,
+) -> None:
+    """Make the image of docker's containers, with Python and Node, from this machine's own package sources."""
+    import asyncio
+    import os
+
+    from redstart.app.images import build_image
+
+    built = asyncio.run(build_image(os.environ, anew=anew, say=lambda words: typer.echo(words, err=True)))
+    typer.echo(f"{built.name} {'is made' if built.new else 'is there already'}")
 
 
 def _inside(path: Path, python: str | None, unsafe: bool, go: Callable[[House, Ground], Awaitable[int]]) -> int:

@@ -6,6 +6,7 @@ RedstartError
 │   ├── ModelError
 │   ├── BudgetExceeded
 │   ├── SandboxUnavailable
+│   │   └── SandboxDied
 │   └── StoreError
 │       └── Fenced
 ├── PolicyViolation        exit 6
@@ -52,6 +53,10 @@ class BudgetExceeded(PortError):
 
 class SandboxUnavailable(PortError):
     """No sandbox can be had here, or the one in use died."""
+
+
+class SandboxDied(SandboxUnavailable):
+    """The sandbox was ended from outside while a command ran in it; what the command did is not known."""
 
 
 class StoreError(PortError):

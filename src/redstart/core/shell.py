@@ -15,13 +15,21 @@ OUT = "{redstart:out}"
 
 
 class ExitCause(StrEnum):
-    """Why an execution ended. `ok` is exit code 0, `failed` any other code that the program chose itself."""
+    """Why an execution ended. `ok` is exit code 0, `failed` any other code that the program chose itself.
+
+    The rest name the limit that was met, as far as a sandbox can tell: where it has no group of the kernel's to ask,
+    the last words of the program have to do. Whoever meets a limit and copes ends with `ok`; only where the kernel had
+    to kill a process for memory is it `memory` whatever the exit code.
+    """
 
     ok = "ok"
     failed = "failed"
     cpu = "cpu"
     memory = "memory"
+    processes = "processes"
     file_size = "file_size"
+    disk = "disk"
+    output = "output"
     timeout = "timeout"
     signal = "signal"
 
@@ -50,10 +58,39 @@ class SandboxLimits(Noun):
 
     wall: float = 600.0
     cpu: int = 600
+    """Of processor time: of each process, and of all together."""
     memory: int = 4 << 30
+    """Of each process, and of all together where the kernel can count that."""
     file_size: int = 256 << 20
     output: int = 1_000_000
     """Of what it prints, head and tail are kept up to this size."""
+    flood: int = 256 << 20
+    """It is ended when it has printed more than this."""
+    processes: int = 1024
+    """And threads, at any one time."""
+    disk: int = 2 << 30
+    """What it may write: to the workspace, for collection and to temporary folders, together where a sandbox can bound
+    them together, else to each of them. It is kept in memory there, so that never more than half of `memory` is given.
+    """
+    inodes: int = 200_000
+    """Files, folders and links that it may make in the workspace."""
+    cpus: float = 0.0
+    """Processors that it may keep busy at once, as a number of them; 0 for all."""
+
+
+TIGHT = SandboxLimits(
+    wall=10.0,
+    cpu=5,
+    memory=256 << 20,
+    file_size=10 << 20,
+    output=100_000,
+    flood=10 << 20,
+    processes=64,
+    disk=64 << 20,
+    inodes=10_000,
+    cpus=1.0,
+)
+"""For snippets and probes."""
 
 
 class Environment(Noun):
@@ -119,3 +156,5 @@ class Completed(Noun):
     """Those of `collect` that were left as regular files."""
     wall: float = 0.0
     cpu: float = 0.0
+    peak_memory: int = 0
+    """Bytes: of all processes together where the kernel can count that, else of the largest; 0 where it is unknown."""

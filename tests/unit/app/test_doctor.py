@@ -45,6 +45,7 @@ def path(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/none.sock")
     monkeypatch.setattr(bwrap, "PROGRAM", str(folder / "bwrap"))
     find_bubblewrap.cache_clear()
     yield folder

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from redstart.app.settings import Settings, keys_of, load, resolve
+from redstart.app.settings import SandboxSettings, Settings, keys_of, load, resolve
 from redstart.cli.config import app
 from redstart.core.errors import ConfigError
 
@@ -138,9 +138,7 @@ def test_the_list_of_what_a_project_may_set_is_of_real_settings():
         *(
             "home",
             "verify",
-            "sandbox.services",
-            "sandbox.wall",
-            "sandbox.memory",
+            *(f"sandbox.{name}" for name in SandboxSettings.model_fields),
             "models.strong",
             "models.fast",
             "models.base_url",

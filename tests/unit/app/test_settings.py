@@ -1,11 +1,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from redstart.app.settings import Settings, api_key, load, public_values, require_model, resolve
+from redstart.app.settings import (
+    Backend,
+    SandboxSettings,
+    Settings,
+    api_key,
+    load,
+    public_values,
+    require_model,
+    resolve,
+)
+from redstart.cli.options import SandboxName, sandbox_flags
 from redstart.core.errors import ConfigError
+from redstart.core.shell import SandboxLimits
 
 
 @pytest.fixture(autouse=True)
@@ -131,3 +143,52 @@ def test_what_is_printed_opens_nothing(monkeypatch):
     assert values["models.base_url"] == "http://127.0.0.1:9/v1?…"
     assert "secret" not in str(values) + str(origins)
     assert list(values) == sorted(origins)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1g", 1 << 30), ("512M", 512 << 20), ("1.5 GiB", 3 << 29), ("67108864", 64 << 20), ("2gb", 2 << 30)],
+)
+def test_a_size_as_people_write_it(monkeypatch, text, size):
+    monkeypatch.setenv("REDSTART_SANDBOX__MEMORY", text)
+    assert load().sandbox.memory == size
+    assert load(flags={"sandbox.memory": "3g"}).sandbox.limits.memory == 3 << 30
+
+
+@pytest.mark.parametrize("text", ["much", "1x", "-1g", "", "1m"])
+def test_a_size_that_is_none_or_too_small(text):
+    with pytest.raises(ConfigError, match=r"flag: sandbox\.memory"):
+        load(flags={"sandbox.memory": text})
+
+
+def test_every_limit_of_the_sandbox_reaches_it():
+    asked = {
+        "wall": 1.5,
+        "cpu": 2,
+        "cpus": 1.0,
+        "memory": 1 << 26,
+        "processes": 3,
+        "file_size": 4,
+        "disk": 5,
+        "output": 6,
+    }
+    limits = SandboxSettings(**asked).limits
+    assert {name: getattr(limits, name) for name in asked} == asked
+    assert SandboxSettings().limits == SandboxLimits()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("network", "host"), ("backend", "chroot"), ("path_map", ["/here"]), ("cpus", -1), ("processes", 0)],
+)
+def test_a_flag_of_the_sandbox_that_cannot_be_used(name, value):
+    with pytest.raises(ConfigError, match=f"flag: sandbox.{name}"):
+        load(flags={f"sandbox.{name}": value})
+
+
+def test_the_flags_of_the_sandbox_that_were_given():
+    given = sandbox_flags(SandboxName.docker, "i:1", 1.0, "1g", "none")
+    settings = load(flags=given).sandbox
+    assert (settings.backend, settings.image, settings.cpus, settings.memory) == ("docker", "i:1", 1.0, 1 << 30)
+    assert sandbox_flags(None, None, None, None, None) == {}
+    assert set(SandboxName) == set(get_args(Backend))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 import re
@@ -10,18 +11,27 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from posixpath import join
 
 from redstart.core.change import Snapshot
-from redstart.core.errors import SandboxUnavailable
-from redstart.core.shell import Completed, Environment, Execution
+from redstart.core.errors import SandboxDied, SandboxUnavailable
+from redstart.core.shell import Completed, Environment, Execution, ExitCause
+from redstart.ports.sandbox import seccomp
+from redstart.ports.sandbox.cgroups import Group, Tree, Usage, grouped, own_tree
 from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, variables
-from redstart.ports.sandbox.launch import Ended, kill_group, launch, limited
+from redstart.ports.sandbox.launch import Ended, launch, limited
+from redstart.ports.sandbox.leftovers import sweep_folders
 from redstart.ports.sandbox.mounts import HOST_NAME, TEMPORARY, USER, etc_files, mount_arguments
 from redstart.ports.sandbox.port import Workspaces
 from redstart.ports.sandbox.prepare import bring_copies, make_git
 from redstart.ports.sandbox.services import INSIDE, Relays, Slots, relayed
+from redstart.ports.sandbox.stage import OUTWARD as STAGED_OUTWARD
+from redstart.ports.sandbox.stage import WORKSPACE as STAGED_WORKSPACE
+from redstart.ports.sandbox.stage import Rights, Stage, own_rights
+from redstart.ports.sandbox.watch import Watchman
+from redstart.ports.sandbox.wires import Wires
 
 PROGRAM = "/usr/bin/bwrap"
 """The system's own comes first: Ubuntu allows user namespaces by the program's path."""
@@ -30,6 +40,9 @@ OLDEST = (0, 5)
 BOUNDED_TMPFS = (0, 7)
 NESTING_OFF = (0, 8)
 PROBE_SECONDS = 10.0
+
+COMPLAINTS = ("bwrap: ", "setpriv: ", "mount: ", "unshare: ")
+"""How the programs begin that make the sandbox, where they cannot."""
 
 INSTALL = "Install bubblewrap: `apt install bubblewrap`, or `dnf install bubblewrap`."
 APPARMOR = (
@@ -46,7 +59,7 @@ NAMESPACES = (
 class Bubblewrap:
     """Runs each command in fresh namespaces on a copy of the snapshot. It shares the host's kernel.
 
-    Memory is bounded for each process, not for all together, and the disk that the workspace may fill is not bounded.
+    What it could not get here to bound the command with is in `lacks`.
     """
 
     tier = "bwrap"
@@ -55,115 +68,138 @@ class Bubblewrap:
         self._workspaces = workspaces
         self._scratch = scratch
         self._slots = Slots()
+        self._swept = False
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What is not had here, in words for the user; nothing where everything is."""
+        return lacking(own_rights(), own_tree(), seccomp.program())
 
     async def run(self, execution: Execution) -> Completed:
+        if not self._swept:
+            sweep_folders(self._scratch)
+            self._swept = True
         with (
             exchange(self._scratch, execution) as exchanged,
             self._workspaces.checkout(execution.snapshot) as workspace,
             Wires() as wires,
+            _grouped(execution) as group,
         ):
-            bring_copies(execution.environment, workspace)
-            async with relayed(execution.environment.services, exchanged.folder / "services", self._slots) as relays:
-                argv = arguments(execution, exchanged, workspace, wires, relays)
-                ended = await _launched(argv, execution, wires)
+            environment = execution.environment
+            bring_copies(environment, workspace)
+            stage = Stage(own_rights(), execution.limits, group.doors if group else ())
+            async with relayed(environment.services, exchanged.folder / "services", self._slots) as relays:
+                argv = arguments(execution, exchanged, workspace, wires, stage, relays)
+                folders = () if stage.mounts else (workspace, exchanged.outward)
+                watchman = Watchman(execution.limits, group=group, folders=folders)
+                ended = await _launched(argv, execution, wires, watchman, stage)
+            ended = _counted(ended, group, wires, watchman)
             started = wires.command_ended and (relays is None or relays.ready)
-            if not started and not ended.timed_out:
-                raise _unavailable(ended.returncode, ended.output)
-            return exchanged.completed(ended)
+            killed = ended.stopped or ended.killed_for_memory  # the kernel may take the whole group
+            if not started and not killed:
+                raise _broken(ended.returncode, ended.output, begun=wires.begun)
+            if not wires.command_ended:
+                ended = dataclasses.replace(ended, returncode=-signal.SIGKILL)
+            return exchanged.completed(ended, wires.outward)
 
 
-async def _launched(argv: list[str], execution: Execution, wires: Wires) -> Ended:
+@contextlib.contextmanager
+def _grouped(execution: Execution) -> Generator[Group | None]:
+    with contextlib.ExitStack() as held:
+        try:
+            group = held.enter_context(grouped(own_tree(), execution.limits))
+        except OSError as error:
+            raise SandboxUnavailable(f"The kernel gives no group for the sandbox: {error}") from error
+        yield group
+
+
+async def _launched(argv: list[str], execution: Execution, wires: Wires, watchman: Watchman, stage: Stage) -> Ended:
+    async def watch(pid: int) -> ExitCause:
+        await wires.admit(pid, staged=stage.mounts)
+        return await watchman.watch(pid)
+
+    def kill(pid: int) -> None:
+        first = stage.first(pid)
+        if first is None:
+            wires.kill(pid)
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(first, signal.SIGKILL)
+
     try:
         # Bubblewrap itself gets no variable of the request: the loader would obey some of them on the host.
-        return await launch(argv, variables={}, limits=execution.limits, pass_fds=wires.fds, kill=wires.kill)
+        return await launch(argv, variables={}, limits=execution.limits, pass_fds=wires.fds, kill=kill, watch=watch)
     except OSError as error:
         raise SandboxUnavailable(f"bubblewrap cannot be started: {error}", remedy=INSTALL) from error
 
 
-class Wires:
-    """The pipes to and from bubblewrap, of which the command inside has no end.
+def _counted(ended: Ended, group: Group | None, wires: Wires, watchman: Watchman) -> Ended:
+    """The end, with what the kernel has counted of all processes together."""
+    used = group.usage() if group else Usage()
+    return dataclasses.replace(
+        ended,
+        cpu=max(ended.cpu, used.cpu),
+        peak_memory=used.peak_memory or ended.peak_memory,
+        killed_for_memory=used.killed_for_memory,
+        refused_processes=used.refused_processes,
+        stopped=ended.stopped or watchman.disk(),
+        disk_full=wires.disk_full,
+    )
 
-    On `status` it says of itself what it does; what is fed to it becomes files inside.
-    """
 
-    def __init__(self) -> None:
-        self._source, self.status = os.pipe()
-        os.set_blocking(self._source, False)
-        self.fds = [self.status]
-        self._heard = b""
-
-    def __enter__(self) -> Wires:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for fd in (self._source, *self.fds):
-            os.close(fd)
-
-    def feed(self, text: str) -> int:
-        """A descriptor from which a short text can be read."""
-        source, sink = os.pipe()
-        self.fds.append(source)
-        try:
-            os.write(sink, text.encode())
-        finally:
-            os.close(sink)
-        return source
-
-    @property
-    def command_ended(self) -> bool:
-        """Whether the command was started and its end was seen; otherwise the exit code is bubblewrap's own."""
-        return b'"exit-code"' in self._hear()
-
-    def kill(self, monitor: int) -> None:
-        """Ends all that runs inside, by ending its process 1.
-
-        The monitor on the outside then waits until the namespace is empty, and ends by itself. Were the monitor
-        killed instead, the rest would die too, but some time later.
-        """
-        found = re.search(rb'"child-pid": *(\d+)', self._hear())
-        first = int(found[1]) if found else 0
-        if first and _parent(first) == monitor:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(first, signal.SIGKILL)
-        else:
-            kill_group(monitor)
-
-    def _hear(self) -> bytes:
-        with contextlib.suppress(BlockingIOError):
-            self._heard += os.read(self._source, 1 << 16)
-        return self._heard
+def lacking(rights: Rights, tree: Tree | None, filtered: bytes | None) -> tuple[str, ...]:
+    """The words for what is missing."""
+    missing = {
+        "a limit on memory and processes of all together": tree is not None,
+        "a bounded workspace (it is watched instead)": rights.mounts,
+        "a user of its own (it has root's files in reach)": rights.drops or os.geteuid() != 0,
+        "a filter of system calls (this kind of processor is not known)": filtered is not None,
+    }
+    return tuple(words for words, had in missing.items() if not had)
 
 
 def arguments(
-    execution: Execution, exchanged: Exchange, workspace: Path, wires: Wires, relays: Relays | None = None
+    execution: Execution,
+    exchanged: Exchange,
+    workspace: Path,
+    wires: Wires,
+    stage: Stage,
+    relays: Relays | None = None,
 ) -> list[str]:
     """The whole argument list. Raises `SandboxUnavailable` where there is no bubblewrap that can be used."""
     program, version = find_bubblewrap()
     environment, limits = execution.environment, execution.limits
+    workspace = workspace.resolve()
     asked = {name: placed(value, INWARD, OUTWARD) for name, value in given(execution).items()}
     inside = variables(environment.python, asked, home=environment.home, temporary=TEMPORARY)
     argv = [placed(argument, INWARD, OUTWARD) for argument in execution.argv]
-    return [
-        program,
+    history = _history(environment, exchanged, workspace)
+    stage.own(workspace, exchanged.folder)
+    filtered = seccomp.program()
+    command = [
+        stage.source(program),
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
         *("--uid", str(USER), "--gid", str(USER), "--hostname", HOST_NAME),
         *(("--disable-userns",) if version >= NESTING_OFF else ()),
         *("--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"),
-        *("--json-status-fd", str(wires.status)),
+        *("--json-status-fd", str(wires.status), "--block-fd", str(wires.gate)),
+        *(("--seccomp", str(wires.feed(filtered))) if filtered else ()),
         "--clearenv",
         *(argument for name, value in inside.items() for argument in ("--setenv", name, value)),
         *mount_arguments(
             environment,
             limits,
-            workspace=workspace.resolve(),
+            workspace=Path(STAGED_WORKSPACE) if stage.mounts else workspace,
             folders={
                 INWARD: (exchanged.inward, False),
-                OUTWARD: (exchanged.outward, True),
-                **_history(environment, exchanged),
+                OUTWARD: (Path(STAGED_OUTWARD) if stage.mounts else exchanged.outward, True),
+                **history,
                 **({INSIDE: (relays.folder, False)} if relays else {}),
             },
-            etc={name: wires.feed(text) for name, text in etc_files(environment.home).items()},
+            etc={name: wires.feed(text.encode()) for name, text in etc_files(environment.home).items()},
             sized=version >= BOUNDED_TMPFS,
+            temporary=stage.temporary(environment.home),
+            source=stage.source,
         ),
         *("--chdir", "/", "--"),
         *limited(
@@ -172,16 +208,20 @@ def arguments(
             argv,
             stay=True,
             before=relays.command(environment.python) if relays else (),
+            counted=True,
         ),
     ]
+    return stage.argv(command, workspace)
 
 
-def _history(environment: Environment, exchanged: Exchange) -> dict[str, tuple[Path, bool]]:
-    """What to mount for git: a git folder of the sandbox's own, which may be written to, and the real objects."""
-    folder = exchanged.folder / "git"
+def _history(environment: Environment, exchanged: Exchange, workspace: Path) -> dict[str, tuple[Path, bool]]:
+    """What to mount for git: the real objects; the git folder itself is the sandbox's own and may be written to."""
+    beside = os.path.lexists(workspace / ".git")  # something of the snapshot's is there, which is then covered
+    folder = exchanged.folder / "git" if beside else workspace / ".git"
     if not make_git(environment, folder, objects=OBJECTS):
         return {}
-    return {OBJECTS: (Path(environment.git_objects), False), join(environment.mount, ".git"): (folder, True)}
+    objects = {OBJECTS: (Path(environment.git_objects), False)}
+    return objects | ({join(environment.mount, ".git"): (folder, True)} if beside else {})
 
 
 @functools.cache
@@ -206,8 +246,10 @@ def probe(scratch: Path) -> None:
         snapshot = Snapshot(tree="", base="", pack="")
         environment = Environment(mount=folder, python="/usr/bin/python3")
         execution = Execution(argv=("/bin/true",), snapshot=snapshot, environment=environment)
-        with exchange(scratch, execution) as exchanged, Wires() as wires:
-            argv = arguments(execution, exchanged, Path(folder), wires)
+        with exchange(scratch, execution) as exchanged, Wires() as wires, _grouped(execution) as group:
+            stage = Stage(own_rights(), execution.limits, group.doors if group else ())
+            argv = arguments(execution, exchanged, Path(folder), wires, stage)
+            wires.open_gate()
             try:
                 ran = subprocess.run(
                     argv,
@@ -222,11 +264,13 @@ def probe(scratch: Path) -> None:
             except (OSError, subprocess.TimeoutExpired) as error:
                 raise SandboxUnavailable(f"bubblewrap does not work here: {error}") from error
             if ran.returncode != 0:
-                raise _unavailable(ran.returncode, ran.stdout)
+                raise _broken(ran.returncode, ran.stdout, begun=False)
 
 
-def _unavailable(returncode: int, output: bytes) -> SandboxUnavailable:
+def _broken(returncode: int, output: bytes, *, begun: bool) -> SandboxUnavailable:
     words = output.decode("utf-8", "replace").strip()[-500:] or f"it ended with {returncode}"
+    if begun and not any(each in words for each in COMPLAINTS):
+        return SandboxDied(f"The sandbox died while a command ran in it: {words}")
     return SandboxUnavailable(f"The sandbox could not be started or died: {words}", remedy=remedy_for(words))
 
 
@@ -239,12 +283,3 @@ def remedy_for(words: str, *, restricted: Path = Path("/proc/sys/kernel/apparmor
         if restricted.read_text().strip() == "1":
             return APPARMOR
     return NAMESPACES
-
-
-def _parent(pid: int) -> int:
-    """The parent of a process; 0 where there is no such process."""
-    try:
-        about = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return 0
-    return int(about.rpartition(")")[2].split()[1])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import tempfile
 from collections.abc import Generator, Mapping
 from pathlib import Path, PurePosixPath
@@ -13,6 +12,8 @@ from redstart.core.errors import ConfigError
 from redstart.core.shell import IN, OUT, Completed, Execution
 from redstart.ports.sandbox.cause import classify, exit_code
 from redstart.ports.sandbox.launch import Ended
+from redstart.ports.sandbox.leftovers import FOLDER, mark
+from redstart.ports.sandbox.untrusted import read_untrusted
 
 LARGEST_COLLECTED = 64 << 20
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -37,32 +38,39 @@ class Exchange:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="")
 
-    def completed(self, ended: Ended) -> Completed:
-        """The end as the port gives it, with the collected files."""
+    def completed(self, ended: Ended, outward: int | None = None) -> Completed:
+        """The end as the port gives it, with the collected files.
+
+        `outward` is an open folder to collect from, where the command had another than ours.
+        """
         return Completed(
             exit_code=exit_code(ended.returncode),
             cause=classify(ended, self._limits),
             output=ended.output.decode("utf-8", "replace"),
             truncated=ended.truncated,
-            files=self._collected(),
+            files=self._collected(outward),
             wall=ended.wall,
             cpu=ended.cpu,
+            peak_memory=ended.peak_memory,
         )
 
-    def _collected(self) -> dict[str, str]:
-        files: dict[str, str] = {}
-        for name, parts in self._collect.items():
-            content = _read_untrusted(self.outward, parts)
-            if content is not None:
-                files[name] = content.decode("utf-8", "replace")
-        return files
+    def _collected(self, outward: int | None) -> dict[str, str]:
+        if not self._collect:
+            return {}
+        own = os.open(self.outward, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            folder = own if outward is None else outward
+            read = {name: read_untrusted(folder, parts, LARGEST_COLLECTED) for name, parts in self._collect.items()}
+        finally:
+            os.close(own)
+        return {name: content.decode("utf-8", "replace") for name, content in read.items() if content is not None}
 
 
 @contextlib.contextmanager
 def exchange(scratch: Path, execution: Execution) -> Generator[Exchange]:
     """A folder under `scratch` for one execution, removed at the end whatever was left in it."""
     scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="run-", dir=scratch, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=f"{FOLDER}{mark()}-", dir=scratch, ignore_cleanup_errors=True) as folder:
         yield Exchange(Path(folder).resolve(), execution)
 
 
@@ -96,19 +104,3 @@ def _parts(name: str) -> tuple[str, ...]:
     if path.is_absolute() or not path.parts or ".." in path.parts:
         raise ConfigError(f"not a name of a file within a folder: {name!r}")
     return path.parts
-
-
-def _read_untrusted(folder: Path, parts: tuple[str, ...]) -> bytes | None:
-    """A regular file that the command left, or nothing. No link on the way is followed: it could lead to the host."""
-    with contextlib.ExitStack() as opened, contextlib.suppress(OSError):
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        at = os.open(folder, flags | os.O_DIRECTORY)
-        opened.callback(os.close, at)
-        for part in parts[:-1]:
-            at = os.open(part, flags | os.O_DIRECTORY, dir_fd=at)
-            opened.callback(os.close, at)
-        with os.fdopen(os.open(parts[-1], flags, dir_fd=at), "rb") as file:
-            about = os.fstat(file.fileno())
-            if stat.S_ISREG(about.st_mode) and about.st_nlink == 1 and about.st_size <= LARGEST_COLLECTED:
-                return file.read(LARGEST_COLLECTED)
-    return None

@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import resource
 import shlex
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
 
-from redstart.core.shell import SandboxLimits
+from redstart.core.shell import ExitCause, SandboxLimits
 
 CHUNK = 1 << 16
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+Watch = Callable[[int], Coroutine[None, None, ExitCause]]
+"""Given the process id, it returns when the command has to be ended, and says why. It is cancelled at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,16 @@ class Ended:
     wall: float
     cpu: float
     """Seconds of processor time, of the command and of every descendant that was waited for."""
+    stopped: ExitCause | None = None
+    """Why it was ended from outside; nothing where it ended by itself."""
+    peak_memory: int = 0
+    """Bytes, of the largest process among those; of all together where a group of the kernel's has counted them."""
+    killed_for_memory: int = 0
+    """How many processes the kernel killed so that the limit holds."""
+    refused_processes: int = 0
+    """How often the kernel refused one more."""
+    disk_full: bool = False
+    """Whether a bounded file system of its own was full at the end."""
 
 
 class Kept:
@@ -39,8 +55,10 @@ class Kept:
         self._head_size = limit // 2
         self._tail_size = limit - self._head_size
         self.left_out = 0
+        self.total = 0
 
     def add(self, chunk: bytes) -> None:
+        self.total += len(chunk)
         room = self._head_size - len(self._head)
         self._head += chunk[:room]
         self._tail += chunk[room:]
@@ -56,7 +74,13 @@ class Kept:
 
 
 def limited(
-    limits: SandboxLimits, folder: str, argv: Sequence[str], *, stay: bool = False, before: Sequence[str] = ()
+    limits: SandboxLimits,
+    folder: str,
+    argv: Sequence[str],
+    *,
+    stay: bool = False,
+    before: Sequence[str] = (),
+    counted: bool = False,
 ) -> list[str]:
     """An argument list that runs `argv` in `folder` under the limits; exit 127 where either does not exist.
 
@@ -71,6 +95,9 @@ def limited(
     and a signal's default action does not apply to process 1 itself).
 
     `before` is a command that has to succeed first, under the same limits; where it does not, exit is 127.
+
+    With `counted` the number of processes is bounded here too. The kernel counts them for each user in each user
+    namespace, so that this is of use only in a namespace of the command's own.
     """
     blocks, kilobytes = max(limits.file_size // 512, 1), max(limits.memory // 1024, 1)
     settings = (
@@ -81,6 +108,9 @@ def limited(
         f"-d {kilobytes}",
     )
     script = "; ".join(f"ulimit {setting} 2>/dev/null" for setting in settings)
+    if counted:
+        most = limits.processes + 1  # the shell that sets it counts as well; for bash the letter is another
+        script += f"; ulimit -p {most} 2>/dev/null || ulimit -u {most} 2>/dev/null"
     if before:
         script += f"; {shlex.join(before)} || exit 127"
     script += '; cd -- "$1" || exit 127; shift; '
@@ -102,8 +132,11 @@ async def launch(
     limits: SandboxLimits,
     pass_fds: Collection[int] = (),
     kill: Callable[[int], None] = kill_group,
+    watch: Watch | None = None,
 ) -> Ended:
-    """Runs `argv` in a session of its own, its output merged, until it ends or `limits.wall` is over.
+    """Runs `argv` in a session of its own, its output merged, until it ends or meets a limit that is watched here.
+
+    Those are `limits.wall`, `limits.flood`, and whatever `watch` looks at.
 
     `kill` is given the process id and ends the whole tree. It is called in every case, also after a normal exit and
     when the task is cancelled; it must be harmless where nothing is left.
@@ -121,20 +154,54 @@ async def launch(
             child = _start(argv, variables, sink, pass_fds)
         finally:
             os.close(sink)
-        with _draining(source, kept):
-            timed_out = not await _exited(child.pid, limits.wall)
+        flooded = asyncio.Event()
+        with _draining(source, kept, limits.flood, flooded):
+            stopped = await _until(child.pid, limits.wall, flooded, watch)
             kill(child.pid)
-            if timed_out:
-                await _exited(child.pid, None)
-        returncode, cpu = _reap(child)
+            if stopped:
+                await _exited(child.pid)
+        returncode, used = _reap(child)
         reaped = True
         _drain(source, kept)  # every writer is dead: what they wrote is all there
-        return Ended(returncode, kept.joined(), kept.left_out > 0, timed_out, time.monotonic() - began, cpu)
+        if kept.total > limits.flood:
+            stopped = ExitCause.output  # also where it came to its own end in the same moment
+        return Ended(
+            returncode,
+            kept.joined(),
+            kept.left_out > 0,
+            stopped is ExitCause.timeout,
+            time.monotonic() - began,
+            used.ru_utime + used.ru_stime,
+            stopped,
+            peak_memory=used.ru_maxrss * RSS_UNIT,
+        )
     finally:
         if child and not reaped:  # cancelled; the wait is short, since nothing survives the kill
             kill(child.pid)
             _reap(child)
         os.close(source)
+
+
+async def _until(pid: int, wall: float, flooded: asyncio.Event, watch: Watch | None) -> ExitCause | None:
+    """Waits for the end; says why it has to be ended where it does not come by itself."""
+    exited = asyncio.create_task(_exited(pid))
+    flood = asyncio.create_task(flooded.wait())
+    watching = asyncio.create_task(watch(pid)) if watch else None
+    tasks: set[asyncio.Task[bool] | asyncio.Task[None] | asyncio.Task[ExitCause]] = {exited, flood}
+    if watching:
+        tasks.add(watching)
+    try:
+        await asyncio.wait(tasks, timeout=wall, return_when=asyncio.FIRST_COMPLETED)
+        if exited.done():
+            exited.result()
+            return None
+        if flood.done():
+            return ExitCause.output
+        return watching.result() if watching and watching.done() else ExitCause.timeout
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
 
 
 def _start(
@@ -153,47 +220,44 @@ def _start(
     )
 
 
-async def _exited(pid: int, seconds: float | None) -> bool:
-    """Whether a child has ended within so many seconds. It is not reaped yet, so that its id stays its own."""
+async def _exited(pid: int) -> None:
+    """Returns when a child has ended. It is not reaped yet, so that its id stays its own."""
     try:
-        async with asyncio.timeout(seconds):
-            try:
-                pidfd = os.pidfd_open(pid)
-            except (AttributeError, OSError):  # a system without such descriptors
-                while not _is_over(pid):  # noqa: ASYNC110 (nothing would set an event)
-                    await asyncio.sleep(0.01)
-                return True
-            loop, ended = asyncio.get_running_loop(), asyncio.Event()
-            loop.add_reader(pidfd, ended.set)
-            try:
-                await ended.wait()
-            finally:
-                loop.remove_reader(pidfd)
-                os.close(pidfd)
-    except TimeoutError:
-        return False
-    return True
+        pidfd = os.pidfd_open(pid)
+    except (AttributeError, OSError):  # a system without such descriptors
+        while not _is_over(pid):  # noqa: ASYNC110 (nothing would set an event)
+            await asyncio.sleep(0.01)
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(pidfd, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
 
 
 def _is_over(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
-def _reap(child: subprocess.Popen[bytes]) -> tuple[int, float]:
-    """The exit code of a child that has ended, or is about to, and the processor time of it and its descendants."""
+def _reap(child: subprocess.Popen[bytes]) -> tuple[int, resource.struct_rusage]:
+    """The exit code of a child that has ended, or is about to, and what it and its descendants have used."""
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
-    return child.returncode, used.ru_utime + used.ru_stime
+    return child.returncode, used
 
 
 @contextlib.contextmanager
-def _draining(source: int, kept: Kept) -> Generator[None]:
+def _draining(source: int, kept: Kept, flood: int, flooded: asyncio.Event) -> Generator[None]:
     """Reads what comes in on `source` while the event loop runs, so that no writer ever waits."""
     loop = asyncio.get_running_loop()
 
     def some() -> None:
         if not _read(source, kept):
             loop.remove_reader(source)
+        if kept.total > flood:
+            flooded.set()
 
     loop.add_reader(source, some)
     try:

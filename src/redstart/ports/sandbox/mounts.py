@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
 from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment, SandboxLimits
+from redstart.ports.sandbox.stage import bounded
 
 HOST_NAME = "redstart"
 USER = 1000
@@ -52,14 +54,22 @@ def mount_arguments(
     folders: dict[str, tuple[Path, bool]],
     etc: dict[str, int],
     sized: bool,
+    temporary: Mapping[str, str] | None = None,
+    source: Callable[[str], str] = str,
 ) -> list[str]:
     """The arguments for all mounts. `folders` maps a path inside to a folder and whether it may be written to.
 
     `etc` maps names in `/etc` to descriptors from which their text can be read. `sized` is false where this bubblewrap
-    cannot bound a tmpfs.
+    cannot bound a tmpfs. `temporary` maps temporary folders, home included, to folders that are bounded already; the
+    others become a tmpfs each. `source` tells where on the host a path is to be found.
     """
     mount, home = _absolute(environment.mount), _absolute(environment.home)
-    size = min(limits.memory, LARGEST_TMPFS)
+    size, given = min(bounded(limits), LARGEST_TMPFS), temporary or {}
+
+    def scratch(path: str, mode: str) -> Mount:
+        bound = ("--bind", given[path], path, "--chmod", mode, path) if path in given else None
+        return (path, bound) if bound else _tmpfs(path, size, sized, mode)
+
     mounts: list[Mount] = [
         *_system(),
         *(
@@ -71,16 +81,16 @@ def mount_arguments(
         *((("/etc/localtime", ("--symlink", UTC, "/etc/localtime")),) if Path(UTC).exists() else ()),
         ("/proc", ("--proc", "/proc")),
         ("/dev", ("--dev", "/dev")),
-        _tmpfs(SHARED, size, sized, "1777"),
+        scratch(SHARED, "1777"),
         _tmpfs("/run", 1 << 20, sized, "0755"),
-        _tmpfs(TEMPORARY, size, sized, "1777"),
+        scratch(TEMPORARY, "1777"),
         (ALSO_TEMPORARY, ("--symlink", TEMPORARY, ALSO_TEMPORARY)),
-        _tmpfs(home, size, sized, "0700"),
-        *_read_only(environment, mount),
+        scratch(home, "0700"),
+        *_read_only(environment, mount, source),
         (mount, ("--bind", str(workspace), mount)),
     ]
     for path, (folder, writable) in folders.items():
-        mounts.append((path, ("--bind" if writable else "--ro-bind", str(folder), path)))
+        mounts.append((path, ("--bind" if writable else "--ro-bind", source(str(folder)), path)))
     # A folder comes before what lies in it, or it would hide that.
     mounts.sort(key=lambda each: each[0].count("/"))
     # What is left of the root is a tmpfs without a bound: closed for writing at the end.
@@ -104,12 +114,12 @@ def _system() -> list[Mount]:
     return mounts
 
 
-def _read_only(environment: Environment, mount: str) -> list[Mount]:
+def _read_only(environment: Environment, mount: str, source: Callable[[str], str]) -> list[Mount]:
     mounts: list[Mount] = []
     for path in map(_absolute, environment.read_only):
         there_already = _within(path, "/usr", *SYSTEM) and not _within(path, mount)
         if path != mount and not there_already and Path(path).exists():
-            mounts.append((path, ("--ro-bind", path, path)))
+            mounts.append((path, ("--ro-bind", source(path), path)))
     return mounts
 
 

@@ -21,9 +21,12 @@ class Sandbox(Protocol):
         read-only paths and the system's programs; what the command writes is thrown away, except `collect`.
 
         Returns a `Completed` whatever the command does: a non-zero exit, a crash, a limit, a time-out, a program that
-        does not exist. When it returns, no process that the command started is alive.
+        does not exist. When it returns, no process that the command started is alive, and nothing of it is left on the
+        host: no folder, mount or group. What it left for `collect` is read as what it is, untrusted: only regular
+        files of one name, through no link.
 
-        Raises `SandboxUnavailable`, with the remedy, where the sandbox itself cannot be started or died.
+        Raises `SandboxUnavailable`, with the remedy, where the sandbox itself cannot be started, and its kind
+        `SandboxDied`, at once, where it was ended from outside while the command ran.
         """
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import time
@@ -14,6 +15,7 @@ from redstart.ports.sandbox.exchange import exchange, given, placed, variables
 from redstart.ports.sandbox.launch import kill_group, launch, limited
 from redstart.ports.sandbox.port import Workspaces
 from redstart.ports.sandbox.prepare import bring_copies, make_git
+from redstart.ports.sandbox.watch import Watchman
 
 PROC = Path("/proc")
 BURIAL_SECONDS = 5.0
@@ -58,14 +60,15 @@ class Process:
                 kill_group(leader)
                 kill_marked(str(exchanged.folder))
 
+            watchman = Watchman(execution.limits, group=None, folders=(checkout, exchanged.folder))
             command = limited(
                 execution.limits, str(PurePosixPath(root, execution.cwd)), [here(each) for each in execution.argv]
             )
             try:
-                ended = await launch(command, variables=own, limits=execution.limits, kill=kill)
+                ended = await launch(command, variables=own, limits=execution.limits, kill=kill, watch=watchman.watch)
             except OSError as error:
                 raise SandboxUnavailable(f"A process cannot be started: {error}") from error
-            return exchanged.completed(ended)
+            return exchanged.completed(dataclasses.replace(ended, stopped=ended.stopped or watchman.disk()))
 
 
 def mapped(text: str, environment: Environment, root: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -11,8 +12,26 @@ from pathlib import Path
 import pytest
 
 from redstart.core.shell import IN, ExitCause
+from redstart.testing.contracts.ground import Fixtures, Python, living
 from redstart.testing.contracts.real import with_history
-from redstart.testing.contracts.sandbox import Fixtures, Python
+
+FORBIDDEN = {
+    "unshare": "libc.unshare(0x10000000)",
+    "mount": "libc.mount(b'none', b'/tmp', b'tmpfs', 0, None)",
+    "umount": "libc.umount2(b'/proc', 0)",
+    "chroot": "libc.chroot(b'/tmp')",
+    "pivot_root": "libc.syscall(155 if __import__('platform').machine() == 'x86_64' else 41, b'/tmp', b'/tmp')",
+    "ptrace": "libc.ptrace(16, 1, None, None)",
+    "process_vm_readv": "libc.process_vm_readv(1, None, 0, None, 0, 1)",
+    "io_uring": "libc.syscall(425, 1, ctypes.create_string_buffer(120))",
+    "bpf": "libc.syscall(321 if __import__('platform').machine() == 'x86_64' else 280, 0, None, 0)",
+    "keyring": "libc.syscall(250 if __import__('platform').machine() == 'x86_64' else 219, 0, -3, 1)",
+    "userfaultfd": "libc.syscall(323 if __import__('platform').machine() == 'x86_64' else 282, 0)",
+    "setns": "libc.setns(0, 0)",
+    "host name": "libc.sethostname(b'x', 1)",
+    "clock": "libc.settimeofday(ctypes.create_string_buffer(16), None)",
+}
+"""Calls that a boundary refuses, each as Python text."""
 
 
 class IsolationContract(Fixtures):
@@ -162,3 +181,71 @@ for host in ('127.0.0.1', 'localhost', socket.gethostname()):
 
     def test_programs_of_the_system_run(self, python: Python) -> None:
         assert python(argv=("sh", "-c", "cat hello.txt | tr a-z A-Z && ls -d /bin/sh")).output == "HELLO\n/bin/sh\n"
+
+    def test_on_the_host_it_is_not_root(self, python: Python, token: str) -> None:
+        async def uid_out_here() -> set[int]:
+            request = python.request(f"import time; print('up', flush=True); time.sleep(60)  # {token}")
+            task = asyncio.create_task(python.sandbox.run(request))
+            try:
+                async with asyncio.timeout(60):
+                    while not (found := commands(token)):  # noqa: ASYNC110 (it happens in another process)
+                        await asyncio.sleep(0.01)
+            finally:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+            return found
+
+        assert 0 not in asyncio.run(uid_out_here())
+
+    @pytest.mark.parametrize("name", list(FORBIDDEN))
+    def test_a_forbidden_call(self, python: Python, name: str) -> None:
+        code = f"import ctypes; libc = ctypes.CDLL(None, use_errno=True)\nprint({FORBIDDEN[name]}, ctypes.get_errno())"
+        done = python(code)
+        assert done.output.startswith("-1 "), done.output
+
+    @pytest.mark.parametrize("family", [40, 17, 38], ids=["vsock", "packet", "alg"])
+    def test_a_family_of_sockets_that_leads_out(self, python: Python, family: int) -> None:
+        done = python(f"import socket\nsocket.socket({family}, socket.SOCK_DGRAM)")
+        assert (done.exit_code, "Error" in done.output) == (1, True)
+
+    def test_a_filter_is_on_and_no_right_can_be_won_back(self, python: Python) -> None:
+        code = "names = ('Cap', 'Seccomp:', 'NoNewPrivs')\nlines = open('/proc/self/status').read().splitlines()"
+        code += "\nprint([line.split()[1] for line in lines if line.startswith(names)])"
+        zero = "0000000000000000"
+        assert python(code).output == f"{[zero, zero, zero, zero, zero, '1', '2']}\n"
+
+    def test_a_device_cannot_be_made(self, python: Python) -> None:
+        code = (
+            "import os, stat\nfor kind in (stat.S_IFCHR, stat.S_IFBLK):\n  try: os.mknod('node', kind | 0o666, 0x103)"
+        )
+        code += "\n  except OSError as error: print('refused')\nos.mkfifo('pipe')\nprint(os.path.exists('pipe'))"
+        assert python(code).output == "refused\nrefused\nTrue\n"
+
+    def test_a_file_that_changes_the_user_does_not(self, python: Python) -> None:
+        code = "import os, shutil, subprocess; shutil.copy('/usr/bin/id', 'id'); os.chmod('id', 0o6755)"
+        assert python(f"{code}; print(subprocess.check_output(['./id', '-u'], text=True))").output.strip() != "0"
+
+    @pytest.mark.parametrize(
+        "path", ["/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/kernel/hostname"]
+    )
+    def test_the_kernel_cannot_be_told_anything(self, python: Python, path: str) -> None:
+        done = python(f"open({path!r}, 'w').write('x')")
+        assert (done.exit_code, "Error" in done.output) == (1, True)
+
+    def test_files_of_the_snapshot_belong_to_the_user_inside(self, python: Python) -> None:
+        code = (
+            "import os; about = os.stat('hello.txt'); print(about.st_uid == os.getuid(), about.st_gid == os.getgid())"
+        )
+        assert python(f"{code}; os.chmod('hello.txt', 0o600); os.rename('pkg', 'moved')").output == "True True\n"
+
+
+def commands(token: str) -> set[int]:
+    """The users, as the host counts them, of the processes that run a program with `token` and nothing around it."""
+    found: set[int] = set()
+    for pid in living(token):
+        with contextlib.suppress(OSError):
+            arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if arguments[1:2] == [b"-c"] and token.encode() in arguments[2]:
+                found.add(Path(f"/proc/{pid}").stat().st_uid)
+    return found

@@ -11,103 +11,23 @@ A test module subclasses the contract and overrides the `sandbox` fixture:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
-import time
-import uuid
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from redstart.core.change import Snapshot
-from redstart.core.shell import IN, OUT, Completed, Environment, Execution, ExitCause, SandboxLimits
+from redstart.core.shell import IN, OUT, Completed, ExitCause, SandboxLimits
 from redstart.ports.sandbox.port import Sandbox
+from redstart.testing.contracts.ground import DAEMON, Fixtures, Python, living
+from redstart.testing.contracts.limits import LimitsContract
 from redstart.testing.contracts.real import with_copies, with_history
 from redstart.testing.sandbox import FolderWorkspaces
 
-MEGABYTE = 1 << 20
-DAEMON = """
-import os, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        os.close(1)
-        os.close(2)
-        open('up', 'w')
-        time.sleep(300)
-    os._exit(0)
-while not os.path.exists('up'):
-    time.sleep(0.01)
-print('the daemon is up', flush=True)
-"""
+__all__ = ["DAEMON", "Fixtures", "Python", "SandboxContract", "living"]
 
 
-def living(token: str) -> list[int]:
-    """The processes of the host, seen from outside any sandbox, with `token` in their arguments."""
-    found: list[int] = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if token.encode() in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-    return found
-
-
-class Fixtures:
-    """What this contract and that of isolation stand on."""
-
-    @pytest.fixture
-    def workspaces(self, tmp_path: Path) -> FolderWorkspaces:
-        return FolderWorkspaces(tmp_path / "snapshots")
-
-    @pytest.fixture
-    def scratch(self, tmp_path: Path) -> Path:
-        return tmp_path / "scratch"
-
-    @pytest.fixture
-    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path) -> Sandbox:
-        raise NotImplementedError("a subclass makes its adapter here")
-
-    @pytest.fixture
-    def snapshot(self, workspaces: FolderWorkspaces) -> Snapshot:
-        files = {"hello.txt": "hello\n", "pkg/inner.txt": "inner\n", "src/thing/__init__.py": "WHERE = __file__\n"}
-        return workspaces.snapshot("one", files)
-
-    @pytest.fixture
-    def environment(self, tmp_path: Path) -> Environment:
-        mount = str(tmp_path / "repo")
-        return Environment(mount=mount, python=sys.executable, read_only=(sys.prefix, sys.base_prefix))
-
-    @pytest.fixture
-    def token(self) -> str:
-        """A word that is in no other process's arguments."""
-        return f"redstart-{uuid.uuid4().hex}"
-
-    @pytest.fixture
-    def python(self, sandbox: Sandbox, snapshot: Snapshot, environment: Environment) -> Python:
-        return Python(sandbox, snapshot, environment)
-
-
-class Python:
-    """Runs a Python program in the sandbox at hand; `request` only makes the execution."""
-
-    def __init__(self, sandbox: Sandbox, snapshot: Snapshot, environment: Environment) -> None:
-        self.sandbox = sandbox
-        self.snapshot = snapshot
-        self.environment = environment
-
-    def request(self, code: str = "", *, argv: tuple[str, ...] = (), **fields: Any) -> Execution:
-        fields.setdefault("limits", SandboxLimits(wall=60))
-        fields.setdefault("environment", self.environment)
-        argv = argv or (self.environment.python, "-c", code)
-        return Execution(argv=argv, snapshot=self.snapshot, **fields)
-
-    def __call__(self, code: str = "", *, argv: tuple[str, ...] = (), **fields: Any) -> Completed:
-        return asyncio.run(self.sandbox.run(self.request(code, argv=argv, **fields)))
-
-
-class SandboxContract(Fixtures):
-    """How an execution behaves, whatever the boundary around it."""
+class SandboxContract(LimitsContract):
+    """How an execution behaves, whatever the boundary around it; what it may use is in `limits.py`."""
 
     def test_a_tier_is_named(self, sandbox: Sandbox) -> None:
         assert sandbox.tier
@@ -140,60 +60,6 @@ class SandboxContract(Fixtures):
     def test_a_signal(self, python: Python, name: str, number: int) -> None:
         done = python(f"import os, signal; print('here', flush=True); os.kill(os.getpid(), signal.{name})")
         assert (done.exit_code, done.cause, done.output) == (128 + number, ExitCause.signal, "here\n")
-
-    def test_processor_time_is_limited(self, python: Python) -> None:
-        done = python("while True: pass", limits=SandboxLimits(wall=60, cpu=1))
-        assert (done.exit_code, done.cause) == (152, ExitCause.cpu)
-        assert 0.8 <= done.cpu < 5
-
-    def test_processor_time_is_limited_for_who_ignores_the_signal(self, python: Python) -> None:
-        code = "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass"
-        done = python(code, limits=SandboxLimits(wall=60, cpu=1))
-        assert (done.exit_code, done.cause) == (137, ExitCause.cpu)
-
-    @pytest.mark.parametrize("item", ["bytearray(1 << 20)", "[None] * 1000", "'text' * 1000 + str(len(x))"])
-    def test_memory_is_limited(self, python: Python, item: str) -> None:
-        code = f"x = []\nwhile len(x) < 3_000_000: x.append({item})"
-        done = python(code, limits=SandboxLimits(wall=60, memory=200 * MEGABYTE))
-        assert done.exit_code != 0
-        assert done.cause is ExitCause.memory
-
-    def test_address_space_that_is_only_reserved_is_free(self, python: Python) -> None:
-        code = "import mmap; mmap.mmap(-1, 4 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0)"
-        assert python(code, limits=SandboxLimits(wall=60, memory=200 * MEGABYTE)).cause is ExitCause.ok
-
-    def test_the_size_of_a_file_is_limited(self, python: Python) -> None:
-        code = "open('big', 'wb').write(bytes(3 << 20))"
-        done = python(code, limits=SandboxLimits(wall=60, file_size=MEGABYTE))
-        assert (done.exit_code, done.cause) == (1, ExitCause.file_size)
-
-    def test_the_size_of_a_file_is_limited_by_a_signal(self, python: Python) -> None:
-        code = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL); open('big', 'wb').write(bytes(3 << 20))"
-        done = python(code, limits=SandboxLimits(wall=60, file_size=MEGABYTE))
-        assert (done.exit_code, done.cause) == (153, ExitCause.file_size)
-
-    def test_a_file_below_the_limit(self, python: Python) -> None:
-        code = "import os; open('big', 'wb').write(bytes(3 << 20)); print(os.path.getsize('big'))"
-        assert python(code, limits=SandboxLimits(wall=60, file_size=4 * MEGABYTE)).output == "3145728\n"
-
-    def test_the_clock_is_limited(self, python: Python) -> None:
-        began = time.monotonic()
-        done = python("print('on', flush=True); import time; time.sleep(60)", limits=SandboxLimits(wall=1))
-        assert (done.exit_code, done.cause, done.output) == (137, ExitCause.timeout, "on\n")
-        assert 1 <= done.wall < 20
-        assert time.monotonic() - began < 20
-
-    def test_the_clock_is_limited_for_who_ignores_signals(self, python: Python) -> None:
-        code = "import signal, time\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\ntime.sleep(60)"
-        assert python(code, limits=SandboxLimits(wall=1)).cause is ExitCause.timeout
-
-    def test_no_core_is_dumped(self, python: Python) -> None:
-        assert python("import resource; print(resource.getrlimit(resource.RLIMIT_CORE))").output == "(0, 0)\n"
-
-    def test_time_used_is_told(self, python: Python) -> None:
-        done = python("import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass")
-        assert done.cpu >= 0.3
-        assert done.wall >= 0.3
 
     def test_both_streams_come_in_order(self, python: Python) -> None:
         code = "import sys\nfor n in range(3):\n print(n, flush=True); print('e', n, file=sys.stderr, flush=True)"

@@ -126,6 +126,13 @@ def classify_run(fault_kind: str, output: str, cause: ExitCause, project: Projec
         return _ground("memory", "the tests need more memory than the sandbox allows")
     if cause is ExitCause.file_size:
         return _ground("full_disk", "a file grew past the size that the sandbox allows")
+    if cause is ExitCause.disk:
+        return _ground("full_disk", "the tests wrote more than the sandbox allows", remedies.allow("DISK"))
+    if cause is ExitCause.processes:
+        what = "the tests started more processes than the sandbox allows"
+        return _ground("processes", what, remedies.allow("PROCESSES"))
+    if cause is ExitCause.output:
+        return _ground("output", "the tests printed more than the sandbox allows", remedies.LEAVE_OUT)
     if fault_kind == "no_tests":
         return _ground("no_tests", "No tests were collected")
     if fault_kind == "no_pytest":

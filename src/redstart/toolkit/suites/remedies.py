@@ -4,6 +4,8 @@ from __future__ import annotations
 
 INTO = "into the environment that runs the tests"
 
+LEAVE_OUT = "leave the tests that print so much out with --test-cmd"
+
 REMEDIES = {
     "refused_connection": "start the server that the tests need, and name its port in sandbox.services",
     "dns": "the sandbox has no network: run these tests against a local stand-in, or leave them out with --test-cmd",
@@ -214,6 +216,11 @@ _ZONES = (
 )
 ZONES = frozenset(_ZONES.split())
 """Zones that are surely there where there is time zone data at all."""
+
+
+def allow(limit: str) -> str:
+    """Where a limit of the sandbox, named as its variable ends, was in the way."""
+    return f"leave the tests that need so much out with --test-cmd, or allow more with REDSTART_SANDBOX__{limit}"
 
 
 def install(package: str) -> str:

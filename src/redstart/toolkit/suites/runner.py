@@ -167,7 +167,7 @@ def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool)
         )
     if completed.cause is ExitCause.memory:
         return f"The tests ran out of memory. The last output was:\n{tail}", "no_results"
-    if completed.cause in (ExitCause.signal, ExitCause.file_size):
+    if completed.cause not in (ExitCause.ok, ExitCause.failed):
         return f"The tests were ended ({completed.cause}, exit code {code}). The last output was:\n{tail}", "no_results"
     if suite.runner == "pytest" and not has_report and _NO_PYTEST.search(completed.output):
         return "pytest is not installed for the interpreter that runs the tests.", "no_pytest"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from redstart.core.shell import ExitCause, SandboxLimits
@@ -43,6 +45,19 @@ def ended(returncode: int, output: str = "", *, timed_out: bool = False, cpu: fl
         (3, "INTERNALERROR> MemoryError\n", "memory"),
         (1, "E       MemoryError\nFAILED test_a.py::test_b - MemoryError\n1 failed\n", "failed"),
         (1, TRACE + "MemoryError\n" + "long after that\n" * 1000, "failed"),
+        (2, "tail: memory exhausted\n", "memory"),
+        (1, TRACE + "OSError: [Errno 28] No space left on device: 'x'\n", "disk"),
+        (1, "dd: error writing 'x': No space left on device\n", "disk"),
+        (1, "Error: ENOSPC: no space left on device, write\n    at Object.writeSync\n", "disk"),
+        (1, TRACE + "sqlite3.OperationalError: database or disk is full\n", "disk"),
+        (1, TRACE + "AssertionError: expected: No space left on device\n", "failed"),
+        (1, "E       OSError: [Errno 28] No space left on device\n1 failed\n", "failed"),
+        (1, TRACE + "BlockingIOError: [Errno 11] Resource temporarily unavailable\n", "processes"),
+        (1, TRACE + "RuntimeError: can't start new thread\n", "processes"),
+        (2, "x.sh: 4: Cannot fork\n", "processes"),
+        (254, "bash: fork: Resource temporarily unavailable\n", "processes"),
+        (1, TRACE + "OSError: [Errno 28] x\n" + TRACE + "MemoryError\n", "memory"),
+        (1, TRACE + "MemoryError\n" + TRACE + "OSError: [Errno 28] x\n", "disk"),
         (-9, "std::bad_alloc", "memory"),
         (137, "memory allocation of 1073741824 bytes failed\n", "memory"),
         (134, NODE, "memory"),
@@ -74,3 +89,29 @@ def test_killed_at_the_hard_limit_of_processor_time() -> None:
 @pytest.mark.parametrize(("returncode", "code"), [(0, 0), (1, 1), (-9, 137), (137, 137), (-24, 152)])
 def test_exit_codes(returncode: int, code: int) -> None:
     assert exit_code(returncode) == code
+
+
+@pytest.mark.parametrize(
+    ("returncode", "evidence", "cause"),
+    [
+        (0, {"killed_for_memory": 1}, "memory"),
+        (-9, {"killed_for_memory": 1}, "memory"),
+        (0, {"disk_full": True}, "ok"),
+        (1, {"disk_full": True}, "disk"),
+        (-7, {"disk_full": True}, "disk"),
+        (0, {"refused_processes": 3}, "ok"),
+        (1, {"refused_processes": 3}, "processes"),
+        (-24, {"refused_processes": 3}, "cpu"),
+        (-9, {"stopped": ExitCause.output, "killed_for_memory": 1}, "output"),
+        (0, {"stopped": ExitCause.disk}, "disk"),
+        (-9, {"stopped": ExitCause.processes}, "processes"),
+    ],
+)
+def test_what_was_counted_says_more_than_the_code(returncode: int, evidence: dict[str, object], cause: str) -> None:
+    told = dataclasses.replace(ended(returncode), **evidence)
+    assert classify(told, LIMITS) is ExitCause(cause)
+
+
+def test_words_of_a_program_say_more_than_what_was_merely_counted() -> None:
+    told = dataclasses.replace(ended(1, TRACE + "MemoryError\n"), refused_processes=1, disk_full=True)
+    assert classify(told, LIMITS) is ExitCause.memory

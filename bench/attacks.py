@@ -1,0 +1,224 @@
+"""Hostile programs on each sandbox, judged by what the host sees, and what their neighbours feel of them.
+
+Each attack is played without a sandbox first, as an ordinary user and bounded by a control group, so that it is known
+which of them work at all; then on every backend that this machine has. A neighbour, a process that has nothing to do
+with them, does the same piece of work again and again: its pace while the greediest attacks run is compared, in turns,
+with its pace beside a program that rests in the same sandbox, and beside one that honestly computes there.
+
+`--write` puts the table into docs/sandbox-attacks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import mmap
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tests" / "attacks"))
+
+from backends import BACKENDS, BARE, OWN_KERNEL, why_not  # noqa: E402
+from catalogue import BARE as BARE_WORDS  # noqa: E402
+from catalogue import EVIDENCE, Attack, attacks, read  # noqa: E402
+from harness import LIMITS, Outcome, play  # noqa: E402
+from yard import Yard, may_bound, yard  # noqa: E402
+
+HARMLESS = ROOT / "tests" / "attacks" / "harmless"
+PAGE = ROOT / "docs" / "sandbox-attacks.md"
+GREEDY = ("fork_bomb", "memory_six", "disk_files", "spin_six", "output_flood")
+MOST_SLOWDOWN = 0.05
+NEIGHBOUR = """
+import hashlib, mmap, struct, sys
+with open(sys.argv[1], 'r+b') as file:
+    shared = mmap.mmap(file.fileno(), 8)
+work, done = bytes(1 << 18), 0
+while True:
+    hashlib.sha256(work).digest()
+    done += 1
+    shared[:] = struct.pack('Q', done)
+"""
+
+
+class Neighbour:
+    """Somebody else's work on the same machine, and how much of it is done."""
+
+    def __init__(self, folder: Path) -> None:
+        counter = folder / "neighbour"
+        counter.write_bytes(bytes(8))
+        self._file = counter.open("r+b")
+        self._shared = mmap.mmap(self._file.fileno(), 8)
+        self._process = subprocess.Popen([sys.executable, "-S", "-c", NEIGHBOUR, str(counter)])
+
+    def done(self) -> int:
+        return struct.unpack("Q", self._shared[:])[0]
+
+    def pace(self, during: Callable[[], object]) -> float:
+        """Pieces of work a second while something is done."""
+        before, began = self.done(), time.monotonic()
+        during()
+        return (self.done() - before) / (time.monotonic() - began)
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._shared.close()
+        self._file.close()
+
+
+class Felt(NamedTuple):
+    """By which part the neighbour is slower than beside a program that rests in the same sandbox."""
+
+    slowdown: float
+    """While an attack runs."""
+    honest: float
+    """While a program of one process computes there."""
+    noise: float
+    """By how much two rests differ: what is below it says nothing."""
+
+
+def felt(backend: str, ground: Yard, rounds: int) -> Felt:
+    """Medians over the greediest attacks and so many rounds, each between two rests."""
+    greedy = [attack for attack in attacks() if attack.name.partition("/")[2] in GREEDY]
+    rests, works = (read(HARMLESS / name) for name in ("rests.py", "works.py"))
+    neighbour = Neighbour(ground.folder)
+    seen: list[Felt] = []
+    try:
+        for attack in greedy * rounds:
+            first, attacked, honest, second = (
+                neighbour.pace(lambda each=each: play(each, backend, ground)) for each in (rests, attack, works, rests)
+            )
+            calm = (first + second) / 2
+            seen.append(Felt(1 - attacked / calm, 1 - honest / calm, abs(1 - second / first)))
+        assert neighbour.alive, "the neighbour died"
+    finally:
+        neighbour.close()
+    return Felt(*(statistics.median(values) for values in zip(*seen, strict=True)))
+
+
+@contextlib.contextmanager
+def some_yard() -> Generator[Yard]:
+    with tempfile.TemporaryDirectory(prefix="ra-") as folder:
+        Path(folder).chmod(0o755)
+        with yard(Path(folder)) as made:
+            yield made
+
+
+def chosen(quick: bool) -> list[Attack]:
+    """All of them; quickly, the first of each group and kind of evidence, but none that just takes its time."""
+    every = attacks()
+    if not quick:
+        return every
+    first = {(attack.group, attack.evidence): attack for attack in reversed(every) if attack.evidence != "time"}
+    return sorted(first.values())
+
+
+def played(attack: Attack, backend: str, ground: Yard) -> Outcome | None:
+    """None where it is not to be run there."""
+    if backend == BARE and (attack.bare == "untried" or not may_bound()):
+        return None
+    return play(attack, backend, ground)
+
+
+def cell(outcome: Outcome | None, attack: Attack) -> str:
+    """One word for the table."""
+    if outcome is None:
+        return "not run"
+    if outcome.backend == BARE:
+        return "works" if attack.evidence in outcome.kinds else "fails"
+    if outcome.in_vain:
+        return f"in vain: {outcome.in_vain}"
+    return f"ESCAPED: {'; '.join(outcome.evidence)}" if outcome.escaped else "held"
+
+
+def table(rows: list[tuple[Attack, list[str]]], backends: list[str]) -> str:
+    head = ["attack", "what it does", "evidence", *backends]
+    lines = [head, ["---"] * len(head)]
+    lines += [[f"`{attack.name}`", attack.words, attack.evidence, *cells] for attack, cells in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def page(rows: list[tuple[Attack, list[str]]], backends: list[str], missing: dict[str, str]) -> str:
+    bare = [cells[0] for _, cells in rows]
+    limits = ", ".join(f"{name} {value}" for name, value in LIMITS.model_dump().items())
+    parts = [
+        "# Attacks on the sandbox",
+        "Written by `python bench/attacks.py --write`; the programs are in `tests/attacks/programs`. What an attack\n"
+        "did is judged on the host; all kinds of evidence are looked for in every attack.",
+        f"{len(rows)} hostile programs: {bare.count('works')} are shown to work without a sandbox,\n"
+        f"{bare.count('fails')} are refused to an ordinary user anyway, {bare.count('not run')} are not run so,\n"
+        "since that could touch what is not ours.",
+        f"Limits: {limits}.",
+        *(["Not on the machine that this was written on: " + ", ".join(missing) + "."] if missing else []),
+        table(rows, backends),
+        "## Evidence",
+        "\n".join(f"- {name}: {words}" for name, words in EVIDENCE.items()),
+        f"On {', '.join(sorted(OWN_KERNEL))} a program's word counts for nothing: its kernel is the sandbox's own.",
+        "## Without a sandbox",
+        "\n".join(f"- {name}: {words}" for name, words in BARE_WORDS.items()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def figures_of(outcomes: list[Outcome], count: int, felt_by: dict[str, Felt], quick: bool) -> list[dict[str, object]]:
+    sandboxed = [each for each in outcomes if each.backend != BARE]
+    least = 30 if quick else 80
+    figures: list[dict[str, object]] = [
+        {"name": "attacks", "value": count, "aim": f">= {least}", "holds": count >= least}
+    ]
+    counts = {
+        "escapes": sum(each.escaped for each in sandboxed),
+        "survivors": sum(each.survivors for each in sandboxed),
+        "in_vain": sum(bool(each.in_vain) for each in sandboxed),
+    }
+    figures += [{"name": name, "value": value, "aim": "= 0", "holds": value == 0} for name, value in counts.items()]
+    shown = sum(each.backend == BARE and each.attack.evidence in each.kinds for each in outcomes)
+    figures.append({"name": "shown_to_work_bare", "value": shown})
+    for backend, (slowdown, honest, noise) in felt_by.items():
+        suffix = "" if backend == "bwrap" else f"_{backend.partition('+')[2]}"
+        aim = {"aim": f"<= {MOST_SLOWDOWN}", "holds": slowdown <= MOST_SLOWDOWN}
+        figures.append({"name": f"neighbour_slowdown{suffix}", "value": round(slowdown, 3), **aim})
+        figures.append({"name": f"neighbour_slowdown_by_honest_work{suffix}", "value": round(honest, 3)})
+        figures.append({"name": f"neighbour_noise{suffix}", "value": round(noise, 3)})
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="the first of each group and kind of evidence")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/sandbox-attacks.md")
+    asked = parser.parse_args()
+    missing = {name: why for name in BACKENDS if (why := why_not(name))}
+    backends = [BARE, *(name for name in BACKENDS if name not in missing)]
+    rows: list[tuple[Attack, list[str]]] = []
+    outcomes: list[Outcome] = []
+    with some_yard() as ground:
+        for attack in chosen(asked.quick):
+            here = [played(attack, backend, ground) for backend in backends]
+            cells = [cell(outcome, attack) for outcome in here]
+            print(f"  {attack.name:<34} {'  '.join(cells)}", flush=True)
+            rows.append((attack, cells))
+            outcomes += [outcome for outcome in here if outcome]
+        felt_by = {name: felt(name, ground, 1 if asked.quick else 3) for name in backends if name != BARE}
+    for name, why in missing.items():
+        print(f"not here: {name}: {why}")
+    if asked.write:
+        PAGE.write_text(page(rows, backends, missing), encoding="utf-8")
+    print(json.dumps({"bench": "attacks", "figures": figures_of(outcomes, len(rows), felt_by, asked.quick)}))
+
+
+if __name__ == "__main__":
+    main()

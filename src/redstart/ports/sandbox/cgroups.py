@@ -1,0 +1,306 @@
+"""Groups of the kernel's (cgroups) that bound what all processes of one execution use together.
+
+Where this process may make no such group (most users without systemd's help) there is none, and limits hold for each
+process alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from redstart.core.shell import SandboxLimits
+from redstart.ports.sandbox.leftovers import abandoned, mark
+
+PREFIX = "redstart-"
+SHARED = "redstart"
+"""A folder at the top of a hierarchy, in which an administrator may let others make groups."""
+SUPERVISOR = "redstart-supervisor"
+NEEDED, USEFUL = ("memory", "pids"), ("cpu", "cpuacct")
+PERIOD = 100_000
+ROOM = 16
+"""The part of its memory that a group gets beyond it: a process that asks too much alone is then refused by its own
+limit, with which it can cope, before the kernel has to kill one."""
+OWN_PROCESSES = 2
+"""Of the sandbox itself, in the same group."""
+BURIAL_SECONDS = 5.0
+TRY_SECONDS = 10.0
+
+_numbers = itertools.count()
+
+
+class Usage(NamedTuple):
+    """What a group has used and been refused so far."""
+
+    cpu: float = 0.0
+    peak_memory: int = 0
+    killed_for_memory: int = 0
+    refused_processes: int = 0
+
+
+class Tree(NamedTuple):
+    """Where groups can be made: a folder for each controller of version 1, or one folder for all of version 2."""
+
+    folders: Mapping[str, Path]
+    unified: bool
+
+
+class Group:
+    """The group of one execution, in each of the tree's folders. Raises `OSError` where it cannot be made."""
+
+    def __init__(self, tree: Tree, limits: SandboxLimits) -> None:
+        self._unified = tree.unified
+        name = f"{PREFIX}{mark()}-{next(_numbers)}"
+        self._folders = {controller: folder / name for controller, folder in tree.folders.items()}
+        try:
+            for folder in self.folders:
+                folder.mkdir()
+            for controller, file, text in _settings(limits, self._folders, unified=tree.unified):
+                path = self._folders[controller] / file
+                if path.exists():  # some kernels have no swap to bound
+                    path.write_text(text)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def folders(self) -> list[Path]:
+        return list(dict.fromkeys(self._folders.values()))
+
+    @property
+    def doors(self) -> list[str]:
+        """The files to which a process writes `0` to become part of the group."""
+        return [str(folder / "cgroup.procs") for folder in self.folders]
+
+    def cpu(self) -> float:
+        """Seconds of processor time, of all processes that ever were in the group."""
+        if self._unified:
+            return _field(self._folders["memory"] / "cpu.stat", "usage_usec") / 1e6
+        account = self._folders.get("cpuacct")
+        return _number(account / "cpuacct.usage") / 1e9 if account else 0.0
+
+    def usage(self) -> Usage:
+        memory, pids = self._folders["memory"], self._folders["pids"]
+        refused = _field(pids / "pids.events", "max")
+        if self._unified:
+            killed = _field(memory / "memory.events", "oom_kill")
+            return Usage(self.cpu(), _number(memory / "memory.peak"), killed, refused)
+        killed = _field(memory / "memory.oom_control", "oom_kill")
+        return Usage(self.cpu(), _number(memory / "memory.max_usage_in_bytes"), killed, refused)
+
+    def kill(self) -> None:
+        """Kills whatever is still in the group."""
+        with contextlib.suppress(OSError):
+            if self._unified and (self.folders[0] / "cgroup.kill").exists():
+                (self.folders[0] / "cgroup.kill").write_text("1")
+                return
+        for folder in self.folders:
+            _kill_members(folder)
+
+    def close(self) -> None:
+        """Kills what is left and removes the group. One that cannot be removed is left for `sweep`."""
+        over = time.monotonic() + BURIAL_SECONDS
+        while not all(_removed(folder) for folder in self.folders) and time.monotonic() < over:
+            self.kill()
+            time.sleep(0.001)
+
+
+@contextlib.contextmanager
+def grouped(tree: Tree | None, limits: SandboxLimits) -> Generator[Group | None]:
+    """A group for one execution, or nothing where there is no tree. Raises `OSError` where it cannot be made."""
+    if tree is None:
+        yield None
+        return
+    group = Group(tree, limits)
+    try:
+        yield group
+    finally:
+        group.close()
+
+
+@functools.cache
+def own_tree() -> Tree | None:
+    """Where this process can really make groups, which is tried once; what dead ones left is removed."""
+    for tree in candidates(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text()):
+        if _works(tree):
+            sweep(tree)
+            return tree
+    return None
+
+
+def candidates(mountinfo: str, membership: str) -> list[Tree]:
+    """The places where groups might be made, best first: within this process's own groups, then in shared folders.
+
+    Both texts are as in `/proc/self`. Of version 2 only what has the needed controllers counts.
+    """
+    mounts, paths = _mounts(mountinfo), _paths(membership)
+    found: list[Tree] = []
+    ones = {each: mounts[each] for each in (*NEEDED, *USEFUL) if each in mounts and each in paths}
+    if all(each in ones for each in NEEDED):
+        own = {each: _below(mount, paths[each]) for each, mount in ones.items()}
+        found += [Tree(own, unified=False)]
+        found += [Tree({each: mount.place / SHARED for each, mount in ones.items()}, unified=False)]
+    if "" in mounts and "" in paths:
+        for folder in (_delegated(_below(mounts[""], paths[""])), mounts[""].place / SHARED):
+            if _offers(folder):
+                found.append(Tree(dict.fromkeys((*NEEDED, "cpu"), folder), unified=True))
+    return found
+
+
+def sweep(tree: Tree) -> None:
+    """Removes groups whose makers are dead, with what may still run in them: a maker that was killed could not."""
+    for folder in dict.fromkeys(tree.folders.values()):
+        for each in folder.glob(f"{PREFIX}*"):
+            if abandoned(each.name, PREFIX):
+                _kill_members(each)
+                _removed(each)
+
+
+def delegation(argv: Sequence[str], *, uid: int, systemd_run: str | None = None) -> list[str] | None:
+    """The argument list that starts `argv` in a group of its own, which systemd lets its user divide further.
+
+    Nothing where that is of no use: for root, who needs no leave, and where there is no user's systemd to ask.
+    """
+    program = systemd_run or shutil.which("systemd-run")
+    if uid == 0 or program is None or not Path(f"/run/user/{uid}/systemd").is_dir():
+        return None
+    return [program, "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes", "--", *argv]
+
+
+def _settings(limits: SandboxLimits, folders: Mapping[str, Path], *, unified: bool) -> Generator[tuple[str, str, str]]:
+    memory, quota = str(limits.memory + limits.memory // ROOM), int(limits.cpus * PERIOD)
+    if unified:
+        yield from (("memory", "memory.max", memory), ("memory", "memory.swap.max", "0"))
+        yield ("memory", "memory.oom.group", "1")
+        if quota:
+            yield ("memory", "cpu.max", f"{quota} {PERIOD}")
+    else:
+        yield ("memory", "memory.limit_in_bytes", memory)
+        yield ("memory", "memory.memsw.limit_in_bytes", memory)
+        if quota and "cpu" in folders:
+            yield ("cpu", "cpu.cfs_quota_us", str(quota))
+    yield ("pids", "pids.max", str(limits.processes + OWN_PROCESSES))
+
+
+class _Mount(NamedTuple):
+    root: str
+    place: Path
+
+
+def _mounts(mountinfo: str) -> dict[str, _Mount]:
+    """The mounted hierarchies by controller; that of version 2 under the empty name."""
+    found: dict[str, _Mount] = {}
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        fields, kind = before.split(), after.split()
+        if len(fields) < 5 or len(kind) < 3 or kind[0] not in ("cgroup", "cgroup2"):
+            continue
+        mount = _Mount(fields[3], Path(fields[4]))
+        names = [""] if kind[0] == "cgroup2" else kind[-1].split(",")
+        found.update({name: mount for name in names if name in ("", *NEEDED, *USEFUL)})
+    return found
+
+
+def _paths(membership: str) -> dict[str, str]:
+    """This process's group in each hierarchy, by controller."""
+    lines = (line.split(":", 2) for line in membership.splitlines())
+    return {name: line[2] for line in lines if len(line) == 3 for name in line[1].split(",")}
+
+
+def _below(mount: _Mount, path: str) -> Path:
+    own, root = PurePosixPath(path), PurePosixPath(mount.root)
+    return mount.place / (own.relative_to(root) if own.is_relative_to(root) else own.relative_to("/"))
+
+
+def _delegated(own: Path) -> Path:
+    """The folder that was given to this process, also after it has moved down into a leaf of it."""
+    return own.parent if own.name == SUPERVISOR else own
+
+
+def _offers(folder: Path) -> bool:
+    try:
+        there = folder if folder.is_dir() else folder.parent
+        return set(NEEDED) <= set((there / "cgroup.controllers").read_text().split())
+    except OSError:
+        return False
+
+
+def _works(tree: Tree) -> bool:
+    """Whether a group can be made there, entered by a process, and asked."""
+    try:
+        if tree.unified:
+            _open_up(tree.folders["memory"])
+        group = Group(tree, SandboxLimits())
+        try:
+            script = "".join('echo 0 >"$1" || exit 1; shift; ' for _ in group.doors) + ":"
+            command = ["/bin/sh", "-c", script, "sh", *group.doors]
+            subprocess.run(command, capture_output=True, timeout=TRY_SECONDS, check=True)
+        finally:
+            group.close()
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
+
+
+def _open_up(folder: Path) -> None:
+    """Lets a folder of version 2 have groups below it that are bounded. Raises `OSError` where it cannot be.
+
+    Such a folder may hold no process itself, so this one moves down into a leaf; another's process is not moved.
+    """
+    folder.mkdir(exist_ok=True)
+    if not set(NEEDED) <= set((folder / "cgroup.subtree_control").read_text().split()):
+        members = _members(folder)
+        if members == [os.getpid()]:
+            (folder / SUPERVISOR).mkdir(exist_ok=True)
+            (folder / SUPERVISOR / "cgroup.procs").write_text("0")
+        offered = (folder / "cgroup.controllers").read_text().split()
+        wanted = [name for name in (*NEEDED, "cpu") if name in offered]
+        (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in wanted))
+
+
+def _members(folder: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in (folder / "cgroup.procs").read_text().split()]
+    except (OSError, ValueError):
+        return []
+
+
+def _kill_members(folder: Path) -> None:
+    for pid in _members(folder):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _removed(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _number(path: Path) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        return int(path.read_text())
+    return 0
+
+
+def _field(path: Path, name: str) -> int:
+    """The number after a name, in a file that has a name and a number on each line."""
+    with contextlib.suppress(OSError, ValueError):
+        for line in path.read_text().splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+    return 0

@@ -1,0 +1,216 @@
+"""A Docker or Podman daemon, spoken to over its socket file.
+
+The command line of either would do as well, but starts a program for every request, cannot be drained and stopped at
+the same time without threads, and need not be installed where only the socket is. A handful of requests is all that is
+needed of the protocol, so there is no library for it either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+from urllib.parse import quote, urlencode
+
+from redstart.core.errors import ConfigError, SandboxUnavailable
+
+SOCKET = "/var/run/docker.sock"
+SCHEME = "unix://"
+CHUNK = 1 << 16
+ANSWER_SECONDS = 60.0
+LARGEST_ANSWER = 16 << 20
+FRAME_HEAD = 8
+NOT_FOUND, CONFLICT = 404, 409
+
+START = "Start Docker (`systemctl start docker`), or name another endpoint in DOCKER_HOST, such as Podman's socket."
+DENIED = "This user may not use Docker's socket: add the user to the group `docker`, or use Podman or rootless Docker."
+
+
+class Refused(Exception):
+    """The daemon answered with an error. `str` of it is what the daemon said."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
+
+
+class Head(NamedTuple):
+    """The first part of an answer."""
+
+    status: int
+    headers: dict[str, str]
+
+
+class Api:
+    """Requests to one daemon. It holds no connection open, so it may be used from any event loop."""
+
+    def __init__(self, socket: str) -> None:
+        self.socket = socket
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        within: float | None = ANSWER_SECONDS,
+    ) -> Any:
+        """The answer's JSON, None where it is empty. Raises `Refused`, and `SandboxUnavailable` for no answer."""
+        try:
+            async with asyncio.timeout(within), self._asked(method, path, query, _json(body)) as (head, reader):
+                content = await _content(reader, head)
+        except TimeoutError as error:
+            raise SandboxUnavailable(f"Docker did not answer within {within:g} seconds: {method} {path}") from error
+        if head.status >= 400:
+            raise Refused(head.status, _message(content))
+        return _lines(content) if content.strip() else None
+
+    @contextlib.asynccontextmanager
+    async def upgraded(
+        self, path: str, body: object = None, *, query: Mapping[str, str] | None = None
+    ) -> AsyncGenerator[Stream]:
+        """A connection that the daemon hands over to a container: its output, and its input. Raises as `call` does."""
+        upgrade = {"Connection": "Upgrade", "Upgrade": "tcp"}
+        async with self._asked("POST", path, query, _json(body), upgrade) as (head, reader):
+            if head.status >= 400:
+                raise Refused(head.status, _message(await _content(reader, head)))
+            yield Stream(reader)
+
+    async def send(self, path: str, query: Mapping[str, str], file: Path, *, within: float) -> list[Any]:
+        """Posts a file; the daemon's progress, as a list. Raises as `call` does."""
+        try:
+            async with asyncio.timeout(within), self._asked("POST", path, query, file) as (head, reader):
+                content = await _content(reader, head)
+        except TimeoutError as error:
+            raise SandboxUnavailable(f"Docker took more than {within:g} seconds: {path}") from error
+        if head.status >= 400:
+            raise Refused(head.status, _message(content))
+        return listed(_lines(content))
+
+    @contextlib.asynccontextmanager
+    async def _asked(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: bytes | Path,
+        more: Mapping[str, str] | None = None,
+    ) -> AsyncGenerator[tuple[Head, asyncio.StreamReader]]:
+        try:
+            reader, writer = await asyncio.open_unix_connection(self.socket, limit=CHUNK)
+        except PermissionError as error:
+            raise SandboxUnavailable(f"Docker cannot be reached at {self.socket}: {error}", remedy=DENIED) from error
+        except OSError as error:
+            raise SandboxUnavailable(f"Docker cannot be reached at {self.socket}: {error}", remedy=START) from error
+        try:
+            size = body.stat().st_size if isinstance(body, Path) else len(body)
+            target = quote(path) + (f"?{urlencode(query)}" if query else "")
+            kind = "application/x-tar" if isinstance(body, Path) else "application/json"
+            headers = {"Host": "docker", "Content-Type": kind, "Content-Length": str(size), "Connection": "close"}
+            lines = (f"{name}: {value}" for name, value in {**headers, **(more or {})}.items())
+            writer.write("\r\n".join((f"{method} {target} HTTP/1.1", *lines, "", "")).encode())
+            await _write(writer, body)
+            yield await _head(reader), reader
+        except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+            raise SandboxUnavailable(f"Docker broke off at {method} {path}: {error}") from error
+        finally:
+            writer.transport.abort()
+
+
+class Stream:
+    """What a container prints, as the daemon passes it on: in frames, each of one of its two streams."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Until the container closed its end, or the daemon its own."""
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = await self._reader.readexactly(FRAME_HEAD)
+                left = int.from_bytes(head[4:], "big")
+                while left:
+                    chunk = await self._reader.read(min(left, CHUNK))
+                    if not chunk:
+                        return
+                    left -= len(chunk)
+                    yield chunk
+
+
+def socket_of(address: str) -> str:
+    """The socket file of a `DOCKER_HOST`, or the usual one. Raises `ConfigError` for any other kind of address."""
+    if not address:
+        return SOCKET
+    if not address.startswith(SCHEME):
+        raise ConfigError(
+            f"DOCKER_HOST is {address.partition('@')[2] or address}, and only a socket file can be used",
+            remedy="a sandbox mounts folders of this machine; set DOCKER_HOST to unix:///path/to/the.sock",
+        )
+    return address.removeprefix(SCHEME)
+
+
+def _json(body: object) -> bytes:
+    return b"" if body is None else json.dumps(body).encode()
+
+
+async def _write(writer: asyncio.StreamWriter, body: bytes | Path) -> None:
+    if isinstance(body, bytes):
+        writer.write(body)
+        await writer.drain()
+        return
+    descriptor = os.open(body, os.O_RDONLY | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        while chunk := await asyncio.to_thread(file.read, 1 << 20):
+            writer.write(chunk)
+            await writer.drain()
+
+
+async def _head(reader: asyncio.StreamReader) -> Head:
+    status = await reader.readline()
+    headers: dict[str, str] = {}
+    while line := (await reader.readline()).strip():
+        name, _, value = line.decode("latin-1").partition(":")
+        headers[name.strip().lower()] = value.strip()
+    parts = status.split(None, 2)
+    if len(parts) < 2:
+        raise ConnectionError("it closed the connection")
+    return Head(int(parts[1]), headers)
+
+
+async def _content(reader: asyncio.StreamReader, head: Head) -> bytes:
+    if head.headers.get("transfer-encoding", "").lower() == "chunked":
+        content = b""
+        while size := int((await reader.readline()).split(b";")[0], 16):
+            content += await reader.readexactly(size)
+            await reader.readline()
+            if len(content) > LARGEST_ANSWER:
+                raise ConnectionError("its answer does not end")
+        return content
+    if "content-length" in head.headers:
+        return await reader.readexactly(min(int(head.headers["content-length"]), LARGEST_ANSWER))
+    return b"" if head.status in (204, 304) else await reader.read(LARGEST_ANSWER)
+
+
+def listed(answer: Any) -> list[Any]:
+    """An answer that may be one value or several, as several."""
+    return cast("list[Any]", answer) if isinstance(answer, list) else [] if answer is None else [answer]
+
+
+def _lines(content: bytes) -> Any:
+    """JSON; a list where the daemon sent several values, one a line."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        return [json.loads(line) for line in content.splitlines() if line.strip()]
+
+
+def _message(content: bytes) -> str:
+    text = content.decode("utf-8", "replace").strip()
+    with contextlib.suppress(ValueError, TypeError, KeyError):
+        return str(json.loads(text)["message"])
+    return text

@@ -1,0 +1,191 @@
+"""What a container is made of, as the daemon is told it: what it may use, and what is visible in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from redstart.core.errors import ConfigError
+from redstart.core.shell import Environment, SandboxLimits
+from redstart.ports.sandbox.docker_seccomp import profile
+from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, HOST_NAME, SYSTEM, TEMPORARY, USER, etc_files
+
+INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"
+LABEL, OWNER_LABEL = "redstart.sandbox", "redstart.owner"
+OWN_PROGRAMS = "/usr/local"
+"""The only part of `/usr` that is taken from the host: the rest is the image's own."""
+HIDDEN = (
+    *("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug"),
+    *("/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys"),
+)
+READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+GVISOR, GVISOR_PROCESSES = "runsc", 200
+"""That kernel is itself a program with threads, which count here; when they are refused, it dies."""
+OWN_PROCESSES = 2
+"""Process 1 and the shell around the command."""
+SMALL = 1 << 20
+WAITS_FOR_ITS_END = ("/bin/sh", "-c", "read -r _ || exit 0")
+"""Process 1. Its input is a connection of ours, so it ends, and with it the container, when that is gone: also when
+this program is killed."""
+
+PathMap = tuple[tuple[str, str], ...]
+"""Folders as they are seen here, and as the daemon's machine has them: for when redstart runs in a container itself."""
+
+
+class User(NamedTuple):
+    uid: int
+    gid: int
+
+
+class Place(NamedTuple):
+    """The folders of this machine that one container sees."""
+
+    workspace: Path
+    inward: Path
+    outward: Path
+    etc: Path
+    """Where the made-up files of `/etc` are written to."""
+    services: Path | None = None
+
+
+def user_inside() -> User:
+    """Whose rights the command has: never root's. The owner of the workspace, so that it may write there."""
+    return User(USER, USER) if os.geteuid() == 0 else User(os.geteuid(), os.getegid())
+
+
+def described(
+    environment: Environment,
+    limits: SandboxLimits,
+    place: Place,
+    *,
+    image: str,
+    runtime: str = "",
+    user: User,
+    path_map: PathMap = (),
+    owner: str = "",
+) -> dict[str, object]:
+    """The whole description of a container. Raises `ConfigError` where a path cannot be mounted."""
+    host: dict[str, object] = {
+        "NetworkMode": "none",
+        "IpcMode": "private",
+        "ReadonlyRootfs": True,
+        "Privileged": False,
+        "AutoRemove": True,
+        "CapDrop": ["ALL"],
+        "SecurityOpt": ["no-new-privileges", f"seccomp={profile()}"],
+        "MaskedPaths": list(HIDDEN),
+        "ReadonlyPaths": list(READ_ONLY),
+        "Memory": limits.memory,
+        "MemorySwap": limits.memory,
+        "PidsLimit": limits.processes + (GVISOR_PROCESSES if runtime == GVISOR else OWN_PROCESSES),
+        "OomScoreAdj": 500,
+        "ShmSize": _scratch(limits),
+        "Tmpfs": _tmpfs(environment, limits, user),
+        "Mounts": _mounts(environment, place, user, path_map),
+        "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+        "LogConfig": {"Type": "none"},
+    }
+    if limits.cpus:
+        host["NanoCpus"] = int(limits.cpus * 1e9)
+    if runtime:
+        host["Runtime"] = runtime
+    return {
+        "Image": image,
+        "User": f"{user.uid}:{user.gid}",
+        "Hostname": HOST_NAME,
+        "Entrypoint": list(WAITS_FOR_ITS_END),
+        "Cmd": [],
+        "WorkingDir": "/",
+        "OpenStdin": True,
+        "StdinOnce": True,
+        "AttachStdin": True,
+        "Labels": {LABEL: "1", OWNER_LABEL: owner},
+        "HostConfig": host,
+    }
+
+
+def outside(path: str, path_map: PathMap) -> str:
+    """A path of this machine as the daemon's machine has it: the longest folder of the map that holds it decides."""
+    for here, there in sorted(path_map, key=lambda each: -len(each[0])):
+        if PurePosixPath(path).is_relative_to(here):
+            return str(PurePosixPath(there, PurePosixPath(path).relative_to(here)))
+    return path
+
+
+def parse_path_map(texts: Sequence[str]) -> PathMap:
+    """`here=there` for each folder. Raises `ConfigError` for any other text."""
+    pairs: list[tuple[str, str]] = []
+    for text in texts:
+        here, found, there = text.partition("=")
+        if not (found and here.startswith("/") and there.startswith("/")):
+            raise ConfigError(
+                f"not a pair of folders: {text!r}",
+                remedy="write it as /folder/in/this/container=/the/same/folder/on/the/machine",
+            )
+        pairs.append((os.path.normpath(here), os.path.normpath(there)))
+    return tuple(pairs)
+
+
+def _scratch(limits: SandboxLimits) -> int:
+    return min(limits.memory, limits.disk)
+
+
+def _tmpfs(environment: Environment, limits: SandboxLimits, user: User) -> dict[str, str]:
+    size = _scratch(limits)
+    common = "rw,exec,nosuid,nodev"
+    shared = f"{common},size={size},nr_inodes={limits.inodes},mode=1777"
+    own = f"{common},size={size},nr_inodes={limits.inodes},mode=0700,uid={user.uid},gid={user.gid}"
+    return {
+        TEMPORARY: shared,
+        ALSO_TEMPORARY: shared,
+        "/run": f"{common},size={SMALL},mode=0755,uid={user.uid},gid={user.gid}",
+        absolute(environment.home): own,
+    }
+
+
+def _mounts(environment: Environment, place: Place, user: User, path_map: PathMap) -> list[dict[str, object]]:
+    place.etc.mkdir(exist_ok=True)
+    texts = {**etc_files(environment.home), "resolv.conf": "", "hostname": f"{HOST_NAME}\n"}
+    found: dict[str, tuple[str, bool]] = {}
+    for name, text in texts.items():
+        (place.etc / name).write_text(text.replace(f":{USER}:", f":{user.uid}:"), encoding="utf-8")
+        (place.etc / name).chmod(0o644)
+        found[f"/etc/{name}"] = (str(place.etc / name), False)
+    mount = absolute(environment.mount)
+    for path in map(absolute, environment.read_only):
+        if path != mount and not _of_image(path, mount) and Path(path).exists():
+            found[path] = (path, False)
+    if environment.git_objects and Path(environment.git_objects).is_dir():
+        found[OBJECTS] = (environment.git_objects, False)
+    found[mount] = (str(place.workspace), True)
+    found[INWARD] = (str(place.inward), False)
+    found[OUTWARD] = (str(place.outward), True)
+    if place.services:
+        found["/run/redstart/services"] = (str(place.services), False)
+    return [
+        {
+            "Type": "bind",
+            "Source": outside(source, path_map),
+            "Target": target,
+            "ReadOnly": not writable,
+            "BindOptions": {"Propagation": "rprivate"},
+        }
+        for target, (source, writable) in sorted(found.items(), key=lambda each: each[0].count("/"))
+    ]
+
+
+def _of_image(path: str, mount: str) -> bool:
+    pure = PurePosixPath(path)
+    if pure.is_relative_to(mount) or pure.is_relative_to(OWN_PROGRAMS):
+        return False
+    return any(pure.is_relative_to(folder) for folder in ("/usr", *SYSTEM))
+
+
+def absolute(path: str) -> str:
+    """The path without `.` and `..`. Raises `ConfigError` where it is relative or the root itself."""
+    plain = os.path.normpath(path)
+    if not plain.startswith("/") or plain.strip("/") == "":
+        raise ConfigError(f"a path in a sandbox must be absolute and not the root itself: {path!r}")
+    return plain

@@ -1,0 +1,193 @@
+"""Whether a sandbox keeps apart what it must, shown by trying to get out of it.
+
+The program inside does its best to escape, and what it says of that is not believed: the proof is what is seen out
+here, on a listening port, in a file, in the output that comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from redstart.core.change import Snapshot
+from redstart.core.errors import SandboxUnavailable
+from redstart.core.shell import TIGHT, Environment, Execution
+from redstart.ports.sandbox.port import Sandbox, Workspaces
+
+Result = TypeVar("Result")
+Make = Callable[[Workspaces, Path], Sandbox]
+
+NOTHING = Snapshot(tree="", base="", pack="")
+DONE = "the canary has tried everything"
+ESCAPES = """
+import contextlib, os, socket, sys
+secret, outside, port, name, pid, marker = sys.argv[1:7]
+with contextlib.suppress(Exception): print(open(secret).read())
+with contextlib.suppress(Exception): print(open('/proc/1/root' + secret).read())
+with contextlib.suppress(Exception): open(outside + '/written', 'x').close()
+with contextlib.suppress(Exception): print(open(f'/proc/{pid}/environ').read())
+for entry in os.listdir('/proc'):
+    with contextlib.suppress(Exception): print(open(f'/proc/{entry}/cmdline').read())
+with contextlib.suppress(Exception): socket.create_connection(('127.0.0.1', int(port)), timeout=2)
+with contextlib.suppress(Exception): socket.socket(socket.AF_UNIX).connect(chr(0) + name)
+with contextlib.suppress(Exception): socket.socket(40, socket.SOCK_STREAM) and print('vsock')
+with contextlib.suppress(Exception): os.kill(int(pid), 0) or print('seen' + marker)
+print(os.environ.get('REDSTART_CANARY', ''))
+print('the canary has tried everything')
+"""
+
+
+class Leaks(SandboxUnavailable):
+    """Something got out of the sandbox."""
+
+
+class Proof(NamedTuple):
+    """What was seen of a sandbox."""
+
+    tier: str
+    start: float
+    """Seconds from the request to the end of a program that does nothing."""
+
+
+def prove(make: Make, scratch: Path) -> Proof:
+    """Tries to get out of the sandbox that `make` gives. May be called where an event loop runs.
+
+    Raises `SandboxUnavailable` where it does not work, and `Leaks` where something got out, naming that.
+    """
+    with tempfile.TemporaryDirectory(prefix="redstart-proof-") as folder:
+        place = Path(folder).resolve()
+        sandbox = make(_Nothing(), scratch)
+        environment = Environment(mount=str(place / "repo"), python=sys.executable, read_only=interpreter())
+        began = time.monotonic()
+        request = Execution(argv=("/bin/sh", "-c", ":"), snapshot=NOTHING, environment=environment, limits=TIGHT)
+        done = in_thread(sandbox.run(request))
+        start = time.monotonic() - began
+        if done.exit_code != 0:
+            raise SandboxUnavailable(f"Nothing can be run in the sandbox {sandbox.tier}: {done.output.strip()[-500:]}")
+        escaped = _escapes(sandbox, environment, place)
+    if escaped:
+        raise Leaks(
+            f"The sandbox {sandbox.tier} does not hold: {', '.join(escaped)}.",
+            remedy="Do not use it on this machine; tell its makers.",
+        )
+    return Proof(sandbox.tier, start)
+
+
+def interpreter() -> tuple[str, ...]:
+    """What of this machine our own interpreter needs."""
+    return tuple(dict.fromkeys((sys.prefix, sys.base_prefix)))
+
+
+def _escapes(sandbox: Sandbox, environment: Environment, place: Path) -> list[str]:
+    """What got out, in words."""
+    word, name, marker = (secrets.token_hex(8) for _ in range(3))
+    secret, outside = place / "secret", place / "outside"
+    secret.write_text(word)
+    outside.mkdir(mode=0o777)
+    outside.chmod(0o777)
+    with _listening(socket.AF_INET, ("127.0.0.1", 0)) as tcp, _abstract(name) as unix, _variable(word):
+        arguments = (str(secret), str(outside), str(tcp.port), name, str(os.getpid()), marker)
+        done = in_thread(
+            sandbox.run(
+                Execution(
+                    argv=(sys.executable, "-I", "-S", "-c", ESCAPES, *arguments),
+                    snapshot=NOTHING,
+                    environment=environment,
+                    limits=TIGHT,
+                )
+            )
+        )
+        signs = {
+            "a file of this machine could be read": word in done.output,
+            "a file could be written outside": (outside / "written").exists(),
+            "a port of this machine was reached": tcp.reached(),
+            "a socket of this machine was reached": unix is not None and unix.reached(),
+            "this process could be signalled": f"seen{marker}" in done.output,
+            "a socket of the virtual machine's kind could be made": "\nvsock\n" in f"\n{done.output}",
+        }
+    if DONE not in done.output:
+        raise SandboxUnavailable(f"The sandbox {sandbox.tier} runs no Python: {done.output.strip()[-500:]}")
+    return [sign for sign, seen in signs.items() if seen]
+
+
+class _Nothing:
+    """Workspaces without a file in them."""
+
+    @contextlib.contextmanager
+    def checkout(self, snapshot: Snapshot) -> Generator[Path]:
+        del snapshot
+        with tempfile.TemporaryDirectory(prefix="redstart-empty-") as folder:
+            (Path(folder) / "files").mkdir()
+            yield Path(folder) / "files"
+
+
+class _Listener(NamedTuple):
+    sock: socket.socket
+
+    @property
+    def port(self) -> int:
+        return self.sock.getsockname()[1]
+
+    def reached(self) -> bool:
+        """Whether anybody has connected: the kernel keeps the connection until it is asked for."""
+        self.sock.setblocking(False)
+        with contextlib.suppress(OSError):
+            self.sock.accept()[0].close()
+            return True
+        return False
+
+
+@contextlib.contextmanager
+def _listening(family: int, address: tuple[str, int] | str) -> Generator[_Listener]:
+    with socket.socket(family) as sock:
+        sock.bind(address)
+        sock.listen()
+        yield _Listener(sock)
+
+
+@contextlib.contextmanager
+def _abstract(name: str) -> Generator[_Listener | None]:
+    """A socket without a file, where the system knows such."""
+    if sys.platform != "linux":
+        yield None
+        return
+    with _listening(socket.AF_UNIX, f"\0{name}") as listener:
+        yield listener
+
+
+@contextlib.contextmanager
+def _variable(word: str) -> Generator[None]:
+    os.environ["REDSTART_CANARY"] = word
+    try:
+        yield
+    finally:
+        del os.environ["REDSTART_CANARY"]
+
+
+def in_thread(work: Coroutine[None, None, Result]) -> Result:
+    """Runs the work to its end in an event loop of its own, whether or not one runs here."""
+    result: list[Result] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            result.append(asyncio.run(work))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return result[0]

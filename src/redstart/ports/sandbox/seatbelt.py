@@ -1,0 +1,138 @@
+"""The sandbox of macOS: its own `sandbox-exec` with a profile for each execution. It has never been run by us.
+
+It keeps files and network apart. It counts neither the memory nor the processes of a command as a whole. Loopback is
+the machine's own there, so it is closed but for the named services, also for a server that a test starts itself: such
+tests need sockets that are files, or Docker, which is the stronger sandbox where it can be had.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from redstart.core.errors import SandboxUnavailable
+from redstart.core.shell import Completed, Environment, Execution
+from redstart.ports.sandbox.exchange import exchange, given, placed, variables
+from redstart.ports.sandbox.launch import kill_group, launch, limited
+from redstart.ports.sandbox.port import Workspaces
+from redstart.ports.sandbox.prepare import bring_copies, make_git
+from redstart.ports.sandbox.process import kill_marked, mapped
+
+PROGRAM = "/usr/bin/sandbox-exec"
+SYSTEM = (
+    *("/System", "/Library/Apple", "/Library/Developer", "/Library/Frameworks", "/usr/bin", "/usr/lib", "/usr/libexec"),
+    *("/usr/sbin", "/usr/share", "/bin", "/sbin", "/opt/homebrew", "/usr/local"),
+    *("/private/var/db/timezone", "/private/var/db/dyld", "/private/etc/ssl", "/private/etc/services"),
+    *("/private/etc/protocols", "/private/etc/hosts"),
+)
+"""Programs and libraries, and nothing of the machine's people."""
+DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/dtracehelper", "/dev/tty")
+
+
+class Seatbelt:
+    """Runs each command in the checkout itself, which stands in for the environment's `mount` as `Process` maps it."""
+
+    tier = "seatbelt (untested)"
+
+    def __init__(self, workspaces: Workspaces, scratch: Path) -> None:
+        self._workspaces = workspaces
+        self._scratch = scratch
+
+    async def run(self, execution: Execution) -> Completed:
+        program, environment = find_seatbelt(), execution.environment
+        with (
+            exchange(self._scratch, execution) as exchanged,
+            self._workspaces.checkout(execution.snapshot) as checkout,
+        ):
+            bring_copies(environment, checkout)
+            make_git(environment, checkout / ".git", objects=environment.git_objects)
+            root = str(checkout.resolve())
+            home, temporary = exchanged.folder / "home", exchanged.folder / "tmp"
+            home.mkdir()
+            temporary.mkdir()
+
+            def here(text: str) -> str:
+                parts = (mapped(part, environment, root) for part in text.split(":"))
+                return placed(":".join(parts), str(exchanged.inward), str(exchanged.outward))
+
+            asked = {name: here(value) for name, value in given(execution).items()}
+            asked["PYTHONPATH"] = ":".join(filter(None, (root, f"{root}/src", asked.get("PYTHONPATH", ""))))
+            own = variables(environment.python, asked, home=str(home), temporary=str(temporary))
+            rules = profile(
+                environment,
+                writable=(root, str(exchanged.outward), str(home), str(temporary)),
+                readable=(str(exchanged.inward),),
+            )
+            command = limited(execution.limits, os.path.join(root, execution.cwd), [here(a) for a in execution.argv])  # noqa: PTH118
+
+            def kill(leader: int) -> None:
+                kill_group(leader)
+                kill_marked(str(exchanged.folder))
+
+            try:
+                ended = await launch(
+                    [program, "-p", rules, *command], variables=own, limits=execution.limits, kill=kill
+                )
+            except OSError as error:
+                raise SandboxUnavailable(f"sandbox-exec cannot be started: {error}") from error
+            return exchanged.completed(ended)
+
+
+def find_seatbelt(platform: str = sys.platform, program: str = PROGRAM) -> str:
+    """The program. Raises `SandboxUnavailable` where this is no macOS, or one without it."""
+    if platform != "darwin":
+        raise SandboxUnavailable("seatbelt is macOS's sandbox.", remedy="On Linux use bwrap or docker.")
+    if not os.access(program, os.X_OK):
+        raise SandboxUnavailable(f"{program} is not there.", remedy="Use docker: `--sandbox docker`.")
+    return program
+
+
+def profile(environment: Environment, *, writable: tuple[str, ...], readable: tuple[str, ...] = ()) -> str:
+    """The rules, in the sandbox's own language: all is forbidden but what stands there.
+
+    Of what is named, folders are open with all that lies in them. The last rule that fits decides, so what is read-only
+    within a writable folder comes after it.
+    """
+    history = (environment.git_objects,) if environment.git_objects else ()
+    read_only = (*environment.read_only, *history)
+    opened = (*SYSTEM, *read_only, *readable, *writable)
+    lines = [
+        "(version 1)",
+        "(deny default)",
+        "(allow process-exec process-fork)",
+        "(allow signal (target same-sandbox))",
+        "(allow process-info* (target same-sandbox))",
+        "(allow sysctl-read)",
+        '(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))',
+        "(allow ipc-posix-sem)",
+        "(allow file-read-metadata)",
+        '(allow file-read* (literal "/"))',
+        *(f"(allow file-read* file-write-data (literal {_quoted(device)}))" for device in DEVICES),
+        *(f"(allow file-read* (subpath {_quoted(path)}))" for path in dict.fromkeys(opened)),
+        *(f"(allow file-write* (subpath {_quoted(path)}))" for path in writable),
+        *(f"(deny file-write* (subpath {_quoted(path)}))" for path in (*read_only, *readable)),
+        # A file that runs with its owner's rights, or a device, is never the business of a test.
+        "(deny file-write-setugid)",
+        "(deny file-mknod)",
+        *(
+            f"(allow network-bind network-outbound ({side} unix-socket (subpath {_quoted(path)})))"
+            for path in writable
+            for side in ("local", "remote")
+        ),
+        *(f'(allow network-outbound (remote ip "localhost:{_port(each)}"))' for each in environment.services),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _port(service: str) -> int:
+    """Of a service as `host:port`. Raises `ValueError` where that is no number."""
+    return int(service.rpartition(":")[2])
+
+
+def _quoted(path: str) -> str:
+    """A path as a string of the profile. Raises `ValueError` where it holds what no such string can."""
+    if any(ord(letter) < 32 for letter in path):
+        raise ValueError(f"a path with a control character cannot be named in a profile: {path!r}")
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,242 @@
+"""The system calls that a sandboxed program may not make, as a filter for the kernel.
+
+The filter is classic BPF, made here byte by byte, so that no library is needed. It closes what namespaces leave open:
+kernel interfaces with a history of holes (io_uring, bpf, userfaultfd, keys), further namespaces, and address families
+that know nothing of network namespaces (vsock).
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import platform
+import struct
+from typing import NamedTuple
+
+LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+ALLOW, ERRNO, KILL = 0x7FFF0000, 0x00050000, 0x80000000
+NUMBER, ARCHITECTURE = 0, 4
+"""Offsets in what the filter sees of a call; the arguments follow from 16 on, 8 bytes each, low half first."""
+X32 = 0x40000000
+NEW_NAMESPACES = 0x7E020000
+"""Of `clone`: every CLONE_NEW flag."""
+TERMINAL_INPUT, TERMINAL_LINUX = 0x5412, 0x541C
+"""The `ioctl`s that type into a terminal as if the user had."""
+UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
+CHARACTER_DEVICE, BLOCK_DEVICE, KIND = 0o020000, 0o060000, 0o170000
+
+# Numbers from 424 on are the same on every machine.
+COMMON = {
+    "pidfd_getfd": 438,
+    "io_uring_setup": 425,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
+    "open_tree": 428,
+    "move_mount": 429,
+    "fsopen": 430,
+    "fsconfig": 431,
+    "fsmount": 432,
+    "fspick": 433,
+    "mount_setattr": 442,
+    "quotactl_fd": 443,
+    "set_mempolicy_home_node": 450,
+    "open_tree_attr": 467,
+}
+X86_64 = COMMON | {
+    "ptrace": 101,
+    "syslog": 103,
+    "uselib": 134,
+    "vhangup": 153,
+    "modify_ldt": 154,
+    "pivot_root": 155,
+    "adjtimex": 159,
+    "chroot": 161,
+    "acct": 163,
+    "settimeofday": 164,
+    "mount": 165,
+    "umount2": 166,
+    "swapon": 167,
+    "swapoff": 168,
+    "reboot": 169,
+    "sethostname": 170,
+    "setdomainname": 171,
+    "iopl": 172,
+    "ioperm": 173,
+    "create_module": 174,
+    "init_module": 175,
+    "delete_module": 176,
+    "quotactl": 179,
+    "nfsservctl": 180,
+    "lookup_dcookie": 212,
+    "clock_settime": 227,
+    "kexec_load": 246,
+    "add_key": 248,
+    "request_key": 249,
+    "keyctl": 250,
+    "migrate_pages": 256,
+    "unshare": 272,
+    "move_pages": 279,
+    "perf_event_open": 298,
+    "fanotify_init": 300,
+    "name_to_handle_at": 303,
+    "open_by_handle_at": 304,
+    "clock_adjtime": 305,
+    "setns": 308,
+    "process_vm_readv": 310,
+    "process_vm_writev": 311,
+    "kcmp": 312,
+    "finit_module": 313,
+    "kexec_file_load": 320,
+    "bpf": 321,
+    "userfaultfd": 323,
+}
+ARM64 = COMMON | {
+    "lookup_dcookie": 18,
+    "umount2": 39,
+    "mount": 40,
+    "pivot_root": 41,
+    "nfsservctl": 42,
+    "chroot": 51,
+    "vhangup": 58,
+    "quotactl": 60,
+    "acct": 89,
+    "unshare": 97,
+    "kexec_load": 104,
+    "init_module": 105,
+    "delete_module": 106,
+    "clock_settime": 112,
+    "syslog": 116,
+    "ptrace": 117,
+    "reboot": 142,
+    "sethostname": 161,
+    "setdomainname": 162,
+    "settimeofday": 170,
+    "adjtimex": 171,
+    "add_key": 217,
+    "request_key": 218,
+    "keyctl": 219,
+    "swapon": 224,
+    "swapoff": 225,
+    "migrate_pages": 238,
+    "move_pages": 239,
+    "perf_event_open": 241,
+    "fanotify_init": 262,
+    "name_to_handle_at": 264,
+    "open_by_handle_at": 265,
+    "clock_adjtime": 266,
+    "setns": 268,
+    "process_vm_readv": 270,
+    "process_vm_writev": 271,
+    "kcmp": 272,
+    "finit_module": 273,
+    "bpf": 280,
+    "userfaultfd": 282,
+    "kexec_file_load": 294,
+}
+
+
+class Machine(NamedTuple):
+    """What differs from one kind of processor to the next."""
+
+    architecture: int
+    refused: dict[str, int]
+    clone: int
+    ioctl: int
+    socket: int
+    socketpair: int
+    devices: tuple[tuple[int, int], ...]
+    """The calls that make a device node, each with the place of its mode among the arguments."""
+    clone3: int = 435
+    has_x32: bool = False
+
+
+MACHINES = {
+    "x86_64": Machine(0xC000003E, X86_64, 56, 16, 41, 53, ((133, 1), (259, 2)), has_x32=True),
+    "aarch64": Machine(0xC00000B7, ARM64, 220, 29, 198, 199, ((33, 2),)),
+}
+
+
+class Instruction(NamedTuple):
+    code: int
+    value: int
+    then: str = ""
+    """For a jump: the name of where to go if it holds; empty for the next instruction."""
+    otherwise: str = ""
+    label: str = ""
+
+
+@functools.cache
+def program(machine: str = "") -> bytes | None:
+    """The filter for a machine as `uname` names it, by default this one; nothing where its numbers are not known.
+
+    A call of a foreign architecture kills the program. Others that are refused fail with an error: `ENOSYS` where the
+    C library then takes an older call, `EAFNOSUPPORT` for sockets, `EPERM` for the rest.
+    """
+    known = MACHINES.get(machine or platform.machine())
+    return assembled(instructions(known)) if known else None
+
+
+def instructions(machine: Machine) -> list[Instruction]:
+    return [
+        Instruction(LOAD, ARCHITECTURE),
+        Instruction(JUMP_EQUAL, machine.architecture, otherwise="kill"),
+        Instruction(LOAD, NUMBER),
+        *((Instruction(JUMP_AT_LEAST, X32, then="missing"),) if machine.has_x32 else ()),
+        Instruction(JUMP_EQUAL, machine.clone3, then="missing"),
+        *(Instruction(JUMP_EQUAL, number, then="refuse") for number in machine.refused.values()),
+        *_argument(machine.clone, 0, Instruction(JUMP_ANY_BIT, NEW_NAMESPACES, "refuse", "allow")),
+        *_argument(
+            machine.ioctl,
+            1,
+            Instruction(JUMP_EQUAL, TERMINAL_INPUT, "refuse"),
+            Instruction(JUMP_EQUAL, TERMINAL_LINUX, "refuse", "allow"),
+        ),
+        *(
+            each
+            for number, place in machine.devices
+            for each in _argument(
+                number,
+                place,
+                Instruction(AND, KIND),
+                Instruction(JUMP_EQUAL, CHARACTER_DEVICE, "refuse"),
+                Instruction(JUMP_EQUAL, BLOCK_DEVICE, "refuse", "allow"),
+            )
+        ),
+        *(each for number in (machine.socket, machine.socketpair) for each in _families(number)),
+        Instruction(RETURN, ALLOW, label="allow"),
+        Instruction(RETURN, ERRNO | errno.EPERM, label="refuse"),
+        Instruction(RETURN, ERRNO | errno.ENOSYS, label="missing"),
+        Instruction(RETURN, ERRNO | errno.EAFNOSUPPORT, label="no family"),
+        Instruction(RETURN, KILL, label="kill"),
+    ]
+
+
+def _argument(number: int, place: int, *tests: Instruction) -> list[Instruction]:
+    """Tests of the low half of one argument of one call; the last of them decides."""
+    after = f"after {number}"
+    head = [Instruction(JUMP_EQUAL, number, otherwise=after), Instruction(LOAD, 16 + 8 * place)]
+    return [*head, *tests, Instruction(LOAD, NUMBER, label=after)]
+
+
+def _families(number: int) -> list[Instruction]:
+    """Of netlink only the protocol that lists addresses, which every look-up of a name asks."""
+    return _argument(
+        number,
+        0,
+        *(Instruction(JUMP_EQUAL, family, "allow") for family in (UNIX, INET, INET6)),
+        Instruction(JUMP_EQUAL, NETLINK, otherwise="no family"),
+        Instruction(LOAD, 16 + 8 * 2),
+        Instruction(JUMP_EQUAL, 0, "allow", "no family"),
+    )
+
+
+def assembled(code: list[Instruction]) -> bytes:
+    """The instructions as the kernel reads them. Raises `ValueError` where a jump is too far: 255 is the most."""
+    places = {each.label: place for place, each in enumerate(code) if each.label}
+    packed = b""
+    for place, each in enumerate(code):
+        then, otherwise = (places[name] - place - 1 if name else 0 for name in (each.then, each.otherwise))
+        if not 0 <= then <= 255 or not 0 <= otherwise <= 255:
+            raise ValueError(f"a jump from {place} is too far")
+        packed += struct.pack("<HBBI", each.code, then, otherwise, each.value)
+    return packed

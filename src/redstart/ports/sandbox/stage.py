@@ -1,0 +1,198 @@
+"""What has to be done on the host, in a few short-lived steps, before bubblewrap itself is started.
+
+The workspace becomes the lower layer of an overlay whose upper layer is a file system in memory, bounded in size and in
+number of files; temporary folders lie on the same. Root gives up its rights for a user id that owns nothing else.
+All of it is seen in a mount namespace of its own, and gone with the last process in it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.core.shell import SandboxLimits
+
+TOOLS = "/usr/bin:/bin:/usr/sbin:/sbin"
+PLACE = "/sys"
+"""Where the file system is mounted, in the namespace of its own: a folder that every system has, that anybody may pass
+through, and in which nobody has a repo."""
+WORKSPACE, OUTWARD = f"{PLACE}/workspace", f"{PLACE}/out"
+TEMPORARY, SHARED, HOME = f"{PLACE}/temporary", f"{PLACE}/shm", f"{PLACE}/home"
+UPPER, WORK = f"{PLACE}/upper", f"{PLACE}/work"
+FIRST_USER, USERS = 60600, 500
+"""A range of user ids that systems leave unused."""
+TRY_SECONDS = 10.0
+
+_users = itertools.count(os.getpid())
+
+
+class Rights(NamedTuple):
+    """What this process can do before bubblewrap starts."""
+
+    mounts: bool = False
+    """Whether it can mount an overlay on a bounded file system."""
+    drops: bool = False
+    """Whether it is root and can become another user."""
+
+
+class Stage:
+    """The preparation of one execution: says where things will be found, and gives the argument list that does it."""
+
+    def __init__(self, rights: Rights, limits: SandboxLimits, doors: Sequence[str] = ()) -> None:
+        self.mounts = rights.mounts
+        self.user = FIRST_USER + next(_users) % USERS if rights.drops else None
+        self._limits = limits
+        self._doors = doors
+        self._brought: dict[str, str] = {}
+
+    def source(self, path: str) -> str:
+        """Where bubblewrap finds a file or folder of the host: elsewhere, if its user could not reach it there."""
+        if not self.mounts or self.user is None or path.startswith(f"{PLACE}/") or reachable(path):
+            return path
+        return self._brought.setdefault(path, f"{PLACE}/{len(self._brought)}")
+
+    def temporary(self, home: str) -> dict[str, str]:
+        """The temporary folders inside, with where they lie; nothing where they have to be made otherwise."""
+        return {"/tmp": TEMPORARY, "/dev/shm": SHARED, home: HOME} if self.mounts else {}  # noqa: S108 (its own)
+
+    def own(self, *folders: Path) -> None:
+        """Makes folders, with all that is in them, the property of the user that the command runs as."""
+        if self.user is None:
+            return
+        for folder in folders:
+            for top, names, files in os.walk(folder):
+                for name in (*names, *files):
+                    os.lchown(os.path.join(top, name), self.user, self.user)  # noqa: PTH118 (of thousands of files)
+            os.lchown(folder, self.user, self.user)
+
+    def argv(self, command: Sequence[str], workspace: Path) -> list[str]:
+        """The command, with all preparation before it. A step that fails ends it with that step's words."""
+        steps = [f"echo 0 >{shlex.quote(door)}" for door in self._doors]
+        if self.mounts:
+            steps.insert(0, "exec 2>&3 3>&-")
+            steps += self._mounted(workspace)
+        if not steps:
+            return list(command)
+        drop = f"{shlex.join(self._dropped())} " if self.user is not None else ""
+        script = f'{"; ".join(["set -e", *steps])}; exec {drop}"$@"'
+        return [*(_unshared(self.user) if self.mounts else ()), "/bin/sh", "-c", script, "sh", *command]
+
+    def first(self, outermost: int) -> int | None:
+        """Given the process that was started, the one with which all others end; nothing where there is none yet."""
+        if not self.mounts:
+            return None
+        try:
+            children = Path(f"/proc/{outermost}/task/{outermost}/children").read_text().split()
+        except OSError:
+            return None
+        return int(children[0]) if children else None
+
+    def _mounted(self, workspace: Path) -> list[str]:
+        mount, mine = shlex.quote(_tool("mount") or "mount"), self.user is not None
+        mkdir, chown = shlex.quote(_tool("mkdir") or "mkdir"), shlex.quote(_tool("chown") or "chown")
+        options = f"size={bounded(self._limits)},nr_inodes={self._limits.inodes},mode=0755,nosuid,nodev"
+        layers = f"lowerdir=.,upperdir={UPPER},workdir={WORK},nosuid,nodev"
+        folders = [WORKSPACE, OUTWARD, UPPER, WORK, HOME, TEMPORARY, SHARED]
+        folders += [place for path, place in self._brought.items() if Path(path).is_dir()]
+        return [
+            f"{mount} -n -t tmpfs -o {options} redstart {PLACE}",
+            f"{mkdir} {' '.join(folders)}",
+            *((f"{chown} {self.user}:{self.user} {UPPER} {OUTWARD} {HOME} {TEMPORARY} {SHARED}",) if mine else ()),
+            # The folder is given as `.`, since in options of a mount some characters of a path mean something.
+            f"cd -- {shlex.quote(str(workspace))}",
+            f"{mount} -n -t overlay -o {layers},{'redirect_dir=on' if mine else 'userxattr'} redstart {WORKSPACE}",
+            "cd /",
+            *(
+                step
+                for path, place in self._brought.items()
+                for step in (
+                    *(() if Path(path).is_dir() else (f": >{place}",)),
+                    f"{mount} -n --rbind {shlex.quote(path)} {place}",
+                )
+            ),
+        ]
+
+    def _dropped(self) -> list[str]:
+        user = str(self.user)
+        return [
+            _tool("setpriv") or "setpriv",
+            *("--reuid", user, "--regid", user, "--clear-groups", "--no-new-privs", "--inh-caps=-all"),
+            *("--pdeathsig", "KILL", "--"),  # a change of user has lifted it
+        ]
+
+
+def bounded(limits: SandboxLimits) -> int:
+    """How much may be written: what is written stays in memory and counts there too, and must meet its own limit."""
+    return min(limits.disk, limits.memory // 2)
+
+
+def reachable(path: str) -> bool:
+    """Whether every user can come to a file or folder, and read it."""
+    try:
+        real = Path(path).resolve(strict=True)
+        needed = 0o005 if real.is_dir() else 0o004
+        on_the_way = all(parent.stat().st_mode & 0o001 for parent in real.parents)
+        return on_the_way and real.stat().st_mode & needed == needed
+    except OSError:
+        return False
+
+
+def _unshared(user: int | None) -> list[str]:
+    """All that follows ends when this process ends, at whatever moment: bubblewrap's own promise of that has gaps.
+
+    What follows is in a process namespace, whose first process dies with its parent; that dies with this process, and
+    goes on only if it saw it alive after having said so. The parent has no voice: it would complain of its child's end.
+    """
+    alone = ("--user", "--map-root-user") if user is None else ()
+    return [
+        *(_tool("setpriv") or "setpriv", "--pdeathsig", "KILL", "--"),
+        *("/bin/sh", "-c", 'test "$PPID" = "$1" || exit 1; shift; exec "$@" 3>&2 2>/dev/null', "sh", str(os.getpid())),
+        *(_tool("unshare") or "unshare", *alone, "--pid", "--fork", "--kill-child", "--mount-proc"),
+        *("--mount", "--propagation", "private", "--"),
+    ]
+
+
+@functools.cache
+def _tool(name: str) -> str | None:
+    return shutil.which(name, path=TOOLS)
+
+
+@functools.cache
+def own_rights() -> Rights:
+    """What this process can really do, which is tried once."""
+    return found_rights(os.geteuid() == 0)
+
+
+def found_rights(root: bool, tool: Callable[[str], str | None] = _tool) -> Rights:
+    """What can be done as root, or as anybody else, with the tools there are."""
+    needed = ("unshare", "setpriv", "mount", "mkdir", "chown")
+    full = Rights(mounts=True, drops=root)
+    return full if all(map(tool, needed)) and _works(full) else Rights()
+
+
+def _works(rights: Rights) -> bool:
+    """Tries a whole preparation, and whether an emptied folder of the lower layer stays empty in the overlay.
+
+    It does not where the kernel's file systems in memory cannot keep the overlay's notes.
+    """
+    script = 'cd "$1"; test -f a/b; rm -r a; mkdir a; test ! -e a/b; echo x >"$2/x"'
+    with tempfile.TemporaryDirectory(prefix="redstart-try-") as folder:
+        lower = Path(folder, "lower")
+        (lower / "a").mkdir(parents=True)
+        (lower / "a" / "b").touch()
+        stage = Stage(rights, SandboxLimits())
+        argv = stage.argv(["/bin/sh", "-ec", script, "sh", WORKSPACE, OUTWARD], lower)
+        try:
+            stage.own(lower)
+            subprocess.run(argv, env={"PATH": TOOLS}, capture_output=True, timeout=TRY_SECONDS, check=True)
+        except (OSError, subprocess.SubprocessError):
+            return False
+    return True

@@ -1,0 +1,119 @@
+"""The pipes to and from bubblewrap, of which the command inside has no end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+from pathlib import Path
+
+from redstart.ports.sandbox.launch import kill_group
+from redstart.ports.sandbox.stage import OUTWARD
+
+ROOM = 1 << 16
+FULL_BYTES, FULL_FILES = 1 << 16, 8
+
+
+class Wires:
+    """On `status` bubblewrap says of itself what it does; it starts nothing before the gate is open.
+
+    What is fed to it becomes files inside.
+    """
+
+    def __init__(self) -> None:
+        self._source, self.status = os.pipe()
+        os.set_blocking(self._source, False)
+        self.gate, self._opener = os.pipe()
+        self.fds = [self.status, self.gate]
+        self._heard = b""
+        self.outward: int | None = None
+        """The folder that the command leaves files in, where that is on a file system of the sandbox's own. It is held
+        open, since with the sandbox it would be gone."""
+
+    def __enter__(self) -> Wires:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        held = () if self.outward is None else (self.outward,)
+        for fd in (self._source, self._opener, *held, *self.fds):
+            os.close(fd)
+
+    def feed(self, content: bytes) -> int:
+        """A descriptor from which something short can be read: no more than a pipe holds."""
+        source, sink = os.pipe()
+        self.fds.append(source)
+        try:
+            os.write(sink, content[:ROOM])
+        finally:
+            os.close(sink)
+        return source
+
+    def open_gate(self) -> None:
+        os.write(self._opener, b".")
+
+    async def admit(self, monitor: int, *, staged: bool) -> None:
+        """Waits until the sandbox is there, takes hold of what must outlive it, and lets the command start."""
+        loop, spoken = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._source, spoken.set)
+        try:
+            while not self.begun:
+                spoken.clear()
+                await spoken.wait()
+        finally:
+            loop.remove_reader(self._source)
+        if staged:
+            with contextlib.suppress(OSError):  # it has died meanwhile
+                self.outward = os.open(f"/proc/{monitor}/root{OUTWARD}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.open_gate()
+
+    @property
+    def begun(self) -> bool:
+        """Whether the sandbox was made."""
+        return self._first() is not None
+
+    @property
+    def command_ended(self) -> bool:
+        """Whether the command was started and its end was seen; otherwise the exit code is bubblewrap's own."""
+        return b'"exit-code"' in self._hear()
+
+    @property
+    def disk_full(self) -> bool:
+        """Whether the sandbox's own file system has no room left."""
+        if self.outward is None:
+            return False
+        room = os.fstatvfs(self.outward)
+        return room.f_bavail * room.f_frsize < FULL_BYTES or room.f_favail < FULL_FILES
+
+    def kill(self, monitor: int) -> None:
+        """Ends all that runs inside, by ending its process 1.
+
+        The monitor on the outside then waits until the namespace is empty, and ends by itself. Were the monitor
+        killed instead, the rest would die too, but some time later.
+        """
+        first = self._first()
+        if first and _parent(first) == monitor:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(first, signal.SIGKILL)
+        else:
+            kill_group(monitor)
+
+    def _first(self) -> int | None:
+        """The process 1 of the sandbox, by its id where bubblewrap is. The text may come in pieces."""
+        found = re.search(rb'"child-pid": *(\d+)[^\d]', self._hear())
+        return int(found[1]) if found else None
+
+    def _hear(self) -> bytes:
+        with contextlib.suppress(BlockingIOError):
+            self._heard += os.read(self._source, 1 << 16)
+        return self._heard
+
+
+def _parent(pid: int) -> int:
+    """The parent of a process; 0 where there is no such process."""
+    try:
+        about = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0
+    return int(about.rpartition(")")[2].split()[1])

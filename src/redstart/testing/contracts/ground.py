@@ -1,0 +1,96 @@
+"""What the contracts of sandboxes stand on: a snapshot, an environment, and a way to run Python in a sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redstart.core.change import Snapshot
+from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
+from redstart.ports.sandbox.port import Sandbox
+from redstart.testing.sandbox import FolderWorkspaces
+
+MEGABYTE = 1 << 20
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.close(1)
+        os.close(2)
+        open('up', 'w')
+        time.sleep(300)
+    os._exit(0)
+while not os.path.exists('up'):
+    time.sleep(0.01)
+print('the daemon is up', flush=True)
+"""
+
+
+def living(token: str) -> list[int]:
+    """The processes of the host, seen from outside any sandbox, with `token` in their arguments."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if token.encode() in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+    return found
+
+
+class Fixtures:
+    """What this contract and that of isolation stand on."""
+
+    @pytest.fixture
+    def workspaces(self, tmp_path: Path) -> FolderWorkspaces:
+        return FolderWorkspaces(tmp_path / "snapshots")
+
+    @pytest.fixture
+    def scratch(self, tmp_path: Path) -> Path:
+        return tmp_path / "scratch"
+
+    @pytest.fixture
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path) -> Sandbox:
+        raise NotImplementedError("a subclass makes its adapter here")
+
+    @pytest.fixture
+    def snapshot(self, workspaces: FolderWorkspaces) -> Snapshot:
+        files = {"hello.txt": "hello\n", "pkg/inner.txt": "inner\n", "src/thing/__init__.py": "WHERE = __file__\n"}
+        return workspaces.snapshot("one", files)
+
+    @pytest.fixture
+    def environment(self, tmp_path: Path) -> Environment:
+        mount = str(tmp_path / "repo")
+        return Environment(mount=mount, python=sys.executable, read_only=(sys.prefix, sys.base_prefix))
+
+    @pytest.fixture
+    def token(self) -> str:
+        """A word that is in no other process's arguments."""
+        return f"redstart-{uuid.uuid4().hex}"
+
+    @pytest.fixture
+    def python(self, sandbox: Sandbox, snapshot: Snapshot, environment: Environment) -> Python:
+        return Python(sandbox, snapshot, environment)
+
+
+class Python:
+    """Runs a Python program in the sandbox at hand; `request` only makes the execution."""
+
+    def __init__(self, sandbox: Sandbox, snapshot: Snapshot, environment: Environment) -> None:
+        self.sandbox = sandbox
+        self.snapshot = snapshot
+        self.environment = environment
+
+    def request(self, code: str = "", *, argv: tuple[str, ...] = (), **fields: Any) -> Execution:
+        fields.setdefault("limits", SandboxLimits(wall=60))
+        fields.setdefault("environment", self.environment)
+        argv = argv or (self.environment.python, "-c", code)
+        return Execution(argv=argv, snapshot=self.snapshot, **fields)
+
+    def __call__(self, code: str = "", *, argv: tuple[str, ...] = (), **fields: Any) -> Completed:
+        return asyncio.run(self.sandbox.run(self.request(code, argv=argv, **fields)))

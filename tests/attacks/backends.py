@@ -1,0 +1,56 @@
+"""The sandboxes that attacks are played on: one line each."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from redstart.core.errors import RedstartError
+from redstart.ports.sandbox.bwrap import Bubblewrap, probe
+from redstart.ports.sandbox.docker import Choices, Docker
+from redstart.ports.sandbox.docker_api import Api, socket_of
+from redstart.ports.sandbox.image import has_image, recipe_here
+from redstart.ports.sandbox.port import Sandbox, Workspaces
+
+BARE = "bare"
+BACKENDS: dict[str, Callable[[Workspaces, Path], Sandbox]] = {
+    "bwrap": Bubblewrap,
+    "docker+runc": lambda workspaces, scratch: Docker(workspaces, scratch, _choices("")),
+    "docker+runsc": lambda workspaces, scratch: Docker(workspaces, scratch, _choices("runsc")),
+}
+OWN_KERNEL = frozenset({"docker+runsc"})
+"""Where a program's word proves nothing about the host: the kernel that it talks to is the sandbox's own."""
+
+
+def make(name: str, workspaces: Workspaces, scratch: Path) -> Sandbox:
+    return BACKENDS[name](workspaces, scratch)
+
+
+@functools.cache
+def why_not(name: str) -> str:
+    """Why a backend cannot be had here; empty where it can."""
+    try:
+        if name == "bwrap":
+            with tempfile.TemporaryDirectory(prefix="redstart-attacks-") as folder:
+                probe(Path(folder))
+            return ""
+        return asyncio.run(_docker_lacks(name))
+    except RedstartError as error:
+        return f"{error} {error.remedy}".strip()
+
+
+async def _docker_lacks(name: str) -> str:
+    choices = _choices("")
+    api = Api(choices.socket)
+    if not await has_image(api, choices.image):
+        return f"the daemon has no image {choices.image}; `redstart sandbox build` makes it"
+    runtime = name.removeprefix("docker+")
+    return "" if runtime in (await api.call("GET", "/info"))["Runtimes"] else f"the daemon has no runtime {runtime}"
+
+
+def _choices(runtime: str) -> Choices:
+    return Choices(socket_of(os.environ.get("DOCKER_HOST", "")), recipe_here().name, runtime)

@@ -1,0 +1,86 @@
+"""The attacks, as they lie in `programs`: one hostile program a file, with what it wants in its first three lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+PROGRAMS = Path(__file__).parent / "programs"
+HELPER = "hostile.py"
+COMMANDS = {".py": ("/usr/bin/python3", "-B"), ".mjs": ("node",), ".sh": ("/bin/sh",)}
+
+EVIDENCE = {
+    "processes": "the host counts more processes and threads at once than are allowed",
+    "memory": "the host counts more memory than is allowed, over all processes and files in memory together",
+    "disk": "the file system of the workspace holds more than is allowed",
+    "inodes": "the file system of the workspace holds more files than are allowed",
+    "output": "more than the allowed output is kept",
+    "time": "it runs, or the host waits, longer than is allowed",
+    "survive": "a process of it is alive after the end",
+    "contact": "a listener of the host was reached: TCP, IPv6, UDP, socket file, abstract socket, daemon's socket",
+    "read": "a planted secret is in what came out",
+    "write": "something changed in the user's home, the real repo or a folder that everyone may write to",
+    "harm": "the agent is dead, stopped, slowed or confined",
+    "trace": "the kernel names a debugger of the agent",
+    "namespace": "the kernel shows a process in a user namespace that its parent is not in",
+    "descriptor": "the kernel shows an open descriptor of the forbidden kind",
+    "privilege": "the kernel shows a process that runs as somebody else than who started it",
+    "terminal": "the user's terminal got what nobody typed or printed",
+    "leave": "a setuid file, a device, a capability or a whole folder is left on the host",
+    "setting": "a setting of the host's kernel changed",
+    "system": "a file lies in a folder of the system",
+    "ipc": "the host's list of shared memory has a segment of it",
+    "shadow": "a line of the host's password file is in what came out",
+    "machine": "the host's machine id is in what came out",
+    "interface": "the name of one of the host's network interfaces is in what came out",
+    "word": "the program says so itself: the host has no way to see it",
+}
+BARE = {
+    "works": "without a sandbox it succeeds",
+    "kernel": "without a sandbox it succeeds where the host's kernel and programs allow it to an ordinary user",
+    "refused": "an ordinary user is refused anyway",
+    "untried": "not run without a sandbox, since that could touch what is not ours",
+}
+
+
+class Attack(NamedTuple):
+    """A hostile program and how its success is told."""
+
+    name: str
+    """`group/stem`, which no other attack has."""
+    path: Path
+    words: str
+    evidence: str
+    """What shows that it succeeded, one of `EVIDENCE`. All other kinds are looked for as well."""
+    bare: str
+    """What is known of it without a sandbox, one of `BARE`."""
+
+    @property
+    def group(self) -> str:
+        return self.name.partition("/")[0]
+
+    @property
+    def file(self) -> str:
+        return f"attack{self.path.suffix}"
+
+    @property
+    def files(self) -> dict[str, str]:
+        """What lies beside it when it runs."""
+        files = {self.file: self.path.read_text(encoding="utf-8")}
+        if self.path.suffix == ".py":
+            files[HELPER] = (PROGRAMS / HELPER).read_text(encoding="utf-8")
+        return files
+
+
+def read(path: Path) -> Attack:
+    """Raises `ValueError` where the first three lines are not as they must be."""
+    words, *rest = (line.lstrip("#/ ").strip() for line in path.read_text(encoding="utf-8").splitlines()[:3])
+    told = dict(line.split(": ", 1) for line in rest)
+    if set(told) != {"evidence", "bare"} or told["evidence"] not in EVIDENCE or told["bare"] not in BARE:
+        raise ValueError(f"{path}: the header must say what it does, its evidence and how it goes bare")
+    return Attack(f"{path.parent.name}/{path.stem}", path, words, told["evidence"], told["bare"])
+
+
+def attacks() -> list[Attack]:
+    """All of them, by name."""
+    return [read(path) for path in sorted(PROGRAMS.glob("*/*")) if path.suffix in COMMANDS]

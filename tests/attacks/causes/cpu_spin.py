@@ -1,0 +1,3 @@
+# cause: cpu
+while True:
+    pass

@@ -1,0 +1,2 @@
+# cause: cpu
+while :; do :; done

@@ -1,0 +1,2 @@
+# cause: failed
+echo hello | grep -q goodbye

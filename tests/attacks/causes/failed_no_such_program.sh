@@ -1,0 +1,2 @@
+# cause: failed
+exec redstart-no-such-program

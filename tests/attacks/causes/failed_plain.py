@@ -1,0 +1,2 @@
+# cause: failed
+raise SystemExit(1)

@@ -1,0 +1,2 @@
+# cause: failed
+raise AssertionError("expected: No space left on device")

@@ -1,0 +1,2 @@
+# cause: failed
+exit 3

@@ -1,0 +1,2 @@
+# cause: memory
+held = bytearray(1 << 40)

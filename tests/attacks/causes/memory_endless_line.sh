@@ -1,0 +1,2 @@
+# cause: memory
+tail /dev/zero

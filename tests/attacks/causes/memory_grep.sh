@@ -1,0 +1,2 @@
+# cause: memory
+grep -a x /dev/zero

@@ -1,0 +1,4 @@
+# cause: memory
+held = []
+while True:
+    held.append(bytearray(1 << 20))

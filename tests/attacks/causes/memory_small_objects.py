@@ -1,0 +1,4 @@
+# cause: memory
+held = {}
+while True:
+    held[len(held)] = [None] * 100

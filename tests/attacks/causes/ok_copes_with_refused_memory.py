@@ -1,0 +1,5 @@
+# cause: ok
+try:
+    held = bytearray(1 << 40)
+except MemoryError:
+    print("coped")

@@ -1,0 +1,2 @@
+# cause: ok
+true

@@ -1,0 +1,3 @@
+# cause: output
+while True:
+    print("y" * 1000)

@@ -1,0 +1,5 @@
+# cause: output
+import sys
+
+while True:
+    sys.stderr.write("y" * (1 << 16))

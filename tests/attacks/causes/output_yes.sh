@@ -1,0 +1,2 @@
+# cause: output
+exec yes

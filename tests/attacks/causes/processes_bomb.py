@@ -1,0 +1,5 @@
+# cause: processes
+import os
+
+while True:
+    os.fork()

@@ -1,0 +1,4 @@
+# cause: signal
+import os
+
+os.abort()

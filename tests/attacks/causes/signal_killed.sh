@@ -1,0 +1,2 @@
+# cause: signal
+kill -9 $$

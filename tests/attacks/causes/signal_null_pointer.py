@@ -1,0 +1,4 @@
+# cause: signal
+import ctypes
+
+ctypes.string_at(0)

@@ -1,0 +1,5 @@
+# cause: signal
+import os
+import signal
+
+os.kill(os.getpid(), signal.SIGTERM)

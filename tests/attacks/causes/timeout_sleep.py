@@ -1,0 +1,5 @@
+# cause: timeout
+# limits: wall=2
+import time
+
+time.sleep(600)

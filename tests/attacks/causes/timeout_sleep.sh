@@ -1,0 +1,3 @@
+# cause: timeout
+# limits: wall=2
+sleep 600

@@ -1,0 +1,26 @@
+"""Makes the modules beside the tests importable, and says whether a backend can be had."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = str(Path(__file__).parent)
+if HERE not in sys.path:
+    sys.path.append(HERE)
+
+
+@pytest.fixture
+def usable() -> object:
+    """Fails where a backend cannot be had; docker's are skipped where `DOCKER_HOST` names no daemon to try them on."""
+    from backends import why_not
+
+    def check(backend: str) -> None:
+        if why := why_not(backend):
+            asked = backend == "bwrap" or os.environ.get("DOCKER_HOST")
+            (pytest.fail if asked else pytest.skip)(f"{backend}: {why}")
+
+    return check

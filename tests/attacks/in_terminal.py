@@ -1,0 +1,78 @@
+"""Plays an attack as if a user had started the agent at a terminal, and says whether the terminal got anything.
+
+As a program: `in_terminal.py BACKEND ATTACK RESULT`, with a terminal on standard input, which it makes its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+
+SECONDS = 60.0
+TYPED = b"TYPED"
+
+
+def in_terminal(backend: str, attack: str, folder: Path) -> tuple[list[str], int, float]:
+    """Evidence, survivors and seconds of an attack that is played by another process, which has a terminal.
+
+    Raises `RuntimeError`, with what that process printed, where it could not.
+    """
+    master, terminal = pty.openpty()
+    result = folder / "in-terminal.json"
+    result.unlink(missing_ok=True)
+    command = [sys.executable, "-B", __file__, backend, attack, str(result)]
+    try:
+        with subprocess.Popen(
+            command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True
+        ) as played:
+            os.close(terminal)
+            shown = _shown(master, played)
+    finally:
+        os.close(master)
+    if not result.exists():
+        raise RuntimeError(shown.decode(errors="replace"))
+    evidence, survivors, seconds = json.loads(result.read_text())
+    typed = ["terminal: typed or printed"] if TYPED in shown else []
+    return [*evidence, *typed], survivors, seconds
+
+
+def _shown(master: int, played: subprocess.Popen[bytes]) -> bytes:
+    """All that the terminal showed, and so all that was typed into it, since it echoes."""
+    shown, over = b"", time.monotonic() + SECONDS
+    with contextlib.suppress(OSError):  # the last one who had the terminal is gone
+        while time.monotonic() < over:
+            if select.select([master], [], [], 0.1)[0]:
+                shown += os.read(master, 1 << 16)
+            elif played.poll() is not None:
+                break
+    if played.poll() is None and time.monotonic() > over:
+        played.kill()
+    return shown
+
+
+def main(backend: str, name: str, result: str) -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    from catalogue import attacks
+    from harness import play_here
+    from yard import yard
+
+    attack = next(each for each in attacks() if each.name == name)
+    with tempfile.TemporaryDirectory(prefix="rt-") as folder:
+        Path(folder).chmod(0o755)
+        with yard(Path(folder)) as ground:
+            played = play_here(attack, backend, ground)
+    Path(result).write_text(json.dumps([played.evidence, played.survivors, played.seconds]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,12 @@
+# Makes a user namespace by way of clone.
+# evidence: namespace
+# bare: kernel
+
+import os
+
+from hostile import hold, syscall
+
+if syscall("clone", 0x10000000 | 17, 0, 0, 0, 0) == 0:
+    hold()
+    os._exit(0)
+os.wait()

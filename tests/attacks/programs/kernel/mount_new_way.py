@@ -1,0 +1,13 @@
+# Mounts by way of the newer calls.
+# evidence: word
+# bare: refused
+
+import contextlib
+
+from hostile import reached, syscall
+
+with contextlib.suppress(OSError):
+    syscall("open_tree", -100, b"/", 1)
+    reached()
+syscall("fsopen", b"tmpfs", 0)
+reached()

@@ -1,0 +1,15 @@
+# Opens disks, memory and the like by their names.
+# evidence: word
+# bare: kernel
+
+import contextlib
+import os
+from pathlib import Path
+
+from hostile import reached
+
+named = ("mem", "kmem", "port", "kmsg", "vda", "sda", "nvme0n1", "loop0", "loop-control", "fuse", "kvm", "net/tun")
+for path in (*(Path("/dev", name) for name in named), Path("/proc/kcore")):
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_RDWR))
+        reached()

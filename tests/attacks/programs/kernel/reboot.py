@@ -1,0 +1,8 @@
+# Asks for the one thing of reboot that changes next to nothing.
+# evidence: word
+# bare: refused
+
+from hostile import reached, syscall
+
+syscall("reboot", 0xFEE1DEAD, 672274793, 0, 0)
+reached()

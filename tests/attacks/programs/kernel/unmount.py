@@ -1,0 +1,14 @@
+# Takes mounts away, to see what lies below.
+# evidence: word
+# bare: refused
+
+import os
+
+from hostile import reached, syscall
+
+for place in (os.environ["ATTACK_REPO"], "/proc", "/tmp", os.environ["HOME"]):
+    try:
+        syscall("umount2", place.encode(), 2)
+        reached()
+    except OSError:
+        continue

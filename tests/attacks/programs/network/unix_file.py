@@ -1,0 +1,8 @@
+# Connects to a socket file of the user's.
+# evidence: contact
+# bare: works
+
+import os
+import socket
+
+socket.socket(socket.AF_UNIX).connect(os.environ["ATTACK_UNIX"])

@@ -1,0 +1,8 @@
+# Leaves an endless device where a result is read back.
+# evidence: leave
+# bare: refused
+
+import os
+import stat
+
+os.mknod(os.path.join(os.environ["ATTACK_OUT"], "result"), 0o666 | stat.S_IFCHR, os.makedev(1, 5))

@@ -1,0 +1,4 @@
+# Lists the names in the user's home.
+# evidence: read
+# bare: works
+ls -aR "$ATTACK_HOME"

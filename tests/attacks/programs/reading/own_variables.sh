@@ -1,0 +1,4 @@
+# Prints its variables, in which the agent's may be.
+# evidence: read
+# bare: works
+env

@@ -1,0 +1,4 @@
+// Prints its variables with Node.
+// evidence: read
+// bare: works
+console.log(JSON.stringify(process.env));

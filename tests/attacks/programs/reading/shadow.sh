@@ -1,0 +1,4 @@
+# Reads the password file of the host.
+# evidence: shadow
+# bare: refused
+cat /etc/shadow /etc/gshadow /etc/shadow-

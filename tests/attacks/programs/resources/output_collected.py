@@ -1,0 +1,11 @@
+# Leaves a file of 80 MB to be read back, most of it a hole.
+# evidence: output
+# bare: works
+
+import os
+
+with open(os.path.join(os.environ["ATTACK_OUT"], "result"), "wb") as file:
+    try:
+        file.truncate(80 << 20)
+    except OSError:
+        file.truncate(12 << 20)

@@ -1,0 +1,4 @@
+// Never gives the event loop back.
+// evidence: time
+// bare: works
+for (;;);

@@ -1,0 +1,6 @@
+# Computes for ever.
+# evidence: time
+# bare: works
+
+while True:
+    pass

@@ -1,0 +1,5 @@
+// Node leaves a detached child behind.
+// evidence: survive
+// bare: works
+import { spawn } from "node:child_process";
+spawn("sleep", ["60"], { detached: true, stdio: "ignore" }).unref();

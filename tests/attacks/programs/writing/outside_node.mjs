@@ -1,0 +1,5 @@
+// The same with Node.
+// evidence: write
+// bare: works
+import { writeFileSync } from "node:fs";
+writeFileSync(process.env.ATTACK_OUTSIDE + "/was-here", "x");

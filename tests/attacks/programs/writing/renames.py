@@ -1,0 +1,7 @@
+# Moves a folder of the user's away.
+# evidence: write
+# bare: works
+
+import os
+
+os.rename(os.environ["ATTACK_HOME"] + "/.ssh", os.environ["ATTACK_HOME"] + "/moved")

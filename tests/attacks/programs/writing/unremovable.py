@@ -1,0 +1,10 @@
+# Leaves folders that their owner cannot enter, deep and without rights.
+# evidence: leave
+# bare: untried
+
+import os
+
+os.makedirs("a/" * 200)
+os.makedirs("closed/inner")
+os.chmod("closed/inner", 0)
+os.chmod("closed", 0)

@@ -1,0 +1,79 @@
+"""Runs the programs of `causes/` in a sandbox, as whoever starts this, and prints how each ended, as JSON.
+
+A script, so that it can be started as another user. Arguments: the name of a tier, and how many run at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
+from redstart.ports.sandbox import bwrap, cgroups, stage
+from redstart.ports.sandbox.bwrap import Bubblewrap
+from redstart.testing.sandbox import FolderWorkspaces
+
+PROGRAMS = Path(__file__).with_name("causes")
+MEGABYTE = 1 << 20
+LIMITS = SandboxLimits(
+    wall=90,
+    cpu=2,
+    memory=200 * MEGABYTE,
+    file_size=10 * MEGABYTE,
+    output=20_000,
+    flood=5 * MEGABYTE,
+    processes=40,
+    disk=32 * MEGABYTE,
+    inodes=2000,
+)
+TIERS = {"full": (), "ungrouped": ("tree",), "unstaged": ("stage",), "least": ("tree", "stage")}
+"""What is taken away from what the machine would give."""
+
+
+def take_away(parts: tuple[str, ...]) -> None:
+    if "tree" in parts:
+        bwrap.own_tree = lambda: None
+    if "stage" in parts:
+        bwrap.own_rights = stage.Rights
+
+
+def limits_of(program: str) -> SandboxLimits:
+    lines = [line.removeprefix("# limits: ") for line in program.splitlines() if line.startswith("# limits: ")]
+    pairs = dict(pair.split("=") for line in lines for pair in line.split())
+    return LIMITS.model_copy(update={name: float(value) for name, value in pairs.items()})
+
+
+async def ended(box: Bubblewrap, workspaces: FolderWorkspaces, path: Path, some: asyncio.Semaphore) -> Completed:
+    program = path.read_text()
+    interpreter = "/bin/sh" if path.suffix == ".sh" else sys.executable
+    environment = Environment(mount="/repo", python=sys.executable, read_only=(sys.prefix, sys.base_prefix))
+    execution = Execution(
+        argv=(interpreter, path.name),
+        snapshot=workspaces.snapshot(path.name, {path.name: program}),
+        environment=environment,
+        limits=limits_of(program),
+    )
+    async with some:
+        return await box.run(execution)
+
+
+async def main(tier: str, at_once: str) -> None:
+    take_away(TIERS[tier])
+    with tempfile.TemporaryDirectory(prefix="redstart-causes-") as folder:
+        workspaces = FolderWorkspaces(Path(folder, "snapshots"))
+        box = Bubblewrap(workspaces, Path(folder, "scratch"))
+        paths, some = sorted(PROGRAMS.iterdir()), asyncio.Semaphore(int(at_once))
+        done = await asyncio.gather(*(ended(box, workspaces, path, some) for path in paths))
+        left = [str(path) for path in Path(folder, "scratch").iterdir()]
+    tree = cgroups.own_tree()
+    folders = set(tree.folders.values()) if tree else set[Path]()
+    left += [str(each) for place in folders for each in place.glob(f"{cgroups.PREFIX}{cgroups.mark()}-*")]
+    ends = {path.name: each.model_dump(mode="json") for path, each in zip(paths, done, strict=True)}
+    print(json.dumps({"ends": ends, "left": left}))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""Hostile programs on every sandbox: what the host sees afterwards must be nothing.
+
+One of each kind by default; all of them with --soak. Each that can is shown to work without a sandbox.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from backends import BACKENDS, BARE
+from catalogue import EVIDENCE, Attack, attacks, read
+from harness import Outcome, play
+from yard import Yard, may_bound, yard
+
+ATTACKS = attacks()
+KINDS = {(attack.group, attack.evidence): attack.name for attack in reversed(ATTACKS)}
+FIRST_OF_ITS_KIND = set(KINDS.values())
+SLOW_BARE = {"time", "output", "inodes"}
+"""What takes as long as one lets it, or much memory of ours, without a sandbox."""
+
+
+@pytest.fixture(scope="module")
+def ground() -> Iterator[Yard]:
+    # Not below pytest's own folder, which nobody else may enter: attacks that run as an ordinary user must get there.
+    with tempfile.TemporaryDirectory(prefix="ra-") as folder:
+        Path(folder).chmod(0o755)
+        with yard(Path(folder)) as made:
+            yield made
+
+
+def chosen(attack: Attack, *, bare: bool) -> object:
+    short = attack.name in FIRST_OF_ITS_KIND and not (bare and attack.evidence in SLOW_BARE)
+    return pytest.param(attack, id=attack.name, marks=() if short else pytest.mark.soak)
+
+
+def words(outcome: Outcome) -> str:
+    printed = outcome.completed.output[-1000:] if outcome.completed else ""
+    return f"{outcome.attack.name} on {outcome.backend}: {outcome.evidence}\n{printed}"
+
+
+def test_there_are_enough_of_every_kind():
+    assert len(ATTACKS) >= 80
+    assert {attack.path.suffix for attack in ATTACKS} == {".py", ".mjs", ".sh"}
+    assert {attack.evidence for attack in ATTACKS} == set(EVIDENCE)
+    assert sum(attack.bare == "works" for attack in ATTACKS) >= 80
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("attack", [chosen(attack, bare=False) for attack in ATTACKS])
+def test_it_is_held(attack: Attack, backend: str, ground: Yard, usable: Callable[[str], None]):
+    usable(backend)
+    outcome = play(attack, backend, ground)
+    assert not outcome.in_vain, words(outcome)
+    assert not outcome.escaped, words(outcome)
+
+
+@pytest.mark.skipif(not may_bound(), reason="only root can bound what has no sandbox")
+@pytest.mark.parametrize("attack", [chosen(attack, bare=True) for attack in ATTACKS if attack.bare != "untried"])
+def test_it_works_without_a_sandbox(attack: Attack, ground: Yard):
+    outcome = play(attack, BARE, ground)
+    assert not outcome.in_vain, words(outcome)
+    if attack.bare == "works":
+        assert attack.evidence in outcome.kinds, words(outcome)
+    elif attack.bare == "refused":
+        assert attack.evidence not in outcome.kinds, words(outcome)
+
+
+@pytest.mark.skipif(not may_bound(), reason="only root can bound what has no sandbox")
+def test_what_was_run_without_a_sandbox_is_gone(ground: Yard):
+    daemon = next(attack for attack in ATTACKS if attack.name == "survivors/disguised")
+    assert play(daemon, BARE, ground).survivors == 1
+    assert not list(ground.disk.glob("bare-*"))
+    assert not list(Path("/sys/fs/cgroup/pids").glob("**/redstart-attacks-*"))
+
+
+@pytest.mark.parametrize(
+    "attack", [attack for attack in ATTACKS if attack.bare == "untried"], ids=lambda each: each.name
+)
+def test_what_could_touch_others_is_refused_without_a_sandbox(attack: Attack, ground: Yard):
+    with pytest.raises(ValueError, match="must not be run"):
+        play(attack, BARE, ground)
+
+
+def test_a_header_that_says_nothing_is_refused(tmp_path: Path):
+    program = tmp_path / "silent.py"
+    program.write_text("# does something\n# evidence: none\n# bare: works\n")
+    with pytest.raises(ValueError, match="header"):
+        read(program)

@@ -1,0 +1,75 @@
+"""Of each crafted program the right cause is told, for root and for others, with the kernel's groups and without."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import redstart
+from redstart.ports.sandbox.stage import reachable
+
+HERE = Path(__file__).parent
+PROGRAMS = sorted(path.name for path in (HERE / "causes").iterdir())
+SOMEBODY = 60599
+SYSTEM_PYTHON = "/usr/bin/python3"
+AT_ONCE = "4"
+
+TIERS = {"root": ("full", "ungrouped"), "user": ("full", "unstaged")}
+"""Of another user `full` is without groups of the kernel's, where nobody lets it make some."""
+
+
+def interpreter(user: str) -> list[str]:
+    """How to start Python as that user, who may not be able to reach this one's. Skips where there is no way."""
+    paths = [str(Path(redstart.__file__).parents[1]), sysconfig.get_path("purelib")]
+    if user == "root":
+        if os.geteuid() != 0:
+            pytest.skip("this is not root")
+        return [sys.executable]
+    if os.geteuid() != 0:
+        return [sys.executable]
+    if not all(map(reachable, [*paths, str(HERE)])):
+        pytest.skip("no other user can read this checkout")
+    python = sys.executable if reachable(sys.executable) and reachable(sys.base_prefix) else SYSTEM_PYTHON
+    return ["setpriv", f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups", "--", python]
+
+
+@functools.cache
+def ends(user: str, tier: str) -> dict[str, Any]:
+    """What `run_causes.py` tells of all programs."""
+    paths = [str(Path(redstart.__file__).parents[1]), sysconfig.get_path("purelib")]
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [*interpreter(user), str(HERE / "run_causes.py"), tier, AT_ONCE]
+    ran = subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def expected(program: str) -> str:
+    return (HERE / "causes" / program).read_text().splitlines()[0].removeprefix("# cause: ")
+
+
+def test_every_cause_has_its_programs() -> None:
+    causes = [expected(program) for program in PROGRAMS]
+    assert len(causes) >= 40
+    kinds = {"ok", "failed", "cpu", "memory", "processes", "file_size", "disk", "output", "timeout", "signal"}
+    assert {cause: causes.count(cause) >= 3 for cause in causes} == dict.fromkeys(kinds, True)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("user", "tier"), [(user, tier) for user, tiers in TIERS.items() for tier in tiers])
+def test_the_cause_is_right(user: str, tier: str, program: str) -> None:
+    ended = ends(user, tier)["ends"][program]
+    assert ended["cause"] == expected(program), ended
+
+
+@pytest.mark.parametrize(("user", "tier"), [(user, tier) for user, tiers in TIERS.items() for tier in tiers])
+def test_nothing_is_left_behind(user: str, tier: str) -> None:
+    assert ends(user, tier)["left"] == []

@@ -1,0 +1,158 @@
+"""Eight secrets are planted around a whole run, and the repo's tests try twenty-two ways to carry them out.
+
+Afterwards all that the run left is searched: what it printed, its events, the run store with journal and blobs, logs,
+patches, the repo itself, and what the model was sent. The same payload carries a mark that is no secret, which shows
+that a way is open at all; and the same tests without a sandbox must find every secret, or it would prove nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.server import ScriptedServer, Wire
+from redstart.testing.user import Ran, User
+
+HERE = Path(__file__).parent
+SPY = (HERE / "spy" / "spy.py").read_text()
+WAYS = re.findall(r"^def way_(\w+)", SPY, re.MULTILINE)
+ENDS_THE_RUN = {"exit_code", "killed"}
+"""Ways that leave no room for another in the same run."""
+SILENT = {"exit_code", "killed", "git_object", "new_file", "file_name", "network", "out_folder", "suite_property"}
+"""Ways of which nothing is kept, so that not even the mark can arrive."""
+KINDS = ("agent", "ssh", "aws", "dotenv", "remote", "netrc", "store", "neighbour")
+
+FIX = """<<<<<<< SEARCH
+    return 1
+=======
+    return 2
+>>>>>>> REPLACE
+"""
+ANSWER = f"shop.py\n```python\n{FIX}```\n"
+
+
+class Ground:
+    """A user's machine with the eight secrets, and a repo with a spy in its tests."""
+
+    def __init__(self, folder: Path, ways: list[str]) -> None:
+        self.mark = f"carried-{secrets.token_hex(8)}"
+        self.secrets = {kind: f"planted-{secrets.token_hex(16)}" for kind in KINDS}
+        self.folder, self.repo = folder, folder / "projects" / "shop"
+        self.user = User(folder, Path(sys.prefix))
+        self.user.environ |= {"SHOP_API_KEY": self.secrets["agent"], "REDSTART_LIMITS__ITERATIONS": "1"}
+        s = self.secrets
+        self._write(".ssh/id_ed25519", s["ssh"])
+        self._write(".aws/credentials", f"[default]\naws_secret_access_key = {s['aws']}\n")
+        self._write(".netrc", f"machine example.com login ann password {s['netrc']}\n")
+        self._write(".local/share/redstart/redstart.db", f"SQLite format 3\0{s['store']}")
+        self._write(".git-credentials", f"https://ann:{s['remote']}@example.com\n")
+        self.neighbour = subprocess.Popen(
+            [sys.executable, "-c", "input()"], env={"NEIGHBOUR_KEY": s["neighbour"]}, stdin=subprocess.PIPE
+        )
+        self._project(ways)
+
+    def _project(self, ways: list[str]) -> None:
+        told = f"HOME = {str(self.folder)!r}\nMARK = {self.mark!r}\nWAYS = {ways!r}\nPID = {self.neighbour.pid}\n"
+        files = {
+            ".gitignore": ".env\n",
+            ".env": f"KEY={self.secrets['dotenv']}\n",
+            "shop.py": "def price():\n    return 1\n",
+            "spy.py": SPY,
+            "told.py": told,
+            "conftest.py": (HERE / "spy" / "conftest_of_the_repo.py").read_text(),
+            "test_shop.py": "from shop import price\n\n\ndef test_price():\n    assert price() == 2\n",
+        }
+        for name, text in files.items():
+            self._write(f"projects/shop/{name}", text)
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        remote = f"https://ann:{self.secrets['remote']}@example.com/shop"
+        for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-qm", "all"), ("remote", "add", "o", remote)):
+            subprocess.run(["git", *words], cwd=self.repo, check=True)
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def fix(self, *flags: str) -> tuple[Ran, str]:
+        """The run, and all that was sent to the model."""
+        with ScriptedServer(lambda request: ANSWER) as server:
+            self.user.uses(server, Wire.openai)
+            ran = self.user.redstart("fix", self.repo, "--json", "--patch", self.folder / "fix.patch", *flags)
+            sent = "\n".join(request.text for request in server.requests)
+        return ran, sent
+
+    def left(self) -> Iterator[tuple[str, bytes]]:
+        """Every file of the run store and of the user's, and every name; the planted ones and the repo's own not."""
+        planted = {
+            ".ssh",
+            ".aws",
+            ".netrc",
+            ".local",
+            ".git-credentials",
+            "projects/shop/.env",
+            "projects/shop/.git/config",
+        }
+        for path in self.folder.rglob("*"):
+            name = path.relative_to(self.folder).as_posix()
+            if not any(name == each or name.startswith(f"{each}/") for each in planted):
+                yield name, name.encode() + (b"\n" + path.read_bytes() if path.is_file() else b"")
+
+    def found(self, text: str, ran: Ran, sent: str) -> set[str]:
+        """Where a text is, in any of the forms in which it could be written."""
+        places = [("printed", ran.out.encode()), ("errors", ran.err.encode()), ("model", sent.encode()), *self.left()]
+        return {name for name, content in places if any(form in content for form in forms(text))}
+
+    def close(self) -> None:
+        self.neighbour.communicate(b"\n")
+
+
+def forms(text: str) -> list[bytes]:
+    """As it is, backwards, in hexadecimal, and in base 64 wherever it begins. Its kind is cut off: it is no secret."""
+    raw = text.rpartition("-")[2].encode()
+    coded = [base64.b64encode(b"\0" * shift + raw)[4:-4] for shift in range(3)]
+    return [raw, raw[::-1], raw.hex().encode(), *coded]
+
+
+@pytest.fixture
+def ground(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Ground]:
+    made = Ground(tmp_path / "u", request.param)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+TOGETHER = [way for way in WAYS if way not in ENDS_THE_RUN]
+EACH = [pytest.param([way], id=way, marks=pytest.mark.soak) for way in WAYS]
+
+
+def test_there_are_eight_secrets_and_twenty_ways():
+    assert len(KINDS) == 8
+    assert len(WAYS) >= 20
+
+
+@pytest.mark.parametrize("ground", [pytest.param(TOGETHER, id="together"), *EACH], indirect=True)
+def test_no_secret_is_carried_out(ground: Ground, request: pytest.FixtureRequest):
+    ran, sent = ground.fix()
+    assert ran.code in (0, 1, 3, 4), ran.out + ran.err
+    assert {kind: where for kind, secret in ground.secrets.items() if (where := ground.found(secret, ran, sent))} == {}
+    ways = request.node.callspec.params["ground"]
+    if not set(ways) <= SILENT:
+        assert ground.found(ground.mark, ran, sent) - {"projects/shop/told.py"}, (
+            "the way is not open: nothing was tried"
+        )
+
+
+@pytest.mark.parametrize("ground", [TOGETHER], indirect=True)
+def test_without_a_sandbox_all_of_them_are_found(ground: Ground):
+    bare = ground.user.python("-m", "pytest", "-q", "-rA", "-p", "no:cacheprovider", cwd=ground.repo)
+    found = {kind for kind, secret in ground.secrets.items() if ground.found(secret, bare, "")}
+    assert found == set(KINDS), bare.out + bare.err

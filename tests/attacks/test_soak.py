@@ -1,0 +1,160 @@
+"""Hundreds of executions, eight at once, whose parents are killed at any moment: nothing of them is left.
+
+Processes end with their parent. What a killed parent could not remove, the next one that runs something removes: its
+folders, its groups, and a bubblewrap that was cut off in the moment before it asks to die with its parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import secrets
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from backends import BACKENDS
+from watch import is_alive, pids
+
+from redstart.core.change import Snapshot
+from redstart.ports.sandbox.docker_api import Api, listed, socket_of
+from redstart.ports.sandbox.docker_spec import OWNER_LABEL
+from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.toolkit.repo.trees import GitTrees
+
+WORKER = Path(__file__).parent / "drivers" / "soak_worker.py"
+AT_ONCE = 8
+SECONDS = 1500.0
+BURIAL = 10.0
+"""Within so many seconds a process must be gone, on a busy machine."""
+
+
+class Soak:
+    """Keeps eight workers at it, kills some of them in the middle of something, and starts others in their place."""
+
+    def __init__(self, backend: str, folder: Path, seed: int) -> None:
+        self.token = f"soak-{secrets.token_hex(12)}"
+        self.folder, self._backend, self._random = folder, backend, random.Random(seed)
+        self.begun = self.ended = self.killed = 0
+        self.parents: set[int] = set()
+        for name in ("tmp", "project", "scratch"):
+            (folder / name).mkdir()
+        (folder / "project" / "shop.py").write_text("price = 1\n")
+        trees = GitTrees(folder / "snapshots", DirectoryBlobs(folder / "blobs"))
+        self._snapshot: Snapshot = trees.take(folder / "project")
+        trees.close()
+
+    def run(self, wanted: int) -> None:
+        """Until so many executions have begun. Raises `AssertionError` where a worker fails by itself."""
+        over = time.monotonic() + SECONDS
+        with selectors.DefaultSelector() as workers:
+            for _ in range(AT_ONCE):
+                self._start(workers)
+            while self.begun < wanted:
+                assert time.monotonic() < over, f"only {self.begun} executions in {SECONDS} seconds"
+                for key, _ in workers.select(timeout=1.0):
+                    self._heard(workers, key)
+            for key in list(workers.get_map().values()):
+                self._kill(workers, key)
+
+    def one_more(self) -> None:
+        """As the next user does: one execution, without a kill."""
+        done = subprocess.run(self._command(1), env=self._environ(), capture_output=True, text=True, check=False)
+        assert done.stdout == "begun\nended\n", done.stderr
+
+    def _start(self, workers: selectors.BaseSelector) -> None:
+        worker = subprocess.Popen(
+            self._command(20), env=self._environ(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+        )
+        self.parents.add(worker.pid)
+        lines_left = self._random.randrange(2, 24)
+        workers.register(worker.stdout, selectors.EVENT_READ, [worker, lines_left])  # type: ignore[arg-type]
+
+    def _heard(self, workers: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+        worker, lines_left = key.data
+        line = worker.stdout.readline()
+        self.begun += line == "begun\n"
+        self.ended += line == "ended\n"
+        key.data[1] = lines_left - 1
+        if line and lines_left > 1:
+            return
+        if not line:
+            assert worker.wait() == 0, worker.stderr.read()
+        self._kill(workers, key)
+        self._start(workers)
+
+    def _kill(self, workers: selectors.BaseSelector, key: selectors.SelectorKey) -> None:
+        worker = key.data[0]
+        workers.unregister(key.fileobj)
+        self.killed += worker.poll() is None
+        worker.kill()
+        worker.communicate()
+
+    def _command(self, count: int) -> list[str]:
+        given = (self._backend, str(self.folder), self._snapshot.model_dump_json(), self.token, str(count))
+        return [sys.executable, str(WORKER), *given]
+
+    def _environ(self) -> dict[str, str]:
+        return {**os.environ, "TMPDIR": str(self.folder / "tmp")}
+
+    def orphans(self) -> list[str]:
+        """Command lines of processes that belong to an execution and are alive."""
+        found: list[str] = []
+        for pid in pids():
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_bytes()
+                known = Path(f"/proc/{pid}/environ").read_bytes() + words
+                if self.token.encode() in known and is_alive(pid):
+                    found.append(words.replace(b"\0", b" ").decode(errors="replace")[:200])
+        return found
+
+    def folders(self) -> list[str]:
+        places = ("scratch", "snapshots/work", "tmp")
+        return [str(path) for place in places for path in (self.folder / place).glob("*")]
+
+    def mounts(self) -> list[str]:
+        return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if str(self.folder) in line]
+
+    def groups(self) -> list[str]:
+        """Control groups that were made by one of our parents; their names begin with its id."""
+        return [str(path) for path in self._all_groups() if self._is_ours(path.name)]
+
+    def _all_groups(self) -> Iterator[Path]:
+        for at, names, _ in os.walk("/sys/fs/cgroup"):
+            yield from (Path(at, name) for name in names if name.startswith("redstart-"))
+
+    def _is_ours(self, name: str) -> bool:
+        pid = name.removeprefix("redstart-").partition("-")[0]
+        return pid.isdigit() and int(pid) in self.parents
+
+    def containers(self) -> list[str]:
+        if not self._backend.startswith("docker"):
+            return []
+        api = Api(socket_of(os.environ.get("DOCKER_HOST", "")))
+        there = listed(asyncio.run(api.call("GET", "/containers/json", query={"all": "1"})))
+        owners = [str((each["Labels"] or {}).get(OWNER_LABEL, "//0/")) for each in there]
+        return [owner for owner in owners if int(owner.split("/")[2] or 0) in self.parents]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("wanted", [pytest.param(40), pytest.param(500, marks=pytest.mark.soak)])
+def test_nothing_is_left_of_many(backend: str, wanted: int, tmp_path: Path, usable: Callable[[str], None]):
+    usable(backend)
+    soak = Soak(backend, tmp_path, seed=wanted)
+    soak.run(wanted)
+    soak.one_more()
+    over = time.monotonic() + BURIAL
+    while soak.orphans() and time.monotonic() < over:
+        time.sleep(0.05)
+    assert soak.orphans() == []
+    assert soak.begun >= wanted
+    assert soak.killed >= AT_ONCE
+    assert soak.ended > 0
+    left = {"folders": soak.folders(), "mounts": soak.mounts(), "groups": soak.groups(), "alone": soak.containers()}
+    assert left == {"folders": [], "mounts": [], "groups": [], "alone": []}

@@ -1,0 +1,278 @@
+"""Where attacks are played: a small disk of its own, and for each attack a user's home with secrets, and listeners."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.toolkit.repo.trees import GitTrees
+
+ORDINARY = 61_234
+"""The user that attacks run as without a sandbox, where the tests run as root."""
+DISK = 420 << 20
+INODES = 180_000
+GROUP = "224.0.0.251"
+AGENT = """
+import os, sys
+kept = open('secret.txt')
+gone = open('gone.txt', 'w+'); gone.write(os.environ['AGENT_KEY']); gone.flush(); os.unlink('gone.txt')
+print('ready', flush=True)
+while True: sys.stdin.readline() or sys.exit()
+"""
+"""A stand-in for the agent: it has a secret in its variables, its arguments, its memory and its open files."""
+
+
+def may_bound() -> bool:
+    """Whether attacks can be run without a sandbox here, bounded and as somebody harmless."""
+    return os.geteuid() == 0
+
+
+class Yard:
+    """The small disk, on which workspaces are made and results are left, so that filling it harms nobody.
+
+    Where it cannot be mounted, it is a plain folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.disk = folder / "disk"
+        self.scratch = self.disk / "scratch"
+        self.disk.mkdir()
+        self._mounted = may_bound() and mounted(self.disk, DISK, INODES)
+        self.scratch.mkdir()
+        self.trees = GitTrees(self.disk / "snapshots", DirectoryBlobs(self.disk / "blobs"))
+        project = folder / "project"
+        project.mkdir()
+        (project / "shop.py").write_text("price = 1\n")
+        self.snapshot = self.trees.take(project)
+
+    def close(self) -> None:
+        self.trees.close()
+        if self._mounted:
+            unmounted(self.disk)
+
+    def left(self) -> list[Path]:
+        """What lies where nothing may lie between two executions."""
+        return [path for folder in (self.scratch, self.disk / "snapshots/work") for path in folder.glob("*")]
+
+
+@contextlib.contextmanager
+def yard(folder: Path) -> Generator[Yard]:
+    made = Yard(folder)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def mounted(folder: Path, size: int, inodes: int) -> bool:
+    options = f"size={size},nr_inodes={inodes},mode=0755"
+    command = ["mount", "-t", "tmpfs", "-o", options, "redstart-attacks", str(folder)]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def unmounted(folder: Path) -> None:
+    subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=False)
+
+
+class Stage:
+    """One attack's surroundings: a home with secrets, listeners, and a stand-in for the agent. Made anew each time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.token = f"token-{secrets.token_hex(12)}"
+        self.canaries = {
+            kind: f"canary-{secrets.token_hex(16)}"
+            for kind in ("file", "ssh", "aws", "name", "dotenv", "remote", "store", "agent", "argument")
+        }
+        self.key = secrets.randbelow(1 << 30) + 1
+        """Of shared memory, which has numbers for names."""
+        self.home, self.outside = folder / "home", folder / "outside"
+        self.repo = self.home / "projects" / "shop"
+        self._plant()
+        self._own()
+        self._listen()
+        self.agent = self._start_agent()
+        self.agent_before = self.agent_state()
+        self.before = fingerprint(self.home, self.outside)
+
+    def _plant(self) -> None:
+        c = self.canaries
+        files = {
+            "secret.txt": c["file"],
+            f"{c['name']}.txt": "",
+            ".ssh/id_ed25519": c["ssh"],
+            ".aws/credentials": f"[default]\naws_secret_access_key = {c['aws']}\n",
+            ".bashrc": "",
+            ".local/share/redstart/redstart.db": f"SQLite format 3\0{c['store']}",
+            "projects/shop/shop.py": "price = 1\n",
+            "projects/shop/.env": f"KEY={c['dotenv']}\n",
+            "projects/shop/.git/HEAD": "ref: refs/heads/main\n",
+            "projects/shop/.git/config": f'[remote "origin"]\n\turl = https://ann:{c["remote"]}@example.com/shop\n',
+        }
+        for name, text in files.items():
+            path = self.home / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        for name in ("hooks", "objects", "refs"):
+            (self.repo / ".git" / name).mkdir()
+        self.outside.mkdir()
+
+    def _own(self) -> None:
+        """No file's mode may hold an attack back: only the sandbox is tried here."""
+        for path in (self.folder, *self.folder.rglob("*")):
+            path.chmod(0o777 if path.is_dir() else 0o666)
+            if may_bound():
+                os.chown(path, ORDINARY, ORDINARY)
+
+    def _listen(self) -> None:
+        def bound(family: int, kind: int, address: object) -> socket.socket:
+            made = socket.socket(family, kind)
+            made.setblocking(False)
+            made.bind(address)  # type: ignore[arg-type]
+            if kind == socket.SOCK_STREAM:
+                made.listen(8)
+            return made
+
+        stream, datagram = socket.SOCK_STREAM, socket.SOCK_DGRAM
+        self.abstract = f"redstart-{self.token}"
+        self.listeners = {
+            "TCP4": bound(socket.AF_INET, stream, ("0.0.0.0", 0)),
+            "UDP": bound(socket.AF_INET, datagram, ("0.0.0.0", 0)),
+            "ABSTRACT": bound(socket.AF_UNIX, stream, f"\0{self.abstract}"),
+            "UNIX": bound(socket.AF_UNIX, stream, str(self.folder / "u.sock")),
+            "DOCKER": bound(socket.AF_UNIX, stream, str(self.folder / "d.sock")),
+        }
+        with contextlib.suppress(OSError):
+            self.listeners["TCP6"] = bound(socket.AF_INET6, stream, ("::1", 0))
+        with contextlib.suppress(OSError):
+            member = struct.pack("4s4s", socket.inet_aton(GROUP), socket.inet_aton("127.0.0.1"))
+            self.listeners["UDP"].setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, member)
+        for name in ("u.sock", "d.sock"):
+            (self.folder / name).chmod(0o777)
+
+    def _start_agent(self) -> subprocess.Popen[bytes]:
+        command = [python3(), "-I", "-S", "-c", AGENT, self.canaries["argument"]]
+        started = subprocess.Popen(
+            [*as_ordinary(), *command],
+            cwd=self.home,
+            env={"AGENT_KEY": self.canaries["agent"]},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"ready\n", "the stand-in for the agent did not start"
+        return started
+
+    def close(self) -> None:
+        for listener in self.listeners.values():
+            listener.close()
+        if self.agent.poll() is None:
+            self.agent.send_signal(signal.SIGCONT)
+            self.agent.kill()
+        self.agent.communicate()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def variables(self) -> dict[str, str]:
+        """What an attack is told; no secret is among it."""
+        ports = {
+            name: str(each.getsockname()[1]) for name, each in self.listeners.items() if name[:3] in ("TCP", "UDP")
+        }
+        return {
+            "ATTACK_TOKEN": self.token,
+            "ATTACK_HOME": str(self.home),
+            "ATTACK_REPO": str(self.repo),
+            "ATTACK_OUTSIDE": str(self.outside),
+            "ATTACK_CANARY": str(self.home / "secret.txt"),
+            "ATTACK_KEY": str(self.key),
+            "ATTACK_AGENT": str(self.agent.pid),
+            "ATTACK_ADDRESS": host_address(),
+            "ATTACK_ABSTRACT": self.abstract,
+            "ATTACK_UNIX": str(self.folder / "u.sock"),
+            "ATTACK_DOCKER": str(self.folder / "d.sock"),
+            **{f"ATTACK_{name}": port for name, port in ports.items()},
+        }
+
+    def contacts(self) -> list[str]:
+        """Which listeners were reached. The kernel takes connections in by itself, so nobody has to be quick."""
+        found: list[str] = []
+        for name, listener in self.listeners.items():
+            with contextlib.suppress(OSError):
+                if listener.type == socket.SOCK_DGRAM:
+                    listener.recv(100)
+                else:
+                    listener.accept()[0].close()
+                found.append(name)
+        return found
+
+    def agent_state(self) -> dict[str, object]:
+        """What somebody could do to the agent: empty where it is dead."""
+        pid = self.agent.pid
+        if self.agent.poll() is not None:
+            return {}
+        about = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return {
+            "stopped": about[0] in "Tt",
+            "nice": about[16],
+            "affinity": sorted(os.sched_getaffinity(pid)),
+            "limits": Path(f"/proc/{pid}/limits").read_text(),
+            "oom": Path(f"/proc/{pid}/oom_score_adj").read_text(),
+        }
+
+
+@contextlib.contextmanager
+def stage(folder: Path) -> Generator[Stage]:
+    made = Stage(folder)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def python3() -> str:
+    """An interpreter that an ordinary user may start: ours may lie in somebody's home."""
+    return "/usr/bin/python3" if os.access("/usr/bin/python3", os.X_OK) else sys.executable
+
+
+def as_ordinary() -> list[str]:
+    """What comes before a command so that it runs as an ordinary user."""
+    if not may_bound():
+        return []
+    return ["setpriv", f"--reuid={ORDINARY}", f"--regid={ORDINARY}", "--clear-groups", "--inh-caps=-all", "--"]
+
+
+def host_address() -> str:
+    """The host's address in its network; loopback where it has none. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])
+    return "127.0.0.1"
+
+
+def fingerprint(*folders: Path) -> dict[str, tuple[object, ...]]:
+    """Everything below the folders, as far as a change of it matters."""
+
+    def about(path: Path) -> tuple[object, ...]:
+        seen = path.lstat()
+        content = hashlib.sha256(path.read_bytes()).hexdigest() if stat.S_ISREG(seen.st_mode) else ""
+        return seen.st_mode, seen.st_uid, seen.st_nlink, seen.st_mtime_ns, content
+
+    return {str(path): about(path) for folder in folders for path in everything(folder)}
+
+
+def everything(folder: Path) -> Iterator[Path]:
+    yield folder
+    for at, folders, files in os.walk(folder):
+        yield from (Path(at, name) for name in (*folders, *files))

@@ -1,0 +1,34 @@
+"""What a dead process has left is found by its name; what a living one uses is left alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from redstart.ports.sandbox.leftovers import FOLDER, abandoned, mark, sweep_folders
+
+
+def test_a_mark_tells_processes_of_one_id_apart() -> None:
+    assert mark() == mark(os.getpid())
+    assert mark().startswith(f"{os.getpid()}-")
+    assert not abandoned(f"{FOLDER}{mark()}-x", FOLDER)
+    assert abandoned(f"{FOLDER}{os.getpid()}-1-x", FOLDER)
+
+
+@pytest.mark.parametrize("name", ["run-", "run-x", "run-abc-1-x", "other-1-1-x", "run-1-1", "run-1-x-y"])
+def test_what_we_did_not_name_is_not_ours(name: str) -> None:
+    assert not abandoned(name, FOLDER)
+
+
+def test_only_folders_of_the_dead_are_removed(tmp_path: Path) -> None:
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as dead:
+        of_the_dead = tmp_path / f"{FOLDER}{mark(dead.pid)}-x"
+    mine, other = tmp_path / f"{FOLDER}{mark()}-x", tmp_path / "something"
+    for folder in (of_the_dead, mine, other):
+        (folder / "in").mkdir(parents=True)
+    sweep_folders(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted([mine, other])
+    sweep_folders(tmp_path / "not made yet")

@@ -1,0 +1,55 @@
+"""Whoever runs a sandbox may be killed at any moment; nothing that it started lives on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from redstart.core.errors import SandboxUnavailable
+from redstart.ports.sandbox.bwrap import probe
+from redstart.ports.sandbox.stage import own_rights
+from redstart.testing.contracts.ground import living
+
+RUNNER = """
+import asyncio, sys
+from pathlib import Path
+from redstart.core.shell import Environment, Execution
+from redstart.ports.sandbox.bwrap import Bubblewrap
+from redstart.ports.sandbox.cgroups import own_tree
+from redstart.ports.sandbox.stage import own_rights
+from redstart.testing.sandbox import FolderWorkspaces
+
+folder, token = Path(sys.argv[1]), sys.argv[2]
+workspaces = FolderWorkspaces(folder / "snapshots")
+argv = ("/bin/sh", "-c", f"sleep 300; : {token}")
+environment = Environment(mount="/repo", python="/usr/bin/python3")
+execution = Execution(argv=argv, snapshot=workspaces.snapshot("one", {"a": "a"}), environment=environment)
+own_rights(), own_tree()
+print("ready", flush=True)
+asyncio.run(Bubblewrap(workspaces, folder / "scratch").run(execution))
+"""
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.2])
+def test_a_runner_that_is_killed_leaves_no_process(tmp_path: Path, moment: float) -> None:
+    try:
+        probe(tmp_path)
+    except SandboxUnavailable as error:
+        pytest.skip(str(error))
+    if not own_rights().mounts:
+        pytest.skip("bubblewrap alone does not promise that")
+    token = f"redstart-{uuid.uuid4().hex}"
+    with subprocess.Popen([sys.executable, "-c", RUNNER, str(tmp_path), token], stdout=subprocess.PIPE) as runner:
+        assert runner.stdout is not None
+        assert runner.stdout.readline() == b"ready\n"
+        time.sleep(moment)  # nothing is waited for: the moment is what is varied
+        runner.kill()
+    over = time.monotonic() + 10
+    while living(token) and time.monotonic() < over:
+        time.sleep(0.01)
+    assert living(token) == []
