@@ -2,8 +2,10 @@
 
 Each attack is played without a sandbox first, as an ordinary user and bounded by a control group, so that it is known
 which of them work at all; then on every backend that this machine has. A neighbour, a process that has nothing to do
-with them, does the same piece of work again and again: its pace while the greediest attacks run is compared, in turns,
-with its pace beside a program that rests in the same sandbox, and beside one that honestly computes there.
+with them, does the same piece of work again and again. `neighbours` is how much longer that takes beside a greedy
+attack in bubblewrap than while the attack is frozen, in turns, ten times a second: the median of the attacks, and the
+worst. What runs in containers cannot be frozen from here: there the pace is compared, in turns, with that beside a
+program that rests in the same sandbox, and beside one that honestly computes there.
 
 `--write` puts the table into docs/sandbox-attacks.md.
 """
@@ -13,10 +15,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import mmap
+import os
 import statistics
-import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,52 +31,14 @@ from backends import BACKENDS, BARE, OWN_KERNEL, why_not  # noqa: E402
 from catalogue import BARE as BARE_WORDS  # noqa: E402
 from catalogue import EVIDENCE, Attack, attacks, read  # noqa: E402
 from harness import LIMITS, Outcome, play  # noqa: E402
+from neighbours import GREEDY, Neighbour  # noqa: E402
+from neighbours import felt as felt_beside_frozen  # noqa: E402
 from yard import Yard, may_bound, yard  # noqa: E402
 
 HARMLESS = ROOT / "tests" / "attacks" / "harmless"
 PAGE = ROOT / "docs" / "sandbox-attacks.md"
-GREEDY = ("fork_bomb", "memory_six", "disk_files", "spin_six", "output_flood")
 MOST_SLOWDOWN = 0.05
-NEIGHBOUR = """
-import hashlib, mmap, struct, sys
-with open(sys.argv[1], 'r+b') as file:
-    shared = mmap.mmap(file.fileno(), 8)
-work, done = bytes(1 << 18), 0
-while True:
-    hashlib.sha256(work).digest()
-    done += 1
-    shared[:] = struct.pack('Q', done)
-"""
-
-
-class Neighbour:
-    """Somebody else's work on the same machine, and how much of it is done."""
-
-    def __init__(self, folder: Path) -> None:
-        counter = folder / "neighbour"
-        counter.write_bytes(bytes(8))
-        self._file = counter.open("r+b")
-        self._shared = mmap.mmap(self._file.fileno(), 8)
-        self._process = subprocess.Popen([sys.executable, "-S", "-c", NEIGHBOUR, str(counter)])
-
-    def done(self) -> int:
-        return struct.unpack("Q", self._shared[:])[0]
-
-    def pace(self, during: Callable[[], object]) -> float:
-        """Pieces of work a second while something is done."""
-        before, began = self.done(), time.monotonic()
-        during()
-        return (self.done() - before) / (time.monotonic() - began)
-
-    @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._shared.close()
-        self._file.close()
+PAIRS = 40
 
 
 class Felt(NamedTuple):
@@ -90,6 +52,28 @@ class Felt(NamedTuple):
     """By how much two rests differ: what is below it says nothing."""
 
 
+def pace(neighbour: Neighbour, during: Callable[[], object]) -> float:
+    """Pieces of work a second while something is done."""
+    before, began = neighbour.done(), time.monotonic()
+    during()
+    return (neighbour.done() - before) / (time.monotonic() - began)
+
+
+def beside_bubblewrap(pairs: int) -> list[dict[str, object]]:
+    """The figures of the neighbours of each greedy attack. Nothing where nobody may freeze, as without root."""
+    try:
+        seen = {attack: felt_beside_frozen(attack, pairs).wall for attack in GREEDY}
+    except OSError as error:
+        print(f"neighbours: {error}")
+        return []
+    value, worst = statistics.median(seen.values()), max(seen, key=lambda attack: seen[attack])
+    aim = {"aim": f"<= {1 + MOST_SLOWDOWN}", "holds": value <= 1 + MOST_SLOWDOWN}
+    return [
+        {"name": "neighbours", "value": round(value, 3), **aim, "load": round(os.getloadavg()[0], 1)},
+        {"name": "neighbours_worst", "value": round(seen[worst], 3), "attack": worst},
+    ]
+
+
 def felt(backend: str, ground: Yard, rounds: int) -> Felt:
     """Medians over the greediest attacks and so many rounds, each between two rests."""
     greedy = [attack for attack in attacks() if attack.name.partition("/")[2] in GREEDY]
@@ -99,7 +83,7 @@ def felt(backend: str, ground: Yard, rounds: int) -> Felt:
     try:
         for attack in greedy * rounds:
             first, attacked, honest, second = (
-                neighbour.pace(lambda each=each: play(each, backend, ground)) for each in (rests, attack, works, rests)
+                pace(neighbour, lambda each=each: play(each, backend, ground)) for each in (rests, attack, works, rests)
             )
             calm = (first + second) / 2
             seen.append(Felt(1 - attacked / calm, 1 - honest / calm, abs(1 - second / first)))
@@ -188,7 +172,7 @@ def figures_of(outcomes: list[Outcome], count: int, felt_by: dict[str, Felt], qu
     shown = sum(each.backend == BARE and each.attack.evidence in each.kinds for each in outcomes)
     figures.append({"name": "shown_to_work_bare", "value": shown})
     for backend, (slowdown, honest, noise) in felt_by.items():
-        suffix = "" if backend == "bwrap" else f"_{backend.partition('+')[2]}"
+        suffix = f"_{backend.partition('+')[2]}"
         aim = {"aim": f"<= {MOST_SLOWDOWN}", "holds": slowdown <= MOST_SLOWDOWN}
         figures.append({"name": f"neighbour_slowdown{suffix}", "value": round(slowdown, 3), **aim})
         figures.append({"name": f"neighbour_slowdown_by_honest_work{suffix}", "value": round(honest, 3)})
@@ -212,12 +196,16 @@ def main() -> None:
             print(f"  {attack.name:<34} {'  '.join(cells)}", flush=True)
             rows.append((attack, cells))
             outcomes += [outcome for outcome in here if outcome]
-        felt_by = {name: felt(name, ground, 1 if asked.quick else 3) for name in backends if name != BARE}
+        containers = [name for name in backends if name not in (BARE, "bwrap")]
+        felt_by = {name: felt(name, ground, 1 if asked.quick else 3) for name in containers}
     for name, why in missing.items():
         print(f"not here: {name}: {why}")
     if asked.write:
         PAGE.write_text(page(rows, backends, missing), encoding="utf-8")
-    print(json.dumps({"bench": "attacks", "figures": figures_of(outcomes, len(rows), felt_by, asked.quick)}))
+    figures = figures_of(outcomes, len(rows), felt_by, asked.quick)
+    if "bwrap" in backends:
+        figures += beside_bubblewrap(PAIRS // 4 if asked.quick else PAIRS)
+    print(json.dumps({"bench": "attacks", "figures": figures}))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,9 @@ def take_away(parts: tuple[str, ...]) -> None:
 def limits_of(program: str) -> SandboxLimits:
     lines = [line.removeprefix("# limits: ") for line in program.splitlines() if line.startswith("# limits: ")]
     pairs = dict(pair.split("=") for line in lines for pair in line.split())
-    return LIMITS.model_copy(update={name: float(value) for name, value in pairs.items()})
+    return LIMITS.model_copy(
+        update={name: float(value) if name == "wall" else int(value) for name, value in pairs.items()}
+    )
 
 
 async def ended(box: Bubblewrap, workspaces: FolderWorkspaces, path: Path, some: asyncio.Semaphore) -> Completed:

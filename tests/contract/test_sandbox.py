@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,13 @@ from redstart.ports.sandbox.cgroups import PREFIX, own_tree
 from redstart.ports.sandbox.leftovers import mark
 from redstart.ports.sandbox.port import Sandbox
 from redstart.ports.sandbox.process import Process
+from redstart.ports.sandbox.session import WarmSession
 from redstart.ports.sandbox.stage import Rights
 from redstart.testing.contracts.ground import DAEMON, Python, living
 from redstart.testing.contracts.isolation import IsolationContract
 from redstart.testing.contracts.limits import LimitsContract
 from redstart.testing.contracts.sandbox import SandboxContract
+from redstart.testing.contracts.sandbox_session import SessionContract
 from redstart.testing.sandbox import FolderWorkspaces
 
 
@@ -73,6 +76,27 @@ class TestBubblewrapIsolation(IsolationContract):
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path) -> Sandbox:
         return Bubblewrap(workspaces, scratch)
+
+
+@pytest.mark.usefixtures("bubblewrap_works")
+class TestBubblewrapSession(SessionContract):
+    @pytest.fixture
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path) -> Sandbox:
+        return Bubblewrap(workspaces, scratch)
+
+    @pytest.fixture(autouse=True)
+    def started(self, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+        """Every test of the contract has had something warm to test."""
+        sessions: list[WarmSession] = []
+        close = WarmSession.close
+
+        async def closing(session: WarmSession) -> None:
+            sessions.append(session)
+            await close(session)
+
+        monkeypatch.setattr(WarmSession, "close", closing)
+        yield
+        assert sum(each.warm_runs for each in sessions) > 0
 
 
 @pytest.mark.usefixtures("bubblewrap_works")

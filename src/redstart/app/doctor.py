@@ -24,7 +24,7 @@ from redstart.core.errors import ConfigError, ModelError, SandboxUnavailable
 from redstart.core.noun import Noun
 from redstart.ports.model.providers import ENDPOINTS
 from redstart.ports.sandbox.bwrap import Bubblewrap
-from redstart.ports.sandbox.choose import ANYWAY, BWRAP, DOCKER, order
+from redstart.ports.sandbox.choose import ANYWAY, BWRAP, DOCKER, lacks_of, order
 from redstart.ports.sandbox.docker import Docker
 from redstart.ports.sandbox.docker_spec import GVISOR
 from redstart.ports.sandbox.prove import Leaks, Make, prove
@@ -148,6 +148,8 @@ def _sandboxes(settings: SandboxSettings, platform: str) -> Iterator[Check]:
             held.append(proof.tier)
             told = f"holds, tried from within; starts in {proof.start * 1000:.0f} ms"
             yield _check("machine", name, Health.ok, told)
+            for lack in lacks_of(proof.sandbox):
+                yield _check("machine", "lacking", Health.warn, f"{name} lacks {lack.words}", lack.remedy)
     if held:
         yield _check("machine", "sandbox", Health.ok, f"{held[0]} is used, unless another is asked for")
     else:

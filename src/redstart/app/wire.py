@@ -19,7 +19,8 @@ from redstart.engines.port import Engine
 from redstart.ports.model.budget import Budgeted, RunLedger
 from redstart.ports.model.port import Ledger, Model
 from redstart.ports.model.tiers import Tiers
-from redstart.ports.sandbox.choose import choose
+from redstart.ports.sandbox.cgroups import restart_in_own_group
+from redstart.ports.sandbox.choose import choose, lacks_of
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
@@ -43,6 +44,11 @@ class House:
         """Now, as a run is dated."""
         return datetime.fromtimestamp(self.adapters.world.now(), UTC)
 
+    @property
+    def shortcomings(self) -> tuple[str, ...]:
+        """What the sandbox could not get on this machine, each in a few words."""
+        return tuple(lack.short for lack in lacks_of(self.adapters.sandbox))
+
     def with_sandbox(self, *, unsafe: bool = False) -> House:
         """Raises `SandboxUnavailable` with the remedy."""
         scratch = self.settings.home / "scratch"
@@ -54,6 +60,14 @@ class House:
     def with_model(self, model: Model | None = None) -> House:
         """With this model, or with those of the settings. Raises `ConfigError` where none can be had."""
         return replace(self, adapters=replace(self.adapters, model=model or connect(self.settings)))
+
+
+def leave_shared_group() -> None:
+    """Where the system's manager gives this user a control group to divide: starts the program anew in one, once.
+
+    To be called before anything else is done; it returns where there is nothing to gain.
+    """
+    restart_in_own_group()
 
 
 @contextmanager

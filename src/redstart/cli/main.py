@@ -35,6 +35,8 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")
 
+RUN_CODE = {"fix", "create", "resume", "sandbox"}
+"""Commands that start a sandbox, which bounds more in a control group of its own."""
 ONLY_HELP = {"-h", "--help", "--version"}
 NO_WINDOWS = "redstart: Windows itself is not supported; install WSL2 (`wsl --install`) and run redstart in there"
 
@@ -67,6 +69,10 @@ def main() -> None:
     if is_refused(sys.platform, sys.argv[1:]):
         typer.echo(NO_WINDOWS, err=True)
         sys.exit(3)
+    if sys.platform == "linux" and set(sys.argv[1:2]) & RUN_CODE:
+        from redstart.app.wire import leave_shared_group
+
+        leave_shared_group()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app(standalone_mode=True)

@@ -17,7 +17,7 @@ from redstart.app.settings import Settings
 from redstart.app.wire import House, engine_called, open_house
 from redstart.cli.display import Display, display
 from redstart.cli.side_by_side import side_by_side
-from redstart.cli.words import tests_in_words
+from redstart.cli.words import sandbox_in_words, tests_in_words
 from redstart.core.errors import PortError
 from redstart.core.run import Limits, Mode, RunState, Status, Step
 from redstart.core.shell import Environment
@@ -128,7 +128,7 @@ def header(house: House, state: RunState, platform: str) -> str:
         spec.suite.runner,
         f"{Path(environment.python).name} ({environment.chosen})" if environment.chosen else "",
         tests_in_words(counts.red, counts.passed, counts.skipped) if counts else "",
-        f"sandbox {sandbox.tier if sandbox else 'none'}",
+        sandbox_in_words(sandbox.tier, house.shortcomings) if sandbox else "sandbox none",
         f"model {house.settings.models.strong}",
         caps(spec.limits),
         UNTESTED_MACOS if platform == "darwin" else "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from redstart.core.events import Event
@@ -38,6 +39,11 @@ def tone(event: Event) -> str:
         return "bad" if data["red"] else ""
     failed = event.name == "apply" and not data["ok"], event.name == "check" and data["findings"]
     return "bad" if any(failed) else ""
+
+
+def sandbox_in_words(tier: str, lacks: Sequence[str] = ()) -> str:
+    """Where the tests run, and what that place could not get on this machine."""
+    return f"sandbox {tier} ({', '.join(lacks)})" if lacks else f"sandbox {tier}"
 
 
 def _reproduce(data: Data) -> str:

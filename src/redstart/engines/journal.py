@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Protocol
 
 from pydantic import TypeAdapter
@@ -14,10 +15,10 @@ from redstart.core.errors import Needs, ReplayDiverged
 from redstart.core.learning import Recalled, Signature
 from redstart.core.noun import Noun
 from redstart.core.run import RunState
-from redstart.core.shell import Completed, Execution
+from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
 from redstart.ports.memory.port import Memory
 from redstart.ports.model.port import Model
-from redstart.ports.sandbox.port import Sandbox
+from redstart.ports.sandbox.port import Sandbox, Session, session_of
 from redstart.ports.store.port import COUNTED, HEARD, Blobs, Call, Journal, Record, Reply, Store, Told, Word
 
 LAST_WORDS = 5
@@ -150,10 +151,35 @@ class JournaledSandbox:
         self.tier = inner.tier if inner else "none"
 
     async def run(self, execution: Execution) -> Completed:
+        async def there() -> Session:
+            return self._needed
+
+        return await self.recorded(execution, there)
+
+    @asynccontextmanager
+    async def session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[Session]:
+        """The inner one is opened at the first execution that the journal does not hold: a replay needs none."""
+        async with AsyncExitStack() as opened:
+            held: list[Session] = []
+
+            async def there() -> Session:
+                if not held:
+                    held.append(await opened.enter_async_context(session_of(self._needed, environment, limits)))
+                return held[0]
+
+            yield _JournaledSession(self, there)
+
+    @property
+    def _needed(self) -> Sandbox:
+        if self._inner is None:
+            raise Needs("act")
+        return self._inner
+
+    async def recorded(self, execution: Execution, there: Callable[[], Awaitable[Session]]) -> Completed:
+        """The recorded end of this execution, else what it ends with where `there` says, recorded."""
+
         async def make(call: Call) -> str:  # noqa: ARG001  (an execution does not depend on where it was asked for)
-            if self._inner is None:
-                raise Needs("act")
-            completed = await self._inner.run(execution)
+            completed = await (await there()).run(execution)
             return _KeptCompleted(
                 completed=completed.model_copy(update={"output": "", "files": {}}),
                 output=self._blobs.put(completed.output.encode()),
@@ -164,6 +190,16 @@ class JournaledSandbox:
         kept = _KeptCompleted.model_validate_json(result)
         files = {name: self._blobs.get(blob).decode() for name, blob in kept.files.items()}
         return kept.completed.model_copy(update={"output": self._blobs.get(kept.output).decode(), "files": files})
+
+
+class _JournaledSession:
+    """A session whose executions are recorded like any other."""
+
+    def __init__(self, journaled: JournaledSandbox, there: Callable[[], Awaitable[Session]]) -> None:
+        self._journaled, self._there = journaled, there
+
+    async def run(self, execution: Execution) -> Completed:
+        return await self._journaled.recorded(execution, self._there)
 
 
 class JournaledMemory:

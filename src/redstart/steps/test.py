@@ -12,6 +12,7 @@ from redstart.core.report import Case, Ids, Judged, Repeat, Verdict
 from redstart.core.run import Mode, RunState
 from redstart.core.shell import PINNED, Variation
 from redstart.ports.bundle import Ports
+from redstart.ports.sandbox.port import Session
 from redstart.toolkit.honesty.baseline import baseline_cases, targets
 from redstart.toolkit.honesty.hunks import compose, hunks_of
 from redstart.toolkit.honesty.levels import MEASURES, SHRINK_SECONDS
@@ -21,7 +22,7 @@ from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.retrieval.reach import tests_reaching
 from redstart.toolkit.suites.detect import is_test_path
-from redstart.toolkit.suites.execute import SuiteRun, run_suite
+from redstart.toolkit.suites.execute import SuiteRun, run_suite, warm_session
 from redstart.toolkit.suites.runner import selects
 from redstart.toolkit.suites.view import View
 
@@ -33,11 +34,12 @@ async def test(run: RunState, ports: Ports) -> Judged:
     patched = run.now.apply.snapshot if run.now.apply else None
     if patched is None:
         raise StoreError("there is nothing to test: the attempt has no applied patch")
-    trial = _Trial(run, ports, patched)
-    first = await (trial.near(patched) if trial.is_long else trial.whole(patched))
-    if not first.verdict.honest_green:
-        return trial.judged(first)
-    shrunk = await trial.shrunk()
+    async with warm_session(ports.sandbox, ports.blobs, run.spec) as session:
+        trial = _Trial(run, ports, patched, session)
+        first = await (trial.near(patched) if trial.is_long else trial.whole(patched))
+        if not first.verdict.honest_green:
+            return trial.judged(first)
+        shrunk = await trial.shrunk()
     final = await trial.whole(shrunk or patched)
     if shrunk and not final.verdict.honest_green:
         shrunk, final = None, await trial.whole(patched)
@@ -53,10 +55,14 @@ class _Seen(NamedTuple):
 
 
 class _Trial:
-    """The runs on one attempt's patch. Each is on a fresh copy whose tests are the baseline's."""
+    """The runs on one attempt's patch. Each is on a fresh copy whose tests are the baseline's.
 
-    def __init__(self, run: RunState, ports: Ports, patched: Snapshot) -> None:
-        self._run, self._ports, self._patched = run, ports, patched
+    Those that only look ahead, at the nearest tests of the patch or of a part of it, are in `session`; whatever a
+    verdict of the whole suite stands on is in a fresh sandbox each.
+    """
+
+    def __init__(self, run: RunState, ports: Ports, patched: Snapshot, session: Session) -> None:
+        self._run, self._ports, self._patched, self._session = run, ports, patched, session
         self._before, self._wanted = baseline_cases(run, ports.blobs), targets(run, ports.blobs)
         self._changed = [change.path for change in ports.trees.changes(run.base, patched)]
         self._proposed = run.now.apply.proposes if run.now.apply else ()
@@ -79,7 +85,7 @@ class _Trial:
         One of these that gets red, but is so without the patch too, needs a test that is not near: the whole suite
         judges it.
         """
-        done = await self._suite(snapshot, self._near)
+        done = await self._suite(snapshot, self._near, ahead=True)
         chosen = set(self._near)
         before = [case for case in self._before if case.id in chosen]
         verdict = judge(before, done.cases, self._wanted)
@@ -196,12 +202,15 @@ class _Trial:
         nearby = (case.id for case in self._before if view.file_of(case.id) in files)
         return tuple(dict.fromkeys((*self._wanted, *nearby)))
 
-    async def _suite(self, snapshot: Snapshot, ids: Sequence[str] = (), vary: Variation = PINNED) -> SuiteRun:
+    async def _suite(
+        self, snapshot: Snapshot, ids: Sequence[str] = (), vary: Variation = PINNED, *, ahead: bool = False
+    ) -> SuiteRun:
         run, ports = self._run, self._ports
+        where = self._session if ahead else ports.sandbox
         tree = self._with_baseline_tests(snapshot)
         view = View(run.spec.suite, ports.trees.files(tree), partial(ports.trees.read, tree))
         named = partial(sign, is_source=view.source(protected))
-        done = await run_suite(ports.sandbox, ports.blobs, run.spec, tree, sign=named, ids=ids, vary=vary)
+        done = await run_suite(where, ports.blobs, run.spec, tree, sign=named, ids=ids, vary=vary)
         self._runs += 1
         self._seconds += done.report.seconds
         return done

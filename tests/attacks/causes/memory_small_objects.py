@@ -1,4 +1,5 @@
 # cause: memory
+# limits: cpu=30
 held = {}
 while True:
     held[len(held)] = [None] * 100

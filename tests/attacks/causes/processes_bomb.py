@@ -1,4 +1,5 @@
 # cause: processes
+# limits: memory=1073741824
 import os
 
 while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import functools
@@ -11,22 +12,23 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from pathlib import Path
 from posixpath import join
 
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxDied, SandboxUnavailable
-from redstart.core.shell import Completed, Environment, Execution, ExitCause
-from redstart.ports.sandbox import seccomp
+from redstart.core.shell import Completed, Environment, Execution, ExitCause, SandboxLimits
+from redstart.ports.sandbox import seccomp, zygote
 from redstart.ports.sandbox.cgroups import Group, Tree, Usage, grouped, own_tree
 from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, variables
-from redstart.ports.sandbox.launch import Ended, launch, limited
+from redstart.ports.sandbox.launch import Ended, Watch, launch, limited
 from redstart.ports.sandbox.leftovers import sweep_folders
 from redstart.ports.sandbox.mounts import HOST_NAME, TEMPORARY, USER, etc_files, mount_arguments
 from redstart.ports.sandbox.port import Workspaces
 from redstart.ports.sandbox.prepare import bring_copies, make_git
 from redstart.ports.sandbox.services import INSIDE, Relays, Slots, relayed
+from redstart.ports.sandbox.session import Warm, WarmSession
 from redstart.ports.sandbox.stage import OUTWARD as STAGED_OUTWARD
 from redstart.ports.sandbox.stage import WORKSPACE as STAGED_WORKSPACE
 from redstart.ports.sandbox.stage import Rights, Stage, own_rights
@@ -40,6 +42,7 @@ OLDEST = (0, 5)
 BOUNDED_TMPFS = (0, 7)
 NESTING_OFF = (0, 8)
 PROBE_SECONDS = 10.0
+FOREVER = 1e9
 
 COMPLAINTS = ("bwrap: ", "setpriv: ", "mount: ", "unshare: ")
 """How the programs begin that make the sandbox, where they cannot."""
@@ -83,7 +86,7 @@ class Bubblewrap:
             exchange(self._scratch, execution) as exchanged,
             self._workspaces.checkout(execution.snapshot) as workspace,
             Wires() as wires,
-            _grouped(execution) as group,
+            _grouped(execution.limits) as group,
         ):
             environment = execution.environment
             bring_copies(environment, workspace)
@@ -92,7 +95,7 @@ class Bubblewrap:
                 argv = arguments(execution, exchanged, workspace, wires, stage, relays)
                 folders = () if stage.mounts else (workspace, exchanged.outward)
                 watchman = Watchman(execution.limits, group=group, folders=folders)
-                ended = await _launched(argv, execution, wires, watchman, stage)
+                ended = await _launched(argv, execution.limits, wires, watchman.watch, stage)
             ended = _counted(ended, group, wires, watchman)
             started = wires.command_ended and (relays is None or relays.ready)
             killed = ended.stopped or ended.killed_for_memory  # the kernel may take the whole group
@@ -102,21 +105,91 @@ class Bubblewrap:
                 ended = dataclasses.replace(ended, returncode=-signal.SIGKILL)
             return exchanged.completed(ended, wires.outward)
 
+    @contextlib.asynccontextmanager
+    async def session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[WarmSession]:
+        """Runs of pytest are forks of a process in a sandbox that has imported it."""
+        session = WarmSession(self, self._kept, environment, limits)
+        try:
+            yield session
+        finally:
+            await session.close()
+
+    @contextlib.asynccontextmanager
+    async def _kept(self, execution: Execution) -> AsyncGenerator[Warm]:
+        """Starts what runs like this one can be forked from. Raises `SandboxUnavailable` where that cannot be here."""
+        if not own_rights().mounts or seccomp.program() is None:
+            raise SandboxUnavailable("There is no warm start without mounts and a filter of system calls.")
+        limits = execution.limits
+        more = limits.model_copy(update={"processes": limits.processes + zygote.OWN_PROCESSES, "wall": FOREVER})
+        with (
+            exchange(self._scratch, execution) as exchanged,
+            self._workspaces.checkout(execution.snapshot) as names,
+            Wires() as wires,
+            _grouped(limits) as group,
+            zygote.control_wire(wires.fds) as (control, number),
+        ):
+            bring_copies(execution.environment, names)
+            zygote.make_unreadable(names)
+            for name in ("runs", "stage"):
+                (exchanged.folder / name).mkdir()
+            stage = Stage(own_rights(), limits, group.doors if group else ())
+            about = zygote.about(execution, number, inward=INWARD, outward=OUTWARD, also=(OBJECTS,))
+            command = (execution.environment.python, "-c", zygote.program(), about)
+            asked = execution.model_copy(update={"argv": command, "limits": more})
+            argv = arguments(asked, exchanged, names, wires, stage, kept=True)
+            life = asyncio.create_task(_launched(argv, more, wires, _forever, stage))
+            try:
+                parent = zygote.Zygote(exchanged.folder / "runs", control)
+                await parent.ready(life)
+                zygote.let_go(wires.fds, number)
+                yield _Forks(self._workspaces, parent, stage)
+            finally:
+                life.cancel()
+                await asyncio.gather(life, return_exceptions=True)
+
+
+class _Forks:
+    """Executions as forks of one process."""
+
+    def __init__(self, workspaces: Workspaces, parent: zygote.Zygote, stage: Stage) -> None:
+        self._workspaces, self._parent, self._stage = workspaces, parent, stage
+
+    async def run(self, execution: Execution) -> Completed:
+        environment = execution.environment
+        with (
+            exchange(self._parent.folder, execution) as exchanged,
+            self._workspaces.checkout(execution.snapshot) as workspace,
+            _grouped(execution.limits) as group,
+        ):
+            bring_copies(environment, workspace)
+            if os.path.lexists(workspace / ".git"):
+                raise SandboxUnavailable("A workspace that brings its own git folder cannot be laid out warm.")
+            make_git(environment, workspace / ".git", objects=OBJECTS)
+            shutil.move(workspace, exchanged.folder / "work")
+            zygote.write_request(execution, exchanged, inward=INWARD, outward=OUTWARD)
+            self._stage.own(exchanged.folder)
+            return await self._parent.run(execution, exchanged, group)
+
+
+async def _forever(_: int) -> ExitCause:
+    await asyncio.Event().wait()
+    raise AssertionError("nobody sets it")
+
 
 @contextlib.contextmanager
-def _grouped(execution: Execution) -> Generator[Group | None]:
+def _grouped(limits: SandboxLimits) -> Generator[Group | None]:
     with contextlib.ExitStack() as held:
         try:
-            group = held.enter_context(grouped(own_tree(), execution.limits))
+            group = held.enter_context(grouped(own_tree(), limits))
         except OSError as error:
             raise SandboxUnavailable(f"The kernel gives no group for the sandbox: {error}") from error
         yield group
 
 
-async def _launched(argv: list[str], execution: Execution, wires: Wires, watchman: Watchman, stage: Stage) -> Ended:
+async def _launched(argv: list[str], limits: SandboxLimits, wires: Wires, then: Watch, stage: Stage) -> Ended:
     async def watch(pid: int) -> ExitCause:
         await wires.admit(pid, staged=stage.mounts)
-        return await watchman.watch(pid)
+        return await then(pid)
 
     def kill(pid: int) -> None:
         first = stage.first(pid)
@@ -128,7 +201,7 @@ async def _launched(argv: list[str], execution: Execution, wires: Wires, watchma
 
     try:
         # Bubblewrap itself gets no variable of the request: the loader would obey some of them on the host.
-        return await launch(argv, variables={}, limits=execution.limits, pass_fds=wires.fds, kill=kill, watch=watch)
+        return await launch(argv, variables={}, limits=limits, pass_fds=wires.fds, kill=kill, watch=watch)
     except OSError as error:
         raise SandboxUnavailable(f"bubblewrap cannot be started: {error}", remedy=INSTALL) from error
 
@@ -165,8 +238,13 @@ def arguments(
     wires: Wires,
     stage: Stage,
     relays: Relays | None = None,
+    *,
+    kept: bool = False,
 ) -> list[str]:
-    """The whole argument list. Raises `SandboxUnavailable` where there is no bubblewrap that can be used."""
+    """The whole argument list. Raises `SandboxUnavailable` where there is no bubblewrap that can be used.
+
+    With `kept` it is for a process that makes sandboxes of its own, one for each run.
+    """
     program, version = find_bubblewrap()
     environment, limits = execution.environment, execution.limits
     workspace = workspace.resolve()
@@ -175,13 +253,11 @@ def arguments(
     argv = [placed(argument, INWARD, OUTWARD) for argument in execution.argv]
     history = _history(environment, exchanged, workspace)
     stage.own(workspace, exchanged.folder)
-    filtered = seccomp.program()
+    filtered = zygote.call_filter() if kept else seccomp.program()
+    runs = {zygote.RUNS: (exchanged.folder / "runs", False), zygote.STAGE: (exchanged.folder / "stage", False)}
     command = [
         stage.source(program),
-        *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
-        *("--uid", str(USER), "--gid", str(USER), "--hostname", HOST_NAME),
-        *(("--disable-userns",) if version >= NESTING_OFF else ()),
-        *("--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"),
+        *_bounds(version, zygote.CAPABILITIES if kept else ()),
         *("--json-status-fd", str(wires.status), "--block-fd", str(wires.gate)),
         *(("--seccomp", str(wires.feed(filtered))) if filtered else ()),
         "--clearenv",
@@ -195,6 +271,7 @@ def arguments(
                 OUTWARD: (Path(STAGED_OUTWARD) if stage.mounts else exchanged.outward, True),
                 **history,
                 **({INSIDE: (relays.folder, False)} if relays else {}),
+                **(runs if kept else {}),
             },
             etc={name: wires.feed(text.encode()) for name, text in etc_files(environment.home).items()},
             sized=version >= BOUNDED_TMPFS,
@@ -204,7 +281,7 @@ def arguments(
         *("--chdir", "/", "--"),
         *limited(
             limits,
-            join(environment.mount, execution.cwd),
+            "/" if kept else join(environment.mount, execution.cwd),
             argv,
             stay=True,
             before=relays.command(environment.python) if relays else (),
@@ -212,6 +289,17 @@ def arguments(
         ),
     ]
     return stage.argv(command, workspace)
+
+
+def _bounds(version: tuple[int, ...], capabilities: Sequence[str]) -> list[str]:
+    """What it is shut in by, but for the mounts and the filter."""
+    return [
+        *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+        *("--uid", str(USER), "--gid", str(USER), "--hostname", HOST_NAME),
+        *(("--disable-userns",) if version >= NESTING_OFF else ()),
+        *("--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"),
+        *(word for name in capabilities for word in ("--cap-add", name)),
+    ]
 
 
 def _history(environment: Environment, exchanged: Exchange, workspace: Path) -> dict[str, tuple[Path, bool]]:
@@ -246,7 +334,7 @@ def probe(scratch: Path) -> None:
         snapshot = Snapshot(tree="", base="", pack="")
         environment = Environment(mount=folder, python="/usr/bin/python3")
         execution = Execution(argv=("/bin/true",), snapshot=snapshot, environment=environment)
-        with exchange(scratch, execution) as exchanged, Wires() as wires, _grouped(execution) as group:
+        with exchange(scratch, execution) as exchanged, Wires() as wires, _grouped(execution.limits) as group:
             stage = Stage(own_rights(), execution.limits, group.doors if group else ())
             argv = arguments(execution, exchanged, Path(folder), wires, stage)
             wires.open_gate()

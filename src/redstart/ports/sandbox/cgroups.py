@@ -13,6 +13,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -32,6 +33,14 @@ ROOM = 16
 limit, with which it can cope, before the kernel has to kill one."""
 OWN_PROCESSES = 2
 """Of the sandbox itself, in the same group."""
+USERS = Path("/run/user")
+RESTARTED = "SCOPE_OF_REDSTART"
+"""The variable that names the process that was started anew, whose id stays the same."""
+OFFERED = """
+own=/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)
+test -w "$own/cgroup.procs" && cat "$own/cgroup.controllers"
+"""
+"""Says what a process can bound below the group that it is in; fails where it may make none there."""
 BURIAL_SECONDS = 5.0
 TRY_SECONDS = 10.0
 
@@ -165,15 +174,51 @@ def sweep(tree: Tree) -> None:
                 _removed(each)
 
 
-def delegation(argv: Sequence[str], *, uid: int, systemd_run: str | None = None) -> list[str] | None:
+def restart_in_own_group() -> None:
+    """Starts this program anew, as the same process, in a group that its user may divide: where that helps, and once.
+
+    It does not return then, so it has to be called before anything else is done. Otherwise it returns at once.
+    """
+    uid, own = os.geteuid(), str(os.getpid())
+    if uid == 0 or sys.platform != "linux" or os.environ.get(RESTARTED) == own or own_tree() is not None:
+        return
+    command = delegation([sys.executable, *sys.orig_argv[1:]], uid=uid, users=USERS)
+    if command:
+        with contextlib.suppress(OSError):
+            os.execve(command[0], command, _for_systemd(uid) | {RESTARTED: own})  # noqa: S606 (that is the point)
+
+
+def delegation(
+    argv: Sequence[str], *, uid: int, systemd_run: str | None = None, users: Path = USERS
+) -> list[str] | None:
     """The argument list that starts `argv` in a group of its own, which systemd lets its user divide further.
 
-    Nothing where that is of no use: for root, who needs no leave, and where there is no user's systemd to ask.
+    Nothing where there is no systemd of the user's, where it does not answer, and where what it gives cannot bound
+    memory and processes, as with groups of version 1.
     """
     program = systemd_run or shutil.which("systemd-run")
-    if uid == 0 or program is None or not Path(f"/run/user/{uid}/systemd").is_dir():
+    if program is None or not (users / str(uid) / "systemd").is_dir():
         return None
-    return [program, "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes", "--", *argv]
+    asking = [program, "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes"]
+    try:
+        tried = subprocess.run(
+            [*asking, "--", "/bin/sh", "-c", OFFERED],
+            env=_for_systemd(uid),
+            capture_output=True,
+            text=True,
+            timeout=TRY_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    if not set(NEEDED) <= set(tried.stdout.split()):
+        return None
+    return [*asking, "--", *argv]
+
+
+def _for_systemd(uid: int) -> dict[str, str]:
+    """This process's variables, with the place of the user's systemd, which sessions of `su` and `cron` lack."""
+    return {"XDG_RUNTIME_DIR": str(USERS / str(uid))} | os.environ
 
 
 def _settings(limits: SandboxLimits, folders: Mapping[str, Path], *, unified: bool) -> Generator[tuple[str, str, str]]:

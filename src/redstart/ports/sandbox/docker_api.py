@@ -23,7 +23,7 @@ SCHEME = "unix://"
 CHUNK = 1 << 16
 ANSWER_SECONDS = 60.0
 LARGEST_ANSWER = 16 << 20
-FRAME_HEAD = 8
+FRAME_HEAD, SECOND = 8, 2
 NOT_FOUND, CONFLICT = 404, 409
 
 START = "Start Docker (`systemctl start docker`), or name another endpoint in DOCKER_HOST, such as Podman's socket."
@@ -122,13 +122,20 @@ class Api:
             writer.transport.abort()
 
 
+class Chunk(NamedTuple):
+    """A piece of what a container prints, of its standard output or, `second`, of its standard error."""
+
+    second: bool
+    content: bytes
+
+
 class Stream:
     """What a container prints, as the daemon passes it on: in frames, each of one of its two streams."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncIterator[Chunk]:
         """Until the container closed its end, or the daemon its own."""
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
@@ -139,7 +146,7 @@ class Stream:
                     if not chunk:
                         return
                     left -= len(chunk)
-                    yield chunk
+                    yield Chunk(head[0] == SECOND, chunk)
 
 
 def socket_of(address: str) -> str:

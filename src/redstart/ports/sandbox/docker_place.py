@@ -1,40 +1,46 @@
-"""The folders of this machine that a container works on: made ready for its user, and watched for what it writes."""
+"""The folders of this machine that a container takes its files from, made ready for its user."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
-import stat
-from collections.abc import Callable
-from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from pathlib import Path
 
-from redstart.core.shell import Environment, SandboxLimits
-from redstart.ports.sandbox.docker_spec import OBJECTS, User
+from redstart.core.shell import Environment
+from redstart.ports.sandbox.docker_spec import OBJECTS, Room, User, within
 from redstart.ports.sandbox.prepare import bring_copies, make_git
 
-BLOCK = 512
-
-
-class Size(NamedTuple):
-    """What lies in some folders: bytes on the disk, and how many things."""
-
-    used: int
-    things: int
+PAGE = 4096
+SPARE = Room(16 * PAGE, 16)
+"""For the folders above what is mounted in a workspace, and the workspace itself."""
 
 
 def furnish(environment: Environment, workspace: Path) -> None:
-    """Puts beside the snapshot's files what the environment asks for, and a place for each thing mounted within.
-
-    Were it left to the daemon to make those places, they would be root's.
-    """
+    """Puts beside the snapshot's files what the environment asks for, and takes away what a mount will cover."""
     bring_copies(environment, workspace)
     make_git(environment, workspace / ".git", objects=OBJECTS)
-    for path in environment.read_only:
-        pure, mount = PurePosixPath(path), PurePosixPath(environment.mount)
-        if pure != mount and pure.is_relative_to(mount) and Path(path).exists():
-            _placeholder(workspace, pure.relative_to(mount), folder=Path(path).is_dir())
+    for relative in within(environment):
+        folders = [workspace.joinpath(*relative.parts[:count]) for count in range(1, len(relative.parts) + 1)]
+        for folder in folders[:-1]:
+            if folder.is_symlink() or folder.is_file():
+                folder.unlink()
+        if os.path.lexists(folders[-1]):
+            remove(folders[-1])
+
+
+def room_of(folder: Path) -> Room:
+    """What lies below a folder, as a file system in memory holds it. No link is followed."""
+    size, files = SPARE
+    waiting = [str(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                files += 1
+                size += -(-entry.stat(follow_symlinks=False).st_size // PAGE) * PAGE
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+    return Room(size, files)
 
 
 def give(folder: Path, user: User) -> None:
@@ -69,42 +75,3 @@ def remove(path: Path) -> None:
         path.rmdir()
     else:
         path.unlink()
-
-
-def fullness(folders: tuple[Path, ...], limits: SandboxLimits) -> Callable[[], bool]:
-    """A look at whether the folders have grown by more than the limits, since now."""
-    before = _size(folders)
-
-    def full() -> bool:
-        now = _size(folders)
-        return now.used - before.used > limits.disk or now.things - before.things > limits.inodes
-
-    return full
-
-
-def _size(folders: tuple[Path, ...]) -> Size:
-    """No link is followed, and what vanishes meanwhile does not count."""
-    used = things = 0
-    waiting = [str(folder) for folder in folders]
-    while waiting:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):
-                    about = entry.stat(follow_symlinks=False)
-                    things += 1
-                    used += about.st_blocks * BLOCK
-                    if stat.S_ISDIR(about.st_mode):
-                        waiting.append(entry.path)
-    return Size(used, things)
-
-
-def _placeholder(workspace: Path, relative: PurePosixPath, *, folder: bool) -> None:
-    at = workspace
-    *above, last = relative.parts
-    for part in above:
-        at /= part
-        if at.is_symlink():
-            return
-        at.mkdir(exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        (at / last).mkdir() if folder else (at / last).touch(exist_ok=False)

@@ -11,8 +11,11 @@ from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment, SandboxLimits
 from redstart.ports.sandbox.docker_seccomp import profile
 from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, HOST_NAME, SYSTEM, TEMPORARY, USER, etc_files
+from redstart.ports.sandbox.stage import bounded
 
 INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"
+SOURCE = "/run/redstart/workspace"
+"""Where the files of the workspace lie to be copied from."""
 LABEL, OWNER_LABEL = "redstart.sandbox", "redstart.owner"
 OWN_PROGRAMS = "/usr/local"
 """The only part of `/usr` that is taken from the host: the rest is the image's own."""
@@ -21,14 +24,20 @@ HIDDEN = (
     *("/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys"),
 )
 READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
-GVISOR, GVISOR_PROCESSES = "runsc", 200
-"""That kernel is itself a program with threads, which count here; when they are refused, it dies."""
-OWN_PROCESSES = 2
-"""Process 1 and the shell around the command."""
+GVISOR, GVISOR_TIMES, GVISOR_PROCESSES = "runsc", 16, 400
+"""That kernel is itself a program with threads, some for each process in it. They count here, and it dies when they are
+refused, so it is only held to a multiple; it refuses a process too many by itself."""
+OWN_PROCESSES = 3
+"""Process 1 with its child, and the shell around the command."""
 SMALL = 1 << 20
-WAITS_FOR_ITS_END = ("/bin/sh", "-c", "read -r _ || exit 0")
+WAITS_FOR_ITS_END = ("/bin/sh", "-c", "until cat >/dev/null; do :; done")
 """Process 1. Its input is a connection of ours, so it ends, and with it the container, when that is gone: also when
-this program is killed."""
+this program is killed. A shell that waits for its child also buries everybody else's."""
+KEEPER = "65534:65534"
+"""Whom process 1 belongs to: nobody, so that no command can stop it, look into it or write to it."""
+
+AT_ONCE_FREE = {"net.ipv4.tcp_max_tw_buckets": "0"}
+"""A port is free again when it is closed, as in a container that nobody used before."""
 
 PathMap = tuple[tuple[str, str], ...]
 """Folders as they are seen here, and as the daemon's machine has them: for when redstart runs in a container itself."""
@@ -39,12 +48,21 @@ class User(NamedTuple):
     gid: int
 
 
+class Room(NamedTuple):
+    """What the files of a snapshot take: the workspace is in memory, and has so much beyond what may be written."""
+
+    size: int = 0
+    files: int = 0
+
+
+NO_ROOM = Room()
+
+
 class Place(NamedTuple):
-    """The folders of this machine that one container sees."""
+    """The folders of this machine that one container sees, none of which it can write to."""
 
     workspace: Path
     inward: Path
-    outward: Path
     etc: Path
     """Where the made-up files of `/etc` are written to."""
     services: Path | None = None
@@ -63,10 +81,13 @@ def described(
     image: str,
     runtime: str = "",
     user: User,
+    room: Room = NO_ROOM,
     path_map: PathMap = (),
     owner: str = "",
 ) -> dict[str, object]:
     """The whole description of a container. Raises `ConfigError` where a path cannot be mounted."""
+    bounds = {absolute(environment.mount): _bounds(limits, user, room), OUTWARD: _bounds(limits, user, NO_ROOM)}
+    kernel_counts = runtime != GVISOR
     host: dict[str, object] = {
         "NetworkMode": "none",
         "IpcMode": "private",
@@ -77,15 +98,18 @@ def described(
         "SecurityOpt": ["no-new-privileges", f"seccomp={profile()}"],
         "MaskedPaths": list(HIDDEN),
         "ReadonlyPaths": list(READ_ONLY),
-        "Memory": limits.memory,
-        "MemorySwap": limits.memory,
-        "PidsLimit": limits.processes + (GVISOR_PROCESSES if runtime == GVISOR else OWN_PROCESSES),
+        "Memory": limits.memory + room.size,
+        "MemorySwap": limits.memory + room.size,
+        "PidsLimit": limits.processes + OWN_PROCESSES
+        if kernel_counts
+        else limits.processes * GVISOR_TIMES + GVISOR_PROCESSES,
         "OomScoreAdj": 500,
-        "ShmSize": _scratch(limits),
-        "Tmpfs": _tmpfs(environment, limits, user),
-        "Mounts": _mounts(environment, place, user, path_map),
+        "ShmSize": bounded(limits),
+        "Tmpfs": _tmpfs(environment, limits, user) | (bounds if kernel_counts else {}),
+        "Mounts": _mounts(environment, place, user, path_map) + ([] if kernel_counts else _volumes(bounds)),
         "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
         "LogConfig": {"Type": "none"},
+        "Sysctls": {} if runtime == GVISOR else dict(AT_ONCE_FREE),
     }
     if limits.cpus:
         host["NanoCpus"] = int(limits.cpus * 1e9)
@@ -93,7 +117,7 @@ def described(
         host["Runtime"] = runtime
     return {
         "Image": image,
-        "User": f"{user.uid}:{user.gid}",
+        "User": KEEPER,
         "Hostname": HOST_NAME,
         "Entrypoint": list(WAITS_FOR_ITS_END),
         "Cmd": [],
@@ -128,12 +152,8 @@ def parse_path_map(texts: Sequence[str]) -> PathMap:
     return tuple(pairs)
 
 
-def _scratch(limits: SandboxLimits) -> int:
-    return min(limits.memory, limits.disk)
-
-
 def _tmpfs(environment: Environment, limits: SandboxLimits, user: User) -> dict[str, str]:
-    size = _scratch(limits)
+    size = bounded(limits)
     common = "rw,exec,nosuid,nodev"
     shared = f"{common},size={size},nr_inodes={limits.inodes},mode=1777"
     own = f"{common},size={size},nr_inodes={limits.inodes},mode=0700,uid={user.uid},gid={user.gid}"
@@ -145,35 +165,64 @@ def _tmpfs(environment: Environment, limits: SandboxLimits, user: User) -> dict[
     }
 
 
+def _bounds(limits: SandboxLimits, user: User, beyond: Room) -> str:
+    size, files = bounded(limits) + beyond.size, limits.inodes + beyond.files
+    return f"rw,exec,nosuid,nodev,size={size},nr_inodes={files},mode=0755,uid={user.uid},gid={user.gid}"
+
+
+def _volumes(bounds: dict[str, str]) -> list[dict[str, object]]:
+    """The same as file systems of the host's: gVisor's own in memory know no limit on the number of files.
+
+    They have no name, so that they go with their container.
+    """
+    return [
+        {
+            "Type": "volume",
+            "Target": path,
+            "VolumeOptions": {
+                "NoCopy": True,
+                "DriverConfig": {"Name": "local", "Options": {"type": "tmpfs", "device": "tmpfs", "o": options}},
+            },
+        }
+        for path, options in bounds.items()
+    ]
+
+
 def _mounts(environment: Environment, place: Place, user: User, path_map: PathMap) -> list[dict[str, object]]:
     place.etc.mkdir(exist_ok=True)
     texts = {**etc_files(environment.home), "resolv.conf": "", "hostname": f"{HOST_NAME}\n"}
-    found: dict[str, tuple[str, bool]] = {}
+    found: dict[str, str] = {}
     for name, text in texts.items():
         (place.etc / name).write_text(text.replace(f":{USER}:", f":{user.uid}:"), encoding="utf-8")
         (place.etc / name).chmod(0o644)
-        found[f"/etc/{name}"] = (str(place.etc / name), False)
+        found[f"/etc/{name}"] = str(place.etc / name)
     mount = absolute(environment.mount)
     for path in map(absolute, environment.read_only):
         if path != mount and not _of_image(path, mount) and Path(path).exists():
-            found[path] = (path, False)
+            found[path] = path
     if environment.git_objects and Path(environment.git_objects).is_dir():
-        found[OBJECTS] = (environment.git_objects, False)
-    found[mount] = (str(place.workspace), True)
-    found[INWARD] = (str(place.inward), False)
-    found[OUTWARD] = (str(place.outward), True)
+        found[OBJECTS] = environment.git_objects
+    found[SOURCE] = str(place.workspace)
+    found[INWARD] = str(place.inward)
     if place.services:
-        found["/run/redstart/services"] = (str(place.services), False)
+        found["/run/redstart/services"] = str(place.services)
     return [
         {
             "Type": "bind",
             "Source": outside(source, path_map),
             "Target": target,
-            "ReadOnly": not writable,
+            "ReadOnly": True,
             "BindOptions": {"Propagation": "rprivate"},
         }
-        for target, (source, writable) in sorted(found.items(), key=lambda each: each[0].count("/"))
+        for target, source in sorted(found.items(), key=lambda each: each[0].count("/"))
     ]
+
+
+def within(environment: Environment) -> list[PurePosixPath]:
+    """What of the environment is mounted inside the workspace, relative to it."""
+    mount = PurePosixPath(absolute(environment.mount))
+    paths = (PurePosixPath(absolute(path)) for path in environment.read_only if Path(path).exists())
+    return [path.relative_to(mount) for path in paths if path != mount and path.is_relative_to(mount)]
 
 
 def _of_image(path: str, mount: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from redstart.ports.sandbox.docker_api import Api, Refused, listed
 
+KILLED = 137
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
@@ -83,14 +84,21 @@ async def told(api: Api, container: str) -> Usage:
     )
 
 
-async def killed_for_memory(api: Api, container: str, since: float) -> int:
-    """How often the daemon saw the container run out of memory since then."""
+async def killed_for_memory(api: Api, container: str, since: float, *, as_a_whole: bool) -> int:
+    """How often the daemon saw the container run out of memory since then.
+
+    A kernel of its own dies `as_a_whole`, and the daemon may hear no more than that: it was killed, by none of the
+    daemon's own signals.
+    """
     query = {
         "since": f"{since:.6f}",
         "until": f"{time.time():.6f}",
-        "filters": json.dumps({"container": [container], "event": ["oom"]}),
+        "filters": json.dumps({"container": [container], "event": ["oom", "kill", "die"]}),
     }
-    return len(listed(await api.call("GET", "/events", query=query)))
+    events = listed(await api.call("GET", "/events", query=query))
+    kinds = [str(event["Action"]) for event in events]
+    killed = any(event["Actor"]["Attributes"].get("exitCode") == str(KILLED) for event in events)
+    return kinds.count("oom") or int(as_a_whole and killed and "kill" not in kinds)
 
 
 def _within(value: Any, *names: str) -> int:

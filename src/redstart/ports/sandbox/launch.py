@@ -155,14 +155,14 @@ async def launch(
         finally:
             os.close(sink)
         flooded = asyncio.Event()
-        with _draining(source, kept, limits.flood, flooded):
-            stopped = await _until(child.pid, limits.wall, flooded, watch)
+        with draining(source, kept, limits.flood, flooded):
+            stopped = await until(_exited(child.pid), limits.wall, flooded, watch(child.pid) if watch else None)
             kill(child.pid)
             if stopped:
                 await _exited(child.pid)
         returncode, used = _reap(child)
         reaped = True
-        _drain(source, kept)  # every writer is dead: what they wrote is all there
+        drain(source, kept)  # every writer is dead: what they wrote is all there
         if kept.total > limits.flood:
             stopped = ExitCause.output  # also where it came to its own end in the same moment
         return Ended(
@@ -182,11 +182,16 @@ async def launch(
         os.close(source)
 
 
-async def _until(pid: int, wall: float, flooded: asyncio.Event, watch: Watch | None) -> ExitCause | None:
+async def until(
+    end: Coroutine[None, None, None],
+    wall: float,
+    flooded: asyncio.Event,
+    watch: Coroutine[None, None, ExitCause] | None,
+) -> ExitCause | None:
     """Waits for the end; says why it has to be ended where it does not come by itself."""
-    exited = asyncio.create_task(_exited(pid))
+    exited = asyncio.create_task(end)
     flood = asyncio.create_task(flooded.wait())
-    watching = asyncio.create_task(watch(pid)) if watch else None
+    watching = asyncio.create_task(watch) if watch else None
     tasks: set[asyncio.Task[bool] | asyncio.Task[None] | asyncio.Task[ExitCause]] = {exited, flood}
     if watching:
         tasks.add(watching)
@@ -228,13 +233,20 @@ async def _exited(pid: int) -> None:
         while not _is_over(pid):  # noqa: ASYNC110 (nothing would set an event)
             await asyncio.sleep(0.01)
         return
-    loop, ended = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(pidfd, ended.set)
     try:
-        await ended.wait()
+        await readable(pidfd)
     finally:
-        loop.remove_reader(pidfd)
         os.close(pidfd)
+
+
+async def readable(fd: int) -> None:
+    """Returns when there is something to read; of a descriptor that stands for a process, when that has ended."""
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(fd, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(fd)
 
 
 def _is_over(pid: int) -> bool:
@@ -249,7 +261,7 @@ def _reap(child: subprocess.Popen[bytes]) -> tuple[int, resource.struct_rusage]:
 
 
 @contextlib.contextmanager
-def _draining(source: int, kept: Kept, flood: int, flooded: asyncio.Event) -> Generator[None]:
+def draining(source: int, kept: Kept, flood: int, flooded: asyncio.Event) -> Generator[None]:
     """Reads what comes in on `source` while the event loop runs, so that no writer ever waits."""
     loop = asyncio.get_running_loop()
 
@@ -266,7 +278,7 @@ def _draining(source: int, kept: Kept, flood: int, flooded: asyncio.Event) -> Ge
         loop.remove_reader(source)
 
 
-def _drain(source: int, kept: Kept) -> None:
+def drain(source: int, kept: Kept) -> None:
     """Takes what is left in the pipe: no more than a pipe holds, in case something outside still writes."""
     for _ in range(16):
         if not _read(source, kept):

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from redstart.core.change import Snapshot
-from redstart.core.shell import Completed, Execution
+from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
+
+
+class Session(Protocol):
+    """A sandbox that is kept warm for executions which follow one another: for a quick look, never for a verdict."""
+
+    async def run(self, execution: Execution) -> Completed:
+        """As `Sandbox.run`, but that what does not depend on the project may have been loaded before.
+
+        Every execution finds exactly the files of its own snapshot, has its own limits, and is over, with all of its
+        processes, before this returns. Where it breaks what is kept warm, it is repeated in a fresh sandbox, and the
+        next one begins anew. Whatever the warm sandbox cannot do as a fresh one would (another environment or other
+        limits than the session's, another kind of command) is run in a fresh one at once.
+
+        Executions of one session may be asked for at the same time.
+        """
+        ...
 
 
 class Sandbox(Protocol):
@@ -29,6 +45,26 @@ class Sandbox(Protocol):
         `SandboxDied`, at once, where it was ended from outside while the command ran.
         """
         ...
+
+
+@runtime_checkable
+class WarmSandbox(Sandbox, Protocol):
+    """One that can keep itself warm."""
+
+    def session(self, environment: Environment, limits: SandboxLimits) -> AbstractAsyncContextManager[Session]:
+        """Keeps a warm sandbox until the end of the context; what is kept is made when it is first needed.
+
+        Entering it does not fail: a sandbox that cannot be warm here gives a session whose runs are all fresh. At the
+        end no process, folder, mount, group or container of the session is left.
+        """
+        ...
+
+
+def session_of(
+    sandbox: Sandbox, environment: Environment, limits: SandboxLimits
+) -> AbstractAsyncContextManager[Session]:
+    """The sandbox's own session; for one without a warm form, a session that simply runs."""
+    return sandbox.session(environment, limits) if isinstance(sandbox, WarmSandbox) else nullcontext(sandbox)
 
 
 class Workspaces(Protocol):

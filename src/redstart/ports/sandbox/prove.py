@@ -56,7 +56,9 @@ class Proof(NamedTuple):
 
     tier: str
     start: float
-    """Seconds from the request to the end of a program that does nothing."""
+    """Seconds from the request to the end of a program that does nothing, once the machine was looked at."""
+    sandbox: Sandbox
+    """The one that was tried."""
 
 
 def prove(make: Make, scratch: Path) -> Proof:
@@ -68,19 +70,20 @@ def prove(make: Make, scratch: Path) -> Proof:
         place = Path(folder).resolve()
         sandbox = make(_Nothing(), scratch)
         environment = Environment(mount=str(place / "repo"), python=sys.executable, read_only=interpreter())
-        began = time.monotonic()
         request = Execution(argv=("/bin/sh", "-c", ":"), snapshot=NOTHING, environment=environment, limits=TIGHT)
         done = in_thread(sandbox.run(request))
-        start = time.monotonic() - began
         if done.exit_code != 0:
             raise SandboxUnavailable(f"Nothing can be run in the sandbox {sandbox.tier}: {done.output.strip()[-500:]}")
         escaped = _escapes(sandbox, environment, place)
+        began = time.monotonic()
+        in_thread(sandbox.run(request))
+        start = time.monotonic() - began
     if escaped:
         raise Leaks(
             f"The sandbox {sandbox.tier} does not hold: {', '.join(escaped)}.",
             remedy="Do not use it on this machine; tell its makers.",
         )
-    return Proof(sandbox.tier, start)
+    return Proof(sandbox.tier, start, sandbox)
 
 
 def interpreter() -> tuple[str, ...]:

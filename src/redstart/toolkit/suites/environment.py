@@ -133,8 +133,11 @@ def environment_of(root: Path, interpreter: Interpreter, why: str) -> Environmen
     variables = {"PATH": ":".join(dict.fromkeys((folder, *SYSTEM_PATH)))}
     if interpreter.prefix != interpreter.base_prefix:
         variables["VIRTUAL_ENV"] = interpreter.prefix
-    read_only = _outermost((*map(Path, _visible(interpreter, mount, home)), *_linked(interpreter, mount, home)))
     ignored = find_ignored(mount)
+    installed = (mount / path for path in ignored.modules)
+    read_only = _outermost(
+        (*map(Path, _visible(interpreter, mount, home)), *_linked(interpreter, mount, home), *installed)
+    )
     environment = Environment(
         mount=str(mount),
         python=interpreter.executable,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 
 from redstart.core.change import Snapshot
@@ -10,7 +11,7 @@ from redstart.core.learning import Signature
 from redstart.core.report import FIRST, Case, CaseList, Counts, Report
 from redstart.core.run import RunSpec
 from redstart.core.shell import PINNED, Environment, Execution, Variation
-from redstart.ports.sandbox.port import Sandbox
+from redstart.ports.sandbox.port import Sandbox, Session, session_of
 from redstart.ports.store.port import Blobs
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.pytest import PLUGINS
@@ -28,8 +29,13 @@ class SuiteRun(NamedTuple):
     """Where the tests import a copy of the project that no edit would reach: what to do about it."""
 
 
+def warm_session(sandbox: Sandbox, blobs: Blobs, spec: RunSpec) -> AbstractAsyncContextManager[Session]:
+    """A session for runs of this suite that follow one another, none of which is a verdict."""
+    return session_of(sandbox, _environment(blobs, spec), spec.sandbox)
+
+
 async def run_suite(
-    sandbox: Sandbox,
+    sandbox: Session,
     blobs: Blobs,
     spec: RunSpec,
     snapshot: Snapshot,
@@ -41,10 +47,12 @@ async def run_suite(
 ) -> SuiteRun:
     """Runs the suite, or only the tests `ids`, on a fresh copy of the snapshot. Raises what the sandbox raises.
 
+    `sandbox` is one, or a session of one.
+
     With `packages` (the project's own) it also looks where the tests import those from. `vary` is what a repeat does in
     another way than the first run. Where `selects` is false, or our plugin cannot be imported, `ids` do not narrow it.
     """
-    environment = Environment.model_validate_json(blobs.get(spec.suite.environment))
+    environment = _environment(blobs, spec)
     asked = runner.request(spec.suite, environment, ids, sentinel=packages, vary=vary)
     completed = await sandbox.run(_execution(spec, snapshot, environment, asked))
     if instead := runner.another_request(spec.suite, environment, completed, vary):
@@ -68,6 +76,10 @@ async def run_suite(
     seen = runner.read_sentinel(completed, environment, spec.suite.folder) if packages else None
     misplaced = f"{seen.fault} {seen.remedy}" if seen and seen.fault else ""
     return SuiteRun(report, cases, parsed.kind, runner.contradiction(spec.suite, cases, completed), misplaced)
+
+
+def _environment(blobs: Blobs, spec: RunSpec) -> Environment:
+    return Environment.model_validate_json(blobs.get(spec.suite.environment))
 
 
 def _plugins(blobs: Blobs, names: str) -> str:

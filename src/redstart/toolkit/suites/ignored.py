@@ -17,8 +17,9 @@ from redstart.toolkit.suites.history import ask_git
 MOST_FILES = 2000
 MOST_BYTES = 500 << 20
 
+MODULES = "node_modules"
 NOT_NEEDED = (
-    *("__pycache__", ".git", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules"),
+    *("__pycache__", ".git", ".pytest_cache", ".mypy_cache", ".ruff_cache", MODULES),
     *(".tox", ".nox", ".hypothesis", "*.pyc", "*.pyo"),
 )
 """Made again where it is missing, and misleading where it is stale."""
@@ -34,6 +35,8 @@ class Ignored(NamedTuple):
     """Relative to the folder. A folder is named as a whole where all that is in it may be copied."""
     left_out: tuple[str, ...] = ()
     """Too large, or too many."""
+    modules: tuple[str, ...] = ()
+    """Folders of installed Node.js modules: too large to be copied, and shown where they lie."""
 
 
 class _Entry(NamedTuple):
@@ -59,7 +62,12 @@ def find_ignored(root: Path) -> Ignored:
         largest = max(entries, key=lambda one: (one.files, one.size) if by_files else (one.size, one.files))
         entries.remove(largest)
         left_out.append(largest.path)
-    return Ignored(tuple(part for entry in entries for part in entry.parts), tuple(sorted(left_out)))
+    modules = tuple(path for path in listed if path.split("/")[-1] == MODULES and _is_folder(root / path))
+    return Ignored(tuple(part for entry in entries for part in entry.parts), tuple(sorted(left_out)), modules)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _submodules(root: Path) -> Iterable[str]:

@@ -172,12 +172,43 @@ def test_groups_of_the_dead_are_removed(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == sorted([mine, other])
 
 
-def test_systemd_is_asked_only_by_who_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = ["--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes", "--", "redstart", "fix"]
-    monkeypatch.setattr(Path, "is_dir", lambda path: str(path) == "/run/user/1000/systemd")
-    assert delegation(["redstart", "fix"], uid=1000, systemd_run="/bin/systemd-run") == ["/bin/systemd-run", *asked]
-    assert delegation(["redstart", "fix"], uid=1001, systemd_run="/bin/systemd-run") is None
-    assert delegation(["redstart", "fix"], uid=0, systemd_run="/bin/systemd-run") is None
+SYSTEMD_RUN = """#!/bin/sh
+{before}
+while [ "$1" != -- ]; do shift; done
+echo {offers}
+"""
+
+
+@pytest.mark.parametrize(
+    ("offers", "before", "helps"),
+    [
+        ("cpu memory pids", "", True),
+        ("cpu pids", "", False),
+        ("memory pids", "exit 1", False),
+        ("memory pids", 'test "$XDG_RUNTIME_DIR" || exit 1', True),
+    ],
+)
+def test_systemd_is_asked_what_it_gives(tmp_path: Path, offers: str, before: str, helps: bool) -> None:
+    program = tmp_path / "systemd-run"
+    program.write_text(SYSTEMD_RUN.format(before=before, offers=offers))
+    program.chmod(0o755)
+    (tmp_path / "1000/systemd").mkdir(parents=True)
+    given = delegation(["redstart", "fix"], uid=1000, systemd_run=str(program), users=tmp_path)
+    if not helps:
+        assert given is None
+        return
+    asked = ["--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes", "--"]
+    assert given == [str(program), *asked, "redstart", "fix"]
+
+
+def test_where_no_systemd_of_the_user_is_none_is_asked(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    program = tmp_path / "systemd-run"
+    program.write_text(SYSTEMD_RUN.format(before=f"touch {asked}", offers="memory pids"))
+    program.chmod(0o755)
+    assert delegation(["redstart"], uid=1001, systemd_run=str(program), users=tmp_path) is None
+    assert delegation(["redstart"], uid=1001, systemd_run=str(tmp_path / "missing"), users=tmp_path) is None
+    assert not asked.exists()
 
 
 def test_a_real_group_ends_what_is_in_it() -> None:

@@ -15,11 +15,11 @@ from redstart.core.errors import ConfigError, SandboxUnavailable
 from redstart.core.shell import Environment, SandboxLimits
 from redstart.ports.sandbox.docker_api import Api, Refused, socket_of
 from redstart.ports.sandbox.docker_box import started
-from redstart.ports.sandbox.docker_place import fullness, furnish, move_into
+from redstart.ports.sandbox.docker_place import furnish, move_into, room_of
 from redstart.ports.sandbox.docker_reap import is_dead, owner_of, reap
 from redstart.ports.sandbox.docker_seccomp import profile
-from redstart.ports.sandbox.docker_spec import Place, User, described, outside, parse_path_map
-from redstart.ports.sandbox.docker_usage import Groups
+from redstart.ports.sandbox.docker_spec import Place, Room, User, described, outside, parse_path_map
+from redstart.ports.sandbox.docker_usage import Groups, killed_for_memory
 from redstart.ports.sandbox.image import Recipe, has_image, recipe_here
 
 Answer = Callable[[str, str], bytes]
@@ -62,7 +62,7 @@ def reply(body: object, status: int = 200) -> bytes:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    folders = [tmp_path / name for name in ("workspace", "in", "out", "etc")]
+    folders = [tmp_path / name for name in ("workspace", "in", "etc")]
     for folder in folders:
         folder.mkdir()
     return Place(*folders)
@@ -77,14 +77,14 @@ def made(place: Place, **fields: object) -> dict[str, object]:
 def mounts(description: dict[str, object]) -> dict[str, tuple[str, bool]]:
     host = description["HostConfig"]
     assert isinstance(host, dict)
-    return {each["Target"]: (each["Source"], each["ReadOnly"]) for each in host["Mounts"]}
+    return {each["Target"]: (each["Source"], each["ReadOnly"]) for each in host["Mounts"] if each["Type"] == "bind"}
 
 
 def test_a_container_has_no_rights(place: Place) -> None:
     description = made(place)
     host = description["HostConfig"]
     assert isinstance(host, dict)
-    assert description["User"] == "1000:1000"
+    assert description["User"] == "65534:65534"
     assert host["NetworkMode"] == "none"
     assert host["CapDrop"] == ["ALL"]
     assert host["ReadonlyRootfs"] is True
@@ -97,7 +97,7 @@ def test_a_container_has_limits(place: Place) -> None:
     host = made(place)["HostConfig"]
     assert isinstance(host, dict)
     assert (host["Memory"], host["MemorySwap"]) == (1 << 30, 1 << 30)
-    assert host["PidsLimit"] == 52
+    assert host["PidsLimit"] == 53
     assert host["NanoCpus"] == 1_500_000_000
     assert all(f"size={1 << 20},nr_inodes=99" in host["Tmpfs"][path] for path in ("/tmp", "/var/tmp"))
     assert all("nosuid,nodev" in options for options in host["Tmpfs"].values())
@@ -113,9 +113,21 @@ def test_a_runtime_is_asked_for_by_name(place: Place) -> None:
     assert other["PidsLimit"] > plain["PidsLimit"], "its own threads count there too"
 
 
-def test_only_the_workspace_and_what_comes_out_can_be_written_to(place: Place) -> None:
-    writable = {target for target, (_, read_only) in mounts(made(place)).items() if not read_only}
-    assert writable == {"/srv/repo", "/run/redstart/out"}
+def test_no_folder_of_the_machine_can_be_written_to(place: Place) -> None:
+    assert all(read_only for _, read_only in mounts(made(place)).values())
+
+
+@pytest.mark.parametrize("runtime", ["", "runsc"])
+def test_what_can_be_written_to_is_bounded(place: Place, runtime: str) -> None:
+    host = made(place, runtime=runtime, room=Room(5000, 7))["HostConfig"]
+    assert isinstance(host, dict)
+    volumes = {each["Target"]: each["VolumeOptions"] for each in host["Mounts"] if each["Type"] == "volume"}
+    found = {path: each["DriverConfig"]["Options"]["o"] for path, each in volumes.items()} if runtime else host["Tmpfs"]
+    assert f"size={(1 << 20) + 5000},nr_inodes={99 + 7}," in found["/srv/repo"]
+    assert f"size={1 << 20},nr_inodes=99," in found["/run/redstart/out"]
+    assert all("nosuid,nodev" in found[path] for path in ("/srv/repo", "/run/redstart/out"))
+    assert host["Memory"] == (1 << 30) + 5000, "the snapshot's own files are not the command's"
+    assert set(volumes) == ({"/srv/repo", "/run/redstart/out"} if runtime else set())
 
 
 def test_the_daemon_itself_is_never_inside(place: Place, tmp_path: Path) -> None:
@@ -138,7 +150,7 @@ def test_a_mount_that_cannot_be(place: Place, mount: str) -> None:
 def test_paths_of_a_redstart_that_is_in_a_container(place: Place, tmp_path: Path) -> None:
     path_map = parse_path_map((f"{tmp_path}=/var/on/the/machine", f"{tmp_path}/workspace=/elsewhere/"))
     found = mounts(made(place, path_map=path_map))
-    assert found["/srv/repo"][0] == "/elsewhere"
+    assert found["/run/redstart/workspace"][0] == "/elsewhere"
     assert found["/run/redstart/in"][0] == "/var/on/the/machine/in"
     assert outside("/other", path_map) == "/other"
     assert outside(f"{tmp_path}-not", path_map) == f"{tmp_path}-not"
@@ -275,38 +287,53 @@ def test_only_containers_of_the_dead_are_removed(tmp_path: Path) -> None:
     assert not is_dead("what")
 
 
+@pytest.mark.parametrize(
+    ("events", "as_a_whole", "count"),
+    [
+        (["oom", "oom", "die 137"], False, 2),
+        (["die 137"], False, 0),
+        (["die 137"], True, 1),
+        (["kill", "die 137"], True, 0),
+        (["die 0"], True, 0),
+        ([], True, 0),
+    ],
+)
+def test_who_was_killed_for_memory(tmp_path: Path, events: list[str], as_a_whole: bool, count: int) -> None:
+    told = [
+        json.dumps({"Action": action, "Actor": {"Attributes": {"exitCode": code} if code else {}}})
+        for action, _, code in (event.partition(" ") for event in events)
+    ]
+
+    async def ask() -> int:
+        raw = b"HTTP/1.1 200 OK\r\n\r\n" + "\n".join(told).encode()
+        async with daemon(tmp_path, lambda *_: raw) as (api, _):
+            return await killed_for_memory(api, "c", 0.0, as_a_whole=as_a_whole)
+
+    assert asyncio.run(ask()) == count
+
+
 def test_groups_of_another_machine_are_not_read() -> None:
     assert Groups.of("0123456789abcdef", os.getpid()) is None
     assert Groups.of("0123456789abcdef", 1 << 30) is None
 
 
-def test_a_workspace_that_grows(tmp_path: Path) -> None:
-    (tmp_path / "old").write_bytes(b"x" * 100_000)
-    limits = SandboxLimits(disk=50_000, inodes=3)
-    full = fullness((tmp_path,), limits)
-    assert not full()
-    for name in "abc":
-        (tmp_path / name).symlink_to("/")
-    assert not full()
-    (tmp_path / "d").mkdir()
-    assert full()
-    (tmp_path / "d").rmdir()
-    (tmp_path / "c").unlink()
-    (tmp_path / "big").write_bytes(b"x" * 80_000)
-    assert full()
+def test_the_room_that_a_snapshot_takes(tmp_path: Path) -> None:
+    empty = room_of(tmp_path)
+    (tmp_path / "a").write_bytes(b"x" * 4097)
+    (tmp_path / "b").symlink_to("/")
+    assert room_of(tmp_path) == (empty.size + 3 * 4096, empty.files + 2)
 
 
-def test_places_for_what_is_mounted_within(tmp_path: Path) -> None:
+def test_what_a_mount_will_cover_is_taken_away(tmp_path: Path) -> None:
     real, workspace = tmp_path / "real", tmp_path / "workspace"
-    (real / ".venv/lib").mkdir(parents=True)
-    (real / "out/x").mkdir(parents=True)
-    workspace.mkdir()
+    for folder in (real / ".venv/lib", real / "out/x", workspace / ".venv/lib/old", workspace / ".venv/bin"):
+        folder.mkdir(parents=True)
     (workspace / "out").symlink_to(tmp_path)
+    (tmp_path / "x").mkdir()
     read_only = (str(real / ".venv/lib"), str(real / "out/x"), str(real / "none"), "/elsewhere")
     furnish(Environment(mount=str(real), python="p", read_only=read_only), workspace)
-    assert (workspace / ".venv/lib").is_dir()
-    assert sorted(path.name for path in workspace.iterdir()) == [".venv", "out"]
-    assert not (tmp_path / "x").exists()
+    assert [path.name for path in sorted(workspace.rglob("*"))] == [".venv", "bin"]
+    assert (tmp_path / "x").is_dir()
 
 
 def test_moving_into_a_folder_that_was_used(tmp_path: Path) -> None:

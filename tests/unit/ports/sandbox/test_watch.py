@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from redstart.core.shell import ExitCause, SandboxLimits
+from redstart.ports.sandbox import watch
 from redstart.ports.sandbox.watch import Watchman, exact_memory, family, stored
 
 MEGABYTE = 1 << 20
@@ -58,6 +59,51 @@ def test_a_family_is_added_up_and_what_it_shares_counted_once() -> None:
         assert used.processes == 4
         assert used.memory > 200 * MEGABYTE
         assert 50 * MEGABYTE < exact_memory(top) < 150 * MEGABYTE
+
+
+NAMELESS = """
+import mmap, os, sys
+held = [os.memfd_create("held") for _ in range(2)]
+for file in held:
+    os.write(file, bytes(60 << 20))
+mapped = mmap.mmap(held[0], 60 << 20)
+sum(mapped[at] for at in range(0, 60 << 20, 4096))
+print("up", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_files_in_memory_that_have_no_name_are_counted_once() -> None:
+    with subprocess.Popen([sys.executable, "-c", NAMELESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        assert family(holder.pid).memory > 180 * MEGABYTE, "one of them is mapped, which is in its size as well"
+        assert 120 * MEGABYTE < exact_memory(holder.pid) < 150 * MEGABYTE
+        assert told(holder.pid, memory=110 * MEGABYTE) is ExitCause.memory
+        holder.communicate()
+
+
+BY_THREAD = """
+import subprocess, sys, threading
+child = []
+thread = threading.Thread(target=lambda: child.append(subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE)))
+stays = threading.Event()
+holder = threading.Thread(target=lambda: (thread.run(), print("up", flush=True), stays.wait()))
+holder.start()
+sys.stdin.read()
+child[0].communicate()
+stays.set()
+"""
+
+
+@pytest.mark.parametrize("kernel_lists", [True, False])
+def test_children_of_every_thread_belong_to_the_family(monkeypatch: pytest.MonkeyPatch, kernel_lists: bool) -> None:
+    monkeypatch.setattr(watch, "_kernel_lists_children", lambda: kernel_lists)
+    with subprocess.Popen([sys.executable, "-c", BY_THREAD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as top:
+        assert top.stdout is not None
+        top.stdout.readline()
+        assert family(top.pid).processes == 2
+        top.communicate()
 
 
 def test_a_process_that_is_gone_uses_nothing() -> None:

@@ -34,6 +34,14 @@ def test_what_git_ignores(root: Path) -> None:
     assert find_ignored(root) == Ignored(("data", "generated", "new", "src/a/_version.py", "src/a/fast.so"))
 
 
+def test_installed_node_modules_are_not_copied_but_named(root: Path, tmp_path: Path) -> None:
+    ignore(root, "node_modules")
+    put(root, "node_modules/a/index.js", "packages/one/node_modules/b/index.js", "packages/one/one.js")
+    (root / "packages" / "two").mkdir()
+    (root / "packages" / "two" / "node_modules").symlink_to(tmp_path)
+    assert find_ignored(root) == Ignored(modules=("node_modules", "packages/one/node_modules"))
+
+
 def test_a_part_of_a_repo(root: Path) -> None:
     ignore(root, "*.so")
     put(root, "part/a.so", "other/b.so", "part/a.py")

@@ -1,0 +1,274 @@
+"""What a sandbox costs: the time of a command in each, as a ratio to the same command started bare.
+
+Four commands: the start of Python that does nothing, a file of ten tests with pytest, about a second of computing, and
+5,000 small files written, read and removed. Each backend that this machine has is measured `fresh` (a sandbox for each
+execution) and `warm` (many executions in one session). In each round every one of them runs once, the bare command
+first, so that all see the same load; a figure is the median of the rounds' ratios, with the 95th percentile beside it.
+On a busy machine the kernel divides the processors among groups, and every sandbox has one: so the bare command gets a
+group as well, where there can be any, or it would have to share with everything else and seem slow.
+
+Bubblewrap keeps only pytest warm, so it has no other warm figure. Docker needs a daemon at `DOCKER_HOST`; where that is
+not set, root has its own started for the time of the bench, whose image is kept in the user's cache. What cannot be had
+is said, and its figures are missing.
+
+`--quick` measures the file of tests alone, in as many rounds as begin within 40 seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app.images import build_image
+from redstart.core.errors import RedstartError
+from redstart.core.shell import Environment, Execution, ExitCause, SandboxLimits
+from redstart.ports.sandbox.bwrap import Bubblewrap, probe
+from redstart.ports.sandbox.cgroups import Group, grouped, own_tree
+from redstart.ports.sandbox.docker import Choices, Docker
+from redstart.ports.sandbox.docker_api import Api, socket_of
+from redstart.ports.sandbox.exchange import variables
+from redstart.ports.sandbox.image import has_image, recipe_here
+from redstart.ports.sandbox.port import WarmSandbox, Workspaces, session_of
+from redstart.testing.sandbox import FolderWorkspaces
+
+AIMS = {"bwrap_fresh_pytest": 1.15, "bwrap_warm_pytest": 0.5, "docker_warm_pytest": 1.25}
+ROUNDS, QUICK_SECONDS = 30, 40.0
+TESTS = "import pytest\n\n@pytest.mark.parametrize('number', range(10))\ndef test_it(number):\n    assert number < 10\n"
+SECOND = "number = 0\nfor _ in range(15_000_000): number += 1"
+FILES = (
+    "import os\nos.mkdir('many')\nfor n in range(5000): open(f'many/{n}', 'w').write('some text')\n"
+    "for n in range(5000): open(f'many/{n}').read(); os.remove(f'many/{n}')\nos.rmdir('many')"
+)
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "start": ("-c", "pass"),
+    "pytest": ("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"),
+    "second": ("-c", SECOND),
+    "files": ("-c", FILES),
+}
+DAEMON_SECONDS = 30.0
+GROUP = "redstart-bench"
+"""Of the daemon's containers: the share of the processors that another daemon's group has may be any."""
+
+Run = Callable[[Execution], Awaitable[object]]
+
+
+class Contender(NamedTuple):
+    """Something that runs commands: its name in the figures, and the commands that it is measured with."""
+
+    name: str
+    run: Run
+    commands: tuple[str, ...]
+
+
+class Ground(NamedTuple):
+    """Where everything runs."""
+
+    folder: Path
+    workspaces: FolderWorkspaces
+    environment: Environment
+    executions: dict[str, Execution]
+
+
+def ground(folder: Path) -> Ground:
+    workspaces = FolderWorkspaces(folder / "snapshots")
+    snapshot = workspaces.snapshot("one", {"test_it.py": TESTS})
+    mount = folder / "repo"
+    shutil.copytree(folder / "snapshots" / "one", mount)
+    python = with_pytest(folder / "venv")
+    environment = Environment(mount=str(mount), python=python, read_only=(str(folder / "venv"), sys.base_prefix))
+    executions = {
+        name: Execution(
+            argv=(python, *words), snapshot=snapshot, environment=environment, limits=SandboxLimits(wall=300)
+        )
+        for name, words in COMMANDS.items()
+    }
+    return Ground(folder, workspaces, environment, executions)
+
+
+def with_pytest(folder: Path) -> str:
+    """The interpreter of a new environment that has pytest and nothing else, as a user's small project would."""
+    uv = shutil.which("uv")
+    assert uv, "uv is needed to make an environment"
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
+    python = str(folder / "bin" / "python")
+    wanted = ["-q", "--compile-bytecode", "--python", python, f"pytest=={version('pytest')}"]
+    subprocess.run([uv, "pip", "install", *wanted], check=True)
+    return python
+
+
+def bare(group: Group | None) -> Run:
+    """Starts commands as anybody would."""
+
+    async def run(execution: Execution) -> None:
+        own = variables(execution.environment.python, {}, home=tempfile.gettempdir(), temporary=tempfile.gettempdir())
+        child = await asyncio.create_subprocess_exec(
+            *execution.argv, cwd=execution.environment.mount, env=own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        for door in group.doors if group else ():
+            with contextlib.suppress(ProcessLookupError):
+                Path(door).write_text(str(child.pid))
+        output, _ = await child.communicate()
+        assert child.returncode == 0, output.decode()
+
+    return run
+
+
+def checked(run: Callable[[Execution], Awaitable[object]]) -> Run:
+    """The same, that fails where the command does: the time of an error is no figure."""
+
+    async def checking(execution: Execution) -> None:
+        completed = await run(execution)
+        assert getattr(completed, "cause", None) is ExitCause.ok, completed
+
+    return checking
+
+
+@contextlib.asynccontextmanager
+async def contenders(
+    place: Ground, backends: dict[str, WarmSandbox], names: tuple[str, ...]
+) -> AsyncGenerator[list[Contender]]:
+    """Every backend, fresh and in a session that stays open."""
+    async with contextlib.AsyncExitStack() as opened:
+        found: list[Contender] = []
+        limits = place.executions["pytest"].limits
+        for name, sandbox in backends.items():
+            found.append(Contender(f"{name}_fresh", checked(sandbox.run), names))
+            session = await opened.enter_async_context(session_of(sandbox, place.environment, limits))
+            warm = tuple(one for one in names if one == "pytest" or not isinstance(sandbox, Bubblewrap))
+            await session.run(place.executions["pytest"])
+            found.append(Contender(f"{name}_warm", checked(session.run), warm))
+        yield found
+
+
+async def measured(
+    place: Ground, backends: dict[str, WarmSandbox], names: tuple[str, ...], rounds: int, seconds: float
+) -> dict[str, list[float]]:
+    """The ratios of every round, by figure."""
+    ratios: defaultdict[str, list[float]] = defaultdict(list)
+    began = time.monotonic()
+    limits = place.executions["pytest"].limits
+    async with contenders(place, backends, names) as all_of_them:
+        with grouped(own_tree(), limits) as group:
+            for turn in range(rounds):
+                if turn and time.monotonic() - began > seconds:
+                    break
+                for name in names:
+                    alone = await timed(bare(group), place.executions[name])
+                    for each in all_of_them:
+                        if name in each.commands:
+                            ratios[f"{each.name}_{name}"].append(await timed(each.run, place.executions[name]) / alone)
+    return ratios
+
+
+async def timed(run: Run, execution: Execution) -> float:
+    began = time.monotonic()
+    await run(execution)
+    return time.monotonic() - began
+
+
+def figure(name: str, ratios: list[float]) -> dict[str, object]:
+    value = round(statistics.median(ratios), 3)
+    worst = statistics.quantiles(ratios, n=20, method="inclusive")[-1] if len(ratios) > 1 else value
+    aim = {"aim": f"<= {AIMS[name]}", "holds": value <= AIMS[name]} if name in AIMS else {}
+    return {"name": name, "value": value, **aim, "p95": round(worst, 3), "rounds": len(ratios)}
+
+
+async def had(place: Ground, *, quick: bool) -> dict[str, WarmSandbox]:
+    """The backends that can be had here; of the others it is said why not."""
+    scratch, found = place.folder / "scratch", dict[str, WarmSandbox]()
+    try:
+        await asyncio.to_thread(probe, scratch)
+        found["bwrap"] = Bubblewrap(place.workspaces, scratch)
+    except RedstartError as error:
+        print(f"bwrap: {error} {error.remedy}")
+    try:
+        found.update(await dockers(place.workspaces, scratch, quick=quick))
+    except (RedstartError, OSError) as error:
+        print(f"docker: {error}")
+    return found
+
+
+async def dockers(workspaces: Workspaces, scratch: Path, *, quick: bool) -> dict[str, WarmSandbox]:
+    socket = socket_of(os.environ.get("DOCKER_HOST", ""))
+    api, image = Api(socket), recipe_here().name
+    if quick and not await has_image(api, image):
+        print("docker: the image is not made yet, and making it takes minutes; run once without --quick")
+        return {}
+    await build_image(os.environ, say=print)
+    runtimes = (await api.call("GET", "/info"))["Runtimes"]
+    choices = {"docker": Choices(socket, image), "runsc": Choices(socket, image, "runsc")}
+    if "runsc" not in runtimes:
+        print("runsc: the daemon has no such runtime")
+        del choices["runsc"]
+    return {name: Docker(workspaces, scratch, choice) for name, choice in choices.items()}
+
+
+@contextlib.contextmanager
+def daemon(folder: Path) -> Generator[None]:
+    """A Docker daemon for the time of the bench, where none is named and one can be started."""
+    program = shutil.which("dockerd")
+    if os.environ.get("DOCKER_HOST") or program is None or os.geteuid() != 0:
+        yield
+        return
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "redstart-bench" / "docker"
+    cache.mkdir(parents=True, exist_ok=True)
+    gvisor = shutil.which("runsc")
+    runtime = {"path": gvisor, "runtimeArgs": ["--platform=ptrace", "--network=none"]}
+    (folder / "daemon.json").write_text(json.dumps({"runtimes": {"runsc": runtime} if gvisor else {}}))
+    socket = folder / "docker.sock"
+    options = {"config-file": folder / "daemon.json", "data-root": cache, "exec-root": folder / "exec"}
+    options |= {"pidfile": folder / "pid", "host": f"unix://{socket}", "storage-driver": "overlay2"}
+    options |= {"iptables": "false", "bridge": "none", "cgroup-parent": GROUP}
+    with (folder / "log").open("wb") as log:
+        argv = [program, *(f"--{name}={value}" for name, value in options.items())]
+        child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        over = time.monotonic() + DAEMON_SECONDS
+        while not socket.exists() and child.poll() is None and time.monotonic() < over:
+            time.sleep(0.05)
+        os.environ["DOCKER_HOST"] = f"unix://{socket}"
+        yield
+    finally:
+        child.terminate()
+        child.wait()
+        for left in Path("/sys/fs/cgroup").glob(f"*/{GROUP}"):
+            with contextlib.suppress(OSError):
+                left.rmdir()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="the file of tests alone")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    asked = parser.parse_args()
+    names = ("pytest",) if asked.quick else tuple(COMMANDS)
+
+    async def all_of_it(folder: Path) -> dict[str, list[float]]:
+        place = ground(folder)
+        backends = await had(place, quick=asked.quick)
+        return await measured(place, backends, names, asked.rounds, QUICK_SECONDS if asked.quick else float("inf"))
+
+    with tempfile.TemporaryDirectory(prefix="redstart-bench-") as folder, daemon(Path(folder)):
+        ratios = asyncio.run(all_of_it(Path(folder)))
+    figures = [figure(name, each) for name, each in ratios.items()]
+    for each in figures:
+        print(f"{each['name']:24} {each['value']:>8} (p95 {each['p95']}, {each['rounds']} rounds)")
+    print(json.dumps({"bench": "sandbox", "figures": figures}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+"""Runs inside a sandbox: a process that has pytest imported, and becomes a test run by a fork in place of a start.
+
+It is run by the target's interpreter as `python -c`, so it needs nothing but the standard library of Python 3.8 and the
+pytest of the environment. The argument is JSON, see `About` in `zygote.py`. It imports pytest and the plugins that are
+installed; of the project there are only names, and no file can be read, so that nothing a patch can change takes part.
+
+On the control socket it says that it is ready, or why it cannot be, and then hears names of runs, each with two
+descriptors: where the output goes, and a socket for the run itself. Each run is a process in namespaces of its own
+(processes, mounts, network, messages), in which a workspace, temporary folders and a home are made anew, and which has
+no right left when its program begins. The run's socket carries, in order: `ready`, with the folder of what it leaves;
+the word to go; and how the program ended. Where the preparation fails, the socket is closed with a line that says why.
+"""
+
+from __future__ import annotations
+
+import array
+import base64
+import contextlib
+import ctypes
+import fcntl
+import gc
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import time
+from importlib import import_module, invalidate_caches, metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+NEW_PROCESSES, NEW_MOUNTS, NEW_NETWORK, NEW_MESSAGES = 0x20000000, 0x00020000, 0x40000000, 0x08000000
+NO_SETUID, NO_DEVICES, NO_PROGRAMS, BIND, ALL_BELOW, PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
+DUMPABLE, BOUNDING_DROP, SECCOMP, FILTER, AMBIENT, AMBIENT_CLEAR = 4, 24, 22, 2, 47, 4
+CAPABILITIES_VERSION = 0x20080522
+LAST_CAPABILITY = 63
+SET_INTERFACE_FLAGS, UP_AND_RUNNING = 0x8914, 0x41
+NOT_FOUND = 127
+LARGEST_MESSAGE = 4096
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Impossible(Exception):
+    """Why there is no warm start here."""
+
+
+def main() -> None:
+    about = json.loads(sys.argv[1])
+    control = socket.socket(fileno=about["control"])
+    os.set_inheritable(control.fileno(), False)
+    prctl(AMBIENT, AMBIENT_CLEAR)
+    # A namespace of processes that is this user's own can be returned to after each fork into another one.
+    checked(libc.unshare(NEW_PROCESSES), "unshare")
+    child = os.fork()
+    if child:
+        control.close()
+        os.waitpid(child, 0)
+        os._exit(0)
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    prctl(DUMPABLE, 0)
+    rights = permitted()
+    capabilities(0, rights)
+    try:
+        preload()
+    except BaseException as error:  # whatever a plugin raises
+        control.send(f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:LARGEST_MESSAGE])
+        os._exit(1)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    gc.collect()
+    gc.freeze()  # what all runs share need not be looked through, and copied by that, in each of them
+    capabilities(rights, rights)
+    signal.signal(signal.SIGCHLD, reap)
+    control.send(b"ready")
+    serve(about, control, own)
+
+
+def preload() -> None:
+    """Imports what pytest would import before it looks at the project, in the way in which it would."""
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]
+    import_module("pytest")
+    configuration = import_module("_pytest.config")
+    config = configuration.get_config()
+    if not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+        hook = import_module("_pytest.assertion").install_importhook(config)
+        entries = [(each, entry) for each in metadata.distributions() for entry in each.entry_points]
+        plugins = [(each, entry) for each, entry in entries if entry.group == "pytest11"]
+        files = [str(file) for each in {id(each): each for each, _ in plugins}.values() for file in each.files or ()]
+        hook.mark_rewrite(*configuration._iter_rewritable_modules(files))
+        for _, entry in plugins:
+            import_module(entry.value.partition(":")[0].strip())
+        sys.meta_path.remove(hook)
+    config._ensure_unconfigure()
+    if len(list(Path("/proc/self/task").iterdir())) > 1:
+        raise Impossible("a plugin has started a thread")
+
+
+def serve(about: dict[str, Any], control: socket.socket, own: int) -> None:
+    while True:
+        name, descriptors = received(control)
+        if not name:
+            os._exit(0)
+        output, voice = descriptors
+        checked(libc.unshare(NEW_PROCESSES), "unshare")
+        child = os.fork()
+        if child == 0:
+            control.close()
+            os.close(own)
+            os.close(0)
+            os.open(os.devnull, os.O_RDWR)
+            prepare(about, name.decode(), output, socket.socket(fileno=voice))
+            return
+        os.close(output)
+        os.close(voice)
+        checked(libc.setns(own, NEW_PROCESSES), "setns")
+
+
+def prepare(about: dict[str, Any], name: str, output: int, voice: socket.socket) -> None:
+    """The first process of a run: it makes the place, waits for the program's end and tells of it.
+
+    It returns only in the process that becomes the program.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    try:
+        run = Path(about["runs"], name)
+        request = json.loads((run / "request.json").read_text(encoding="utf-8"))
+        outward = furnish(about, run)
+        give_up_rights(base64.b64decode(about["filter"]))
+    except BaseException as error:
+        voice.send(f"{type(error).__name__}: {error}".encode("utf-8", "replace")[:LARGEST_MESSAGE])
+        os._exit(1)
+    voice.sendmsg([b"ready"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [outward]))])
+    os.close(outward)
+    if voice.recv(LARGEST_MESSAGE) != b"go":
+        os._exit(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one that Python has a handler for
+    child = os.fork()
+    if child == 0:
+        voice.close()
+        prctl(DUMPABLE, 1)
+        become(request, output)
+        return
+    os.close(output)
+    ended, status, used = os.wait4(-1, 0)
+    while ended != child:  # somebody's orphan
+        ended, status, used = os.wait4(-1, 0)
+    told = {"status": status, "cpu": used.ru_utime + used.ru_stime, "peak": used.ru_maxrss * 1024}
+    voice.send(json.dumps(told).encode())
+    os._exit(0)
+
+
+def furnish(about: dict[str, Any], run: Path) -> int:
+    """Makes the run's own mounts and network; gives the open folder for what it leaves."""
+    checked(libc.unshare(NEW_MOUNTS | NEW_NETWORK | NEW_MESSAGES), "unshare")
+    stage, temporary = about["stage"], about["temporary"]
+    there = [path for path in about["within"] if Path(path).exists()]
+    kept = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in there}
+    mount("none", "/", "", ALL_BELOW | PRIVATE)
+    bounds = f"size={about['size']},nr_inodes={about['inodes']},mode=0755"
+    mount("redstart", stage, "tmpfs", NO_SETUID | NO_DEVICES, bounds)
+    for folder in ("upper", "work", "workspace", "out", "run", *temporary.values()):
+        Path(stage, folder).mkdir(0o755)
+    layers = f"lowerdir={run}/work,upperdir={stage}/upper,workdir={stage}/work,userxattr"
+    mount("redstart", f"{stage}/workspace", "overlay", NO_SETUID | NO_DEVICES, layers)
+    sources = {"/run": f"{stage}/run", about["mount"]: f"{stage}/workspace"}
+    sources.update({about["inward"]: f"{run}/in", about["outward"]: f"{stage}/out"})
+    sources.update({path: f"{stage}/{folder}" for path, folder in temporary.items()})
+    kept.update({path: os.open(source, os.O_PATH | os.O_CLOEXEC) for path, source in sources.items()})
+    # A folder comes before what lies in it, or it would hide that.
+    for path in sorted(kept, key=lambda each: each.count("/")):
+        place(Path(path), Path(f"/proc/self/fd/{kept[path]}"))
+    for path in temporary:
+        Path(path).chmod(0o700 if path == about["home"] else 0o1777)
+    mount("proc", "/proc", "proc", NO_SETUID | NO_DEVICES | NO_PROGRAMS)
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, SET_INTERFACE_FLAGS, struct.pack("16sH14x", b"lo", UP_AND_RUNNING))
+    for descriptor in kept.values():
+        os.close(descriptor)
+    return os.open(about["outward"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def place(path: Path, source: Path) -> None:
+    """Lets what is at `source` be seen at `path` too, which is made where it is not there."""
+    if source.is_dir():
+        path.mkdir(parents=True, exist_ok=True)
+    elif not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    mount(str(source), str(path), "", BIND | ALL_BELOW)
+
+
+def give_up_rights(filtered: bytes) -> None:
+    for number in range(LAST_CAPABILITY + 1):
+        libc.prctl(BOUNDING_DROP, number, 0, 0, 0)
+    capabilities(0, 0)
+    code = ctypes.create_string_buffer(filtered, len(filtered))
+    program = struct.pack("HxxxxxxP", len(filtered) // 8, ctypes.addressof(code))
+    checked(libc.prctl(SECCOMP, FILTER, ctypes.c_char_p(program), 0, 0), "seccomp")
+
+
+def become(request: dict[str, Any], output: int) -> None:
+    """Makes of this process what `python -m pytest ...` would be just before pytest begins."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    if output > 2:
+        os.close(output)
+    os.environ.clear()
+    os.environ.update(request["variables"], PWD=request["folder"], OLDPWD="/")  # as a shell would leave it
+    time.tzset()
+    try:
+        os.chdir(request["folder"])
+    except OSError as error:
+        os.write(2, f"cd: {error}\n".encode())
+        os._exit(NOT_FOUND)
+    sys.argv[:] = ["-m", *request["argv"][3:]]
+    if hasattr(sys, "orig_argv"):
+        sys.orig_argv[:] = request["argv"]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, str(Path.cwd()))
+
+
+def received(control: socket.socket) -> tuple[bytes, array.array[int]]:
+    """A message and its descriptors; an empty one at the end."""
+    size = array.array("i").itemsize
+    message, ancillary, _, _ = control.recvmsg(LARGEST_MESSAGE, socket.CMSG_SPACE(2 * size))
+    descriptors = array.array("i")
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            descriptors.frombytes(data[: len(data) - len(data) % size])
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    return message, descriptors
+
+
+def reap(*_: object) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    words = (source.encode(), target.encode(), kind.encode() or None, ctypes.c_ulong(flags), options.encode() or None)
+    checked(libc.mount(*words), f"mount {target}")
+
+
+def prctl(*words: int) -> None:
+    checked(libc.prctl(*words, *(0,) * (5 - len(words))), "prctl")
+
+
+def permitted() -> int:
+    """The rights that this process may take, as bits."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1], 16) for line in lines if line.startswith("CapPrm:"))
+
+
+def capabilities(effective: int, allowed: int) -> None:
+    header = struct.pack("Ii", CAPABILITIES_VERSION, 0)
+    halves = [(effective >> shift & 0xFFFFFFFF, allowed >> shift & 0xFFFFFFFF, 0) for shift in (0, 32)]
+    checked(libc.capset(header, b"".join(struct.pack("III", *half) for half in halves)), "capset")
+
+
+def checked(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), what)
+
+
+if __name__ == "__main__":
+    main()
+    # Only the process that has become a run comes here. It begins with a main module of its own, as a fresh one would.
+    sys.modules["__main__"] = ModuleType("__main__")
+    if sys.version_info < (3, 14):
+        sys.modules["__main__"].__annotations__ = {}
+    invalidate_caches()
+    import_module("runpy")._run_module_as_main("pytest")

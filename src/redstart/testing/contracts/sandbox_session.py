@@ -1,0 +1,246 @@
+"""What every sandbox that can be kept warm must do; a test module subclasses it like `SandboxContract`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import uuid
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redstart.core.shell import IN, OUT, Completed, Environment, Execution, ExitCause, SandboxLimits
+from redstart.ports.sandbox.port import Session, WarmSandbox
+from redstart.testing.contracts.ground import DAEMON, MEGABYTE, Fixtures, living
+from redstart.testing.contracts.real import with_history
+from redstart.testing.sandbox import FolderWorkspaces
+
+PASSES, FAILS = "def test_it(): pass", "def test_it(): assert 1 == 2"
+TOLD = """
+import os, signal, socket, sys, tempfile, time
+def test_it():
+    main = sys.modules["__main__"]
+    print(sys.argv, sys.orig_argv, sys.path, os.getcwd(), sorted(os.environ.items()), sorted(os.listdir(".")))
+    print(main.__spec__.name, main.__name__, sorted(vars(main)), time.tzname, hash("a"), sys.flags, sys.executable)
+    print(signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGCHLD), repr(sys.stdin.read()), os.isatty(1))
+    print(os.getuid(), os.umask(0o77), socket.gethostname(), os.path.expanduser("~"), tempfile.gettempdir())
+    print(sys.stdout.encoding, sys.stdout.line_buffering, os.getpriority(os.PRIO_PROCESS, 0), sys.dont_write_bytecode)
+"""
+LEAVES = """
+import os, tempfile
+PLACES = [".", tempfile.gettempdir(), os.path.expanduser("~"), "/dev/shm"]
+def test_it():
+    for place in PLACES:
+        print([name for name in ("left", "sub") if os.path.lexists(f"{place}/{name}")])
+        open(f"{place}/left", "w").close()
+        os.makedirs(f"{place}/sub/deep")
+        os.symlink("/etc", f"{place}/sub/link")
+    print(open("data.txt").read())
+    os.remove("data.txt")
+    open("test_it.py", "w").write("def test_it(): assert 0")
+"""
+PATCHES = """
+import builtins, _pytest.python, _pytest.runner, _pytest.reports, _pytest.config, sys, os
+_pytest.python.Function.runtest = lambda self: None
+_pytest.reports.TestReport.failed = property(lambda self: False)
+_pytest.config.ExitCode.TESTS_FAILED = 0
+sys.exit = os._exit = lambda code=0: None
+builtins.__debug_poison__ = True
+def test_it(): pass
+"""
+STRIKES = """
+import contextlib, os, signal
+def test_it():
+    for who in (os.getppid(), 1, 0, -1):
+        with contextlib.suppress(OSError):
+            if who not in (0, -1):
+                os.kill(who, signal.SIGKILL)
+            os.kill(who, signal.SIGSTOP if who == 1 else signal.SIGHUP)
+    for path in ("/proc/1/mem", f"/proc/{os.getppid()}/mem"):
+        with contextlib.suppress(OSError), open(path, "r+b", buffering=0) as memory:
+            print("it can be written")
+"""
+
+
+class SessionContract(Fixtures):
+    """How the executions of one session behave."""
+
+    @pytest.fixture
+    def suite(self, workspaces: FolderWorkspaces, environment: Environment) -> Callable[..., Execution]:
+        """Makes an execution of pytest on one file."""
+
+        def make(text: str, *, more: tuple[str, ...] = (), **fields: Any) -> Execution:
+            snapshot = workspaces.snapshot(uuid.uuid4().hex, {"test_it.py": text, "data.txt": "data", "sub2/x": ""})
+            argv = (environment.python, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *more, "test_it.py")
+            fields = {"environment": environment, "limits": SandboxLimits(wall=60), **fields}
+            return Execution(argv=argv, snapshot=snapshot, **fields)
+
+        return make
+
+    def looked(self, sandbox: WarmSandbox, *executions: Execution) -> list[Completed]:
+        """The ends of these executions, one after another in one session, which is made for the first of them."""
+
+        async def all_of_them() -> list[Completed]:
+            async with self.opened(sandbox, executions[0]) as session:
+                return [await session.run(each) for each in executions]
+
+        return asyncio.run(all_of_them())
+
+    def opened(self, sandbox: WarmSandbox, first: Execution) -> AbstractAsyncContextManager[Session]:
+        return sandbox.session(first.environment, first.limits)
+
+    def test_green_and_red_in_turn(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+        done = self.looked(sandbox, suite(PASSES), suite(FAILS), suite(PASSES), suite("x = "))
+        assert [(each.exit_code, each.cause) for each in done] == [
+            (0, ExitCause.ok),
+            (1, ExitCause.failed),
+            (0, ExitCause.ok),
+            (2, ExitCause.failed),
+        ]
+        assert "1 passed" in done[0].output
+        assert "assert 1 == 2" in done[1].output
+
+    def test_a_run_sees_what_a_fresh_one_sees(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+        asked = suite(TOLD, variables={"TZ": "CET", "PYTEST_ADDOPTS": f"-o cache_dir={OUT}", "PYTHONPATH": IN})
+        fresh = asyncio.run(sandbox.run(asked))
+        first, second = self.looked(sandbox, suite(PASSES, variables=asked.variables), asked)
+        assert first.exit_code == 0
+        assert second.output.splitlines()[:-1] == fresh.output.splitlines()[:-1]  # the last line has the time in it
+        assert "CET" in second.output
+
+    def test_every_run_begins_on_its_own_files(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+        asked = suite(LEAVES)
+        done = self.looked(sandbox, asked, asked, asked)
+        assert [each.output.splitlines()[:5] for each in done] == [["[]", "[]", "[]", "[]", "data"]] * 3
+        assert [each.exit_code for each in done] == [0, 0, 0]
+
+    def test_files_variables_and_folders(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+        text = "import os, sys\ndef test_it():\n  t = open(os.environ['REDSTART_A'] + '/a').read()\n"
+        text += "  open(os.environ['REDSTART_B'] + '/b', 'w').write(t * 2 + os.path.basename(os.getcwd()))"
+        where = {"REDSTART_A": IN, "REDSTART_B": OUT}
+        asked = [suite(text, variables=where, files_in={"a": word}, collect=("b",)) for word in ("one", "two")]
+        inner = asked[1].model_copy(update={"argv": (*asked[1].argv[:-1], "../test_it.py"), "cwd": "sub2"})
+        done = self.looked(sandbox, *asked, inner)
+        assert [each.files for each in done] == [{"b": "oneonerepo"}, {"b": "twotworepo"}, {"b": "twotwosub2"}]
+
+    def test_a_folder_that_does_not_exist(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+        done = self.looked(sandbox, suite(PASSES), suite(PASSES, cwd="no/such"), suite(PASSES))
+        assert [each.exit_code for each in done] == [0, 127, 0]
+
+    def test_each_limit_is_a_runs_own(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+        limits = SandboxLimits(
+            wall=300, cpu=4, memory=300 * MEGABYTE, file_size=MEGABYTE, disk=16 * MEGABYTE, flood=4 * MEGABYTE
+        )
+        body = "import os, sys, time\ndef test_it():\n  "
+        texts = {
+            "pass": ExitCause.ok,
+            "while True: pass": ExitCause.cpu,
+            "os.fork(); y = bytearray(os.urandom(1 << 20)) * 200; time.sleep(9)": ExitCause.memory,
+            "while True: sys.stdout.write('y' * 65536)": ExitCause.output,
+            "os.kill(os.getpid(), 9)": ExitCause.signal,
+            "open('big', 'wb').write(bytes(1 << 19)); print('fits')": ExitCause.ok,
+        }
+        done = self.looked(sandbox, *(suite(body + text, limits=limits) for text in texts))
+        assert [each.cause for each in done] == list(texts.values())
+        assert done[0].cpu < 4
+
+    def test_the_clock_is_a_runs_own(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+        asleep = suite("import time\ndef test_it(): time.sleep(600)", limits=SandboxLimits(wall=5))
+        done = self.looked(sandbox, asleep, asleep)
+        assert [(each.exit_code, each.cause) for each in done] == [(137, ExitCause.timeout)] * 2
+        assert all(5 <= each.wall < 120 for each in done)
+
+    def test_what_a_run_leaves_running_is_dead(
+        self, sandbox: WarmSandbox, suite: Callable[..., Execution], token: str
+    ) -> None:
+        daemon = DAEMON.replace("import os, time", "import os, time, sys")
+        text = f"import subprocess, sys\nCODE = {daemon!r} + '# {token}'\n"
+        text += "def test_it(): subprocess.run([sys.executable, '-c', CODE], check=True)"
+
+        async def look() -> tuple[Completed, list[int]]:
+            asked = suite(text)
+            async with self.opened(sandbox, asked) as session:
+                return await session.run(asked), living(token)
+
+        done, left = asyncio.run(look())
+        assert (done.exit_code, left) == (0, [])
+        assert "the daemon is up" in done.output
+
+    def test_a_run_that_patches_cannot_colour_the_next(
+        self, sandbox: WarmSandbox, suite: Callable[..., Execution]
+    ) -> None:
+        honest = "import builtins\ndef test_it(): assert hasattr(builtins, '__debug_poison__')"
+        done = self.looked(sandbox, suite(PASSES), suite(PATCHES), suite(FAILS), suite(honest))
+        assert [each.exit_code for each in (done[0], done[2], done[3])] == [0, 1, 1]
+
+    def test_a_run_that_strikes_at_what_is_kept_warm(
+        self, sandbox: WarmSandbox, suite: Callable[..., Execution]
+    ) -> None:
+        done = self.looked(sandbox, suite(STRIKES), suite(FAILS), suite(STRIKES), suite(PASSES))
+        assert [each.exit_code for each in (done[1], done[3])] == [1, 0]
+        assert "it can be written" not in done[0].output + done[2].output
+
+    def test_git_describes_the_workspace(
+        self, sandbox: WarmSandbox, suite: Callable[..., Execution], environment: Environment
+    ) -> None:
+        text = "import subprocess\ndef test_it(): subprocess.run(['git', 'describe', '--tags'], check=True)"
+        asked = suite(text, environment=with_history(environment))
+        done = self.looked(sandbox, asked, asked)
+        assert [each.output.splitlines()[0] for each in done] == ["v1.0", "v1.0"]
+
+    def test_ports_are_free_again(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+        text = "import socket\ndef test_it():\n  s = socket.socket(); s.bind(('127.0.0.1', 54321)); s.listen()\n"
+        text += "  c = socket.create_connection(('127.0.0.1', 54321)); a, _ = s.accept(); a.close(); c.close()"
+        assert [each.exit_code for each in self.looked(sandbox, suite(text), suite(text))] == [0, 0]
+
+    def test_what_cannot_be_warm_is_run_all_the_same(
+        self, sandbox: WarmSandbox, suite: Callable[..., Execution], environment: Environment
+    ) -> None:
+        other = environment.model_copy(update={"variables": {"WORD": "other"}})
+        word = "import os\ndef test_it(): assert os.environ.get('WORD') == 'other'"
+        script = suite(PASSES).model_copy(update={"argv": (sys.executable, "-c", "print(6 * 7)")})
+        seeded = suite("def test_it(): print(hash('a'))", variables={"PYTHONHASHSEED": "7"})
+        plain = seeded.model_copy(update={"variables": {}})
+        tight = SandboxLimits(wall=2)
+        slow = suite("import time\ndef test_it(): time.sleep(30)", limits=tight)
+        done = self.looked(sandbox, suite(word), suite(word, environment=other), script, slow, seeded, plain, seeded)
+        assert [each.exit_code for each in done] == [1, 0, 0, 137, 0, 0, 0]
+        assert done[2].output == "42\n"
+        assert done[4].output.split()[0] == done[6].output.split()[0] != done[5].output.split()[0]
+
+    def test_two_at_once(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
+        async def both() -> list[Completed]:
+            asked = (suite(FAILS), suite(PASSES))
+            async with self.opened(sandbox, asked[0]) as session:
+                return await asyncio.gather(*(session.run(each) for each in asked))
+
+        assert [each.exit_code for each in asyncio.run(both())] == [1, 0]
+
+    def test_a_cancelled_run_leaves_nothing(
+        self, sandbox: WarmSandbox, suite: Callable[..., Execution], token: str, scratch: Path
+    ) -> None:
+        text = f"import subprocess\ndef test_it(): subprocess.run(['sh', '-c', 'sleep 300; : {token}'])"
+
+        async def wait_for(count: int) -> None:
+            async with asyncio.timeout(120):
+                while len(living(token)) != count:  # noqa: ASYNC110 (what is waited for happens in another process)
+                    await asyncio.sleep(0.01)
+
+        async def look(session: Session) -> Completed:
+            task = asyncio.create_task(session.run(suite(text, limits=SandboxLimits(wall=300))))
+            await wait_for(1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await wait_for(0)
+            return await session.run(suite(PASSES, limits=SandboxLimits(wall=300)))
+
+        async def all_of_it() -> Completed:
+            async with self.opened(sandbox, suite(PASSES, limits=SandboxLimits(wall=300))) as session:
+                return await look(session)
+
+        assert asyncio.run(all_of_it()).exit_code == 0
+        assert list(scratch.iterdir()) == []

@@ -1,0 +1,43 @@
+"""Of each crafted program the right cause is told by containers too, whatever kernel is in them.
+
+One of each cause by default, some of those with gVisor; all of them with --soak.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from backends import make
+from run_causes import PROGRAMS, ended
+
+from redstart.testing.sandbox import FolderWorkspaces
+
+
+def expected(path: Path) -> str:
+    return path.read_text().splitlines()[0].removeprefix("# cause: ")
+
+
+EVERY = sorted(PROGRAMS.iterdir())
+FIRST = {expected(path): path for path in reversed(EVERY)}
+SHORT = {
+    "docker+runc": list(FIRST.values()),
+    "docker+runsc": [FIRST[cause] for cause in ("cpu", "memory", "disk", "timeout")],
+}
+CHOSEN = [
+    pytest.param(backend, path, id=f"{path.name}-{backend}", marks=() if path in short else pytest.mark.soak)
+    for path in EVERY
+    for backend, short in SHORT.items()
+]
+
+
+@pytest.mark.parametrize(("backend", "path"), CHOSEN)
+def test_the_cause_is_right(backend: str, path: Path, tmp_path: Path, usable: Callable[[str], None]) -> None:
+    usable(backend)
+    workspaces = FolderWorkspaces(tmp_path / "snapshots")
+    sandbox = make(backend, workspaces, tmp_path / "scratch")
+    done = asyncio.run(ended(sandbox, workspaces, path, asyncio.Semaphore(1)))
+    assert done.cause == expected(path), done
+    assert list((tmp_path / "scratch").iterdir()) == []

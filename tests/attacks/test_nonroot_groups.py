@@ -1,0 +1,128 @@
+"""A user to whom an administrator gave a folder among the kernel's groups gets all that root gets from them.
+
+Two programs by default; all of those whose cause is known with --soak.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import redstart
+from redstart.ports.sandbox.cgroups import NEEDED, SHARED, USEFUL
+from redstart.ports.sandbox.stage import reachable
+from redstart.testing.sample import short_form
+
+HERE = Path(__file__).parent
+PROGRAMS = sorted(path.name for path in (HERE / "causes").iterdir())
+FEW = ["memory_many_processes.py", "processes_bomb.py"]
+PATHS = [str(Path(redstart.__file__).parents[1]), sysconfig.get_path("purelib"), str(HERE)]
+SOMEBODY, SOMEBODY_ELSE = 60_597, 60_595
+SYSTEM_PYTHON = "/usr/bin/python3"
+PLAY = """
+import asyncio, json, sys, tempfile
+from pathlib import Path
+from redstart.ports.sandbox.bwrap import Bubblewrap
+from redstart.ports.sandbox.cgroups import own_tree
+from redstart.testing.sandbox import FolderWorkspaces
+from run_causes import PROGRAMS, ended
+
+async def main(name):
+    with tempfile.TemporaryDirectory(prefix="redstart-groups-") as folder:
+        workspaces = FolderWorkspaces(Path(folder, "snapshots"))
+        box = Bubblewrap(workspaces, Path(folder, "scratch"))
+        done = await ended(box, workspaces, PROGRAMS / name, asyncio.Semaphore(1))
+        lacks = [each for each in box.lacks if "memory" in each]
+        print(json.dumps({"cause": done.cause, "lacks": lacks, "peak": done.peak_memory}))
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+RESTARTS = """
+import os, sys
+from pathlib import Path
+from redstart.ports.sandbox import cgroups
+print("started", os.getpid(), sys.argv[2:], flush=True)
+cgroups.USERS = Path(sys.argv[1])
+cgroups.restart_in_own_group()
+print("went on", flush=True)
+"""
+SYSTEMD_RUN = """#!/bin/sh
+test -d "$XDG_RUNTIME_DIR/systemd" || exit 1
+while [ "$1" != -- ]; do shift; done
+shift
+if [ "$2" = -c ] && [ "$1" = /bin/sh ]; then echo cpu memory pids; else exec "$@"; fi
+"""
+
+
+@pytest.fixture(scope="module")
+def shared_folders() -> Iterator[list[Path]]:
+    """The folder in each hierarchy of version 1, given to somebody. Skips where there is none, or one in use."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give such a folder")
+    if not all(map(reachable, PATHS)):
+        pytest.skip("no other user can read this checkout")
+    folders = [Path("/sys/fs/cgroup", name, SHARED) for name in (*NEEDED, *USEFUL)]
+    if not all((folder.parent / "cgroup.procs").exists() for folder in folders):
+        pytest.skip("there are no groups of version 1 here")
+    try:
+        with contextlib.ExitStack() as held:
+            for folder in folders:
+                folder.mkdir()
+                held.callback(folder.rmdir)
+                for path in (folder, *folder.iterdir()):
+                    os.chown(path, SOMEBODY, SOMEBODY)
+            yield folders
+    except FileExistsError:
+        pytest.skip("somebody has such a folder already")
+
+
+def printed(user: int, script: str, *arguments: str, path: str = "") -> list[str]:
+    """The lines that a script prints, run as that user."""
+    become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "--inh-caps=-all", "--"]
+    variables = {"PYTHONPATH": os.pathsep.join(PATHS), "PYTHONDONTWRITEBYTECODE": "1"}
+    variables["PATH"] = os.pathsep.join(filter(None, (path, os.environ["PATH"])))
+    command = [*become, SYSTEM_PYTHON, "-c", script, *arguments]
+    ran = subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout.splitlines()
+
+
+@pytest.mark.parametrize("program", [*FEW, *short_form([name for name in PROGRAMS if name not in FEW], 1)])
+def test_the_cause_is_right_and_nothing_is_left(program: str, shared_folders: list[Path]) -> None:
+    expected = (HERE / "causes" / program).read_text().splitlines()[0].removeprefix("# cause: ")
+    told = json.loads(printed(SOMEBODY, PLAY, program)[-1])
+    assert told["lacks"] == []
+    assert told["peak"] > 0
+    assert told["cause"] == expected, told
+    assert [each for folder in shared_folders for each in folder.iterdir() if each.is_dir()] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(not all(map(reachable, PATHS)), reason="no other user can read this checkout")
+@pytest.mark.parametrize("manager", [True, False])
+def test_with_systemds_help_a_program_starts_anew_once(manager: bool) -> None:
+    """The help is made up: it gives no group, but is asked and answers as the real one does."""
+    with tempfile.TemporaryDirectory(prefix="rn-") as name:
+        folder = Path(name)
+        program = folder / "systemd-run"
+        program.write_text(SYSTEMD_RUN)
+        runtime = folder / str(SOMEBODY_ELSE) / ("systemd" if manager else "")
+        runtime.mkdir(parents=True, exist_ok=True)
+        for path in (folder, program, *folder.rglob("*")):
+            path.chmod(0o755)
+        said = printed(SOMEBODY_ELSE, RESTARTS, name, "--flag", path=name)
+    starts = [line for line in said if line.startswith("started")]
+    assert len(starts) == (2 if manager else 1)
+    assert len(set(starts)) == 1, "it is the same process with the same arguments"
+    assert said[-1] == "went on"
+    assert said.count("went on") == 1

@@ -1,0 +1,76 @@
+"""What a sandbox could not get on a machine is told in the words, and with the remedy, that the user needs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from redstart.app import doctor
+from redstart.app.doctor import Health, examine
+from redstart.cli.words import sandbox_in_words
+from redstart.ports.sandbox import bwrap
+from redstart.ports.sandbox.bwrap import APPARMOR, Bubblewrap, lacking
+from redstart.ports.sandbox.choose import LACKS, lacks_of
+from redstart.ports.sandbox.process import Process
+from redstart.ports.sandbox.stage import Rights
+from redstart.testing.sandbox import FolderWorkspaces
+
+
+class Poor:
+    """A sandbox that got nothing."""
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        return lacking(Rights(), None, None)
+
+
+@pytest.fixture
+def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+
+@pytest.mark.usefixtures("as_root")
+def test_each_lack_has_its_words_and_its_remedy(tmp_path: Path) -> None:
+    lacks = lacks_of(Poor(), restricted=tmp_path / "missing")
+    assert [lack.words for lack in lacks] == list(LACKS), "what bubblewrap says and what is known of it agree"
+    assert all(lack.remedy and len(lack.short) < 30 for lack in lacks)
+    assert all(APPARMOR not in lack.remedy for lack in lacks)
+
+
+def test_where_apparmor_forbids_it_the_remedy_says_so(tmp_path: Path) -> None:
+    setting = tmp_path / "restricted"
+    setting.write_text("1\n")
+    told = {lack.short: lack.remedy for lack in lacks_of(Poor(), restricted=setting)}
+    assert told["disk watched"] == APPARMOR
+    assert APPARMOR not in told["no common memory limit"]
+    setting.write_text("0\n")
+    assert APPARMOR not in {lack.remedy for lack in lacks_of(Poor(), restricted=setting)}
+
+
+def test_one_that_does_not_know_lacks_nothing(tmp_path: Path) -> None:
+    assert lacks_of(Process(FolderWorkspaces(tmp_path), tmp_path)) == ()
+    assert lacks_of(None) == ()
+
+
+def test_the_short_words_stand_beside_the_tier() -> None:
+    assert sandbox_in_words("bwrap") == "sandbox bwrap"
+    lacks = [lack.short for lack in lacks_of(Poor())]
+    assert sandbox_in_words("bwrap", lacks[:2]) == "sandbox bwrap (no common memory limit, disk watched)"
+
+
+def test_the_doctor_says_it_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    monkeypatch.setattr(bwrap, "own_tree", lambda: None)
+    monkeypatch.setattr(
+        doctor, "lacks_of", lambda sandbox: lacks_of(sandbox) if isinstance(sandbox, Bubblewrap) else ()
+    )
+    examination = examine()
+    [lack] = [one for one in examination.checks if one.name == "lacking" and "memory" in one.detail]
+    assert lack.health is Health.warn
+    assert lack.detail == "bwrap lacks a limit on memory and processes of all together"
+    assert "systemd" in lack.remedy
+    assert examination.ok, "it works all the same"
