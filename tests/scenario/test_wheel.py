@@ -27,7 +27,7 @@ def installed(tmp_path_factory) -> Path:
     """A fresh environment with the wheel and its locked dependencies; the command's path."""
     folder = tmp_path_factory.mktemp("clean")
     source = folder / "source"
-    ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", "dist")
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "dist")
     shutil.copytree(ROOT, source, ignore=ignored)
     quiet(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=source)
     (wheel,) = folder.glob("*.whl")
