@@ -5,7 +5,7 @@
 #   REDSTART_WORKERS  how many test processes `test` and `soak` start (default: 2)
 #   REDSTART_DATA     folder of the evaluation data (docs/benchmarks.md); a bench that needs it fails without it
 #   REDSTART_HOME     where runs are kept (default: the platform's user data folder); tests use a temporary one
-#   REDSTART_MODELS__STRONG  the model of `live`, as provider:name; see docs/reference/settings.md
+#   REDSTART_LIVE_URL    the endpoint of `live`, without a path; also REDSTART_LIVE_MODEL (default: local) and _KEY
 
 set shell := ["bash", "-euo", "pipefail", "-c"]
 
@@ -48,7 +48,7 @@ docs:
 soak *args:
     {{ bin }}/pytest -n {{ workers }} --dist worksteal --soak {{ args }}
 
-# Run the tests that ask a real model (REDSTART_MODELS__STRONG); they may cost money
+# Run the tests that ask a real model (REDSTART_LIVE_URL); they may cost money
 live *args:
     {{ bin }}/pytest --live -m live {{ args }}
 

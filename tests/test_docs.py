@@ -150,7 +150,19 @@ def test_reference_names_what_the_code_has() -> None:
 
 
 COMMANDS = [
-    *("fix", "create", "resume", "show", "apply", "undo", "runs list", "runs replay", "runs fork", "runs prune"),
+    *(
+        "fix",
+        "create",
+        "resume",
+        "show",
+        "apply",
+        "undo",
+        "runs list",
+        "runs replay",
+        "runs fork",
+        "runs prune",
+        "runs export",
+    ),
     *(
         "demo",
         "doctor",

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from redstart.core.chat import Answer, Ask, Fault
 from redstart.core.errors import ModelError
+from redstart.ports.model.gateway import Gateway, Policy
+from redstart.ports.model.lanes import Lane, Options
 from redstart.ports.model.port import Model
 from redstart.ports.model.providers import connect
 from redstart.ports.model.replay import Cassette, Replay
@@ -20,10 +22,11 @@ FINISH = {None: "stop", Fault.empty: "stop", Fault.truncated: "length", Fault.re
 @contextmanager
 def served(wire: Wire, script: Script) -> Iterator[Model]:
     def reply(request: Request) -> Reply:
-        said = script[request.messages[-1][1]]
+        # Anthropic's wire has the result of a tool and what is said after it in one turn.
+        said = next(said for text, said in script.items() if request.messages[-1][1].endswith(text))
         if said is None:
             return Reply(status=500, text=f"do not show {HIDDEN}")
-        return Reply(said.text, finish=FINISH[said.fault])
+        return Reply(said.text, calls=said.calls, finish=FINISH[said.fault])
 
     with ScriptedServer(reply) as server:
         if wire is Wire.openai:
@@ -42,6 +45,16 @@ class TestOverTheWireOfAnthropic(ModelContract):
         return served(Wire.anthropic, script)
 
 
+class TestThroughTheGateway(ModelContract):
+    """What it wraps is already under contract; so must it be, a failure that will not pass included."""
+
+    @contextmanager
+    def opened(self, script: Script) -> Iterator[Model]:
+        with served(Wire.openai, script) as model:
+            lane = Lane("openai:local", model, options=Options(at_once=3, tokens_a_minute=10_000_000))
+            yield Gateway(lambda _: [lane], Policy(tries=2, first_wait=0.01))
+
+
 class TestScripted(ModelContract):
     @contextmanager
     def opened(self, script: Script) -> Iterator[Model]:
@@ -49,7 +62,7 @@ class TestScripted(ModelContract):
             said = script[ask.messages[-1].text]
             if said is None:
                 raise ModelError("out of order")
-            return said if said.fault else said.text
+            return said if said.fault or said.calls else said.text
 
         yield ScriptedModel(answer)
 

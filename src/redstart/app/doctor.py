@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from redstart.app.images import containers, runtimes, wanted
-from redstart.app.settings import SandboxSettings, Settings, load, public_values, require_model
+from redstart.app.settings import SandboxSettings, Settings, StepModels, load, public_values, require_model
 from redstart.app.wire import connect
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.errors import ConfigError, ModelError, SandboxUnavailable
@@ -275,7 +275,9 @@ def _tiers(settings: Settings) -> dict[Tier, str]:
 
 def _alone(settings: Settings, name: str) -> Settings:
     """The same with this model only: what is wrong with the other one is told of that one."""
-    models = settings.models.model_copy(update={"strong": name, "fast": name, "deadline": PING_SECONDS})
+    alone: dict[str, object] = {"strong": name, "fast": name, "fallback": (), "steps": StepModels()}
+    once: dict[str, object] = {"tries": 1, "deadline": PING_SECONDS, "patience": PING_SECONDS * 2}
+    models = settings.models.model_copy(update={**alone, **once})
     return settings.model_copy(update={"models": models})
 
 

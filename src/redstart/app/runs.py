@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.app.ground import Choose, own_environment, served, take_ground
-from redstart.app.wire import House
+from redstart.app.wire import House, profile
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.run import (
     GOAL_LIMIT,
     HINT_LIMIT,
+    MOST_LOOKS,
     Attempt,
     Level,
     Limits,
@@ -50,6 +51,8 @@ class Asked(NamedTuple):
     scope: tuple[str, ...] = ()
     junit: str = ""
     verify: Level = Level.standard
+    looks: int | None = None
+    """How often a model may look around for each question; None for what its profile says."""
     own_python: bool = False
     """Whether the tests run with redstart's own interpreter, without looking for the project's (the demo)."""
 
@@ -85,6 +88,7 @@ async def begin_fix(house: House, path: Path, asked: Asked, choose: Choose | Non
         keyword=asked.keyword,
         # Edits stay in the suite's own folder, and in what the user names beside it.
         verify=asked.verify,
+        looks=_looks(house, asked),
         scope=(ground.folder, *asked.scope) if ground.folder else asked.scope,
         repo=folder.name,
     )
@@ -121,6 +125,7 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked) -> RunS
         suite=suite,
         limits=asked.limits,
         verify=asked.verify,
+        looks=_looks(house, asked),
         repo=package,
     )
     return await _create(house, spec, folder=out)
@@ -206,6 +211,10 @@ async def _create(house: House, spec: RunSpec, folder: Path) -> RunState:
     state = RunState(run_id=run_id, spec=spec, base=spec.base, now=Attempt(entry=entry))
     await house.adapters.store.create(state, folder=str(folder), created=house.moment)
     return state
+
+
+def _looks(house: House, asked: Asked) -> int:
+    return min(profile(house.settings).looks if asked.looks is None else asked.looks, MOST_LOOKS)
 
 
 def _kept(house: House, environment: Environment) -> str:

@@ -8,6 +8,8 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
@@ -21,6 +23,8 @@ from redstart.app.layers import Given, Keys, Layer
 from redstart.core.errors import ConfigError
 from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
+from redstart.ports.model.port import Profile
+from redstart.ports.model.tiers import Roster
 
 _DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
 """What is used where a key is there and no model is named."""
@@ -87,8 +91,41 @@ _LEAST_MEMORY = 16 << 20
 """Below this no interpreter starts, and Docker refuses less than six megabytes."""
 
 
+class StepModels(BaseModel):
+    """Whom the question of a step goes to: `fast`, `strong` or `provider:name`; empty for the step's usual tier."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    plan: str = ""
+    reproduce: str = ""
+    patch: str = ""
+    reflect: str = ""
+    remember: str = ""
+
+
+class ModelOptions(BaseModel):
+    """How one model is reached and asked."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    base_url: str | None = None
+    """Instead of `models.base_url`."""
+    key_variable: str = ""
+    """The variable that holds its key, if not its provider's usual one."""
+    deadline: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Instead of `models.deadline`."""
+    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
+    """Instead of what each question says."""
+    max_tokens: int | None = Field(default=None, gt=0)
+    """The most tokens of an answer, whatever the question allows."""
+    at_once: int | None = Field(default=None, gt=0)
+    """The most calls at a time."""
+    tokens_a_minute: int | None = Field(default=None, gt=0)
+    """The most tokens in any minute."""
+
+
 class Models(BaseModel):
-    """Which models are asked. `fast` defaults to `strong`."""
+    """Which models are asked, and how. `fast` defaults to `strong`."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -96,10 +133,32 @@ class Models(BaseModel):
     """`provider:name`; writes the patches."""
     fast: str = ""
     """`provider:name`; plans and sums up."""
+    fallback: tuple[str, ...] = ()
+    """Models that are asked, in this order, where the chosen one gives no answer."""
+    steps: StepModels = StepModels()
+    escalate: int = Field(default=2, ge=0)
+    """Attempts that the fast model has at a question, before the strong one is asked; 0 for no end."""
     base_url: str | None = None
     """Address of an OpenAI- or Anthropic-compatible endpoint, instead of the provider's own."""
     deadline: float = Field(default=300.0, gt=0, allow_inf_nan=False)
     """Seconds that one call may take."""
+    patience: float = Field(default=900.0, gt=0, allow_inf_nan=False)
+    """Seconds that one question may take with all its calls and the waits between them."""
+    tries: int = Field(default=6, gt=0)
+    """Calls of one question to one model, where what fails may pass."""
+    options: dict[str, ModelOptions] = {}
+    """By `provider:name`: how that model is reached and asked."""
+    profiles: dict[str, Profile] = {}
+    """By `provider:name`, `*` standing for any letters: what is known of that model, over what is shipped."""
+
+    def option(self, name: str) -> ModelOptions:
+        return self.options.get(name, ModelOptions())
+
+    @property
+    def roster(self) -> Roster:
+        """Who is asked what."""
+        steps = {step: name for step, name in self.steps if name}
+        return Roster(self.fast, self.strong, self.fallback, steps, self.escalate)
 
 
 class SuiteSettings(BaseModel):
@@ -212,7 +271,10 @@ def resolve(
     given = layers.merged(below, own, layers.of_variables(os.environ, _variables(), keys))
     given |= {name: Given(value, "flag") for name, value in (flags or {}).items()}
     if model:
+        # Who names one model means it: nobody else is asked.
+        given = {name: value for name, value in given.items() if not name.startswith("models.steps.")}
         given |= {name: Given(model, "flag") for name in ("models.strong", "models.fast")}
+        given["models.fallback"] = Given((), "flag")
     settings = _made(given)
     origins = {name: given[name].origin if name in given else "default" for name in sorted(keys.settings)}
     if "home" not in given and os.environ.get("XDG_DATA_HOME"):
@@ -226,9 +288,9 @@ def require_model(settings: Settings) -> None:
         raise ConfigError("no model is configured", remedy=_NO_MODEL)
 
 
-def api_key(model: str, environ: Mapping[str, str]) -> str | None:
-    """The key of the model's provider, from the variable that people keep it in."""
-    return environ.get(f"{model.partition(':')[0].upper()}_API_KEY")
+def api_key(model: str, environ: Mapping[str, str], variable: str = "") -> str | None:
+    """The key of the model: from `variable` where that is named, else from where people keep its provider's."""
+    return environ.get(variable or f"{model.partition(':')[0].upper()}_API_KEY")
 
 
 def public_values(settings: Settings) -> dict[str, Any]:
@@ -236,10 +298,16 @@ def public_values(settings: Settings) -> dict[str, Any]:
     values: dict[str, Any] = {}
     dumped = settings.model_dump(mode="json")
     for name in sorted(keys_of(Settings).settings):
-        group, _, key = name.rpartition(".")
-        values[name] = dumped[group][key] if group else dumped[key]
+        values[name] = reduce(getitem, name.split("."), dumped)
+    # Of a profile only what somebody set: the rest is not what is in force.
+    values["models.profiles"] = {
+        name: profile.model_dump(mode="json", exclude_unset=True) for name, profile in settings.models.profiles.items()
+    }
     if settings.models.base_url:
         values["models.base_url"] = _without_credentials(settings.models.base_url)
+    for option in values["models.options"].values():
+        if option["base_url"]:
+            option["base_url"] = _without_credentials(option["base_url"])
     return values
 
 

@@ -12,6 +12,8 @@ from redstart.core.events import Phase
 from redstart.core.noun import Noun
 from redstart.core.report import Case, CaseList, Judged, Reproduced
 from redstart.core.run import Decision, RunState, Step
+from redstart.engines.journal import KeptAnswer
+from redstart.ports.model.spending import Share, by_model
 from redstart.ports.store.port import StepRow
 
 VIEW_VERSION = 1
@@ -105,3 +107,9 @@ def _step(row: StepRow, seconds: dict[str, float]) -> StepView:
 def _outcome(rows: list[StepRow]) -> str:
     decided = _artifact(rows, Step.decide, Decision)
     return decided.reason if decided else f"stopped after {rows[-1].step.value}"
+
+
+async def spending(house: House, run_id: str) -> list[Share]:
+    """What each model of the run answered and cost."""
+    records = await house.adapters.journal.records(run_id)
+    return by_model(KeptAnswer.model_validate_json(one.result).answer for one in records if one.kind == "model")

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from pathlib import Path
 
 from redstart.app.images import wanted
 from redstart.app.settings import Settings, api_key, require_model
-from redstart.core.chat import Tier
+from redstart.core.chat import Ask, Tier
 from redstart.core.events import Event
 from redstart.core.run import Limits, Spend
 from redstart.engines.drive import Adapters, StepLedger
 from redstart.engines.port import Engine
 from redstart.ports.model.budget import Budgeted, RunLedger
-from redstart.ports.model.port import Ledger, Model
-from redstart.ports.model.tiers import Tiers
+from redstart.ports.model.gateway import Gateway, Policy
+from redstart.ports.model.lanes import Lane, Options
+from redstart.ports.model.mask import secrets_of
+from redstart.ports.model.masked import Masked
+from redstart.ports.model.port import Ledger, Model, Profile
+from redstart.ports.model.profiles import profile_of
 from redstart.ports.sandbox.cgroups import restart_in_own_group
 from redstart.ports.sandbox.choose import choose, lacks_of
 from redstart.ports.sql.engine import Database
@@ -100,7 +105,8 @@ def _adapters(
     names = {Tier.fast: settings.models.fast, Tier.strong: settings.models.strong}
 
     def budgeted(model: Model, ledger: Ledger) -> Model:
-        return Budgeted(model, ledger, names.__getitem__)
+        # The gateway reserves for each of its calls; whoever makes one call for a question is wrapped.
+        return model.under(ledger) if isinstance(model, Gateway) else Budgeted(model, ledger, names.__getitem__)
 
     def ledger(limits: Limits, spent: Spend) -> StepLedger:
         return RunLedger(limits, spent)
@@ -113,7 +119,7 @@ def _adapters(
         memory=SqlMemory(database),
         world=world,
         model=None,
-        writer=settings.models.strong,
+        writer=settings.models.roster.usual("patch", Tier.strong),
         sandbox=None,
         ledger=ledger,
         budgeted=budgeted,
@@ -126,15 +132,81 @@ def _nobody(event: Event) -> None:
     del event
 
 
-def connect(settings: Settings) -> Model:
-    """Both tiers. Raises `ConfigError` where a model or its key is missing."""
-    from redstart.ports.model.providers import connect as provider  # noqa: PLC0415  (takes a second to load)
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
+
+def connect(settings: Settings, tell: Callable[[str], None] = _say) -> Model:
+    """Every model of the settings behind one gateway; or the recorded model, or the person, that stands for all.
+
+    `tell` is for what a person who answers by hand is to know. Raises `ConfigError` where a model or its key is
+    missing.
+    """
     require_model(settings)
     models = settings.models
-    reach = partial(provider, base_url=models.base_url, deadline=models.deadline)
-    made = {name: reach(name, api_key=api_key(name, os.environ)) for name in {models.fast, models.strong}}
-    return Tiers({Tier.fast: made[models.fast], Tier.strong: made[models.strong]})
+    kind, _, rest = models.strong.partition(":")
+    if kind in ("manual", "replay"):
+        return _masked(_by_hand(settings, rest, tell) if kind == "manual" else _recorded(rest))
+    lanes = {name: _lane(settings, name) for name in models.roster.names}
+
+    def choose(ask: Ask) -> list[Lane]:
+        return [lanes[name] for name in models.roster.chosen(ask)]
+
+    return Gateway(choose, Policy(tries=models.tries, patience=models.patience))
+
+
+def profile(settings: Settings, step: str = "patch") -> Profile:
+    """What is known of the model that this step asks first; of a recording, what is known of who was recorded.
+
+    Raises `ConfigError` where a recording cannot be read.
+    """
+    tier = Tier.strong if step in ("patch", "reproduce") else Tier.fast
+    name = settings.models.roster.usual(step, tier)
+    if name.startswith("replay:"):
+        from redstart.ports.model.replay import Cassette  # noqa: PLC0415
+
+        name = Cassette.load(Path(name.removeprefix("replay:"))).model
+    return profile_of(name, settings.models.profiles)
+
+
+def _lane(settings: Settings, name: str) -> Lane:
+    from redstart.ports.model.providers import connect as provider  # noqa: PLC0415  (takes a second to load)
+
+    models, own = settings.models, settings.models.option(name)
+    known = profile_of(name, models.profiles)
+    deadline = own.deadline or models.deadline
+    if name.startswith("command:"):
+        from redstart.ports.model.command import Command  # noqa: PLC0415
+
+        model: Model = Command(name.removeprefix("command:"), name=name, deadline=deadline)
+    else:
+        model = provider(
+            name,
+            base_url=own.base_url or models.base_url,
+            api_key=api_key(name, os.environ, own.key_variable),
+            deadline=deadline,
+            variable=own.key_variable,
+            profile=known,
+        )
+    options = Options(own.temperature, own.max_tokens, own.at_once, own.tokens_a_minute)
+    return Lane(name, _masked(model), profile=known, options=options)
+
+
+def _masked(model: Model) -> Model:
+    """Whoever is asked, no secret of this machine is in the question."""
+    return Masked(model, secrets_of(os.environ))
+
+
+def _by_hand(settings: Settings, folder: str, tell: Callable[[str], None]) -> Model:
+    from redstart.ports.model.manual import Manual  # noqa: PLC0415
+
+    return Manual(Path(folder) if folder else settings.home / "by-hand", tell, name=settings.models.strong)
+
+
+def _recorded(file: str) -> Model:
+    from redstart.ports.model.replay import Cassette, Replay  # noqa: PLC0415
+
+    return Replay(Cassette.load(Path(file)))
 
 
 def engine_called(name: str) -> Engine:

@@ -73,7 +73,7 @@ class _Stage:
         from redstart.ports.model.replay import Replay
 
         async def begin(house: House) -> RunState:
-            return await begin_fix(house, self._repo, Asked(limits, own_python=True))
+            return await begin_fix(house, self._repo, Asked(limits, own_python=True, looks=0))
 
         # The code that runs here is ours: where no sandbox can be had, the demo alone may do without.
         how = How(self._json, self._verbose, unsafe=True, patch=self._patch, world=self._world, passing=True)

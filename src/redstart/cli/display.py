@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from redstart.cli.words import tone, words
+from redstart.cli.words import note_in_words, tone, words
 from redstart.core.events import Event, Phase
 from redstart.core.noun import clip
 
@@ -80,7 +80,7 @@ class Terminal:
         if event.name == "run" or event.phase is Phase.start:
             return
         if event.phase is Phase.note:
-            self.say(f"     {event.name}: {event.data}", "dim")
+            self.say(f"     {note_in_words(event)}", "dim")
         elif self._verbose or event.name not in _QUIET_STEPS:
             self._console.print(self._line(event))
 
@@ -107,7 +107,7 @@ class _Status:
         data = event.data
         if event.phase is Phase.start and event.name != "run":
             self._step, self._attempt = event.name, event.attempt
-        if event.name in ("reproduce", "test") and event.phase is Phase.end:
+        if event.name in ("reproduce", "test") and event.phase is Phase.end and not data.get("probe"):
             self._tests = f"{data['red']} red, {data['passed']} green"
         if "tokens" in data:
             self._spent = f"{data['tokens']:,} tokens  ${data.get('usd', 0.0):.3f}"

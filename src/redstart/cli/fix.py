@@ -38,6 +38,7 @@ def fix(
     hint: options.Hint = "",
     until_green: options.UntilGreen = False,
     verify: options.Verify = None,
+    looks: options.Looks = None,
     dry_run: options.DryRun = False,
     no_input: options.NoInput = False,
     patch: options.PatchFile = None,
@@ -67,7 +68,7 @@ def fix(
         settings,
         options.limits_of(settings.limits, NO_LIMIT if until_green else max_iters, max_usd, max_minutes),
         *(test_cmd, hint, python, named, keyword, tuple(scope or ()), junit, verify),
-    )
+    )._replace(looks=looks)
     display = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch)
     somebody_there = sys.stdin.isatty() and not (no_input or json)
     raise typer.Exit(_drive(settings, path, asked, display, dry_run=dry_run, somebody_there=somebody_there))
@@ -142,6 +143,7 @@ def create(
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
     verify: options.Verify = None,
+    looks: options.Looks = None,
     stop_after: options.StopAfter = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
@@ -157,7 +159,7 @@ def create(
     settings = configuration.load(model)
     configuration.require_model(settings)
     limits = options.limits_of(settings.limits, max_iters, max_usd, max_minutes)
-    asked = Asked(limits, verify=options.level_of(settings.verify, verify))
+    asked = Asked(limits, verify=options.level_of(settings.verify, verify), looks=looks)
 
     async def begin(house: House) -> RunState:
         return await begin_create(house, goal, out, asked)

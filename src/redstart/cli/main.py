@@ -69,7 +69,7 @@ def main() -> None:
     if is_refused(sys.platform, sys.argv[1:]):
         typer.echo(NO_WINDOWS, err=True)
         sys.exit(3)
-    if sys.platform == "linux" and set(sys.argv[1:2]) & RUN_CODE:
+    if sys.platform == "linux" and set(sys.argv[1:2]) & RUN_CODE and not ONLY_HELP.intersection(sys.argv):
         from redstart.app.wire import leave_shared_group
 
         leave_shared_group()

@@ -93,6 +93,15 @@ NoInput = Annotated[bool, typer.Option("--no-input", help="Ask nothing: where so
 Python = Annotated[str | None, typer.Option("--python", help="Interpreter of the target's environment.")]
 Hint = Annotated[str, typer.Option("--hint", help="Something that may help, in words.")]
 UntilGreen = Annotated[bool, typer.Option("--until-green", help="No limit on attempts; the other caps still bind.")]
+Looks = Annotated[
+    int | None,
+    typer.Option(
+        "--looks",
+        min=0,
+        max=50,
+        help="How often the model may look around before each answer; 0 for never. By default as its profile says.",
+    ),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Run the tests, say what would be done and within which caps, and stop.")
 ]

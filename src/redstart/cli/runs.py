@@ -9,7 +9,7 @@ import typer
 
 from redstart.cli import options
 
-app = typer.Typer(help="List, replay and fork runs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List, replay, export and fork runs.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
@@ -66,6 +66,32 @@ def replay(
             return f"replayed {run_id}: {done.steps} steps and {done.calls} calls as recorded, 0 tokens spent"
 
         shown.say(asyncio.run(go()), "bold green")
+
+
+@app.command("export")
+def export(
+    cassette: Annotated[
+        Path, typer.Option("--cassette", help="File for what the models were asked and what they answered.")
+    ],
+    run: options.RunId = None,
+) -> None:
+    """Write a run's calls to models into a file that -m replay:FILE answers from, without a model."""
+    import asyncio
+
+    from redstart.app import settings as configuration
+    from redstart.app.export import Exported, export_cassette
+    from redstart.app.runs import find_run
+    from redstart.app.wire import open_house
+
+    with open_house(configuration.load()) as house:
+
+        async def go() -> Exported:
+            return await export_cassette(house, await find_run(house, run, Path.cwd()), cassette)
+
+        done = asyncio.run(go())
+    typer.echo(f"{done.calls} calls in {cassette}. Run with them: redstart fix -m replay:{cassette}")
+    if done.begins_late:
+        typer.echo(f"this run goes on from {done.begins_late}, whose calls are not in it")
 
 
 @app.command("fork")

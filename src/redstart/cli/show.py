@@ -11,10 +11,13 @@ import typer
 from redstart.cli import options
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from redstart.app.show import AttemptView
     from redstart.core.run import RunState
+    from redstart.ports.model.spending import Share
 
 
 class Form(StrEnum):
@@ -65,17 +68,17 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
 
     from redstart.app import settings as configuration
     from redstart.app.runs import find_run
-    from redstart.app.show import final_diff, view_attempt
+    from redstart.app.show import final_diff, spending, view_attempt
     from redstart.app.wire import open_house
 
     with open_house(configuration.load()) as house:
 
-        async def gather() -> tuple[RunState, AttemptView | None, str]:
+        async def gather() -> tuple[RunState, AttemptView | None, str, list[Share]]:
             state = await house.adapters.store.load(await find_run(house, run, Path.cwd()))
             view = await view_attempt(house, state, attempt) if attempt else None
-            return state, view, final_diff(house, state)
+            return state, view, final_diff(house, state), await spending(house, state.run_id)
 
-        state, view, diff = asyncio.run(gather())
+        state, view, diff, shares = asyncio.run(gather())
     if json:
         typer.echo((view or state).model_dump_json(indent=2))
         return
@@ -83,12 +86,12 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
 
     console = Console(highlight=False, soft_wrap=True)
     if view is None:
-        _print_run(console, state, diff)
+        _print_run(console, state, diff, shares)
     else:
         _print_attempt(console, view)
 
 
-def _print_run(console: Console, state: RunState, diff: str) -> None:
+def _print_run(console: Console, state: RunState, diff: str, shares: Sequence[Share]) -> None:
     from rich.text import Text
 
     from redstart.cli.session import cost
@@ -107,6 +110,11 @@ def _print_run(console: Console, state: RunState, diff: str) -> None:
     if state.now.decide:
         console.print(Text(f"attempt {state.now.number}: {state.now.decide.reason}"))
     console.print(Text(cost(state), style="dim"))
+    for share in shares:
+        price = "price unknown" if share.usd is None else f"${share.usd:.4f}"
+        cached = f", {share.hit_rate:.0%} of the input from the cache" if share.cached_tokens else ""
+        used = f"{share.answers} answers, {share.input_tokens:,} + {share.output_tokens:,} tokens{cached}, {price}"
+        console.print(Text(f"  {share.model}: {used}", style="dim"))
     _print_diff(console, diff)
 
 

@@ -34,7 +34,7 @@ def tone(event: Event) -> str:
     """`good`, `bad` or empty: how the line is to be shown."""
     data = event.data
     if event.name == "test":
-        return "good" if data["honest_green"] else "bad"
+        return "good" if data["honest_green"] else "" if data["probe"] else "bad"
     if event.name == "reproduce":
         return "bad" if data["red"] else ""
     failed = event.name == "apply" and not data["ok"], event.name == "check" and data["findings"]
@@ -92,7 +92,11 @@ def _findings(data: Data) -> str:
 
 
 def _patch(data: Data) -> str:
-    return data["fault"] or data["why"] or ", ".join(data["files"])
+    looks = data["looks"]
+    looked = f" (after {looks} {'look' if looks == 1 else 'looks'} around)" if looks else ""
+    if data["probe"]:
+        return f"wants something run first{looked}"
+    return (data["fault"] or data["why"] or ", ".join(data["files"])) + looked
 
 
 def _apply(data: Data) -> str:
@@ -102,6 +106,8 @@ def _apply(data: Data) -> str:
 
 
 def _test(data: Data) -> str:
+    if data["probe"]:
+        return "ran what was asked for, on the code as it stands"
     if data["honest_green"]:
         stood = f", stood {data['repeats']} repeats" if data["repeats"] else ""
         shrunk = ", shrunk" if data["shrunk"] else ""
@@ -129,3 +135,10 @@ def _remember(data: Data) -> str:
 
 def _decide(data: Data) -> str:
     return f"try again: {data['reason']}" if data["action"] == "retry" else data["reason"]
+
+
+def note_in_words(event: Event) -> str:
+    """What a step says on its way."""
+    if "look" in event.data:
+        return f"{'looked at' if event.data['served'] else 'did not show'} {event.data['look']}"
+    return f"{event.name}: {event.data}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from pydantic import Field
+
 from redstart.core.learning import Reflection
 from redstart.core.noun import Noun
 
@@ -52,13 +54,22 @@ class EditList(Noun):
     edits: tuple[Edit, ...] = ()
 
 
+class Probe(Noun):
+    """What a model wants run before it edits: tests by their ids, or a snippet of Python."""
+
+    ids: tuple[str, ...] = ()
+    snippet: str = ""
+
+
 class Patch(Noun):
     """What the model proposes: edits, or a probe (code to run before editing), or nothing that can be used."""
 
     edits: str = ""
     """Blob: an `EditList`. Empty where there are none."""
     probe: str = ""
-    """Blob: what to run instead of an edit."""
+    """Blob: a `Probe`, what to run instead of an edit."""
+    looks: int = Field(default=0, exclude_if=lambda count: not count)
+    """How often the model looked around in the snapshot before it answered."""
     answer: str = ""
     """Blob: the model's words, as they came."""
     model: str = ""

@@ -9,6 +9,11 @@ from pydantic import Field
 from redstart.core.noun import Noun
 
 
+def _absent(value: object) -> bool:
+    """Left out of what is written down: a request without it is the request of before there was such a field."""
+    return not value
+
+
 class Tier(StrEnum):
     """Which of the two configured models a question goes to."""
 
@@ -20,11 +25,35 @@ class Role(StrEnum):
     system = "system"
     user = "user"
     assistant = "assistant"
+    tool = "tool"
+    """What a tool gave back, to the call that the message's `reply_to` names."""
+
+
+class Tool(Noun):
+    """What a model may call instead of answering. Nothing is run by the provider: the caller answers the call."""
+
+    name: str
+    description: str
+    parameters: dict[str, object]
+    """A JSON schema of type object."""
+
+
+class ToolCall(Noun):
+    """A call that a model made. It is untrusted: the name may be none that was offered, the arguments no JSON."""
+
+    id: str
+    name: str
+    arguments: str
+    """As the model wrote them."""
 
 
 class Message(Noun):
     role: Role
     text: str
+    calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=_absent)
+    """Of the assistant: the calls that it made beside its text."""
+    reply_to: str = Field(default="", exclude_if=_absent)
+    """Of a tool: the id of the call that this answers."""
 
 
 class Ask(Noun):
@@ -36,6 +65,10 @@ class Ask(Noun):
     messages: tuple[Message, ...]
     max_tokens: int = 4096
     temperature: float = 0.0
+    tools: tuple[Tool, ...] = Field(default=(), exclude_if=_absent)
+    """What the model may call; empty for a question that is answered in text."""
+    shape: dict[str, object] | None = Field(default=None, exclude_if=_absent)
+    """A JSON schema for the answer's text, for models that can be held to one; others are told in the prompt."""
     site: str = Field(default="", exclude=True)
 
 
@@ -64,5 +97,7 @@ class Usage(Noun):
 class Answer(Noun):
     text: str
     model: str
+    calls: tuple[ToolCall, ...] = ()
+    """Calls of the tools that were offered. An answer that only calls has no text, and is not empty."""
     usage: Usage = Usage()
     fault: Fault | None = None

@@ -4,6 +4,11 @@ RedstartError
 ├── ConfigError            exit 2
 ├── PortError              exit 3
 │   ├── ModelError
+│   │   ├── ModelRefused   not worth asking again
+│   │   ├── ModelBusy
+│   │   ├── ModelUnreachable
+│   │   ├── ModelTimeout
+│   │   └── ModelGarbled
 │   ├── BudgetExceeded
 │   ├── SandboxUnavailable
 │   │   └── SandboxDied
@@ -19,6 +24,8 @@ The docstring of each class is its default message.
 from __future__ import annotations
 
 from typing import Literal
+
+from redstart.core.chat import Usage
 
 
 class RedstartError(Exception):
@@ -43,6 +50,48 @@ class PortError(RedstartError):
 
 class ModelError(PortError):
     """The model could not be reached, or its answer was no answer."""
+
+    passing = False
+    """Whether the same question may well be answered a moment later."""
+
+    def __init__(
+        self, message: str = "", *, remedy: str = "", retry_after: float | None = None, usage: Usage | None = None
+    ) -> None:
+        """`retry_after` is what the endpoint asked to wait, in seconds.
+
+        `usage` is what was spent all the same: as the endpoint said, else the most that it can have been.
+        """
+        super().__init__(message, remedy=remedy)
+        self.retry_after = retry_after
+        self.usage = usage or Usage()
+
+
+class ModelRefused(ModelError):
+    """The model's endpoint refuses the call, and would again."""
+
+
+class ModelBusy(ModelError):
+    """The model's endpoint is overloaded or down, or its rate is used up for now."""
+
+    passing = True
+
+
+class ModelUnreachable(ModelError):
+    """The connection to the model's endpoint was not made, or broke."""
+
+    passing = True
+
+
+class ModelTimeout(ModelError):
+    """The model did not answer before the deadline."""
+
+    passing = True
+
+
+class ModelGarbled(ModelError):
+    """The model's endpoint sent something that is no whole answer."""
+
+    passing = True
 
 
 class BudgetExceeded(PortError):

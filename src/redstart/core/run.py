@@ -17,6 +17,9 @@ from redstart.core.shell import SandboxLimits
 
 GOAL_LIMIT = 4000
 HINT_LIMIT = 1000
+MOST_LOOKS = 50
+PROBES = 3
+"""How many probes a run may make. They are no attempts at the fix, and are not counted as such."""
 
 
 class Step(StrEnum):
@@ -141,6 +144,8 @@ class RunSpec(Noun):
     sandbox: SandboxLimits = SandboxLimits()
     verify: Level = Level.standard
     effort: Effort = Effort.lean
+    looks: int = Field(default=0, ge=0, le=MOST_LOOKS)
+    """How often a model may look around in the snapshot before it answers one question; 0 offers it no probe either."""
     seed: int = 0
     tenant: str = "home"
     repo: str = ""
@@ -217,6 +222,8 @@ class AttemptSummary(Noun):
     red: int | None = None
     report: str = ""
     """Blob of its test run's `CaseList`."""
+    probe: str = ""
+    """Blob of what its probe printed, where it made one instead of edits."""
     signature: str = ""
     reflection: Reflection | None = None
     reason: str = ""
@@ -248,3 +255,14 @@ class RunState(Noun):
     def ground(self) -> Snapshot:
         """What the next edits are made on."""
         return self.draft or self.base
+
+    @property
+    def probes(self) -> int:
+        """How many attempts ended with a probe, the one at hand among them."""
+        now = bool(self.now.test and self.now.test.probe)
+        return sum(bool(one.probe) for one in self.history) + now
+
+    @property
+    def tries(self) -> int:
+        """Attempts at the fix so far, the one at hand among them: all but those that were spent on a probe."""
+        return self.now.number - self.probes

@@ -33,7 +33,13 @@ def brief(artifact: BaseModel) -> Brief:
                 "first": artifact.first[0].message if artifact.first else "",
             }
         case Patch():
-            told = {"files": list(artifact.files), "why": artifact.why, "fault": artifact.fault}
+            told = {
+                "files": list(artifact.files),
+                "why": artifact.why,
+                "fault": artifact.fault,
+                "probe": bool(artifact.probe),
+                "looks": artifact.looks,
+            }
         case Applied():
             reasons: list[JsonValue] = [f"{reject.path}: {reject.reason}" for reject in artifact.rejects]
             told = {
@@ -88,6 +94,7 @@ def _judged(judged: Judged) -> Brief:
         "shrunk": judged.shrunk is not None,
         "unsteady": list(judged.unsteady.first[:3]),
         "honest_green": verdict.honest_green,
+        "probe": bool(judged.probe),
     }
 
 

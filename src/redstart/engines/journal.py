@@ -106,7 +106,9 @@ def _difference(found: Record | None, kind: str, request_hash: str) -> str:
     return "" if found.request_hash == request_hash else "its request differs from the one recorded"
 
 
-class _KeptAnswer(Noun):
+class KeptAnswer(Noun):
+    """How an answer stands in the journal: its text is a blob."""
+
     answer: Answer
     text: str
 
@@ -134,11 +136,12 @@ class JournaledModel:
             site = f"{call.attempt}/{call.step}/{call.ordinal}"
             answer = await self._inner.ask(ask.model_copy(update={"site": site}))
             kept = answer.model_copy(update={"text": ""})
-            return _KeptAnswer(answer=kept, text=self._blobs.put(answer.text.encode())).model_dump_json()
+            return KeptAnswer(answer=kept, text=self._blobs.put(answer.text.encode())).model_dump_json()
 
         result = await self._recorder.call("model", ask.model_dump_json(), make)
-        kept = _KeptAnswer.model_validate_json(result)
-        if kept.answer.fault is not Fault.budget:
+        kept = KeptAnswer.model_validate_json(result)
+        # A question that the budget stopped may have been paid for in part, by tries that failed.
+        if kept.answer.fault is not Fault.budget or kept.answer.usage != Usage():
             self._ledger.count(kept.answer.usage)
         return kept.answer.model_copy(update={"text": self._blobs.get(kept.text).decode()})
 

@@ -82,7 +82,7 @@ def begin(state: RunState, entry: Step, *, status: Status = Status.running) -> R
 
 
 def out_of_attempts(state: RunState) -> bool:
-    return state.now.number >= state.spec.limits.iterations
+    return state.tries >= state.spec.limits.iterations
 
 
 def _elsewhere(state: RunState, last: Step) -> Step | None:
@@ -151,6 +151,9 @@ def _draft(state: RunState) -> Snapshot | None:
 def _summary(attempt: Attempt) -> AttemptSummary:
     patch, applied, tested = attempt.patch, attempt.apply, attempt.test
     reflection = attempt.reflect
+    if tested is not None and tested.probe:
+        # It changed nothing and judged nothing: all there is to know is what was printed.
+        return AttemptSummary(number=attempt.number, probe=tested.probe, fingerprint=patch.fingerprint if patch else "")
     return AttemptSummary(
         number=attempt.number,
         fingerprint=patch.fingerprint if patch else "",

@@ -94,7 +94,7 @@ def _stop(run: RunState) -> Decision | None:
     again = repeated(run)
     if again >= GIVE_UP_AFTER:
         return _end(Result.stuck, f"the same patch came {again + 1} times")
-    if run.now.number < run.spec.limits.iterations:
+    if run.tries < run.spec.limits.iterations:
         return None
     applied = run.now.apply
     if applied is not None and applied.refused:
@@ -103,7 +103,7 @@ def _stop(run: RunState) -> Decision | None:
     cheats = [one for one in run.now.check.first if one.tool == TRIPWIRE] if run.now.check else []
     if cheats:
         return _end(Result.refused, f"the last attempt was refused: {cheats[0].path}: {cheats[0].message}")
-    attempts = "1 attempt" if run.now.number == 1 else f"{run.now.number} attempts"
+    attempts = "1 attempt" if run.tries == 1 else f"{run.tries} attempts"
     return _end(Result.unsolved, f"still red after {attempts}")
 
 
@@ -127,6 +127,8 @@ def _retry(run: RunState) -> Decision:
         return _again(Step.reproduce, f"the tests were not usable: {now.reproduce.remedy or now.reproduce.trouble}")
     if repeated(run):
         return _again(Step.plan, "the same patch came again: another plan is asked for")
+    if now.test is not None and now.test.probe:
+        return _again(Step.patch, "what it wanted to know was run")
     if now.patch is not None and now.patch.fault:
         return _again(Step.patch, now.patch.fault)
     if now.apply is not None and not now.apply.ok:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
-
 from redstart.core.chat import Ask, Tier
 from redstart.core.learning import Reflection
 from redstart.core.noun import clip
@@ -11,14 +9,9 @@ from redstart.core.report import Report
 from redstart.core.run import Effort, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.prompts import sections
-from redstart.toolkit.prompts.answers import read_json
+from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.render import data, render, section
-
-
-class _Answer(BaseModel):
-    root_cause: str = ""
-    what_failed: str = ""
-    try_next: str = ""
+from redstart.toolkit.prompts.shapes import ReflectionAnswer
 
 
 async def reflect(run: RunState, ports: Ports) -> Reflection:
@@ -32,8 +25,8 @@ async def reflect(run: RunState, ports: Ports) -> Reflection:
         failing=sections.failing(report.cases, report.counts.red),
         tried=section("What was tried", data("attempt", diff, 6000)),
     )
-    answer = await ports.model.ask(Ask(question="reflect", tier=Tier.fast, messages=messages, max_tokens=800))
-    found = None if answer.fault else read_json(answer.text, _Answer)
+    asked = Ask(question="reflect", tier=Tier.fast, messages=messages, max_tokens=800)
+    found = (await ask_for(ports.model, asked, ReflectionAnswer)).value
     if found is None:
         return noted
     return Reflection(

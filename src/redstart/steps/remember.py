@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
-
 from redstart.core.chat import Ask, Tier
 from redstart.core.learning import FailureRecord, FixCard, Remembered, Signature
 from redstart.core.noun import clip
@@ -11,15 +9,9 @@ from redstart.core.report import Judged
 from redstart.core.run import Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.prompts import sections
-from redstart.toolkit.prompts.answers import read_json
+from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.render import data, render, section
-
-
-class _Answer(BaseModel):
-    summary: str
-    root_cause: str
-    fix: str
-    debug_steps: list[str] = []
+from redstart.toolkit.prompts.shapes import CardAnswer
 
 
 async def remember(run: RunState, ports: Ports) -> Remembered:
@@ -65,7 +57,7 @@ async def _card(run: RunState, ports: Ports, tested: Judged, signature: Signatur
     )
 
 
-async def _ask_for_card(run: RunState, ports: Ports) -> _Answer | None:
+async def _ask_for_card(run: RunState, ports: Ports) -> CardAnswer | None:
     found = run.now.reproduce
     cases = found.report.cases if found else ()
     diff = ports.blobs.get(run.now.diff).decode(errors="replace") if run.now.diff else ""
@@ -75,5 +67,5 @@ async def _ask_for_card(run: RunState, ports: Ports) -> _Answer | None:
         fix=section("The fix", data("patch", diff, 6000)),
         tried=sections.tried(run.history, lambda one: ports.blobs.get(one).decode(errors="replace")),
     )
-    answer = await ports.model.ask(Ask(question="remember", tier=Tier.fast, messages=messages, max_tokens=800))
-    return None if answer.fault else read_json(answer.text, _Answer)
+    asked = Ask(question="remember", tier=Tier.fast, messages=messages, max_tokens=800)
+    return (await ask_for(ports.model, asked, CardAnswer)).value

@@ -11,7 +11,7 @@ from posixpath import join
 from typing import NamedTuple
 
 from redstart.core.change import Edit, EditKind, Snapshot
-from redstart.core.chat import Ask, Tier
+from redstart.core.chat import Answer, Ask, Tier
 from redstart.core.learning import Signature
 from redstart.core.noun import clip
 from redstart.core.report import FIRST, Case, CaseList, Counts, Ids, Repeat, Report, Reproduced
@@ -24,6 +24,8 @@ from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.patching.parse import parse
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.prompts import sections
+from redstart.toolkit.prompts.answers import Reading
+from redstart.toolkit.prompts.asking import ask_until, repair_note
 from redstart.toolkit.prompts.render import data, render, section
 from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
@@ -63,15 +65,20 @@ async def _write_tests(run: RunState, ports: Ports) -> Reproduced:
         package=section("Package name", data("user", run.spec.repo, 100)),
         tried=section("Why the last tests were not taken", run.history[-1].reason) if run.history else "",
     )
-    answer = await ports.model.ask(Ask(question="reproduce", tier=Tier.strong, messages=messages))
-    edits = parse(answer.text).edits
-    fault = answer.fault.value if answer.fault else _why_not(edits)
-    if fault:
-        return _no_tests(run, fault)
-    files = {edit.path: edit.text.encode() for edit in edits}
+    asked = Ask(question="reproduce", tier=Tier.strong, messages=messages)
+    heard = await ask_until(ports.model, asked, _read_tests, note=repair_note, repairs=1)
+    if heard.value is None:
+        return _no_tests(run, heard.fault)
+    files = {edit.path: edit.text.encode() for edit in heard.value}
     snapshot = ports.trees.write(run.spec.base, files)
     done = await _suite(run, ports, snapshot)
     return _reproduced(run, ports, done, tests=tuple(sorted(files)), snapshot=snapshot)
+
+
+def _read_tests(answer: Answer) -> Reading[Sequence[Edit]]:
+    parsed = parse(answer.text)
+    fault = parsed.fault or _why_not(parsed.edits)
+    return Reading(None, fault) if fault or answer.fault else Reading(parsed.edits)
 
 
 def _why_not(edits: Sequence[Edit]) -> str:

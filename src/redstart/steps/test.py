@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from redstart.core.change import Snapshot
+from redstart.core.change import Probe, Snapshot
 from redstart.core.errors import StoreError
-from redstart.core.report import Case, Ids, Judged, Repeat, Verdict
+from redstart.core.report import Case, Counts, Ids, Judged, Repeat, Report, Verdict
 from redstart.core.run import Mode, RunState
-from redstart.core.shell import PINNED, Variation
+from redstart.core.shell import PINNED, Environment, Variation
 from redstart.ports.bundle import Ports
 from redstart.ports.sandbox.port import Session
 from redstart.toolkit.honesty.baseline import baseline_cases, targets
@@ -19,6 +19,7 @@ from redstart.toolkit.honesty.levels import MEASURES, SHRINK_SECONDS
 from redstart.toolkit.honesty.shrink import Budget, shrink
 from redstart.toolkit.honesty.verdict import green_among, judge, tampered
 from redstart.toolkit.learning.signature import sign
+from redstart.toolkit.looking import probes
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.retrieval.reach import tests_reaching
 from redstart.toolkit.suites.detect import is_test_path
@@ -31,6 +32,8 @@ LONG_SUITE = 5.0
 
 
 async def test(run: RunState, ports: Ports) -> Judged:
+    if run.now.patch is not None and run.now.patch.probe:
+        return await _probed(run, ports, Probe.model_validate_json(ports.blobs.get(run.now.patch.probe)))
     patched = run.now.apply.snapshot if run.now.apply else None
     if patched is None:
         raise StoreError("there is nothing to test: the attempt has no applied patch")
@@ -44,6 +47,28 @@ async def test(run: RunState, ports: Ports) -> Judged:
     if shrunk and not final.verdict.honest_green:
         shrunk, final = None, await trial.whole(patched)
     return await trial.proven(final, shrunk) if final.verdict.honest_green else trial.judged(final)
+
+
+async def _probed(run: RunState, ports: Ports, probe: Probe) -> Judged:
+    """What a model wanted run before it edits, on the code as it stands. It says nothing about any patch."""
+    spec, ground = run.spec, run.ground
+    if probe.ids:
+        unsigned = partial(sign, is_source=lambda _: False)
+        done = await run_suite(ports.sandbox, ports.blobs, spec, ground, sign=unsigned, ids=probe.ids)
+        output = ports.blobs.get(done.report.output).decode(errors="replace")
+        told = probes.outcomes(probe, done.cases, done.report.fault, output)
+        return Judged(report=done.report, probe=ports.blobs.put(told.encode()))
+    environment = Environment.model_validate_json(ports.blobs.get(spec.suite.environment))
+    asked = probes.execution(probe, ground, environment, spec.suite, ports.trees.files(ground))
+    completed = await ports.sandbox.run(asked)
+    report = Report(
+        runner="probe",
+        counts=Counts(),
+        cause=completed.cause,
+        exit_code=completed.exit_code,
+        seconds=round(completed.wall, 3),
+    )
+    return Judged(report=report, probe=ports.blobs.put(probes.printed(probe, completed).encode()))
 
 
 class _Seen(NamedTuple):

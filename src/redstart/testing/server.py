@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self, cast
 
+from redstart.core.chat import ToolCall
+
 
 class Wire(StrEnum):
     openai = "openai"
@@ -21,7 +23,12 @@ class Wire(StrEnum):
 
 _PATHS = {"/v1/chat/completions": Wire.openai, "/v1/messages": Wire.anthropic}
 
-_STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+_STOP_REASONS = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+    "tool_calls": "tool_use",
+}
 """How Anthropic's wire says OpenAI's finish reasons."""
 
 
@@ -40,6 +47,14 @@ class Request:
     """By name in lower case."""
     answered: bool = False
     """Whether all of the reply was sent."""
+    counted: tuple[int, int] = (0, 0)
+    """The tokens, sent and said, that the reply names as used; none for one that is broken off or no answer."""
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of the tools that were offered."""
+        offered = cast("list[dict[str, Any]]", self.body.get("tools") or [])
+        return tuple(tool["function"]["name"] if self.wire is Wire.openai else tool["name"] for tool in offered)
 
     @property
     def text(self) -> str:
@@ -52,8 +67,10 @@ class Reply:
     """What comes back. Each field but `text` is a way to be difficult."""
 
     text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    """Calls of tools beside the text. Arguments that are no JSON cannot be sent on Anthropic's wire."""
     finish: str | None = "stop"
-    """OpenAI's word for it; None leaves it out."""
+    """OpenAI's word for it; None leaves it out. For a reply that calls, `stop` is sent as `tool_calls`."""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes | None = None
@@ -61,6 +78,9 @@ class Reply:
     usage: bool = True
     """Whether the tokens are counted."""
     cached_tokens: int = 0
+    """Those of the tokens sent that came from the provider's cache."""
+    written_tokens: int = 0
+    """Those that went into it, where the wire counts them: Anthropic's."""
     hang: bool = False
     """Sends nothing; holds the connection until the server is closed."""
     hang_after: int | None = None
@@ -71,6 +91,12 @@ class Reply:
     """Replies when it is set."""
     drop: bool = False
     """Resets the connection instead of replying."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says, to the end, how many tokens were used."""
+        broken = self.hang or self.drop or self.hang_after is not None or self.drip is not None
+        return self.usage and self.body is None and self.status < 400 and not broken
 
 
 Script = Callable[[Request], "str | Reply"]
@@ -129,6 +155,9 @@ class ScriptedServer:
             self.failed(error)
             said = Reply(status=500, text=f"the script raised {type(error).__name__}: {error}")
         reply = Reply(text=said) if isinstance(said, str) else said
+        if reply.counts:
+            # Before it is sent: whoever has the reply may look at once.
+            request.counted = _counts(request, reply)
         if handler.send(request, reply, self._closing):
             with self._lock:
                 request.answered = True
@@ -183,7 +212,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self.connection.close()
             return False
-        body = _body(request, reply) if reply.body is None else reply.body
+        body = body_of(request, reply) if reply.body is None else reply.body
         self._head(reply.status, reply.headers, len(body))
         if reply.hang_after is not None:
             self.wfile.write(body[: reply.hang_after])
@@ -215,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _parse(wire: Wire, body: dict[str, Any], headers: Mapping[str, str]) -> Request:
-    turns = [(cast("str", turn["role"]), _text(turn["content"])) for turn in body["messages"]]
+    turns = [(cast("str", turn["role"]), _text(turn.get("content"))) for turn in body["messages"]]
     system = [_text(body.get("system") or "")] if wire is Wire.anthropic else []
     system += [text for role, text in turns if role in ("system", "developer")]
     return Request(
@@ -229,20 +258,32 @@ def _parse(wire: Wire, body: dict[str, Any], headers: Mapping[str, str]) -> Requ
     )
 
 
-def _text(content: str | list[dict[str, Any]]) -> str:
-    """A turn's text: both wires send it plain or as a list of blocks."""
-    if isinstance(content, str):
-        return content
-    return "".join(block["text"] for block in content if block.get("type") == "text")
+def _text(content: str | list[dict[str, Any]] | None) -> str:
+    """A turn's text: both wires send it plain or as a list of blocks, and a turn that only calls has none."""
+    if not isinstance(content, list):
+        return content or ""
+    return "".join(
+        _text(block.get("content")) if block.get("type") == "tool_result" else block.get("text", "")
+        for block in content
+    )
 
 
-def _body(request: Request, reply: Reply) -> bytes:
+def body_of(request: Request, reply: Reply) -> bytes:
+    """The proper body of a reply on the request's wire."""
     if reply.status >= 400:
         error = {"type": "error", "message": reply.text or "refused by the script"}
         return json.dumps({"type": "error", "error": error}).encode()
-    counts = (-(-len(request.text) // 4), -(-len(reply.text) // 4))
     make = _completion if request.wire is Wire.openai else _message
-    return json.dumps(make(request, reply, *counts)).encode()
+    return json.dumps(make(request, reply, *_counts(request, reply))).encode()
+
+
+def _counts(request: Request, reply: Reply) -> tuple[int, int]:
+    said = reply.text + "".join(call.name + call.arguments for call in reply.calls)
+    return -(-len(request.text) // 4), -(-len(said) // 4)
+
+
+def _finish(reply: Reply) -> str | None:
+    return "tool_calls" if reply.calls and reply.finish == "stop" else reply.finish
 
 
 def _completion(request: Request, reply: Reply, sent: int, said: int) -> dict[str, Any]:
@@ -252,31 +293,44 @@ def _completion(request: Request, reply: Reply, sent: int, said: int) -> dict[st
         "total_tokens": sent + said,
         "prompt_tokens_details": {"cached_tokens": reply.cached_tokens},
     }
-    choice = {"index": 0, "message": {"role": "assistant", "content": reply.text}, "finish_reason": reply.finish}
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+    if reply.calls:
+        message["content"] = reply.text or None
+        message["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in reply.calls
+        ]
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1_700_000_000,
         "model": request.model,
-        "choices": [choice],
+        "choices": [{"index": 0, "message": message, "finish_reason": _finish(reply)}],
         **({"usage": usage} if reply.usage else {}),
     }
 
 
 def _message(request: Request, reply: Reply, sent: int, said: int) -> dict[str, Any]:
-    # This wire counts what came from the cache apart.
+    # This wire counts what came from the cache, and what went into it, apart.
     usage = {
-        "input_tokens": sent - reply.cached_tokens,
+        "input_tokens": sent - reply.cached_tokens - reply.written_tokens,
         "cache_read_input_tokens": reply.cached_tokens,
+        "cache_creation_input_tokens": reply.written_tokens,
         "output_tokens": said,
     }
+    text = [{"type": "text", "text": reply.text}] if reply.text else []
+    calls = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
+        for call in reply.calls
+    ]
+    finish = _finish(reply)
     return {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
         "model": request.model,
-        "content": [{"type": "text", "text": reply.text}] if reply.text else [],
-        "stop_reason": _STOP_REASONS.get(reply.finish, reply.finish) if reply.finish else None,
+        "content": [*text, *calls],
+        "stop_reason": _STOP_REASONS.get(finish, finish) if finish else None,
         "stop_sequence": None,
         "usage": usage if reply.usage else {"input_tokens": 0, "output_tokens": 0},
     }

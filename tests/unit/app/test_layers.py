@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from redstart.app.settings import SandboxSettings, Settings, keys_of, load, resolve
+from redstart.app.settings import Models, SandboxSettings, Settings, StepModels, keys_of, load, resolve
 from redstart.cli.config import app
 from redstart.core.errors import ConfigError
 
@@ -139,10 +139,8 @@ def test_the_list_of_what_a_project_may_set_is_of_real_settings():
             "home",
             "verify",
             *(f"sandbox.{name}" for name in SandboxSettings.model_fields),
-            "models.strong",
-            "models.fast",
-            "models.base_url",
-            "models.deadline",
+            *(f"models.{name}" for name in Models.model_fields if name != "steps"),
+            *(f"models.steps.{name}" for name in StepModels.model_fields),
         )
     }
 

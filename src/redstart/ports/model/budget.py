@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from redstart.core.chat import Answer, Ask, Fault, Tier, Usage
-from redstart.core.errors import BudgetExceeded
+from redstart.core.errors import BudgetExceeded, ModelError
 from redstart.core.run import Limits, Spend
 from redstart.ports.model.port import Ledger, Model
-from redstart.ports.model.prices import estimate_tokens, price
+from redstart.ports.model.prices import most
+
+
+class Used:
+    """What a call used: the most it can have, until it is known."""
+
+    def __init__(self, usage: Usage) -> None:
+        self.usage = usage
+
+
+@contextmanager
+def held(ledger: Ledger, reserve: Usage) -> Generator[Used]:
+    """Holds `reserve` while a call is made; after it, holds what the call used until that is counted.
+
+    Raises `BudgetExceeded` where it does not fit. A call that fails with `ModelError` used what the error says; one
+    that was broken off may have used all.
+    """
+    tokens = reserve.input_tokens + reserve.output_tokens
+    ledger.reserve(reserve.usd, tokens)
+    used = Used(reserve)
+    try:
+        yield used
+    except ModelError as error:
+        used.usage = error.usage
+        raise
+    finally:
+        ledger.settle(reserve.usd, tokens, used.usage)
 
 
 class Budgeted:
@@ -25,24 +52,21 @@ class Budgeted:
 
     async def ask(self, ask: Ask) -> Answer:
         name = self._name_of(ask.tier)
-        input_tokens = estimate_tokens(ask.messages)
-        usd = price(name, input_tokens, ask.max_tokens)
-        tokens = input_tokens + ask.max_tokens
         try:
-            self._ledger.reserve(usd, tokens)
+            with held(self._ledger, most(name, ask)) as used:
+                answer = await self._model.ask(ask)
+                used.usage = answer.usage
+                return answer
         except BudgetExceeded:
             return Answer(text="", model=name, fault=Fault.budget)
-        try:
-            return await self._model.ask(ask)
-        finally:
-            self._ledger.settle(usd, tokens)
 
 
 class RunLedger:
     """The ledger of one run while a step of it is at work.
 
     `spent` is what the run had spent when the step began; `count` adds each call as it is recorded, also one that a
-    resumed step finds in the journal.
+    resumed step finds in the journal. What was used and is not counted yet is held like a reserve; that of a question
+    which failed for good stays so while the step lasts.
     """
 
     def __init__(self, caps: Limits, spent: Spend) -> None:
@@ -50,20 +74,22 @@ class RunLedger:
         self._spent = spent
         self._step = Spend()
         self._held: list[tuple[float | None, int]] = []
+        self._used_tokens = 0
+        self._used_usd = 0.0
 
     @property
     def spend_of_step(self) -> Spend:
         return self._step
 
     def reserve(self, usd: float | None, tokens: int) -> None:
-        tokens_gone = self._spent.tokens + self._step.tokens + sum(held for _, held in self._held)
+        tokens_gone = self._spent.tokens + self._step.tokens + self._used_tokens + sum(held for _, held in self._held)
         if self._caps.tokens is not None and tokens_gone + tokens > self._caps.tokens:
             left = max(self._caps.tokens - tokens_gone, 0)
             raise BudgetExceeded(
                 f"the next model call could take {tokens:,} tokens; {left:,} of {self._caps.tokens:,} are left",
                 remedy="raise the run's token limit to go on",
             )
-        usd_gone = self._spent.usd + self._step.usd + sum(held or 0.0 for held, _ in self._held)
+        usd_gone = self._spent.usd + self._step.usd + self._used_usd + sum(held or 0.0 for held, _ in self._held)
         if self._caps.usd is not None and usd is not None and usd_gone + usd > self._caps.usd:
             left = max(self._caps.usd - usd_gone, 0.0)
             raise BudgetExceeded(
@@ -72,11 +98,15 @@ class RunLedger:
             )
         self._held.append((usd, tokens))
 
-    def settle(self, usd: float | None, tokens: int) -> None:
+    def settle(self, usd: float | None, tokens: int, used: Usage) -> None:
         self._held.remove((usd, tokens))
+        self._used_tokens += used.input_tokens + used.output_tokens
+        self._used_usd += used.usd or 0.0
 
     def count(self, usage: Usage) -> None:
         """Adds what a recorded call cost."""
+        self._used_tokens = max(self._used_tokens - usage.input_tokens - usage.output_tokens, 0)
+        self._used_usd = max(self._used_usd - (usage.usd or 0.0), 0.0)
         step = self._step
         self._step = step.model_copy(
             update={

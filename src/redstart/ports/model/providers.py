@@ -7,23 +7,29 @@ The only file that imports `pydantic_ai`. It and the SDKs take seconds to load, 
 from __future__ import annotations
 
 import asyncio
+import math
 import ssl
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Usage
-from redstart.core.errors import ConfigError, ModelError
+from redstart.core.chat import Answer, Ask, Fault, Message, Role, ToolCall, Usage
+from redstart.core.errors import ModelBusy, ModelError, ModelGarbled, ModelRefused, ModelTimeout, ModelUnreachable
 from redstart.core.noun import clip
-from redstart.ports.model.port import Model
-from redstart.ports.model.prices import estimate_tokens, price
+from redstart.ports.model.endpoints import ENDPOINTS, Address, address
+from redstart.ports.model.plain import in_words
+from redstart.ports.model.port import Model, Profile
+from redstart.ports.model.prices import estimate_input, estimate_tokens, most, price
 
 if TYPE_CHECKING:
     import httpx2
-    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.messages import ModelMessage, ModelRequestPart, ModelResponse
     from pydantic_ai.models import Model as Adapter
+    from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
+
+__all__ = ["ENDPOINTS", "Provider", "connect"]
 
 Build = Callable[["httpx2.AsyncClient"], "Adapter"]
 """Makes the library's model for one call, over the HTTP client of that call."""
@@ -34,53 +40,32 @@ _DETAIL = 200
 _LOADING = threading.Lock()
 """Two threads that load libraries with circular imports at once may see half of one."""
 
+ABLE = Profile(tools=True, shapes=True)
+"""For a model of which nothing is said: it is taken to have what the library knows of it."""
+
 _NO_KEY = "none"
 """Sent where no key is needed: the SDKs insist on one."""
 
 
-class Endpoint(NamedTuple):
-    url: str
-    variable: str
-    """The environment variable that people keep its key in; empty where it needs none."""
-
-
-ENDPOINTS: Mapping[str, Endpoint] = {
-    "openai": Endpoint("https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "anthropic": Endpoint("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
-    "openrouter": Endpoint("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "groq": Endpoint("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    "ollama": Endpoint("http://localhost:11434/v1", ""),
-}
-"""All speak the wire of chat completions but Anthropic's; `base_url` changes the address, not the wire."""
-
-
-def connect(name: str, *, base_url: str | None, api_key: str | None, deadline: float) -> Model:
+def connect(
+    name: str,
+    *,
+    base_url: str | None,
+    api_key: str | None,
+    deadline: float,
+    variable: str = "",
+    profile: Profile = ABLE,
+) -> Model:
     """The model called `name`, which is `provider:model`. Nothing is sent yet, and no environment variable is read.
 
-    `base_url` takes the place of the provider's own address; a key is then optional. `deadline` is in seconds and
-    bounds each call as a whole, but for the loading of the SDK at the first one. Raises `ConfigError` for an unknown
-    provider, a missing key or an unusable address.
+    `deadline` is in seconds and bounds each call as a whole, but for the loading of the SDK at the first one. The
+    profile says whether tools go by the wire or in words, whether the model can be held to a shape, what is marked for
+    the provider's cache (on Anthropic's wire, which has such marks) and what it costs. The rest, and what raises
+    `ConfigError`, is as for `address`.
     """
-    provider, _, model = name.partition(":")
-    endpoint = ENDPOINTS.get(provider)
-    if endpoint is None or not model:
-        raise ConfigError(
-            f"{name!r} names no model that can be reached",
-            remedy=f"write it as provider:model, where the provider is one of {', '.join(ENDPOINTS)}",
-        )
-    key = (api_key or "").strip()
-    if not key and endpoint.variable and base_url is None:
-        raise ConfigError(f"{name} needs a key", remedy=f"set {endpoint.variable}")
-    if not (key.isascii() and key.isprintable()):
-        raise ConfigError(f"the key for {name} holds characters that no key has", remedy=f"set {endpoint.variable}")
-    if base_url is not None and not base_url.startswith(("http://", "https://")):
-        raise ConfigError(f"{base_url!r} is no address of a model", remedy="it begins with http:// or https://")
-    url, own = base_url or endpoint.url, base_url is None
-    if provider == "anthropic":
-        load = partial(_anthropic, model, url, key or _NO_KEY)
-    else:
-        load = partial(_openai, provider, model, url, key or _NO_KEY, own=own and provider == "openai")
-    return Provider(name, load, deadline=deadline, secret=key, variable=endpoint.variable)
+    where = address(name, base_url=base_url, api_key=api_key, variable=variable)
+    load = partial(_anthropic if where.provider == "anthropic" else _openai, where)
+    return Provider(where, load, deadline=deadline, profile=profile)
 
 
 class Provider:
@@ -90,32 +75,60 @@ class Provider:
     open behind it and never meets a connection that went stale. Nothing is retried here.
     """
 
-    def __init__(self, name: str, load: Callable[[], Build], *, deadline: float, secret: str, variable: str) -> None:
-        self._name = name
+    def __init__(self, where: Address, load: Callable[[], Build], *, deadline: float, profile: Profile) -> None:
+        self._name = where.name
+        self._where = where
         self._load = load
         self._deadline = deadline
-        self._secret = secret
-        self._variable = variable
+        self._profile = profile
+        self._caching = profile.caching and where.provider == "anthropic"
         self._ready: _Ready | None = None
 
     async def ask(self, ask: Ask) -> Answer:
+        if not self._profile.tools:
+            ask = in_words(ask)
         if self._ready is None:
             # In a thread, so that the display goes on meanwhile, and before the clock starts.
             await asyncio.to_thread(self._get_ready)
         ready = cast("_Ready", self._ready)
         try:
             async with asyncio.timeout(self._deadline), ready.http(self._deadline) as http:
-                response = await _request(ready.build(http), ask)
+                response = await self._request(ready.build(http), ask)
         except TimeoutError:
-            raise ModelError(
+            raise ModelTimeout(
                 f"{self._name} did not answer within {self._deadline:g} s",
                 remedy="try again, or allow a call more time",
+                usage=self._most(ask),
             ) from None
         # Whatever the SDKs make of a reply that is none, down to an AssertionError, is the endpoint's failure. Their
         # exceptions carry the request with its key, so that they are not chained.
         except Exception as error:
-            raise self._failure(error) from None
+            raise self._failure(ask, error) from None
         return self._answer(ask, response)
+
+    async def _request(self, adapter: Adapter, ask: Ask) -> ModelResponse:
+        from pydantic_ai.direct import model_request
+        from pydantic_ai.settings import ModelSettings
+
+        profile = cast("Mapping[str, object]", adapter.profile)
+        settings: ModelSettings = ModelSettings(max_tokens=ask.max_tokens)
+        if _takes_temperature(profile):
+            settings["temperature"] = ask.temperature
+        if self._caching:
+            # Marks on the blocks themselves: servers that speak this wire know them, or pass over them.
+            marks = {f"anthropic_cache_{part}": True for part in ("instructions", "tool_definitions", "messages")}
+            settings = cast("ModelSettings", {**settings, **marks})
+        return await model_request(
+            adapter,
+            _history(ask.messages),
+            model_settings=settings,
+            model_request_parameters=_parameters(ask, shaped=self._holds_to_shape(profile, ask)),
+        )
+
+    def _holds_to_shape(self, profile: Mapping[str, object], ask: Ask) -> bool:
+        """A model that cannot be held to a shape is told of it by its prompt; other servers refuse one beside tools."""
+        able = self._profile.shapes and bool(profile.get("supports_json_schema_output"))
+        return able and ask.shape is not None and (self._where.own or not ask.tools)
 
     def _get_ready(self) -> None:
         with _LOADING:
@@ -131,48 +144,66 @@ class Provider:
             self._ready = ready
 
     def _answer(self, ask: Ask, response: ModelResponse) -> Answer:
+        text, calls = response.text or "", _calls(response)
+        usage = self._usage(ask, text, calls, response)
         # The library makes up a `stop` where there is none; what the endpoint really said is among its details.
         said = (response.provider_details or {}).get("finish_reason")
         if response.finish_reason in (None, "error") or not (said or response.finish_reason == "content_filter"):
-            raise ModelError(f"{self._name} sent an answer that is not finished (finish reason: {said or 'none'})")
-        text = response.text or ""
-        return Answer(text=text, model=self._name, usage=self._usage(ask, text, response), fault=_fault(text, response))
+            why = f"finish reason: {said or 'none'}"
+            raise ModelGarbled(f"{self._name} sent an answer that is not finished ({why})", usage=usage)
+        fault = _fault(text, response)
+        if fault is Fault.empty and calls:
+            fault = None
+        return Answer(text=text, model=self._name, calls=calls, usage=usage, fault=fault)
 
-    def _usage(self, ask: Ask, text: str, response: ModelResponse) -> Usage:
+    def _usage(self, ask: Ask, text: str, calls: tuple[ToolCall, ...], response: ModelResponse) -> Usage:
         """As the endpoint counted; estimated where it did not, so that a cap binds all the same."""
         input_tokens, output_tokens = response.usage.input_tokens, response.usage.output_tokens
         if not input_tokens and not output_tokens:
-            input_tokens = estimate_tokens(ask.messages)
-            output_tokens = estimate_tokens([Message(role=Role.assistant, text=text)])
+            input_tokens = estimate_input(ask)
+            output_tokens = estimate_tokens([Message(role=Role.assistant, text=text, calls=calls)])
         cached = min(response.usage.cache_read_tokens, input_tokens)
+        written = min(response.usage.cache_write_tokens, input_tokens - cached)
         return Usage(
             input_tokens=input_tokens,
             output_tokens=output_tokens,
             cached_tokens=cached,
-            usd=price(self._name, input_tokens, output_tokens, cached),
+            usd=price(self._name, input_tokens, output_tokens, cached, written, rates=self._profile.rates),
         )
 
-    def _failure(self, error: Exception) -> ModelError:
+    def _most(self, ask: Ask) -> Usage:
+        """What a call may have used whose answer never came."""
+        return most(self._name, ask, caching=self._caching, rates=self._profile.rates)
+
+    def _failure(self, ask: Ask, error: Exception) -> ModelError:
         from pydantic_ai.exceptions import AgentRunError, ModelConnectionError, ModelHTTPError
 
+        kind, usage, retry_after = ModelGarbled, None, None
         if isinstance(error, ModelHTTPError):
+            kind = ModelBusy if _may_pass(error.status_code) else ModelRefused
             what, detail = f"{self._name} refused the call with status {error.status_code}", _reason(error.body)
-            remedy = self._remedy(error.status_code, error.retry_after)
+            retry_after = _sane(error.retry_after)
+            remedy = self._remedy(error.status_code, retry_after)
         elif isinstance(error, ModelConnectionError):
+            kind = ModelUnreachable
+            usage = None if error.phase in ("pool", "connect") else self._most(ask)
             what, detail = f"{self._name} cannot be reached", str(_root(error))
             remedy = "check the network and the model's address"
         else:
+            usage = self._most(ask)
             what = f"{self._name} sent something that is no answer"
             detail = str(error).partition("\n")[0] if isinstance(error, AgentRunError) else type(error).__name__
             remedy = "check the model's address: another service may be listening there"
         detail = " ".join(detail.split())
-        if self._secret:
-            detail = detail.replace(self._secret, "***")
-        return ModelError(f"{what} ({clip(detail, _DETAIL)})" if detail else what, remedy=remedy)
+        if self._where.key:
+            detail = detail.replace(self._where.key, "***")
+        message = f"{what} ({clip(detail, _DETAIL)})" if detail else what
+        return kind(message, remedy=remedy, retry_after=retry_after, usage=usage)
 
     def _remedy(self, status: int, retry_after: float | None) -> str:
+        variable = self._where.variable
         if status in (401, 403):
-            return f"check the key in {self._variable}" if self._variable else "check the key"
+            return f"check the key in {variable}" if variable else "check the key"
         if status == 404:
             return "check the model's name and address"
         if status == 429:
@@ -197,14 +228,14 @@ class _Ready(NamedTuple):
         return httpx2.AsyncClient(verify=self.ssl, timeout=timeout, mounts=here)
 
 
-def _openai(provider: str, model: str, url: str, key: str, *, own: bool) -> Build:
-    """`own` says that it is OpenAI's endpoint, not one that speaks its wire."""
+def _openai(where: Address) -> Build:
     from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
+    provider, model, url, key = where.provider, where.model, where.url, where.key or _NO_KEY
     # Servers that are not OpenAI's know `max_tokens` only, and some ignore what they do not know; OpenAI's reasoning
     # models, which may stand behind a gateway, refuse it.
     default = cast("Mapping[str, object]", OpenAICompatibleProvider.model_profile(model) or {})
@@ -213,7 +244,7 @@ def _openai(provider: str, model: str, url: str, key: str, *, own: bool) -> Buil
 
     def build(http: httpx2.AsyncClient) -> Adapter:
         client = AsyncOpenAI(api_key=key, base_url=url, http_client=http, max_retries=0)
-        if own:
+        if where.own and provider == "openai":
             return OpenAIChatModel(model, provider=OpenAIProvider(openai_client=client))
         # What the environment says of an account at OpenAI is not for others.
         client.organization = client.project = None
@@ -224,49 +255,79 @@ def _openai(provider: str, model: str, url: str, key: str, *, own: bool) -> Buil
     return build
 
 
-def _anthropic(model: str, url: str, key: str) -> Build:
+def _anthropic(where: Address) -> Build:
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
+    key = where.key or _NO_KEY
+
     def build(http: httpx2.AsyncClient) -> Adapter:
-        client = AsyncAnthropic(api_key=key, base_url=url, http_client=http, max_retries=0)
-        return AnthropicModel(model, provider=AnthropicProvider(anthropic_client=client))
+        client = AsyncAnthropic(api_key=key, base_url=where.url, http_client=http, max_retries=0)
+        return AnthropicModel(where.model, provider=AnthropicProvider(anthropic_client=client))
 
     return build
 
 
-async def _request(adapter: Adapter, ask: Ask) -> ModelResponse:
-    from pydantic_ai.direct import model_request
-    from pydantic_ai.settings import ModelSettings
+def _parameters(ask: Ask, *, shaped: bool) -> ModelRequestParameters:
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
+    from pydantic_ai.tools import ToolDefinition
 
-    settings: ModelSettings = ModelSettings(max_tokens=ask.max_tokens)
-    if _takes_temperature(cast("Mapping[str, object]", adapter.profile)):
-        settings["temperature"] = ask.temperature
-    return await model_request(adapter, _history(ask.messages), model_settings=settings)
+    tools = [
+        ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.parameters)
+        for tool in ask.tools
+    ]
+    if not shaped:
+        return ModelRequestParameters(function_tools=tools)
+    shape = OutputObjectDefinition(json_schema=ask.shape or {}, name=ask.question)
+    return ModelRequestParameters(function_tools=tools, output_mode="native", output_object=shape)
 
 
 def _history(messages: tuple[Message, ...]) -> list[ModelMessage]:
-    from pydantic_ai.messages import (
-        ModelRequest,
-        ModelResponse,
-        SystemPromptPart,
-        TextPart,
-        UserPromptPart,
-    )
+    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart
 
     history: list[ModelMessage] = []
+    named: dict[str, str] = {}
     for message in messages:
         if message.role is Role.assistant:
-            history.append(ModelResponse(parts=[TextPart(content=message.text)]))
+            calls = [ToolCallPart(call.name, call.arguments, call.id) for call in message.calls]
+            named |= {call.id: call.name for call in message.calls}
+            said = [TextPart(content=message.text)] if message.text or not calls else []
+            history.append(ModelResponse(parts=[*said, *calls]))
             continue
-        part = (SystemPromptPart if message.role is Role.system else UserPromptPart)(content=message.text)
+        part = _part(message, named)
         last = history[-1] if history else None
         if isinstance(last, ModelRequest):
             last.parts = [*last.parts, part]
         else:
             history.append(ModelRequest(parts=[part]))
     return history
+
+
+def _part(message: Message, named: Mapping[str, str]) -> ModelRequestPart:
+    from pydantic_ai.messages import SystemPromptPart, ToolReturnPart, UserPromptPart
+
+    if message.role is Role.tool:
+        return ToolReturnPart(named.get(message.reply_to, "unknown"), message.text, message.reply_to)
+    return (SystemPromptPart if message.role is Role.system else UserPromptPart)(content=message.text)
+
+
+def _calls(response: ModelResponse) -> tuple[ToolCall, ...]:
+    """As the model made them: arguments that are no JSON stay as they were written."""
+    return tuple(
+        ToolCall(
+            id=call.tool_call_id,
+            name=call.tool_name,
+            arguments=call.args if isinstance(call.args, str) else call.args_as_json_str(),
+        )
+        for call in response.tool_calls
+    )
+
+
+def _may_pass(status: int) -> bool:
+    """Whether an endpoint that refuses so may answer the same call a moment later."""
+    return status in (408, 409, 425, 429) or status >= 500
 
 
 def _takes_temperature(profile: Mapping[str, object]) -> bool:
@@ -286,6 +347,11 @@ def _fault(text: str, response: ModelResponse) -> Fault | None:
     if response.finish_reason == "content_filter":
         return Fault.refused
     return None if text.strip() else Fault.empty
+
+
+def _sane(seconds: float | None) -> float | None:
+    """What an endpoint asks to wait, where that is a time at all."""
+    return seconds if seconds is not None and math.isfinite(seconds) and seconds >= 0 else None
 
 
 def _root(error: BaseException) -> BaseException:

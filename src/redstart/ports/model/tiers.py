@@ -1,24 +1,47 @@
-"""Two models behind one port: the question says which tier it is for."""
+"""Which model a question goes to: by its step where that is set, else by its tier; and who comes after it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from redstart.core.chat import Answer, Ask, Tier
-from redstart.core.errors import ConfigError
-from redstart.ports.model.port import Model
+from redstart.core.chat import Ask, Tier
+
+ESCALATED = frozenset({"plan", "reproduce", "patch", "reflect"})
+"""The questions whose answers decide whether an attempt succeeds. The others stay with the fast model."""
 
 
-class Tiers:
-    """Sends each question to the model of its tier; both tiers may be the same model.
+class Roster(NamedTuple):
+    """The names (`provider:model`) of the models in use."""
 
-    Raises `ConfigError` when it is made without a model for every tier, not in the middle of a run.
-    """
+    fast: str
+    strong: str
+    fallback: Sequence[str] = ()
+    """Asked in this order where the chosen model gives no answer."""
+    steps: Mapping[str, str] = {}
+    """Question to `fast`, `strong` or a model's name."""
+    escalate: int = 2
+    """Attempts that the fast model has at a question; from the next on the strong one is asked. 0 for no end."""
 
-    def __init__(self, models: Mapping[Tier, Model]) -> None:
-        if missing := [tier for tier in Tier if tier not in models]:
-            raise ConfigError(f"no model is set for the tier {' and '.join(missing)}")
-        self._models = dict(models)
+    @property
+    def names(self) -> list[str]:
+        """All of them, each once."""
+        own = [name for name in self.steps.values() if name not in tuple(Tier)]
+        return list(dict.fromkeys([self.strong, self.fast, *own, *self.fallback]))
 
-    async def ask(self, ask: Ask) -> Answer:
-        return await self._models[ask.tier].ask(ask)
+    def usual(self, question: str, tier: Tier) -> str:
+        """Whom a question of this tier goes to in the first attempt."""
+        chosen = self.steps.get(question) or tier.value
+        return {Tier.fast.value: self.fast, Tier.strong.value: self.strong}.get(chosen, chosen)
+
+    def chosen(self, ask: Ask) -> list[str]:
+        """Whom the question goes to, and who comes after it."""
+        name = self.usual(ask.question, ask.tier)
+        if self._stuck(ask) and (self.steps.get(ask.question) or ask.tier) == Tier.fast:
+            name = self.strong
+        return list(dict.fromkeys([name, *self.fallback]))
+
+    def _stuck(self, ask: Ask) -> bool:
+        """Whether the attempts before this one, all of which failed, were as many as the fast model has."""
+        attempt = ask.site.partition("/")[0]
+        return bool(self.escalate) and ask.question in ESCALATED and attempt.isdigit() and int(attempt) > self.escalate

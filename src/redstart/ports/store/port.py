@@ -292,6 +292,10 @@ class Trees(Protocol):
         """A regular file's bytes; None where there is none at that path."""
         ...
 
+    def size(self, snapshot: Snapshot, path: str) -> int | None:
+        """A regular file's size, told without reading it; None where there is none at that path."""
+        ...
+
     def write(self, snapshot: Snapshot, files: Mapping[str, bytes | None]) -> Snapshot:
         """The snapshot with these files instead (None takes one away); modes of existing files are kept.
 

@@ -71,7 +71,7 @@ SCENARIOS = (
     ),
     Scenario(
         "a model that returns garbage",
-        [play.GARBAGE, play.GARBAGE],
+        [play.GARBAGE] * 4,  # each attempt asks once more for something to use
         Limits(iterations=2),
         Result.unsolved,
         [*_then(1, [*_HEAD, Step.patch, Step.decide]), *_then(2, [Step.patch, Step.decide])],

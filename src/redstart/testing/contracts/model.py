@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier
+from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Tool, ToolCall
 from redstart.core.errors import ModelError
 from redstart.ports.model.port import Model
 
@@ -23,8 +23,16 @@ HIDDEN = "key-that-must-not-be-seen"
 """The key that an adapter which needs one is to be given."""
 
 
-def say(text: str, fault: Fault | None = None) -> Answer:
-    return Answer(text=text, model="", fault=fault)
+READ = Tool(
+    name="read",
+    description="Lines of a file.",
+    parameters={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+)
+"""A tool to offer."""
+
+
+def say(text: str, fault: Fault | None = None, calls: tuple[ToolCall, ...] = ()) -> Answer:
+    return Answer(text=text, model="", fault=fault, calls=calls)
 
 
 def asking(script: Script) -> list[Ask]:
@@ -94,6 +102,27 @@ class ModelContract:
     def test_an_answer_that_cannot_be_used_is_an_answer(self, text: str, fault: Fault) -> None:
         answer = self.answers({"?": say(text, fault)})[0]
         assert (answer.text, answer.fault) == (text, fault)
+
+    def test_a_call_of_a_tool_is_an_answer(self) -> None:
+        call = ToolCall(id="call_1", name="read", arguments='{"path":"shop/cart.py"}')
+        script = {"?": say("", calls=(call,))}
+        ask = asking(script)[0].model_copy(update={"tools": (READ,)})
+        with self.opened(script) as model:
+            answer = asyncio.run(model.ask(ask))
+        assert (answer.text, answer.fault, answer.calls) == ("", None, (call,))
+
+    def test_a_conversation_with_calls_can_go_on(self) -> None:
+        call = ToolCall(id="call_1", name="read", arguments='{"path":"shop/cart.py"}')
+        script = {"go on": say("done")}
+        ask = asking(script)[0]
+        looked = (
+            Message(role=Role.assistant, text="", calls=(call,)),
+            Message(role=Role.tool, text="1 total = 0", reply_to="call_1"),
+        )
+        talk = (ask.messages[0], Message(role=Role.user, text="look"), *looked, ask.messages[1])
+        with self.opened(script) as model:
+            answer = asyncio.run(model.ask(ask.model_copy(update={"messages": talk, "tools": (READ,)})))
+        assert answer.text == "done"
 
     def test_no_answer_is_a_model_error_that_says_so(self) -> None:
         with self.opened({"?": None}) as model, pytest.raises(ModelError) as caught:

@@ -11,6 +11,8 @@ from redstart.ports.store.port import TreeChange
 from redstart.toolkit.patching.odd import odd_path, odd_text
 
 MAX_DIFF_BYTES = 200_000
+_WRITES_MASK = re.compile("^\\+.*«secret:[\\w-]+»".encode(), re.MULTILINE)
+"""A model is shown a mask where a secret stands: what it gives back would be written over the secret."""
 
 IS_TEST = "it is a test: the code is to be fixed, not the test"
 
@@ -84,6 +86,8 @@ def violations(
     found = [Reject(path=path, reason=reason) for path, reason in reasons if reason]
     if len(diff) > MAX_DIFF_BYTES:
         found.append(Reject(path="diff", reason=f"it is larger than {MAX_DIFF_BYTES // 1000} KB"))
+    elif _WRITES_MASK.search(diff):
+        found.append(Reject(path="diff", reason="it would write a mask in the place of a secret"))
     elif reason := odd_text(diff):
         found.append(Reject(path="diff", reason=reason))
     return tuple(found)

@@ -1,25 +1,210 @@
-"""Reading JSON out of what a model wrote."""
+"""Reading what a model answered into the type that was asked for, or saying exactly why that cannot be done.
+
+A wrong reading is worse than none: where an answer may mean two things, or its missing end may matter, it is refused,
+and the model is asked again with the reason.
+"""
 
 from __future__ import annotations
 
+import html
 import json
 import re
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
-Shape = TypeVar("Shape", bound=BaseModel)
+from redstart.core.noun import clip
+from redstart.toolkit.prompts.loose import Broken, Found, objects
+from redstart.toolkit.prompts.shaping import bend, spelt, strangers, unwrap
 
-_FENCE = re.compile(r"^```[\w-]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+Shape = TypeVar("Shape", bound=BaseModel)
+Value = TypeVar("Value")
+
+LONGEST = 100_000
+"""Characters of an answer that are looked at."""
+ERROR = 400
+"""How much of an error goes back to the model."""
+
+_THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_UNENDED_THOUGHT = re.compile(r"\A\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
+_END_OF_THOUGHT = re.compile(r"</(?:think|thinking|reasoning)>", re.IGNORECASE)
+_BARE_FIELDS = re.compile(r"""\A\s*(?:```\w*\s+)?["'“]\w+["'”]\s*:""")
+_PLACEHOLDER = re.compile(r"\W*(?:\.\.\.|…)\W*|<[\w \-/]+>")
+_PLACE = 60
+"""The longest text, in characters, that may only stand for another."""
+_QUOTED = re.compile(r'"([^"\n]+)"')
+
+
+class Reading(NamedTuple, Generic[Value]):
+    """What an answer says, or None and the reason, in words that can go back to the model."""
+
+    value: Value | None
+    error: str = ""
+
+
+def schema(shape: type[BaseModel]) -> dict[str, object]:
+    """The JSON schema of an answer, for `Ask.shape`: without the titles, which say nothing that the names do not."""
+    return cast("dict[str, object]", _untitled(shape.model_json_schema()))
 
 
 def read_json(text: str, shape: type[Shape]) -> Shape | None:
-    """The first JSON object in `text` that has the shape, with or without fences and prose around it; else None."""
-    for candidate in (*_FENCE.findall(text), text):
-        for start in (place.start() for place in re.finditer(r"\{", candidate)):
-            try:
-                found, _ = json.JSONDecoder(strict=False).raw_decode(candidate, start)
-                return shape.model_validate(found)
-            except (ValueError, ValidationError):
-                continue
-    return None
+    """What `read_answer` finds, without the reason where it finds nothing."""
+    return read_answer(text, shape).value
+
+
+def read_answer(text: str, shape: type[Shape], *, asked: str = "", truncated: bool = False) -> Reading[Shape]:
+    """The one object of `shape` in `text`, with or without prose, fences and the usual mistakes. Never raises.
+
+    `asked` is the question: what is only copied from its example is no answer. `truncated` says that the model was
+    stopped by its token limit. Where the text ends too early, what is missing must be optional.
+    """
+    if len(text) > LONGEST:
+        return Reading(None, f"the answer is longer than {LONGEST} characters")
+    examples = frozenset(_QUOTED.findall(asked)) - shape.model_fields.keys()
+    reading: Reading[Shape] = Reading(None, "the answer holds no JSON object")
+    for variant in _variants(text):
+        found = list(objects(variant, truncated=truncated))
+        judged = _judge(found, shape, examples)
+        if judged.value is not None or judged.error:
+            return judged
+        if not any(isinstance(one, Found) for one in found):
+            continue
+        names = ", ".join(shape.model_fields)
+        reading = Reading(None, f"the answer holds JSON, but none with the fields that were asked for: {names}")
+    return reading
+
+
+class _Candidate(NamedTuple, Generic[Value]):
+    value: dict[str, object]
+    made: Value | None
+    error: str
+    copied: bool
+    cut: bool
+
+
+def _judge(found: list[Found | Broken], shape: type[Shape], examples: frozenset[str]) -> Reading[Shape]:
+    """The one that is meant among the objects of a text; nothing and no reason where none of them has a field of it."""
+    candidates: list[_Candidate[Shape]] = []
+    for one in found:
+        if isinstance(one, Broken):
+            if spelt(one.first_key) in shape.model_fields:
+                return Reading(None, _short(one.reason))
+            continue
+        inner = unwrap(one.value, shape)
+        if inner is not None:
+            candidates.append(_candidate(inner, one, shape, examples))
+    own = [one for one in candidates if not one.copied]
+    real = own or [one for one in candidates if one.made is not None] or candidates
+    if not real:
+        return Reading(None)
+    made = [one for one in real if one.made is not None]
+    if not made:
+        return Reading(None, max(real, key=lambda one: len(one.value)).error)
+    best = max(made, key=lambda one: (not one.cut, len(one.value)))
+    if any(not _agrees(one, best) for one in real):
+        return Reading(None, f"the answer holds {len(real)} JSON objects that differ: give one")
+    return Reading(best.made)
+
+
+def _candidate(
+    value: dict[str, object], found: Found, shape: type[Shape], examples: frozenset[str]
+) -> _Candidate[Shape]:
+    kept = cast("dict[str, object]", _without(value, examples))
+    copied = found.elided or kept != value
+    if unknown := strangers(kept, shape):
+        error = f"{', '.join(unknown[:3])}: no such field; the fields are {', '.join(shape.model_fields)}"
+        return _Candidate(value, None, error, copied, found.cut)
+    try:
+        if kept:
+            return _Candidate(
+                value, shape.model_validate(bend(kept, shape, whole=not found.cut)), "", copied, found.cut
+            )
+        said = "the answer says nothing"
+    except ValidationError as error:
+        said = _problems(error)
+    if copied:
+        said += " (what stands there is copied from the question, or left out)"
+    elif found.cut:
+        said += " (the answer ends too early: keep it short enough to be complete)"
+    return _Candidate(value, None, said, copied, found.cut)
+
+
+def _agrees(one: _Candidate[Shape], best: _Candidate[Shape]) -> bool:
+    """Whether it says the same, or less of the same, as the first part of a repeated answer does."""
+    if one.made is not None and not one.cut:
+        return one.made == best.made
+    return all(best.value.get(key) == value for key, value in list(one.value.items())[: -1 if one.cut else None])
+
+
+def _without(value: object, examples: frozenset[str]) -> object:
+    """`value` without texts that are the question's own example, or stand for something that was not written."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, object]", value).items()
+        return {key: _without(one, examples) for key, one in pairs if not _is_example(one, examples)}
+    if isinstance(value, list):
+        return [_without(one, examples) for one in cast("list[object]", value) if not _is_example(one, examples)]
+    return value
+
+
+def _is_example(value: object, examples: frozenset[str]) -> bool:
+    if not isinstance(value, str):
+        return False
+    said = value.strip()
+    return said in examples or (len(said) <= _PLACE and _PLACEHOLDER.fullmatch(said) is not None)
+
+
+def _variants(text: str) -> Iterator[str]:
+    """The answer as it stands, without what the model thought aloud, and then as it may have been escaped."""
+    plain = _THOUGHT.sub("", text.replace("\r\n", "\n").lstrip("\ufeff"))
+    if _UNENDED_THOUGHT.match(plain):
+        return
+    ended = list(_END_OF_THOUGHT.finditer(plain))
+    if ended and "{" in plain[ended[-1].end() :] and "<think" not in plain.casefold():
+        plain = plain[ended[-1].end() :]
+    if _BARE_FIELDS.match(plain):
+        yield _in_braces(plain)
+    elif not plain.startswith("{\\", plain.find("{")):
+        yield plain
+    if '\\"' in plain:
+        yield from _unescaped(plain)
+    if "&quot;" in plain:
+        yield html.unescape(plain)
+
+
+def _in_braces(text: str) -> str:
+    inside = re.sub(r"\A\s*```\w*\s+|\s*```\s*\Z", "", text).strip()
+    return "{" + inside.rstrip(",") + ("" if inside.endswith("}") and inside.count("{") < inside.count("}") else "}")
+
+
+def _unescaped(text: str) -> Iterator[str]:
+    """JSON that was written as a string of JSON, or escaped as if it were one."""
+    plain = re.sub(r"\A\s*```\w*\s+|\s*```\s*\Z", "", text).strip()
+    for quoted in (plain, f'"{plain}"'):
+        try:
+            decoded = json.loads(quoted, strict=False)
+        except ValueError:
+            continue
+        if isinstance(decoded, str):
+            yield decoded
+            return
+
+
+def _problems(error: ValidationError) -> str:
+    """What pydantic found, one short clause a field."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    told = [f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}" for one in found[:4]]
+    return _short("; ".join(told))
+
+
+def _short(text: str) -> str:
+    return clip(text, ERROR)
+
+
+def _untitled(value: object) -> object:
+    if isinstance(value, dict):
+        pairs = cast("dict[str, object]", value).items()
+        return {key: _untitled(one) for key, one in pairs if not (key == "title" and isinstance(one, str))}
+    if isinstance(value, list):
+        return [_untitled(one) for one in cast("list[object]", value)]
+    return value

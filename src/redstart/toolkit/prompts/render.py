@@ -10,6 +10,7 @@ from redstart.core.chat import Message, Role
 from redstart.core.noun import clip
 
 _HOLE = re.compile(r"^\{\{(\w+)\}\}\n", re.MULTILINE)
+_ODD = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\"<>]")
 _TAG = re.compile(r"<(/?)(data)\b", re.IGNORECASE)
 
 
@@ -26,6 +27,8 @@ def render(question: str, **sections: str) -> tuple[Message, ...]:
 def data(source: str, text: str, limit: int = 20_000) -> str:
     """Untrusted text as a block that cannot be closed from inside."""
     safe = _TAG.sub(r"<\1\2_", clip(text, limit))
+    # A path is the repo's own choice too.
+    source = _ODD.sub("_", source)
     return f'<data from="{source}">\n{safe.rstrip()}\n</data>'
 
 

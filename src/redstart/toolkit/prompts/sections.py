@@ -89,9 +89,9 @@ def lessons(recalled: Iterable[Recalled]) -> str:
 
 
 def tried(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 3) -> str:
-    """What the last attempts changed, and why that was not enough."""
+    """What the last attempts changed, and why that was not enough. Those that only probed changed nothing."""
     blocks: list[str] = []
-    for attempt in history[-shown:]:
+    for attempt in [one for one in history if not one.probe][-shown:]:
         told = [f"attempt {attempt.number}"]
         if attempt.diff:
             told.append(clip(diff(attempt.diff), 3000))
@@ -101,3 +101,25 @@ def tried(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: 
             told += [line for line in (kept.root_cause, kept.what_failed, kept.try_next) if line]
         blocks.append(data(f"attempt {attempt.number}", "\n".join(told), 6000))
     return section("Already tried, and it did not work", *blocks)
+
+
+def probed(history: Sequence[AttemptSummary], printed: Callable[[str], str]) -> str:
+    """What the probes of this run were and printed."""
+    told = [data(f"probe of attempt {one.number}", printed(one.probe), 9000) for one in history if one.probe]
+    return section("What was run to find out more", *told)
+
+
+def looking(limit: int, probes: int = 0) -> str:
+    """That the model may look around before it answers, and ask for so many more probes; empty where it may not."""
+    if not limit:
+        return ""
+    look = (
+        f"Before you answer you may look at the project, at most {limit} times: read, search, outline, references, "
+        "history. Look where what is shown above is not enough; otherwise answer at once."
+    )
+    probe = (
+        "Instead of edits you may answer with a probe: a line `PROBE:` followed by ids of tests, or by a fenced "
+        "snippet of Python. It is run in a sandbox on the code as it stands, what it prints is shown to you, and you "
+        f"are asked again. {probes} more {'probe is' if probes == 1 else 'probes are'} possible."
+    )
+    return section("Looking around", look, probe if probes else "")

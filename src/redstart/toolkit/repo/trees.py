@@ -33,6 +33,7 @@ class _Place(TypedDict):
 class _Entry(NamedTuple):
     mode: str
     name: str
+    size: int
 
 
 class GitTrees:
@@ -95,6 +96,10 @@ class GitTrees:
         if entry is None or not entry.mode.startswith("100"):
             return None
         return self._object(entry.name)
+
+    def size(self, snapshot: Snapshot, path: str) -> int | None:
+        entry = self._list_tree(snapshot).get(path)
+        return entry.size if entry is not None and entry.mode.startswith("100") else None
 
     def diff(self, old: Snapshot, new: Snapshot) -> bytes:
         self._ensure(old)
@@ -221,10 +226,10 @@ class GitTrees:
         if snapshot.tree not in self._entries:
             self._ensure(snapshot)
             entries: dict[str, _Entry] = {}
-            for line in split_z(git("ls-tree", "-r", "-z", snapshot.tree, git_dir=self._git_dir)):
+            for line in split_z(git("ls-tree", "-r", "-z", "-l", snapshot.tree, git_dir=self._git_dir)):
                 meta, _, path = line.partition("\t")
-                mode, _, name = meta.split(" ")
-                entries[path] = _Entry(mode, name)
+                mode, _, name, size = meta.split()
+                entries[path] = _Entry(mode, name, int(size) if size.isdigit() else 0)
             self._entries[snapshot.tree] = entries
         return self._entries[snapshot.tree]
 

@@ -28,7 +28,8 @@ def budgeted(model: ScriptedModel, ledger: RunLedger, name: str = PRICED) -> Bud
 
 def test_a_call_that_fits_is_made_and_what_was_held_is_given_back() -> None:
     ledger = RunLedger(Limits(tokens=1120, usd=None), Spend())
-    model = budgeted(ScriptedModel(["one", "two"]), ledger)
+    nothing = [Answer(text=text, model=PRICED) for text in ("one", "two")]
+    model = budgeted(ScriptedModel(nothing), ledger)
     assert [asyncio.run(model.ask(asking())).text for _ in range(2)] == ["one", "two"]
 
 
@@ -100,7 +101,7 @@ def test_what_the_step_spent_counts_against_the_dollar_cap() -> None:
     ledger = RunLedger(Limits(usd=2.0, tokens=None), Spend(usd=1.0))
     ledger.count(Usage(usd=0.75))
     ledger.reserve(0.25, 1)
-    ledger.settle(0.25, 1)
+    ledger.settle(0.25, 1, Usage())
     with pytest.raises(BudgetExceeded):
         ledger.reserve(0.26, 1)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Message, Role, Tier
+from redstart.core.chat import Answer, Ask, Message, Role, Tier, Tool
 from redstart.core.errors import ConfigError
+from redstart.ports.model.endpoints import ENDPOINTS
+from redstart.ports.model.port import Profile, Rates
 from redstart.ports.model.prices import price
-from redstart.ports.model.providers import ENDPOINTS, connect
+from redstart.ports.model.providers import ABLE, connect
 from redstart.testing.server import Reply, Request, ScriptedServer, Wire
 
 TALK = Ask(
@@ -29,11 +32,11 @@ TALK = Ask(
 
 
 def exchange(
-    name: str, *, key: str | None = "key", reply: Reply | None = None, ask: Ask = TALK
+    name: str, *, key: str | None = "key", reply: Reply | None = None, ask: Ask = TALK, profile: Profile = ABLE
 ) -> tuple[Request, Answer]:
     with ScriptedServer(lambda _: reply or Reply("done")) as server:
         url = server.anthropic_url if name.startswith("anthropic") else server.openai_url
-        answer = asyncio.run(connect(name, base_url=url, api_key=key, deadline=600).ask(ask))
+        answer = asyncio.run(connect(name, base_url=url, api_key=key, deadline=600, profile=profile).ask(ask))
         return server.requests[0], answer
 
 
@@ -123,6 +126,39 @@ def test_tokens_that_the_endpoint_does_not_count_are_estimated(name: str) -> Non
     assert usage.usd
 
 
+def marks(request: Request) -> int:
+    return json.dumps(request.body).count('"cache_control"')
+
+
+def test_what_stays_the_same_is_marked_for_the_cache() -> None:
+    tool = Tool(name="read", description="Lines.", parameters={"type": "object", "properties": {}})
+    ask = TALK.model_copy(update={"tools": (tool,)})
+    caching, plain = Profile(tools=True, caching=True), Profile(tools=True)
+    request, _ = exchange("anthropic:claude-sonnet-4-6", ask=ask, profile=caching)
+    assert "cache_control" in request.body["system"][-1]
+    assert "cache_control" in request.body["tools"][-1]
+    assert "cache_control" in request.body["messages"][-1]["content"][-1]
+    assert marks(request) == 3
+    assert marks(exchange("anthropic:claude-sonnet-4-6", ask=ask, profile=plain)[0]) == 0
+    assert marks(exchange("openai:gpt-4o", ask=ask, profile=caching)[0]) == 0
+
+
+def test_what_went_into_the_cache_is_priced_as_such() -> None:
+    name = "anthropic:claude-sonnet-4-6"
+    written, plain = (exchange(name, reply=Reply("x", written_tokens=tokens))[1].usage for tokens in (6, 0))
+    assert written.input_tokens == plain.input_tokens
+    assert written.usd == price(name, written.input_tokens, 1, 0, 6)
+    assert written.usd is not None
+    assert plain.usd is not None
+    assert written.usd > plain.usd
+
+
+def test_the_rates_of_a_profile_price_a_call() -> None:
+    rates = Rates(input=1.0, output=2.0)
+    usage = exchange("openai:in-house", reply=Reply("x" * 400), profile=Profile(rates=rates))[1].usage
+    assert usage.usd == pytest.approx((usage.input_tokens + 200) / 1_000_000)
+
+
 def test_the_price_of_an_unknown_model_is_unknown_and_of_a_local_one_nothing() -> None:
     assert exchange("openai:local")[1].usage.usd is None
     assert exchange("ollama:local")[1].usage.usd == 0.0
@@ -133,6 +169,12 @@ def test_a_missing_key_names_the_variable(provider: str) -> None:
     with pytest.raises(ConfigError) as caught:
         connect(f"{provider}:model", base_url=None, api_key="  ", deadline=1)
     assert caught.value.remedy == f"set {provider.upper()}_API_KEY"
+
+
+def test_a_key_can_be_kept_in_another_variable() -> None:
+    with pytest.raises(ConfigError) as caught:
+        connect("openai:model", base_url=None, api_key=None, deadline=1, variable="TEAM_KEY")
+    assert caught.value.remedy == "set TEAM_KEY"
 
 
 @pytest.mark.parametrize("name", ["", "gpt-5", "openai:", "nobody:model", ":model"])
@@ -157,7 +199,7 @@ def test_ollama_needs_neither_key_nor_address() -> None:
 def test_no_sdk_is_loaded_before_the_first_question() -> None:
     code = """
 import sys
-import redstart.ports.model.providers, redstart.ports.model.tiers, redstart.ports.model.budget
+import redstart.ports.model.providers, redstart.ports.model.tiers, redstart.ports.model.gateway
 import redstart.ports.model.replay, redstart.ports.model.prices, redstart.testing.model, redstart.testing.server
 from redstart.ports.model.providers import connect
 connect("openai:gpt-5", base_url=None, api_key="key", deadline=1)

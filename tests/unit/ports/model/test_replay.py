@@ -61,7 +61,7 @@ def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
     assert json.loads(path.read_text()) == {
         "v": 1,
         "model": "openai:local",
-        "calls": {"1/plan/0": {"text": "naïve\n", "input_tokens": 3, "output_tokens": 2, "fault": "truncated"}},
+        "calls": {"1/plan/0": {"text": ["naïve", ""], "input_tokens": 3, "output_tokens": 2, "fault": "truncated"}},
     }
 
 
@@ -76,7 +76,7 @@ def test_it_says_what_the_recording_cost() -> None:
     ("content", "complaint"),
     [
         ("{", "is no recording"),
-        ('{"v": 2, "model": "m"}', "v: "),
+        ('{"v": 3, "model": "m"}', "v: "),
         ('{"v": 1, "model": "m", "calls": {"patch": {"text": ""}}}', "calls/patch"),
         ('{"v": 1, "model": "m", "calls": {"1/patch/0": {"txt": ""}}}', "calls/1/patch/0/text"),
     ],

@@ -1,0 +1,1 @@
+"""Answers as weak models write them: made by kinds, and recorded from one."""

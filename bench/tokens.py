@@ -1,0 +1,131 @@
+"""Tokens to green: redstart beside aider and mini-swe-agent on the same 20 small tasks.
+
+All three talk to a scripted server on loopback, over the wire of chat completions. The script gives each of them the
+right edit under the same condition, in its own protocol, with as few turns as that takes (`tokens_peers/agents.py`).
+So what differs is what is around the model: what each tells it, and how often it asks. Prompt and answer are counted by
+one tokenizer, cl100k_base. aider is told which files to edit and what the tests printed, and makes no map of the repo;
+mini reads the right files at once; redstart gets the folder and nothing else. A task is solved when its tests pass
+afterwards and no test was changed.
+
+It needs git, uv and, while the peers' environments are not in the user's cache, a package index. `--quick` keeps three
+tasks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.testing.scenarios import Scenario
+from tokens_peers.agents import AGENTS, Exchange, Place
+from tokens_peers.environments import WANTED, Environments, cache
+from tokens_peers.tasks import Task, tasks
+
+QUICK = ("contact_cards", "tag_index", "pager")
+AT_ONCE = 2
+
+
+class Talk(NamedTuple):
+    """What one agent did with one task, and what went over the wire."""
+
+    agent: str
+    task: str
+    solved: bool
+    exchanges: list[Exchange]
+
+
+class Row(NamedTuple):
+    solved: bool
+    calls: int
+    prompt: int
+    answer: int
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt + self.answer
+
+
+def play(agent: str, task: Task, into: Path, environments: Environments) -> Talk:
+    place = Place(into, into / "projects" / task.scenario.name, environments)
+    place.repo.parent.mkdir(parents=True)
+    task.lay_out(place.repo)
+    exchanges = AGENTS[agent](task.scenario, place)
+    return Talk(agent, task.scenario.name, solved(task.scenario, place), exchanges)
+
+
+def solved(scenario: Scenario, place: Place) -> bool:
+    """Outside of any agent, as a person would see it."""
+    changed = subprocess.run(["git", "diff", "--name-only"], cwd=place.repo, capture_output=True, text=True, check=True)
+    python = str(place.environments.python("project"))
+    quiet = ["-q", "-p", "no:cacheprovider"] if scenario.runner == "pytest" else ["discover"]
+    environ = place.environ("project")
+    ran = subprocess.run([python, "-m", scenario.runner, *quiet], cwd=place.repo, env=environ, capture_output=True)
+    return ran.returncode == 0 and set(changed.stdout.split()) <= set(scenario.files)
+
+
+def played(chosen: Sequence[Task], environments: Environments) -> list[Talk]:
+    for name in WANTED:
+        environments.python(name)
+    with tempfile.TemporaryDirectory(prefix="redstart-tokens-") as name, ThreadPoolExecutor(AT_ONCE) as pool:
+        root = Path(name).resolve()
+        pairs = [(agent, task) for task in chosen for agent in AGENTS]
+        folders = [root / agent / task.scenario.name for agent, task in pairs]
+        return list(pool.map(lambda pair, folder: play(*pair, folder, environments), pairs, folders))
+
+
+def counted(talks: Sequence[Talk], environments: Environments) -> dict[tuple[str, str], Row]:
+    """By agent and task."""
+    texts = [text for talk in talks for exchange in talk.exchanges for text in exchange]
+    counts = iter(environments.count(texts))
+    rows: dict[tuple[str, str], Row] = {}
+    for talk in talks:
+        pairs = [(next(counts), next(counts)) for _ in talk.exchanges]
+        prompt, answer = (sum(side) for side in zip(*pairs, strict=True)) if pairs else (0, 0)
+        rows[talk.agent, talk.task] = Row(talk.solved, len(pairs), prompt, answer)
+    return rows
+
+
+def table(rows: dict[tuple[str, str], Row], names: Sequence[str]) -> str:
+    lines = ["| task | " + " | ".join(f"{agent}: calls, prompt + answer" for agent in AGENTS) + " |"]
+    lines.append("|---|" + "---|" * len(AGENTS))
+    for name in names:
+        cells = [rows[agent, name] for agent in AGENTS]
+        shown = [
+            f"{row.calls}, {row.prompt:,} + {row.answer:,}{'' if row.solved else ' (not solved)'}" for row in cells
+        ]
+        lines.append(f"| {name} | {' | '.join(shown)} |")
+    sums = [[rows[agent, name] for name in names] for agent in AGENTS]
+    shown = [
+        f"{sum(row.calls for row in each)}, {sum(row.prompt for row in each):,} + {sum(row.answer for row in each):,}"
+        for each in sums
+    ]
+    return "\n".join([*lines, f"| all | {' | '.join(shown)} |"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="three tasks")
+    asked = parser.parse_args()
+    chosen = [task for task in tasks() if not asked.quick or task.scenario.name in QUICK]
+    environments = Environments(cache())
+    rows = counted(played(chosen, environments), environments)
+    names = [task.scenario.name for task in chosen]
+    print(table(rows, names))
+    figures: list[dict[str, object]] = []
+    for agent in AGENTS:
+        own = [rows[agent, name] for name in names]
+        solved_all = sum(row.solved for row in own)
+        figures.append({"name": f"{agent}_tokens", "value": sum(row.tokens for row in own)})
+        aim = f"= {len(names)}"
+        figures.append({"name": f"solved_{agent}", "value": solved_all, "aim": aim, "holds": solved_all == len(names)})
+    print(json.dumps({"bench": "tokens", "figures": figures}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""The environments of the peers and of the tasks' projects: made when they are missing, kept in the user's cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+WANTED = {
+    "aider": ("aider-chat==0.86.2",),
+    # litellm, on which it stands, does not name all that it needs.
+    "mini": ("mini-swe-agent==2.4.6", "mcp"),
+    "project": (f"pytest=={version('pytest')}",),
+}
+
+
+def cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "redstart" / "bench-tokens"
+
+
+class Environments:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def python(self, name: str) -> Path:
+        """The interpreter of one of them; it is made first where it is not there. One that was half made is no more."""
+        folder = self._folder / name
+        mark = folder / "made.json"
+        if not mark.exists() or json.loads(mark.read_text()) != [sys.version, *WANTED[name]]:
+            shutil.rmtree(folder, ignore_errors=True)
+            python = folder / "bin" / "python"
+            subprocess.run(["uv", "venv", "-q", "--python", sys.executable, str(folder)], check=True)
+            install = ["uv", "pip", "install", "-q", "--compile-bytecode", "--python", str(python)]
+            subprocess.run([*install, *WANTED[name]], check=True)
+            mark.write_text(json.dumps([sys.version, *WANTED[name]]))
+        return folder / "bin" / "python"
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, with one tokenizer for all."""
+        counter = Path(__file__).with_name("count.py")
+        done = subprocess.run(
+            [str(self.python("aider")), str(counter)],
+            input=json.dumps(list(texts)) + "\n",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return json.loads(done.stdout)

@@ -1,0 +1,39 @@
+"""The tasks: the repos of the scenario tests, and those of `tasks.json`, which are larger."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.testing.scenarios import Scenario
+
+REPOS = Path(__file__).parents[2] / "tests" / "scenario" / "repos"
+MORE = Path(__file__).with_name("tasks.json")
+
+
+class Task(NamedTuple):
+    scenario: Scenario
+    source: Path | dict[str, str]
+    """A folder, or the texts of its files."""
+
+    def lay_out(self, to: Path) -> None:
+        """The project in this folder, committed."""
+        if isinstance(self.source, Path):
+            shutil.copytree(self.source, to)
+        else:
+            for path, text in self.source.items():
+                (to / path).parent.mkdir(parents=True, exist_ok=True)
+                (to / path).write_text(text)
+        who = ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
+        for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-q", "-m", "As it is")):
+            subprocess.run(["git", *words], cwd=to, check=True, capture_output=True)
+
+
+def tasks() -> list[Task]:
+    folders = sorted(REPOS.iterdir())
+    own = [Task(Scenario.load(folder), folder / "repo") for folder in folders]
+    more = json.loads(MORE.read_text())
+    return own + [Task(Scenario.model_validate(one["scenario"]), one["files"]) for one in more]

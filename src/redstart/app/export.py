@@ -1,0 +1,76 @@
+"""A run's calls to models as a cassette: a file to read, to edit, and to run against instead of a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app.wire import House
+from redstart.core.chat import Answer, Ask, Message
+from redstart.core.errors import ConfigError
+from redstart.core.run import Step
+from redstart.engines.journal import KeptAnswer
+from redstart.ports.model.mask import mask, secrets_of
+from redstart.ports.model.replay import Cassette
+from redstart.ports.store.port import Blobs, Record
+
+
+class Exported(NamedTuple):
+    """What was written. `begins_late` is the run that this one was forked from: its calls are not in it."""
+
+    calls: int
+    begins_late: str
+
+
+async def export_cassette(house: House, run_id: str, to: Path) -> Exported:
+    """Writes every call that the run made to a model, in order, with what was asked and what it cost.
+
+    Secrets are masked, as they were for the model: the journal keeps what a step asked, before that.
+    Raises `ConfigError` where the run asked no model, or where `to` cannot be written or is another file than a
+    cassette.
+    """
+    if to.exists():
+        _require_cassette(to)
+    records = [one for one in await house.adapters.journal.records(run_id) if one.kind == "model"]
+    if not records:
+        raise ConfigError(f"run {run_id} asked no model: there is nothing to export")
+    answers = [_answer(record, house.adapters.blobs) for record in records]
+    # Who wrote the edits: what is known of that model decides how a step asks.
+    writer = next((n for n, record in enumerate(records) if record.call.step == Step.patch.value), 0)
+    cassette, secrets = Cassette(model=answers[writer].model), secrets_of(os.environ)
+    for record, answer in zip(records, answers, strict=True):
+        call = record.call
+        site = f"{call.attempt}/{call.step}/{call.ordinal}"
+        cassette = cassette.with_call(site, answer, _asked(record, house.adapters.blobs, secrets))
+    try:
+        cassette.save(to)
+    except OSError as error:
+        raise ConfigError(f"{to} cannot be written: {error.strerror}") from error
+    state = await house.adapters.store.load(run_id)
+    return Exported(len(records), state.spec.parent)
+
+
+def _require_cassette(path: Path) -> None:
+    try:
+        Cassette.load(path)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{path} is there already and is no cassette", remedy="name another file, or take it away"
+        ) from error
+
+
+def _asked(record: Record, blobs: Blobs, secrets: Mapping[str, str]) -> list[Message]:
+    messages = Ask.model_validate_json(blobs.get(record.request)).messages
+    return [_masked(message, secrets) for message in messages]
+
+
+def _masked(message: Message, secrets: Mapping[str, str]) -> Message:
+    calls = tuple(call.model_copy(update={"arguments": mask(call.arguments, secrets)}) for call in message.calls)
+    return message.model_copy(update={"text": mask(message.text, secrets), "calls": calls})
+
+
+def _answer(record: Record, blobs: Blobs) -> Answer:
+    kept = KeptAnswer.model_validate_json(record.result)
+    return kept.answer.model_copy(update={"text": blobs.get(kept.text).decode()})

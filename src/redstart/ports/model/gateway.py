@@ -1,0 +1,234 @@
+"""The one retry loop: every question to a model that can fail goes through here."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from redstart.core.chat import Answer, Ask, Fault, Usage
+from redstart.core.errors import BudgetExceeded, ModelBusy, ModelError, ModelTimeout
+from redstart.ports.model.budget import held
+from redstart.ports.model.lanes import Breaker, Bucket, Lane
+from redstart.ports.model.port import Ledger, Model
+from redstart.ports.model.prices import added
+
+
+class Policy(NamedTuple):
+    """How much failing is put up with. Times are in seconds."""
+
+    tries: int = 6
+    """Calls of one question to one model."""
+    patience: float = 900.0
+    """What the whole question may take, waiting included."""
+    first_wait: float = 1.0
+    """The most that is waited after the first failure; twice as much after each further one."""
+    longest_wait: float = 30.0
+    """The most that is waited before a model is asked again, unless it asks for more and there is no other."""
+    failures: int = 8
+    """Failures in a row, of any questions, after which a model is left alone."""
+    rest: float = 60.0
+    """How long it is left alone."""
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Time and luck, so that a test needs neither."""
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    luck: Callable[[], float] = random.random
+    """Between 0 and 1."""
+
+
+class Gateway:
+    """A model that stands for several: asks the first of those that `choose` names, and again, and then the next.
+
+    What may pass (an overload, a broken connection, no answer in time, half an answer) is tried again after a random
+    wait, longer each time, and not before the endpoint wants it. What will not pass, and what does not within the
+    tries, goes to the next model. The answer names the model that gave it, and its usage holds what the failed calls
+    before it used. Where nobody answers, the error is that of the first model, with all that was used.
+
+    It may be asked several questions at once. `under` gives the same model with a ledger: then each single call is
+    reserved and settled, and where one does not fit the answer has the fault `budget`.
+    """
+
+    def __init__(
+        self, choose: Callable[[Ask], Sequence[Lane]], policy: Policy | None = None, chance: Chance | None = None
+    ) -> None:
+        self._choose = choose
+        self._policy = policy or Policy()
+        self._chance = chance or Chance()
+        self._breakers: dict[str, Breaker] = {}
+        self._buckets: dict[str, Bucket] = {}
+
+    async def ask(self, ask: Ask) -> Answer:
+        return await self._answer(ask, _NoLedger())
+
+    def under(self, ledger: Ledger) -> Model:
+        return _Under(self._answer, ledger)
+
+    async def _answer(self, ask: Ask, ledger: Ledger) -> Answer:
+        course = _Course(self._chance.now() + self._policy.patience)
+        lanes = list(self._choose(ask))
+        for number, lane in enumerate(lanes):
+            try:
+                answer = await self._tried(lane, lane.adapted(ask), ledger, course, last=number == len(lanes) - 1)
+            except BudgetExceeded:
+                return Answer(text="", model=lane.name, fault=Fault.budget, usage=added(course.used))
+            if answer is not None:
+                return answer.model_copy(update={"usage": added([*course.used, answer.usage])})
+        raise course.error()
+
+    async def _tried(self, lane: Lane, ask: Ask, ledger: Ledger, course: _Course, *, last: bool) -> Answer | None:
+        """This model's answer; None where it is the next one's turn."""
+        failures: list[ModelError] = []
+        while len(failures) < self._policy.tries:
+            wait, left = self._wait(lane, failures), course.left(self._chance.now())
+            if wait >= left or (wait > self._policy.longest_wait and not last):
+                if not failures:
+                    course.note(lane, _not_asked(lane, left), 0)
+                break
+            if wait:
+                await self._chance.sleep(wait)
+            try:
+                return await self._once(lane, ask, ledger, course)
+            except ModelError as error:
+                failures.append(error)
+                course.used.append(error.usage)
+                course.note(lane, error, len(failures))
+                if not error.passing:
+                    break
+        return None
+
+    def _wait(self, lane: Lane, failures: list[ModelError]) -> float:
+        """Full jitter: any time up to a bound that doubles, so that many who failed together do not return together."""
+        rest = self._breaker(lane).wait(self._chance.now())
+        if not failures:
+            return rest
+        policy, asked = self._policy, failures[-1].retry_after or 0.0
+        bound = min(policy.longest_wait, policy.first_wait * 2 ** (len(failures) - 1))
+        return max(self._chance.luck() * bound, asked, rest)
+
+    async def _once(self, lane: Lane, ask: Ask, ledger: Ledger, course: _Course) -> Answer:
+        breaker, most = self._breaker(lane), lane.most(ask)
+        async with AsyncExitStack() as stack:
+            if slot := lane.slot():
+                await self._in_turn(lane, slot, stack, course)
+            used = stack.enter_context(held(ledger, most))
+            await self._paced(lane, most, course)
+            stack.enter_context(breaker.trying())
+            try:
+                answer = await _within(course.left(self._chance.now()), lane, ask, most)
+            except ModelError as error:
+                if error.passing:
+                    breaker.failed(self._chance.now())
+                self._paid(lane, most, error.usage)
+                raise
+            used.usage = answer.usage
+            breaker.answered()
+            self._paid(lane, most, answer.usage)
+            return answer
+
+    async def _in_turn(self, lane: Lane, slot: asyncio.Semaphore, stack: AsyncExitStack, course: _Course) -> None:
+        """Waits until fewer calls are under way than may be. Raises `ModelBusy` where that is past the deadline."""
+        try:
+            async with asyncio.timeout(course.left(self._chance.now())):
+                await slot.acquire()
+        except TimeoutError:
+            raise ModelBusy(f"{lane.name} was busy with other calls all the time") from None
+        stack.callback(slot.release)
+
+    async def _paced(self, lane: Lane, most: Usage, course: _Course) -> None:
+        """Waits until the model's own rate allows the call. Raises `ModelBusy` where that is past the deadline."""
+        bucket = self._bucket(lane)
+        if bucket is None:
+            return
+        tokens, now = _tokens(most), self._chance.now()
+        wait = bucket.take(tokens, now)
+        if wait >= course.left(now):
+            bucket.give_back(tokens, now)
+            raise ModelBusy(
+                f"{lane.name} may not be asked for {wait:.0f} s by its own limit of tokens a minute",
+                remedy="raise its tokens_a_minute, or use another model",
+                retry_after=wait,
+            )
+        if wait:
+            await self._chance.sleep(wait)
+
+    def _paid(self, lane: Lane, most: Usage, used: Usage) -> None:
+        if bucket := self._bucket(lane):
+            bucket.give_back(_tokens(most) - _tokens(used), self._chance.now())
+
+    def _breaker(self, lane: Lane) -> Breaker:
+        return self._breakers.setdefault(lane.name, Breaker(self._policy.failures, self._policy.rest))
+
+    def _bucket(self, lane: Lane) -> Bucket | None:
+        rate = lane.options.tokens_a_minute
+        return self._buckets.setdefault(lane.name, Bucket(rate, self._chance.now())) if rate else None
+
+
+class _Course:
+    """How one question fares."""
+
+    def __init__(self, ends: float) -> None:
+        self._ends = ends
+        self._failed: dict[str, tuple[ModelError, int]] = {}
+        self.used: list[Usage] = []
+
+    def left(self, now: float) -> float:
+        return max(self._ends - now, 0.0)
+
+    def note(self, lane: Lane, error: ModelError, tries: int) -> None:
+        self._failed[lane.name] = (error, tries)
+
+    def error(self) -> ModelError:
+        """The first model's last error; what became of the others is said with it."""
+        (first, tries), *others = self._failed.values()
+        said = str(first) + (f", {tries} times" if tries > 1 else "")
+        message = "; ".join((said, *(str(error) for error, _ in others)))
+        return type(first)(message, remedy=first.remedy, retry_after=first.retry_after, usage=added(self.used))
+
+
+class _Under:
+    def __init__(self, answer: Callable[[Ask, Ledger], Awaitable[Answer]], ledger: Ledger) -> None:
+        self._answer, self._ledger = answer, ledger
+
+    async def ask(self, ask: Ask) -> Answer:
+        return await self._answer(ask, self._ledger)
+
+
+class _NoLedger:
+    """Lets everything through."""
+
+    def reserve(self, usd: float | None, tokens: int) -> None: ...
+
+    def settle(self, usd: float | None, tokens: int, used: Usage) -> None: ...
+
+
+def _not_asked(lane: Lane, left: float) -> ModelError:
+    if left <= 0:
+        return ModelTimeout(f"{lane.name} was not asked: the time for the question was over")
+    return ModelBusy(f"{lane.name} was not asked: it failed too often just now")
+
+
+async def _within(seconds: float, lane: Lane, ask: Ask, most: Usage) -> Answer:
+    if seconds <= 0:
+        raise _not_asked(lane, seconds)
+    try:
+        async with asyncio.timeout(seconds):
+            return await lane.model.ask(ask)
+    except TimeoutError:
+        raise ModelTimeout(
+            f"{lane.name} did not answer before the end of the time for the question",
+            remedy="try again, or allow a question more time",
+            usage=most,
+        ) from None
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens

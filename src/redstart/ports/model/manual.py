@@ -1,0 +1,168 @@
+"""A model that is reached by hand: the question goes to a file, the answer comes from a file beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.core.chat import Answer, Ask, Message, Role, Usage
+from redstart.core.errors import ConfigError, ModelGarbled, ModelTimeout
+from redstart.ports.model.command import read_answer
+
+LAST_LINE = "END"
+DAY = 24 * 60 * 60.0
+QUIET = 10.0
+"""Seconds that an answer without its last line has to lie there unchanged."""
+POLL = 0.2
+
+_TURNS = {
+    Role.system: "",
+    Role.user: "",
+    Role.assistant: "Your answer before this:",
+    Role.tool: "What that gave:",
+}
+
+
+class _Files(NamedTuple):
+    question: Path
+    answer: Path
+    taken: Path
+
+
+class Manual:
+    """For people who may only use a chat in a browser: they carry question and answer between it and two files.
+
+    The answer counts once its last line is `END`, or once it has not changed for `quiet` seconds; what is not ready or
+    cannot be read is waited for, and said by `tell`. When it was read the file is renamed, so that it is never the
+    answer to a later question; the same question asked again, by a run that was interrupted, has the same files, and
+    an answer that was written in between is read at once. It costs nothing that could be counted.
+
+    Raises `ConfigError` where `folder` cannot be made or written to, and `ModelTimeout` after `deadline` seconds.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        tell: Callable[[str], None],
+        *,
+        name: str = "manual",
+        deadline: float = DAY,
+        quiet: float = QUIET,
+    ) -> None:
+        self._folder, self._tell, self._name = folder.resolve(), tell, name
+        self._deadline, self._quiet = deadline, quiet
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"{name}: the folder {folder} cannot be made: {error.strerror}") from error
+
+    async def ask(self, ask: Ask) -> Answer:
+        files = self._files(ask)
+        try:
+            _write(files.question, _page(ask, files.answer.name))
+        except OSError as error:
+            raise ConfigError(f"{self._name}: {files.question} cannot be written: {error.strerror}") from error
+        self._tell(
+            f"give a model this question:  {files.question}\n"
+            f"and put its answer into:     {files.answer}\n"
+            f"It is read when its last line is {LAST_LINE}, or when it has not changed for {self._quiet:g} seconds. "
+            "Ctrl-C stops here; redstart resume goes on."
+        )
+        answer = await self._awaited(ask, files)
+        files.answer.replace(files.taken)
+        self._tell(f"read the answer: {len(answer.text.splitlines())} lines")
+        return answer
+
+    def _files(self, ask: Ask) -> _Files:
+        """Named by where in the run the question stands and by its text: another run's question has other files."""
+        key = hashlib.sha256(ask.model_dump_json().encode()).hexdigest()[:8]
+        stem = f"{ask.site.replace('/', '-') or ask.question}-{key}"
+        return _Files(*(self._folder / f"{stem}.{kind}.md" for kind in ("question", "answer", "answered")))
+
+    async def _awaited(self, ask: Ask, files: _Files) -> Answer:
+        watch = _Watch(files.answer, self._quiet)
+        until = time.monotonic() + self._deadline
+        said = ""
+        while time.monotonic() < until:
+            text, trouble = watch.look()
+            if text is not None:
+                try:
+                    return read_answer(text, ask, name=self._name, usage=Usage())
+                except ModelGarbled as error:
+                    trouble = str(error)
+            if trouble and trouble != said:
+                self._tell(f"{files.answer.name}: {trouble}; waiting for another")
+            said = trouble
+            await asyncio.sleep(POLL)
+        raise ModelTimeout(
+            f"there was no answer in {files.answer} within {self._deadline / 3600:g} hours",
+            remedy="put it there and go on",
+        )
+
+
+class _Watch:
+    """An answer's file, looked at again and again until it is whole."""
+
+    def __init__(self, path: Path, quiet: float) -> None:
+        self._path, self._quiet = path, quiet
+        self._seen, self._since = b"", time.monotonic()
+
+    def look(self) -> tuple[str | None, str]:
+        """The text if it is whole; else what is wrong with it, if anything is.
+
+        A file that was just changed is never whole: whoever writes it may be in the middle.
+        """
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        except OSError as error:
+            return None, f"it cannot be read: {error.strerror}"
+        if data != self._seen:
+            self._seen, self._since = data, time.monotonic()
+            return None, ""
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return None, "it is no UTF-8 text"
+        body, _, last = text.rstrip().rpartition("\n")
+        if last.strip() == LAST_LINE:
+            return body.removesuffix("\r"), ""
+        ready = text.strip() and time.monotonic() - self._since >= self._quiet
+        return (text, "") if ready else (None, "")
+
+
+def _write(path: Path, text: str) -> None:
+    """All of it or nothing."""
+    draft = path.with_suffix(".part")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+def _page(ask: Ask, answer: str) -> str:
+    """The whole question as Markdown that can be given to a chat as it is."""
+    head = (
+        f"<!-- A question of redstart ({ask.question}). Give all of this to a model, and put its answer, nothing else, "
+        f"into {answer}, with {LAST_LINE} on a last line of its own. -->"
+    )
+    return "\n\n".join([head, *(_turn(message) for message in ask.messages), *_offer(ask)]) + "\n"
+
+
+def _turn(message: Message) -> str:
+    calls = [f"{call.name} {call.arguments}" for call in message.calls]
+    said = [_TURNS[message.role], message.text.strip(), *calls]
+    return "---\n\n" + "\n\n".join(part for part in said if part)
+
+
+def _offer(ask: Ask) -> list[str]:
+    if not ask.tools:
+        return []
+    shown = [f"- {tool.name}: {tool.description} Arguments: {json.dumps(tool.parameters)}" for tool in ask.tools]
+    form = json.dumps({"calls": [{"name": ask.tools[0].name, "arguments": {}}]})
+    how = f"Instead of answering you may call these; then answer with nothing but JSON such as `{form}`:"
+    return ["---", how, "\n".join(shown)]

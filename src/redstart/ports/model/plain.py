@@ -1,0 +1,51 @@
+"""Tools for models whose wire has none, or who do not use it: offered in words, called in the text."""
+
+from __future__ import annotations
+
+import json
+
+from redstart.core.chat import Ask, Message, Role, Tool, ToolCall
+
+_OFFER = """You may call these tools before you answer:
+
+{tools}
+
+To call one, write nothing but a block like this, and you are told what it gives:
+
+```json
+{{"name": "{example}", "arguments": {{}}}}
+```"""
+
+
+def in_words(ask: Ask) -> Ask:
+    """The same question without tools: they are described in the system's text, calls and results are plain turns.
+
+    A question that offers no tools and speaks of no calls is returned as it is.
+    """
+    messages = tuple(_plain(message) for message in ask.messages)
+    if ask.tools:
+        offer = _offer(ask.tools)
+        first = messages[0] if messages else None
+        if first is not None and first.role is Role.system:
+            messages = (first.model_copy(update={"text": f"{first.text}\n\n{offer}"}), *messages[1:])
+        else:
+            messages = (Message(role=Role.system, text=offer), *messages)
+    return ask.model_copy(update={"tools": (), "messages": messages})
+
+
+def _offer(tools: tuple[Tool, ...]) -> str:
+    lines = (f"- {tool.name}: {tool.description} Arguments: {json.dumps(tool.parameters)}" for tool in tools)
+    return _OFFER.format(tools="\n".join(lines), example=tools[0].name)
+
+
+def _plain(message: Message) -> Message:
+    if message.role is Role.tool:
+        return Message(role=Role.user, text=message.text)
+    calls = "\n\n".join(_block(call) for call in message.calls)
+    if not calls:
+        return message
+    return Message(role=message.role, text=f"{message.text}\n\n{calls}".strip())
+
+
+def _block(call: ToolCall) -> str:
+    return f'```json\n{{"name": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}\n```'

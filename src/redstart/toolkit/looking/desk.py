@@ -1,0 +1,281 @@
+"""Answers looks. Pure: what is shown depends on the snapshot and the question alone, and nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from redstart.core.chat import Tool, ToolCall
+from redstart.core.noun import clip
+from redstart.core.run import RunState
+from redstart.core.shell import Environment
+from redstart.ports.bundle import Ports
+from redstart.toolkit.looking.calls import LOOKS, Arguments, Written, arguments_of, named, written_calls
+from redstart.toolkit.looking.files import Files, Refused, Text, plain
+from redstart.toolkit.looking.past import AskGit, attempts, commits
+from redstart.toolkit.looking.search import Matches, find_pattern, find_text
+from redstart.toolkit.looking.symbols import Symbol, symbols
+
+LINES = 250
+"""Of a file at once."""
+SHOWN = 8000
+"""Characters of one look."""
+FAR = 100_000
+"""A range of more lines is not meant as one."""
+REFERENCES = 60
+ENTRIES = 120
+PARSED = 40_000
+"""Lines of a folder's files that are looked through for what they define; of further ones only the names are told."""
+
+
+Find = Callable[[Sequence[str]], Sequence["Hit"]]
+"""Where names stand in the project's code and prose."""
+
+
+class Hit(Protocol):
+    """Where a name stands."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def defines(self) -> bool: ...
+
+
+class Shown(NamedTuple):
+    """What a look gives: text from the snapshot with where it is from, or a few words of ours on why there is none."""
+
+    source: str
+    text: str
+    refused: bool = False
+
+
+def desk(
+    run: RunState,
+    ports: Ports,
+    *,
+    find: Callable[[Sequence[str], Callable[[str], bytes | None]], Find],
+    ask_git: AskGit,
+) -> Desk:
+    """The desk of a run: what it shows is what the next edits are made on. `find` makes a search over some files."""
+
+    def read(path: str) -> bytes | None:
+        return ports.trees.read(run.ground, path)
+
+    def log(path: str) -> str:
+        environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
+        return commits(environment, path, ask_git)
+
+    files = Files(
+        ports.trees.files(run.ground) if run.spec.looks else (), read, lambda path: ports.trees.size(run.ground, path)
+    )
+    return Desk(
+        files,
+        find(files.under(""), read),
+        lambda: attempts(run.history, lambda diff: ports.blobs.get(diff).decode(errors="replace")),
+        log,
+    )
+
+
+class Desk:
+    """Serves looks at `files`. `find` gives where names stand; `tried` what the run did so far; `log` a file's commits.
+
+    `tried` and `log` give text that is not ours; an empty one where there is nothing to tell.
+    """
+
+    tools: tuple[Tool, ...] = LOOKS
+
+    def __init__(
+        self,
+        files: Files,
+        find: Find,
+        tried: Callable[[], str],
+        log: Callable[[str], str],
+    ) -> None:
+        self._files, self._find, self._tried, self._log = files, find, tried, log
+
+    def written(self, text: str) -> Written:
+        """The looks that a model asked for in its text."""
+        return written_calls(text)
+
+    def serve(self, call: ToolCall) -> Shown:
+        """Whatever was asked, there is an answer of a bounded size, in a bounded time."""
+        looks = {
+            "read": self._read,
+            "search": self._search,
+            "outline": self._outline,
+            "references": self._references,
+            "history": self._history,
+        }
+        given = arguments_of(call)
+        if call.name not in looks:
+            return _no(Refused(f"there is no {clip(call.name, 40)!r}: there are {', '.join(looks)}"))
+        if given is None:
+            return _no(Refused("the arguments are no JSON object"))
+        shown = looks[call.name](named(call.name, given))
+        return shown._replace(source=clip(shown.source, 300), text=clip(shown.text, SHOWN))
+
+    def _read(self, given: Arguments) -> Shown:
+        path, symbol = _word(given, "path"), _word(given, "symbol")
+        path, start, end = _with_lines(path, given)
+        if symbol:
+            return self._symbol(path, symbol)
+        text = self._files.text(path)
+        if isinstance(text, Refused):
+            return _no(text)
+        if start is None or end is None or start < 1 or end < start or end - start >= FAR:
+            return _no(Refused("start and end are to be numbers of lines, from 1"))
+        if start > max(len(text.lines), 1):
+            return _no(Refused(f"{text.path} has {len(text.lines)} lines"))
+        return _lines(text, start, min(end, start + LINES - 1, len(text.lines)))
+
+    def _symbol(self, path: str, name: str) -> Shown:
+        if path:
+            text = self._files.text(path)
+            if isinstance(text, Refused):
+                return _no(text)
+            texts = [text]
+        else:
+            places = dict.fromkeys(hit.path for hit in self._find([name.rpartition(".")[2]]) if hit.defines)
+            texts = [text for one in places if isinstance(text := self._files.text(one), Text)]
+        found = [(text, one) for text in texts for one in symbols(text) if _is_called(one, name)]
+        if not found:
+            return _no(Refused(f"no definition of {clip(name, 80)} was found"))
+        text, one = found[0]
+        shown = _lines(text, one.start, min(one.end, one.start + LINES - 1))
+        others = [f"{text.path}:{one.start}" for text, one in found[1:6]]
+        return shown._replace(text=f"{shown.text}\n(also defined: {', '.join(others)})") if others else shown
+
+    def _search(self, given: Arguments) -> Shown:
+        wanted, folder = given.get("text"), self._folder(_word(given, "path"))
+        if isinstance(folder, Refused):
+            return _no(folder)
+        if not isinstance(wanted, str) or not wanted.strip() or "\0" in wanted or "\n" in wanted or len(wanted) > 2000:
+            return _no(Refused("say in `text` what to look for, in one line"))
+        ignore = _is_true(given, "ignore_case")
+        if _is_true(given, "regex"):
+            found = find_pattern(self._files, folder, wanted, ignore_case=ignore)
+        else:
+            found = find_text(self._files, folder, wanted, ignore_case=ignore)
+        return _no(found) if isinstance(found, Refused) else _found(found, wanted)
+
+    def _outline(self, given: Arguments) -> Shown:
+        path = self._folder(_word(given, "path"))
+        if isinstance(path, Refused):
+            return _no(path)
+        paths = self._files.under(path)
+        if paths == [path]:
+            text = self._files.text(path)
+            if isinstance(text, Refused):
+                return _no(text)
+            told = [f"{one.start}-{one.end}  {one.head}" for one in symbols(text)]
+            return Shown(f"outline of {path}", "\n".join(told) or f"{len(text.lines)} lines, which define nothing")
+        if not paths:
+            return _no(Refused(f"there is no file or folder {clip(path, 200)}"))
+        return Shown(f"outline of {path or 'the project'}", "\n".join(self._entries(path, paths)))
+
+    def _entries(self, folder: str, paths: Sequence[str]) -> list[str]:
+        """A folder's files with what they define; where there are many, its folders with how many files each has."""
+        if len(paths) > ENTRIES:
+            depth = folder.count("/") + 1 if folder else 0
+            counts: dict[str, int] = {}
+            for path in paths:
+                parts = path.split("/")
+                name = "/".join(parts[: depth + 1]) + ("/" if len(parts) > depth + 1 else "")
+                counts[name] = counts.get(name, 0) + 1
+            told = [f"{name}  ({count} files)" if name.endswith("/") else name for name, count in counts.items()]
+            return [*told[:ENTRIES], *([f"({len(told) - ENTRIES} more)"] if len(told) > ENTRIES else [])]
+        entries: list[str] = []
+        lines = 0
+        for path in paths:
+            text = self._files.text(path) if path.endswith(".py") and lines < PARSED else Refused("")
+            lines += len(text.lines) if isinstance(text, Text) else 0
+            names = [one.name for one in symbols(text) if "." not in one.name][:12] if isinstance(text, Text) else []
+            entries.append(f"{path}: {', '.join(names)}" if names else path)
+        return entries
+
+    def _references(self, given: Arguments) -> Shown:
+        name = _word(given, "name").rpartition(".")[2]
+        if not name.isidentifier() or len(name) > 200:
+            return _no(Refused("say in `name` an identifier"))
+        hits = [hit for hit in self._find([name]) if not isinstance(plain(hit.path), Refused)]
+        if not hits:
+            return _no(Refused(f"{name} was not found, or in too many files: search for it in a folder"))
+        told: list[str] = []
+        for hit in sorted(hits, key=lambda one: not one.defines)[:REFERENCES]:
+            text = self._files.text(hit.path)
+            line = text.lines[hit.line - 1].strip() if isinstance(text, Text) and hit.line <= len(text.lines) else ""
+            told.append(f"{hit.path}:{hit.line}:{' (defines)' if hit.defines else ''} {clip(line, 200)}")
+        more = [f"({len(hits) - REFERENCES} more)"] if len(hits) > REFERENCES else []
+        return Shown(f"references of {name}", "\n".join((*told, *more)))
+
+    def _history(self, given: Arguments) -> Shown:
+        asked = _word(given, "path")
+        if not asked:
+            return Shown("this run", self._tried() or "nothing was tried yet")
+        path = plain(asked)
+        if isinstance(path, Refused):
+            return _no(path)
+        if not self._files.under(path):
+            return _no(Refused(f"there is no file {clip(path, 200)}"))
+        return Shown(f"commits of {path}", self._log(path) or "no commits are known of it")
+
+    def _folder(self, asked: str) -> str | Refused:
+        """A place to look below; empty for the root."""
+        if asked.strip() in ("", ".", "./", "*"):
+            return ""
+        return plain(asked)
+
+
+def _no(refused: Refused) -> Shown:
+    return Shown("", refused.reason, refused=True)
+
+
+def _word(given: Arguments, key: str) -> str:
+    value = given.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _is_true(given: Arguments, key: str) -> bool:
+    value = given.get(key)
+    return value is True or (isinstance(value, str) and value.strip().lower() in ("true", "yes", "1"))
+
+
+def _number(value: object) -> int | None:
+    """A whole number, however a model writes it."""
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit() and len(value.strip()) < 10:
+        return int(value)
+    return int(value) if isinstance(value, int | float) and abs(value) < 10**9 and value == int(value) else None
+
+
+def _with_lines(path: str, given: Arguments) -> tuple[str, int | None, int | None]:
+    """Path and range, where the range may also stand behind the path: `a.py:10-40`."""
+    name, _, behind = path.rpartition(":")
+    first, _, last = behind.partition("-")
+    if name and first.isdigit() and (last.isdigit() or not last):
+        return name, _number(first), _number(last or first)
+    start = _number(given["start"]) if "start" in given else 1
+    if "end" in given:
+        return path, start, _number(given["end"])
+    return path, start, None if start is None else start + LINES - 1
+
+
+def _lines(text: Text, start: int, end: int) -> Shown:
+    last = len(text.lines)
+    shown = "\n".join(text.lines[start - 1 : end])
+    more = f"\n(the file has {last} lines)" if (start, end) != (1, last) else ""
+    return Shown(f"{text.path} lines {start}-{end}", shown + more)
+
+
+def _is_called(one: Symbol, name: str) -> bool:
+    return one.name == name or one.name.endswith(f".{name}")
+
+
+def _found(found: Matches, wanted: str) -> Shown:
+    told = [f"{one.path}:{one.line}: {clip(one.text.strip(), 200)}" for one in found.first]
+    if found.more:
+        told.append("(there are more: narrow it down)")
+    if found.left_out:
+        told.append(f"({found.left_out} files were not looked through: name a folder)")
+    return Shown(f"search for {clip(wanted, 100)}", "\n".join(told) or "nothing was found")

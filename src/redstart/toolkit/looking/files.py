@@ -1,0 +1,134 @@
+"""Which files of a snapshot may be shown, and what of them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from posixpath import basename
+from typing import NamedTuple
+
+Read = Callable[[str], bytes | None]
+"""A regular file's bytes by its path in the snapshot; None where there is none, a link among others."""
+Size = Callable[[str], int | None]
+"""Its size, told without reading it; None where that cannot be told."""
+
+LARGEST = 1 << 20
+"""A larger file is not shown."""
+LONGEST_PATH = 1000
+
+_CODE = (".py", ".pyi", ".js", ".ts", ".go", ".rs", ".java", ".rb", ".md", ".rst", ".html")
+_SECRET_NAMES = (
+    *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".htpasswd", ".pgpass", ".my.cnf"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.ppk", "*.p12", "*.pfx", "*.jks"),
+    *("*.keystore", "*.kdbx", "*.asc", "*.gpg", ".git-credentials", "*.tfstate", "*.tfvars", ".dockercfg"),
+    *("wp-config.php", "service-account*.json", "service_account*.json", "kubeconfig"),
+)
+_SECRET_STEMS = (
+    "secret",
+    "secrets",
+    "credential",
+    "credentials",
+    "token",
+    "tokens",
+    "password",
+    "passwords",
+    "apikeys",
+)
+"""As the name of a file that is no code."""
+_SECRET_FOLDERS = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud")
+_EXAMPLES = (".example", ".sample", ".template", ".dist")
+
+
+class Refused(NamedTuple):
+    """Why something is not shown, in a few words that can go to a model."""
+
+    reason: str
+
+
+class Text(NamedTuple):
+    path: str
+    lines: tuple[str, ...]
+
+
+class Files:
+    """The files of one snapshot. `size`, where it is given, spares the reading of what is too large anyway."""
+
+    def __init__(self, paths: Iterable[str], read: Read, size: Size | None = None) -> None:
+        self.paths = tuple(sorted(set(paths)))
+        self._known = frozenset(self.paths)
+        self._read, self._size = read, size
+        self._texts: dict[str, Text | Refused] = {}
+
+    def text(self, asked: str) -> Text | Refused:
+        """The lines of a text file, or why they are not shown. Nothing outside the snapshot is ever read."""
+        path = plain(asked)
+        if isinstance(path, Refused):
+            return path
+        if path not in self._texts:
+            self._texts[path] = self._open(path)
+        return self._texts[path]
+
+    def _open(self, path: str) -> Text | Refused:
+        if path not in self._known:
+            return Refused(self._missing(path))
+        if self._size is not None and (self._size(path) or 0) > LARGEST:
+            return Refused(f"{path} is too large")
+        data = self._read(path)
+        if data is None:
+            return Refused(f"{path} is no regular file: links are not followed")
+        if len(data) > LARGEST:
+            return Refused(f"{path} is too large")
+        if b"\0" in data:
+            return Refused(f"{path} is binary")
+        text = data.decode(errors="replace")
+        return Text(path, tuple(text.removesuffix("\n").split("\n")) if text else ())
+
+    def under(self, folder: str) -> list[str]:
+        """What may be shown below a folder, or everywhere; of a file that file; nothing where there is neither."""
+        if folder in self._known:
+            return [folder] if not isinstance(plain(folder), Refused) else []
+        prefix = "" if folder in ("", ".") else f"{folder.strip('/')}/"
+        return [path for path in self.paths if path.startswith(prefix) and not isinstance(plain(path), Refused)]
+
+    def _missing(self, path: str) -> str:
+        if any(one.startswith(f"{path}/") for one in self.paths):
+            return f"{path} is a folder: ask for its outline"
+        alike = [one for one in self.under("") if basename(one) == basename(path)][:5]
+        return f"there is no file {path}" + (f"; there is {', '.join(alike)}" if alike else "")
+
+
+def plain(asked: str) -> str | Refused:
+    """A path inside the snapshot, or why it is none that may be shown."""
+    path = asked.strip()
+    while path.startswith("./"):
+        path = path[2:]
+    if not path or len(path) > LONGEST_PATH or any(unicodedata.category(letter) == "Cc" for letter in path):
+        return Refused("that is no path")
+    if path.startswith(("/", "~", "\\")) or "\\" in path or ":" in path.split("/")[0] or "://" in path:
+        return Refused("only paths inside the project, from its root, can be looked at")
+    parts = path.rstrip("/").split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        return Refused("only paths inside the project, from its root, can be looked at")
+    if any(_is_git(part) for part in parts):
+        return Refused("git's own folder is not shown")
+    if secret(parts):
+        return Refused("that may hold secrets: it is not shown")
+    return "/".join(parts)
+
+
+def secret(parts: list[str]) -> bool:
+    """Whether a path, by its names, may hold keys or passwords. Code and prose of such a name is not meant."""
+    names = [part.casefold() for part in parts]
+    name = names[-1]
+    if any(folder in _SECRET_FOLDERS for folder in names):
+        return True
+    if name.endswith(_EXAMPLES) or name.endswith(_CODE):
+        return False
+    return any(fnmatchcase(name, one) for one in _SECRET_NAMES) or name.split(".")[0] in _SECRET_STEMS
+
+
+def _is_git(part: str) -> bool:
+    """`.git` in any spelling that some file system takes for it."""
+    shown = "".join(letter for letter in part if unicodedata.category(letter) != "Cf").casefold()
+    return shown.rstrip(". ") == ".git" or shown.startswith("git~")

@@ -1,0 +1,36 @@
+"""Finds a regular expression in texts, as a process of its own: what a model writes may take for ever.
+
+Nothing of redstart is imported here. In: a line of JSON with the pattern and, of each text, its path and size; then the
+texts. Out: a line of JSON, either the lines found or what is wrong with the pattern.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import sys
+
+LONGEST_LINE = 1000
+
+
+def main() -> None:
+    given = json.loads(sys.stdin.buffer.readline())
+    resource.setrlimit(resource.RLIMIT_CPU, (given["seconds"], given["seconds"] + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (given["memory"], given["memory"]))
+    try:
+        pattern = re.compile(given["pattern"], re.IGNORECASE if given["ignore_case"] else 0)
+    except (re.error, RecursionError, OverflowError, MemoryError) as error:
+        sys.stdout.write(json.dumps({"wrong": str(error) or type(error).__name__}))
+        return
+    found: list[tuple[str, int]] = []
+    for path, size in given["texts"]:
+        lines = sys.stdin.buffer.read(size).decode(errors="replace").split("\n")
+        for number, line in enumerate(lines, 1):
+            if len(found) <= given["most"] and pattern.search(line[:LONGEST_LINE]):
+                found.append((path, number))
+    sys.stdout.write(json.dumps({"found": found}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""What happened before: the attempts of this run, and the commits of a file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from redstart.core.noun import clip
+from redstart.core.run import AttemptSummary
+from redstart.core.shell import Environment
+
+COMMITS = 15
+
+
+class AskGit(Protocol):
+    def __call__(self, root: Path, /, *arguments: str) -> bytes | None:
+        """What git answers in that folder, where no program that a repo names is run; None where it does not."""
+        ...
+
+
+def attempts(history: Sequence[AttemptSummary], diff: Callable[[str], str]) -> str:
+    """What each attempt changed, and how it ended."""
+    told: list[str] = []
+    for one in history:
+        if one.probe:
+            told.append(f"attempt {one.number}: a probe, nothing was changed")
+            continue
+        red = f", {one.red} red" if one.red is not None else ""
+        told.append(f"attempt {one.number}{red}: {one.outcome or one.reason}")
+        if one.diff:
+            told.append(clip(diff(one.diff), 2000))
+    return "\n".join(told)
+
+
+def commits(environment: Environment, path: str, ask_git: AskGit) -> str:
+    """The last commits that changed a file: id, day and first line. Empty where the project's history is not here."""
+    objects = Path(environment.git_objects) if environment.git_objects else None
+    if objects is None or not environment.git_head or not objects.is_dir():
+        return ""
+    with tempfile.TemporaryDirectory(prefix="redstart-log-") as folder:
+        # A repo of ours over the project's objects: nothing that the project's own configuration says is in force.
+        root = Path(folder)
+        (root / "objects" / "info").mkdir(parents=True)
+        (root / "refs").mkdir()
+        (root / "HEAD").write_text("ref: refs/heads/none\n")
+        (root / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+        if environment.git_shallow:
+            (root / "shallow").write_text(environment.git_shallow)
+        shape = ("log", f"--max-count={COMMITS}", "--format=%h %cs %s", environment.git_head, "--", path)
+        said = ask_git(root, "--git-dir", str(root), "--literal-pathspecs", *shape)
+    return clip((said or b"").decode(errors="replace").strip(), 4000)

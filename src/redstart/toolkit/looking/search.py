@@ -1,0 +1,105 @@
+"""Where a text or a pattern stands."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from redstart.toolkit.looking.files import Files, Refused, Text
+
+MOST_FILES, MOST_BYTES = 20_000, 64 << 20
+"""No search goes through more than this."""
+MATCHES = 60
+LONGEST_PATTERN = 500
+CPU_SECONDS, WALL_SECONDS, MEMORY = 3, 15.0, 1 << 30
+"""What a regular expression may use."""
+
+
+class Match(NamedTuple):
+    path: str
+    line: int
+    text: str
+
+
+class Matches(NamedTuple):
+    first: list[Match]
+    more: bool = False
+    left_out: int = 0
+    """Files that were not looked through, being too many."""
+
+
+def find_text(files: Files, folder: str, text: str, *, ignore_case: bool) -> Matches:
+    """The lines that hold `text` as it stands."""
+    wanted = text.casefold() if ignore_case else text
+    texts, left_out = _texts(files, folder)
+    found: list[Match] = []
+    for one in texts:
+        for number, line in enumerate(one.lines, 1):
+            if wanted in (line.casefold() if ignore_case else line):
+                found.append(Match(one.path, number, line))
+                if len(found) > MATCHES:
+                    return Matches(found[:MATCHES], True, left_out)
+    return Matches(found, False, left_out)
+
+
+def find_pattern(files: Files, folder: str, pattern: str, *, ignore_case: bool) -> Matches | Refused:
+    """The lines that a regular expression matches; refused where it is none, or takes too long or too much."""
+    if len(pattern) > LONGEST_PATTERN:
+        return Refused(f"the pattern is longer than {LONGEST_PATTERN} characters")
+    texts, left_out = _texts(files, folder)
+    bodies = ["\n".join(one.lines).encode() for one in texts]
+    request = {
+        "pattern": pattern,
+        "ignore_case": ignore_case,
+        "most": MATCHES,
+        "seconds": CPU_SECONDS,
+        "memory": MEMORY,
+        "texts": [(one.path, len(body)) for one, body in zip(texts, bodies, strict=True)],
+    }
+    said = _matched(json.dumps(request).encode() + b"\n" + b"".join(bodies))
+    if isinstance(said, Refused):
+        return said
+    if "found" not in said:
+        return Refused(f"the pattern cannot be used: {said.get('wrong', '')}")
+    by_path = {one.path: one for one in texts}
+    places = cast("list[tuple[str, int]]", said["found"])
+    found = [Match(path, line, by_path[path].lines[line - 1]) for path, line in places]
+    return Matches(found[:MATCHES], len(found) > MATCHES, left_out)
+
+
+def _matched(request: bytes) -> dict[str, object] | Refused:
+    too_long = Refused("the pattern takes too long: make it simpler, or search for a text")
+    program = Path(__file__).with_name("matcher.py")
+    try:
+        done = subprocess.run(
+            # Isolated: no variable, no user's site and no file of the folder has a say.
+            (sys.executable, "-I", "-S", str(program)),
+            input=request,
+            capture_output=True,
+            timeout=WALL_SECONDS,
+            env={},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return too_long
+    if done.returncode != 0:
+        return too_long
+    return cast("dict[str, object]", json.loads(done.stdout))
+
+
+def _texts(files: Files, folder: str) -> tuple[list[Text], int]:
+    """The texts to look through, and how many files are not, being too many."""
+    paths = files.under(folder)
+    texts: list[Text] = []
+    size = 0
+    for number, path in enumerate(paths):
+        text = files.text(path)
+        size += sum(len(line) + 1 for line in text.lines) if isinstance(text, Text) else 0
+        if number >= MOST_FILES or size > MOST_BYTES:
+            return texts, len(paths) - number
+        if isinstance(text, Text):
+            texts.append(text)
+    return texts, 0

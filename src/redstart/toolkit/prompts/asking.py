@@ -1,0 +1,112 @@
+"""Asking for an answer of one type: what cannot be read goes back to the model with the exact reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, NamedTuple, TypeVar
+
+from pydantic import BaseModel
+
+from redstart.core.chat import Answer, Ask, Fault, Message, Role
+from redstart.core.noun import clip
+from redstart.ports.model.port import Model
+from redstart.toolkit.prompts.answers import Reading, read_answer, schema
+
+Value = TypeVar("Value")
+Shape = TypeVar("Shape", bound=BaseModel)
+
+REPAIRS = 2
+"""How often a model is asked again for the same answer: who fails three times would fail a fourth time."""
+SHOWN = 6000
+"""How much of an answer that could not be read is shown to the model again."""
+
+_FINAL = frozenset({Fault.budget, Fault.refused})
+"""Faults that asking again does not mend."""
+_JSON_ONLY = "Answer again: the whole of it, as one JSON object in the form described above, with nothing around it."
+
+
+class Heard(NamedTuple, Generic[Value]):
+    """What came of a question. `value` is None where no answer could be read: then `fault` says why."""
+
+    value: Value | None
+    answer: Answer
+    """The last one that the model gave."""
+    fault: str = ""
+    repairs: int = 0
+    """How often it was asked again."""
+
+
+async def ask_for(model: Model, ask: Ask, shape: type[Shape], *, repairs: int = REPAIRS) -> Heard[Shape]:
+    """Asks for an answer of `shape`; a model that can be held to a schema is, the text of others is read tolerantly.
+
+    At most `repairs` times it is told, in the same conversation, what was wrong with its answer. Raises what the model
+    raises.
+    """
+    shaped = ask.model_copy(update={"shape": schema(shape)})
+    return await ask_until(model, shaped, reader(ask, shape), note=json_note, repairs=repairs)
+
+
+def reader(ask: Ask, shape: type[Shape]) -> Callable[[Answer], Reading[Shape]]:
+    """What reads the answers to `ask` as `shape`."""
+    asked = "\n".join(message.text for message in ask.messages if message.role is Role.system)
+
+    def read(answer: Answer) -> Reading[Shape]:
+        return read_answer(answer.text, shape, asked=asked, truncated=answer.fault is Fault.truncated)
+
+    return read
+
+
+async def ask_until(
+    model: Model, ask: Ask, read: Callable[[Answer], Reading[Value]], *, note: Callable[[str], str], repairs: int
+) -> Heard[Value]:
+    """Asks until `read` finds something in the answer, at most `repairs` times more. See `mend`."""
+    return await mend(model, ask, await model.ask(ask), read, note=note, repairs=repairs)
+
+
+async def mend(
+    model: Model,
+    ask: Ask,
+    answer: Answer,
+    read: Callable[[Answer], Reading[Value]],
+    *,
+    note: Callable[[str], str],
+    repairs: int,
+) -> Heard[Value]:
+    """What `read` finds in `answer`, which `ask` was given; where that is nothing, the model is told why.
+
+    `note` makes of the error what it is told, at most `repairs` times. An answer that was cut off is read too: it may
+    be whole, with chatter after it. Raises what the model raises.
+    """
+    turn = 0
+    while answer.fault not in _FINAL:
+        reading = read(answer)
+        if reading.value is not None:
+            return Heard(reading.value, answer, repairs=turn)
+        error = why(answer, reading.error)
+        if turn >= repairs:
+            return Heard(None, answer, error, turn)
+        turn += 1
+        said = clip(answer.text, SHOWN).strip() or "(nothing)"
+        # Of the turns before, only the last: two failed answers teach a model to fail.
+        again = (Message(role=Role.assistant, text=said), Message(role=Role.user, text=note(error)))
+        answer = await model.ask(ask.model_copy(update={"messages": (*ask.messages, *again)}))
+    return Heard(None, answer, answer.fault.value if answer.fault else "", turn)
+
+
+def why(answer: Answer, error: str) -> str:
+    """The reason that an answer cannot be used, in words for the model and for the run's record."""
+    if answer.fault is Fault.empty:
+        return "the answer was empty"
+    if answer.fault is Fault.truncated:
+        return "the answer was cut off at the token limit" + (f": {error}" if error else "")
+    return error
+
+
+def repair_note(fault: str, form: str = "Answer again, in the form described above.") -> str:
+    """What a model is told whose answer could not be used."""
+    return f"Your answer could not be used: {fault.rstrip('.')}.\n\n{form}\n"
+
+
+def json_note(fault: str) -> str:
+    """The same, for an answer in JSON."""
+    return repair_note(fault, _JSON_ONLY)

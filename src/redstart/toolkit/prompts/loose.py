@@ -1,0 +1,291 @@
+"""Objects in JSON that a model wrote loosely: as people write it in a chat, not as a program does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from redstart.toolkit.prompts.strings import DOUBLE, SINGLE, Cut, Unreadable, read_string
+
+DEEPEST = 40
+LONGEST_NUMBER = 30
+MOST_STARTS = 50
+"""How many braces of one answer are looked at: what has more is no answer."""
+
+FAR = 20_000
+"""How many characters after an object are looked at for more of it."""
+
+_SPACE = re.compile(r"(?:[\s\u200b\ufeff]|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
+_BARE_KEY = re.compile(r"[^\W\d][\w$-]*")
+_BARE = re.compile(r"[^\W\d]\w*|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\.\.|…")
+_COLON = re.compile(r"=>|[:：=]")
+_PLUS = re.compile(r"\s*\+\s*(?=[\"'])")
+_NOTHING_MORE = re.compile(r"\s*\Z")
+_COMMA = re.compile(r"[,，]")
+_NEXT_KEY = re.compile(r"""["'“”‘’`]?[^\W\d][\w -]*["'“”‘’`]?\s*[:：]""")
+_QUOTED_KEY = re.compile(r"""\w["”]\s*[:：]""")
+_CODE = re.compile(r"""["'”]\s*[,:\]}]""")
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_WORDS: dict[str, object] = {"true": True, "false": False, "null": None, "none": None, "undefined": None, "nan": None}
+
+
+class Found(NamedTuple):
+    """An object in a text. What it lacks because the text ended too early is left out of `value`, in whole items."""
+
+    value: dict[str, object]
+    start: int
+    end: int
+    cut: bool = False
+    elided: bool = False
+    """It says `...` somewhere: an example, or something that was not written out."""
+
+
+class Broken(NamedTuple):
+    """Something that begins as an object and cannot be read: why, and the name of its first field."""
+
+    reason: str
+    start: int
+    first_key: str
+
+
+def objects(text: str, *, truncated: bool = False) -> Iterator[Found | Broken]:
+    """The outermost objects of `text`, in order, whatever stands around them. Never raises.
+
+    `truncated` says that the model was stopped by its token limit: then a string that ends with the text may go on.
+    """
+    at = 0
+    for _ in range(MOST_STARTS):
+        start = text.find("{", at)
+        if start < 0:
+            return
+        found = _object_at(text, start, truncated)
+        yield found
+        at = found.end if isinstance(found, Found) else start + 1
+
+
+def _object_at(text: str, start: int, truncated: bool) -> Found | Broken:
+    fence = _FENCE.search(text, start)
+    ends = [(len(text), truncated)] if fence is None else [(len(text), truncated), (fence.start(), False)]
+    partial: Found | None = None
+    reason = ""
+    for guess in (False, True):
+        for end, unsure in ends:
+            reader = _Reader(text[:end], start, guess=guess, unsure=unsure)
+            try:
+                value = reader.outermost()
+            except (Unreadable, Cut) as error:
+                reason = reason or str(error)
+                continue
+            found = Found(value, start, reader.at, reader.cut, reader.elided)
+            if not found.cut:
+                return found
+            # To guess where a string ends and what followed it, both at once, would be to make an answer up.
+            if not guess:
+                partial = found
+    if partial is not None:
+        return partial
+    key = re.compile(r"\{[\s{]*[\"'“”‘’`]?([^\W\d][\w -]*)").match(text, start)
+    return Broken(reason, start, key[1] if key else "")
+
+
+def _goes_on(text: str, start: int, end: int) -> bool:
+    """Whether what follows an object reads as more of it; in a list of objects it may well be the next one."""
+    rest = text[end : end + FAR].lstrip("\n\r\t ]}")
+    if rest[:1] in (",", "，") and not text[:start].rstrip().endswith(("[", ",")):
+        return re.match(r"""[,，]\s*["'“{\[]""", rest) is not None or _NEXT_KEY.match(rest[1:].lstrip()) is not None
+    if rest[:1] in ('"', "“") or _QUOTED_KEY.search(rest.partition("{")[0]):
+        return True
+    # A closer that nothing opened closes something that was taken for closed.
+    open_before = sum(text.count(mark, 0, start) for mark in "[{") - sum(text.count(mark, 0, start) for mark in "]}")
+    return _lowest(rest) + max(open_before, 0) < 0
+
+
+def _lowest(text: str) -> int:
+    """The depth of brackets at the deepest point below where the text begins."""
+    depth = lowest = 0
+    for mark in re.findall(r"[\[\]{}]", text):
+        depth += 1 if mark in "[{" else -1
+        lowest = min(lowest, depth)
+    return lowest
+
+
+class _Reader:
+    """Reads one value. `guess` allows quotes inside strings that nothing escapes; `unsure` is `truncated`."""
+
+    def __init__(self, text: str, start: int, *, guess: bool, unsure: bool) -> None:
+        self._text, self.at, self._guess, self._unsure = text, start, guess, unsure
+        self._open: list[str] = []
+        self.cut = self.elided = False
+
+    def outermost(self) -> dict[str, object]:
+        start = self.at
+        value = self._object()
+        if not self.cut and _goes_on(self._text, start, self.at):
+            raise Unreadable("the object is closed before its last field")
+        return value
+
+    def _peek(self) -> str:
+        """The next character that means something; `Cut` at the end of the text."""
+        passed = _SPACE.match(self._text, self.at)
+        if passed is not None:
+            if _CODE.search(passed[0]):
+                raise Unreadable(self._where("a comment hides a part of the answer"))
+            self.at = passed.end()
+        if self.at >= len(self._text):
+            raise Cut("the answer ends in the middle")
+        return self._text[self.at]
+
+    def _value(self) -> object:
+        char = self._peek()
+        if char == "{":
+            return self._object()
+        if char == "[":
+            return self._list()
+        if char in DOUBLE or char in SINGLE or char == "`":
+            return self._string(key=False)
+        return self._bare()
+
+    def _bare(self) -> object:
+        found = _BARE.match(self._text, self.at)
+        if found is None:
+            raise Unreadable(self._where("a value was expected"))
+        self.at = found.end()
+        if found.end() == len(self._text):
+            raise self._ended("the answer ends in the middle of a value")
+        word = found[0]
+        if word in ("...", "…"):
+            self.elided = True
+            return _ELIDED
+        if word.casefold() in _WORDS:
+            return _WORDS[word.casefold()]
+        if not re.match(r"[-\d]", word) or len(word) > LONGEST_NUMBER:
+            self.at = found.start()
+            raise Unreadable(self._where("text without quotes"))
+        return float(word) if re.search(r"[.eE]", word) else int(word)
+
+    def _string(self, *, key: bool) -> str:
+        whole = self._literal(key=key)
+        while not key and (more := _PLUS.match(self._text, self.at)):
+            self.at = more.end()
+            whole += self._literal(key=False)
+        if self._unsure and _NOTHING_MORE.match(self._text, self.at):
+            raise Cut("the answer ends in the middle of a text")
+        return whole
+
+    def _literal(self, *, key: bool) -> str:
+        try:
+            said = read_string(self._text, self.at, guess=self._guess, key=key, in_list=self._open[-1:] == ["]"])
+        except Cut as error:
+            raise self._ended(str(error)) from None
+        self.at = said.end
+        return said.text
+
+    def _ended(self, reason: str) -> Exception:
+        """In the middle of a value only the token limit ends an answer: else something before it is amiss."""
+        return Cut(reason) if self._unsure else Unreadable(reason)
+
+    def _object(self) -> dict[str, object]:
+        self._enter("}")
+        value: dict[str, object] = {}
+        try:
+            if self._peek() == "{":  # {{ ... }}, as a template would write it
+                value = self._object()
+            while not self._ends("}"):
+                self._pair(value)
+        except Cut:
+            self._cut_off()
+        return value
+
+    def _pair(self, value: dict[str, object]) -> None:
+        char = self._peek()
+        if self._text.startswith(("...", "…"), self.at):
+            self._bare()
+            self._separate(value)
+            return
+        if char in DOUBLE or char in SINGLE or char == "`":
+            key = self._string(key=True)
+        elif bare := _BARE_KEY.match(self._text, self.at):
+            key, self.at = bare[0], bare.end()
+        else:
+            raise Unreadable(self._where("the name of a field was expected"))
+        self._peek()
+        colon = _COLON.match(self._text, self.at)
+        if colon is None:
+            raise Unreadable(self._where(f"a colon was expected after {key[:40]!r}"))
+        self.at = colon.end()
+        found = self._value()
+        if found is not _ELIDED:
+            if key in value and value[key] != found:
+                raise Unreadable(f"the field {key[:40]!r} is there twice, with different values")
+            value[key] = found
+        self._separate(value)
+
+    def _list(self) -> list[object]:
+        self._enter("]")
+        items: list[object] = []
+        try:
+            while not self._ends("]"):
+                found = self._value()
+                # An item that the end of the text cut in two is none: the items before it are whole.
+                if found is not _ELIDED and not self.cut:
+                    items.append(found)
+                if not self.cut:
+                    self._separate(found)
+        except Cut:
+            self._cut_off()
+        return items
+
+    def _separate(self, before: object) -> None:
+        """Passes over the comma after an item. Between containers, and before a field's name, it may be missing."""
+        if self.cut:
+            return
+        ended = self.at
+        char = self._peek()
+        if comma := _COMMA.match(self._text, self.at):
+            self.at = comma.end()
+            return
+        if char in "]}":
+            return
+        if self._open[-1] == "}":
+            missing = "\n" in self._text[ended : self.at] and _NEXT_KEY.match(self._text, self.at) is not None
+        else:
+            missing = isinstance(before, dict) and char == "{"
+        if not missing:
+            raise Unreadable(self._where("a comma or the end was expected"))
+
+    def _enter(self, closer: str) -> None:
+        if len(self._open) >= DEEPEST:
+            raise Unreadable("it is nested too deeply")
+        self._open.append(closer)
+        self.at += 1
+
+    def _ends(self, closer: str) -> bool:
+        """Whether the container ends here; a closer of the one around it ends it too."""
+        if self.cut:
+            return self._popped()
+        char = self._peek()
+        if char == closer:
+            self.at += 1
+            return self._popped()
+        if char in "]}":
+            if char not in self._open[:-1]:
+                raise Unreadable(self._where(f"{closer!r} was expected"))
+            return self._popped()
+        return False
+
+    def _popped(self) -> bool:
+        self._open.pop()
+        return True
+
+    def _cut_off(self) -> None:
+        self.cut = True
+        self.at = len(self._text)
+        self._open.pop()
+
+    def _where(self, what: str) -> str:
+        line = self._text.count("\n", 0, self.at) + 1
+        return f"{what} at line {line}, before {self._text[self.at : self.at + 30]!r}"
+
+
+_ELIDED = object()

@@ -1,0 +1,145 @@
+"""From what a model wrote to the fields that were asked for: other spellings of names, a text where a list belongs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from types import NoneType, UnionType
+from typing import Union, cast, get_args, get_origin
+
+from pydantic import BaseModel
+
+WRAPPERS = frozenset({"arguments", "parameters", "input", "answer", "response", "result", "output", "json", "data"})
+_TEXT_KEYS = frozenset({"text", "description", "criterion", "step", "title", "name", "value"})
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_DEEPEST = 3
+
+
+def own_fields(value: Mapping[str, object], shape: type[BaseModel]) -> dict[str, object]:
+    """`value` with the names of its fields as `shape` spells them, where they are the same words; others stay."""
+    named: dict[str, object] = {}
+    for key, one in value.items():
+        plain = spelt(key)
+        named.setdefault(plain if plain in shape.model_fields else key, one)
+    return named
+
+
+def spelt(key: str) -> str:
+    return re.sub(r"[\W_]+", "_", _CAMEL.sub("_", key.strip())).strip("_").casefold()
+
+
+def unwrap(value: Mapping[str, object], shape: type[BaseModel], deep: int = 0) -> dict[str, object] | None:
+    """The object with fields of `shape` in `value`: itself, or one that it wraps as `{"answer": {...}}` does.
+
+    None where it has none of them, or where more than one inner object has.
+    """
+    named = own_fields(value, shape)
+    if any(name in shape.model_fields for name in named):
+        return named
+    if deep >= _DEEPEST:
+        return None
+    wrapped = [one for key, one in value.items() if len(value) == 1 or spelt(key) in WRAPPERS]
+    inner = [found for one in wrapped if (found := unwrap(_as_object(one), shape, deep + 1)) is not None]
+    return inner[0] if len(inner) == 1 else None
+
+
+def bend(value: Mapping[str, object], shape: type[BaseModel], *, whole: bool = True) -> dict[str, object]:
+    """`value` with each field brought to the kind that `shape` has there, where nothing is lost by it.
+
+    Where it is not `whole`, a list may be the beginning of one, and makes no text.
+    """
+    bent: dict[str, object] = {}
+    for name, one in own_fields(value, shape).items():
+        field = shape.model_fields.get(name)
+        if field is None:
+            continue
+        if one is None and not field.is_required():
+            continue
+        beginning = not whole and field.annotation is str and not isinstance(one, str)
+        bent[name] = one if beginning else _bent(one, field.annotation)
+    return bent
+
+
+def strangers(value: Mapping[str, object], shape: type[BaseModel]) -> list[str]:
+    """Fields that `shape` has not and that may not be passed over: what they hold may belong to one that it has.
+
+    So it is with lists and objects where a field of `shape` is missing or empty, and with names of inner objects.
+    """
+    full = all(value.get(name) for name in shape.model_fields)
+    inner = {name for field in shape.model_fields.values() for name in _names_inside(field.annotation)}
+    return [
+        key
+        for key, one in value.items()
+        if key not in shape.model_fields
+        and one
+        and (spelt(key) in inner or (not full and isinstance(one, list | dict)))
+    ]
+
+
+def _names_inside(kind: object) -> set[str]:
+    """The names of the fields of a model in an annotation."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return set(kind.model_fields)
+    return {name for one in get_args(kind) for name in _names_inside(one)}
+
+
+def _bent(value: object, kind: object) -> object:
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        plain = [one for one in inside if one is not NoneType]
+        return value if value is None or len(plain) != 1 else _bent(value, plain[0])
+    if origin in (list, tuple):
+        items = _as_list(value)
+        if len(items) == 1 and isinstance(items[0], list):
+            items = cast("list[object]", items[0])
+        return [cast("object", one) if isinstance(one, list) else _bent(one, inside[0]) for one in items]
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return _as_model(value, kind)
+    return _as_text(value) if kind is str else value
+
+
+def _as_list(value: object) -> list[object]:
+    if isinstance(value, list):
+        return cast("list[object]", value)
+    decoded = _decoded(value)
+    if isinstance(decoded, list):
+        return cast("list[object]", decoded)
+    return [] if value in (None, "") else [value]
+
+
+def _as_model(value: object, kind: type[BaseModel]) -> object:
+    """An object; a text where the object needs nothing but one text."""
+    required = [name for name, field in kind.model_fields.items() if field.is_required()]
+    if isinstance(value, str) and len(required) == 1 and not _as_object(value):
+        return {required[0]: value}
+    found = _as_object(value)
+    return bend(found, kind) if found else value
+
+
+def _as_text(value: object) -> object:
+    if isinstance(value, bool | int | float):
+        return json.dumps(value)
+    if isinstance(value, list):
+        items = cast("list[object]", value)
+        return "\n".join(map(str, items)) if items and all(isinstance(one, str) for one in items) else items
+    if isinstance(value, dict):
+        only = list(cast("dict[str, object]", value).items())
+        if len(only) == 1 and spelt(only[0][0]) in _TEXT_KEYS and isinstance(only[0][1], str):
+            return only[0][1]
+    return cast("object", value)
+
+
+def _as_object(value: object) -> dict[str, object]:
+    found = _decoded(value) if isinstance(value, str) else value
+    return cast("dict[str, object]", found) if isinstance(found, dict) else {}
+
+
+def _decoded(value: object) -> object:
+    """What a text says in JSON; None where it is no text, or no JSON."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(value, strict=False)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,225 @@
+"""Money and tokens against an endpoint that counts for itself: nothing is spent past a cap, nothing is miscounted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Usage
+from redstart.core.errors import ModelError
+from redstart.core.run import Limits, Result, Spend
+from redstart.engines.drive import drive
+from redstart.engines.inline import inline
+from redstart.ports.model.budget import RunLedger
+from redstart.ports.model.gateway import Chance, Gateway, Policy
+from redstart.ports.model.lanes import Lane
+from redstart.ports.model.port import Ledger, Model, Profile, Rates
+from redstart.ports.model.prices import most, price
+from redstart.ports.model.providers import connect
+from redstart.testing.faults import FAULTS, Spoiled
+from redstart.testing.rig import CARD, RIGHT, WRONG, Rig, make_rig
+from redstart.testing.scenarios import question
+from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+
+NAMES = {Wire.openai: "openai:in-house", Wire.anthropic: "anthropic:in-house"}
+UNFINISHED = Spoiled(lambda _, good: replace(good, finish=None), ModelError)
+UNHEARD = {name: FAULTS[name] for name in ("reset", "HTML 200", "cut JSON", "{}", "garbage")}
+"""After these nobody but the provider knows what was used."""
+REFUSED = ("429", "500", "529")
+HEARD = {name: FAULTS[name] for name in (*REFUSED, "truncated")} | {"unfinished": UNFINISHED}
+
+
+async def no_wait(_: float) -> None:
+    """How long is waited is tested where the gateway is."""
+
+
+@dataclass
+class Endpoint:
+    """Answers at random length, fails at random, and keeps the true account."""
+
+    luck: random.Random = field(default_factory=random.Random)
+    share: float = 0.0
+    faults: dict[str, Spoiled] = field(default_factory=dict[str, Spoiled])
+    unheard: int = 0
+    """Replies of which the caller cannot know what they used."""
+    billed: int = 0
+    """Tokens of all that was made, whether it was heard or not."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, request: Request) -> Reply:
+        with self.lock:
+            return self._reply(request)
+
+    def _reply(self, request: Request) -> Reply:
+        good = Reply("x" * self.luck.randrange(1, 4 * (request.max_tokens or 1)))
+        name = self.luck.choice(sorted(self.faults)) if self.luck.random() < self.share else ""
+        if name not in REFUSED:
+            self.billed += -(-len(request.text) // 4) + -(-len(good.text) // 4)
+        self.unheard += name in UNHEARD
+        return self.faults[name].spoil(request, good) if name else good
+
+
+class Books(NamedTuple):
+    """One run as the ledger and the callers saw it."""
+
+    spent: Spend
+    lost: list[Usage]
+    """What questions used that failed for good."""
+    asks: list[Ask]
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        return (
+            self.spent.input_tokens + sum(one.input_tokens for one in self.lost),
+            self.spent.output_tokens + sum(one.output_tokens for one in self.lost),
+        )
+
+    @property
+    def usd(self) -> float:
+        return self.spent.usd + sum(one.usd or 0.0 for one in self.lost)
+
+
+def asks_of(luck: random.Random) -> list[Ask]:
+    return [
+        Ask(
+            question="patch",
+            tier=Tier.strong,
+            messages=(Message(role=Role.user, text="y" * luck.randrange(1, 4000)),),
+            max_tokens=luck.randrange(16, 900),
+        )
+        for _ in range(luck.randrange(2, 9))
+    ]
+
+
+async def kept(model: Model, ledger: RunLedger, asks: list[Ask], *, at_once: bool) -> Books:
+    lost: list[Usage] = []
+
+    async def one(ask: Ask) -> None:
+        try:
+            answer: Answer = await model.ask(ask)
+        except ModelError as error:
+            lost.append(error.usage)
+            return
+        if answer.fault is not Fault.budget or answer.usage != Usage():
+            ledger.count(answer.usage)
+
+    if at_once:
+        await asyncio.gather(*(one(ask) for ask in asks))
+    else:
+        for ask in asks:
+            await one(ask)
+    return Books(ledger.spend_of_step, lost, asks)
+
+
+def checked(seed: int, server: ScriptedServer, endpoint: Endpoint, models: dict[Wire, Model]) -> bool:
+    """One run with everything random; whether a cap stopped it."""
+    luck = random.Random(seed)
+    wire = luck.choice(list(Wire))
+    rates = luck.choice([None, Rates(input=luck.uniform(0, 20), output=luck.uniform(0, 80))])
+    endpoint.luck, endpoint.share = random.Random(seed), luck.choice([0.0, 0.3, 0.6])
+    endpoint.unheard = endpoint.billed = 0
+    endpoint.faults = luck.choice([HEARD, HEARD | UNHEARD])
+    tokens = luck.choice([None, luck.randrange(0, 12_000)])
+    usd = luck.choice([None, luck.uniform(0, 0.3)])
+    name, asks, at_once = NAMES[wire], asks_of(luck), luck.random() < 0.3
+    ledger = RunLedger(Limits(tokens=tokens, usd=usd), Spend())
+    lane = Lane(name, Priced(models[wire], name, rates), profile=Profile(rates=rates))
+    gateway = Gateway(lambda _: [lane], Policy(tries=3, failures=99), Chance(sleep=no_wait, luck=luck.random))
+    before = len(server.requests)
+    books = asyncio.run(kept(gateway.under(ledger), ledger, asks, at_once=at_once))
+    requests = server.requests[before:]
+    heard = [sum(request.counted[side] for request in requests) for side in (0, 1)]
+    if not endpoint.unheard:
+        assert list(books.tokens) == heard, f"seed {seed}: the books differ from the endpoint's"
+    held = [most(name, ask, rates=rates) for ask in asks]
+    largest = [max(one.input_tokens for one in held), max(one.output_tokens for one in held)]
+    for side in (0, 1):
+        assert heard[side] <= books.tokens[side] <= heard[side] + endpoint.unheard * largest[side]
+    if tokens is not None:
+        assert sum(books.tokens) <= tokens, f"seed {seed}: the books are past the cap of tokens"
+        assert endpoint.billed <= tokens, f"seed {seed}: the bill is past the cap of tokens"
+    if usd is not None and rates is not None:
+        assert books.usd <= usd + 1e-9, f"seed {seed}: past the cap of dollars"
+    if rates is not None:
+        assert books.usd >= (price(name, *heard, rates=rates) or 0.0) - 1e-9
+    return len(requests) < len(asks)
+
+
+class Priced:
+    """The model with its answers priced by these rates."""
+
+    def __init__(self, model: Model, name: str, rates: Rates | None) -> None:
+        self._model, self._name, self._rates = model, name, rates
+
+    async def ask(self, ask: Ask) -> Answer:
+        try:
+            answer = await self._model.ask(ask)
+        except ModelError as error:
+            error.usage = self._with_price(error.usage)
+            raise
+        return answer.model_copy(update={"usage": self._with_price(answer.usage)})
+
+    def _with_price(self, usage: Usage) -> Usage:
+        if self._rates is None:
+            return usage
+        usd = price(self._name, usage.input_tokens, usage.output_tokens, rates=self._rates)
+        return usage.model_copy(update={"usd": usd})
+
+
+@pytest.mark.parametrize("runs", [pytest.param(40, id="few"), pytest.param(500, id="all", marks=pytest.mark.soak)])
+def test_no_cap_is_passed_and_the_books_are_the_endpoints(runs: int) -> None:
+    endpoint = Endpoint()
+    with ScriptedServer(endpoint) as server:
+        urls = {Wire.openai: server.openai_url, Wire.anthropic: server.anthropic_url}
+        models = {wire: connect(NAMES[wire], base_url=urls[wire], api_key="k", deadline=60) for wire in Wire}
+        stopped = [checked(seed, server, endpoint, models) for seed in range(runs)]
+    assert 0.1 < sum(stopped) / runs < 0.9, "the caps bind in some of the runs and not in others"
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = make_rig(tmp_path)
+    yield made
+    made.trees.close()
+
+
+@pytest.mark.parametrize("wire", list(Wire))
+def test_the_spending_of_a_whole_run_is_what_the_endpoint_counted(rig: Rig, wire: Wire) -> None:
+    """With failures that say what they used, in a run of three attempts."""
+    luck = random.Random(7)
+
+    def reply(request: Request) -> Reply:
+        asked = question(request)
+        said = RIGHT if request.text.count("number + number + 2") > 4 else WRONG
+        text = {"patch": said, "remember": CARD}.get(asked, json.dumps({"summary": "again", "subtasks": []}))
+        good = Reply(text)
+        return HEARD[luck.choice(["429", "500", "unfinished"])].spoil(request, good) if luck.random() < 0.4 else good
+
+    def under(model: Model, ledger: Ledger) -> Model:
+        assert isinstance(model, Gateway)
+        return model.under(ledger)
+
+    async def run(model: Model) -> Spend:
+        lane = Lane(NAMES[wire], model)
+        gateway = Gateway(lambda _: [lane], Policy(tries=12, failures=99), Chance(sleep=no_wait))
+        rig.adapters = replace(rig.adapters, model=gateway, budgeted=under)
+        run_id = await rig.begin(limits=Limits(iterations=6))
+        ended = await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)
+        assert ended.state.result in (Result.verified, Result.capped, Result.stuck)
+        return ended.state.spend
+
+    with ScriptedServer(reply) as server:
+        url = server.openai_url if wire is Wire.openai else server.anthropic_url
+        spent = asyncio.run(run(connect(NAMES[wire], base_url=url, api_key="k", deadline=60)))
+        requests = server.requests
+    assert len(requests) > spent.calls, "no call failed"
+    assert spent.input_tokens == sum(request.counted[0] for request in requests)
+    assert spent.output_tokens == sum(request.counted[1] for request in requests)

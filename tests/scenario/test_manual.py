@@ -1,0 +1,173 @@
+"""Whole runs by hand: the questions are files, a person (here: who reads the screen) writes the answers into others."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.sample import short_form
+from redstart.testing.scenarios import CARD, Scenario
+from redstart.testing.user import SECONDS, User
+
+HERE = Path(__file__).parent
+SCENARIOS = [Scenario.load(folder) for folder in sorted((HERE / "repos").iterdir())][:10]
+SIMPLE = next(scenario for scenario in SCENARIOS if not scenario.feedback)
+
+INTO = re.compile(r"put its answer into: +(.+\.answer\.md)")
+
+
+def answer_to(scenario: Scenario, question: str) -> str:
+    """What a model in a browser says to the page that the person gave it."""
+    asked = re.search(r"^redstart question: (\w+)$", question, re.MULTILINE)
+    assert asked, question
+    if asked[1] == "remember":
+        return CARD
+    if asked[1] == "plan":
+        return json.dumps({"summary": "look again", "subtasks": []})
+    return scenario.wrong if scenario.missing(question) else scenario.right
+
+
+def write_answer(scenario: Scenario, answer: Path) -> None:
+    question = answer.with_name(answer.name.replace(".answer.", ".question.")).read_text()
+    answer.write_text(f"{answer_to(scenario, question)}\nEND\n")
+
+
+@contextmanager
+def typed(user: User, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """`redstart` and these arguments, running; what it says on its error output can be read line by line."""
+    command = [sys.executable, "-m", "redstart.cli.main", *(str(one) for one in arguments)]
+    with subprocess.Popen(
+        command, env=user.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ending(process: subprocess.Popen[str]) -> dict[str, object]:
+    """The data of the last event of `--json`; standard output holds nothing else."""
+    out, _ = process.communicate(timeout=SECONDS)
+    events = [json.loads(line) for line in out.splitlines()]
+    assert events, process.returncode
+    assert (events[-1]["name"], events[-1]["phase"]) == ("run", "end"), out
+    return events[-1]["data"]
+
+
+def serve(process: subprocess.Popen[str], scenario: Scenario) -> int:
+    """Answers every question that the screen shows; returns how many there were. A red run shows what it said."""
+    assert process.stderr is not None
+    count = 0
+    for line in process.stderr:
+        sys.stdout.write(line)
+        if found := INTO.search(line):
+            write_answer(scenario, Path(found[1]))
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("scenario", short_form(SCENARIOS, 2), ids=lambda scenario: scenario.name)
+def test_by_files(scenario: Scenario, user: User, repo_of: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"  # with a blank: the screen shows a path as it is
+    with typed(user, "fix", repo_of(scenario.name), "-m", f"manual:{folder}", "--json") as process:
+        asked = serve(process, scenario)
+        ended = ending(process)
+    assert ended["result"] == "verified"
+    assert ended["attempts"] == (2 if scenario.feedback else 1)
+    assert (ended["calls"], ended["tokens"], ended["usd"]) == (asked, 0, 0.0)
+
+
+def test_ctrl_c_leaves_a_run_that_goes_on_with_what_was_answered_meanwhile(
+    user: User, repo_of: Callable[[str], Path]
+) -> None:
+    with typed(user, "fix", repo_of(SIMPLE.name), "-m", "manual") as process:
+        assert process.stderr is not None
+        (into,) = (found[1] for line in process.stderr if (found := INTO.search(line)) and _stop(process))
+        out, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130, out
+    resume = re.search(r"redstart resume (\w+)", out)
+    assert resume, out
+    write_answer(SIMPLE, Path(into))
+    with typed(user, "resume", resume[1], "-m", "manual", "--json") as process:
+        serve(process, SIMPLE)
+        ended = ending(process)
+    assert (ended["result"], ended["attempts"]) == ("verified", 1)
+
+
+def _stop(process: subprocess.Popen[str]) -> bool:
+    process.send_signal(signal.SIGINT)
+    return True
+
+
+class Screen:
+    """A terminal in tmux, with a server of its own."""
+
+    def __init__(self, socket: Path, environ: dict[str, str], folder: Path) -> None:
+        self._socket, self._environ = socket, environ
+        settings = [word for name, value in environ.items() for word in ("-e", f"{name}={value}")]
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "50", "-c", str(folder), *settings, "bash")
+
+    def tmux(self, *words: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-S", str(self._socket), *words],
+            env=self._environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        return done.stdout
+
+    def type(self, line: str, window: str) -> None:
+        self.tmux("send-keys", "-t", f":{window}", "-l", line)
+        self.tmux("send-keys", "-t", f":{window}", "Enter")
+
+    def shows(self, pattern: str, count: int = 1) -> list[str]:
+        """What fits on the first window's screen; waits until it is there so often."""
+        until = time.monotonic() + SECONDS
+        while True:
+            screen = self.tmux("capture-pane", "-t", ":0", "-p", "-J", "-S", "-")
+            found: list[str] = re.findall(pattern, screen, re.MULTILINE)
+            if len(found) >= count:
+                return found
+            assert time.monotonic() < until, f"{pattern!r} was not shown {count} times:\n{screen}"
+
+
+@pytest.fixture
+def screen(user: User, tmp_path: Path, repo_of: Callable[[str], Path]) -> Iterator[Screen]:
+    user.environ |= {"PS1": "> ", "TERM": "screen-256color"}
+    opened = Screen(tmp_path / "tmux", user.environ, repo_of(SIMPLE.name))
+    try:
+        yield opened
+    finally:
+        opened.tmux("kill-server")
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_in_a_terminal_as_a_person_does_it(screen: Screen, tmp_path: Path) -> None:
+    screen.tmux("new-window", "-d", "-t", ":1")
+    screen.type(f"{shlex.quote(sys.executable)} -m redstart.cli.main fix -m manual", "0")
+    for number in (1, 2):
+        into = Path(screen.shows(INTO.pattern, number)[-1])
+        question = into.with_name(into.name.replace(".answer.", ".question.")).read_text()
+        said = tmp_path / "said"
+        said.write_text(f"{answer_to(SIMPLE, question)}\nEND\n")
+        # In a second window the file is made by pasting into it.
+        screen.type(f"cat >{shlex.quote(str(into))}", "1")
+        screen.tmux("load-buffer", str(said))
+        screen.tmux("paste-buffer", "-t", ":1")
+        screen.tmux("send-keys", "-t", ":1", "C-d")
+        screen.shows("^read the answer", number)
+    screen.shows(r"^GREEN  ")

@@ -1,0 +1,164 @@
+"""A program of the user's own as a model: real processes, and each way in which one can fail."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Tool, ToolCall, Usage
+from redstart.core.errors import (
+    ConfigError,
+    ModelBusy,
+    ModelError,
+    ModelGarbled,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnreachable,
+)
+from redstart.ports.model.command import LARGEST, Command
+from redstart.ports.model.port import Model
+from redstart.testing.contracts.model import HIDDEN, ModelContract, Script
+
+ASK = Ask(question="patch", tier=Tier.strong, messages=(Message(role=Role.user, text="naïve?"),), site="1/patch/0")
+READ = Tool(name="read", description="Reads.", parameters={"type": "object"})
+
+SCRIPTED = """
+import json, sys
+from pathlib import Path
+said = json.loads(Path(sys.argv[1]).read_text())[json.load(sys.stdin)["messages"][-1]["text"]]
+if said is None:
+    sys.exit("out of order")
+print(json.dumps(said))
+"""
+
+
+def command(code: str, *arguments: object, deadline: float = 30.0) -> Command:
+    words = [sys.executable, "-c", code, *(str(one) for one in arguments)]
+    return Command(shlex.join(words), name="command:it", deadline=deadline)
+
+
+def asked(code: str, *, deadline: float = 30.0, ask: Ask = ASK) -> Answer:
+    return asyncio.run(command(code, deadline=deadline).ask(ask))
+
+
+class TestCommand(ModelContract):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.script = tmp_path / "script.json"
+
+    @contextmanager
+    def opened(self, script: Script) -> Iterator[Model]:
+        fields = {"text", "fault", "calls"}
+        said = {key: answer and answer.model_dump(mode="json", include=fields) for key, answer in script.items()}
+        self.script.write_text(json.dumps(said))
+        yield command(SCRIPTED, self.script)
+
+
+def test_the_question_comes_as_json_and_plain_text_is_an_answer() -> None:
+    answer = asked("import json, sys; ask = json.load(sys.stdin); print(ask['question'], ask['messages'][0]['text'])")
+    assert answer.text == "patch naïve?\n"
+    assert answer.model == "command:it"
+    assert answer.usage.usd is None
+    assert answer.usage.input_tokens > 0
+
+
+def test_json_with_other_fields_is_an_answer_in_json() -> None:
+    card = '{"summary": "off by one", "fix": "no extra one"}'
+    assert asked(f"print({card!r})").text == card + "\n"
+
+
+def test_what_it_says_of_model_and_cost_is_taken() -> None:
+    said = {"text": "yes", "model": "openai:x", "usage": {"input_tokens": 7, "output_tokens": 2, "usd": 0.5}}
+    answer = asked(f"print({json.dumps(said)!r})")
+    assert (answer.model, answer.usage) == ("openai:x", Usage(input_tokens=7, output_tokens=2, usd=0.5))
+
+
+def test_it_is_told_of_tools_and_may_call_them() -> None:
+    code = (
+        "import json, sys; name = json.load(sys.stdin)['tools'][0]['name'];"
+        "print(json.dumps({'calls': [{'name': name, 'arguments': {'path': 'a.py'}},"
+        " {'name': name, 'arguments': 'no json', 'id': 'mine'}]}))"
+    )
+    answer = asked(code, ask=ASK.model_copy(update={"tools": (READ,)}))
+    assert answer.fault is None
+    assert answer.calls == (
+        ToolCall(id="call-1-0", name="read", arguments='{"path": "a.py"}'),
+        ToolCall(id="mine", name="read", arguments="no json"),
+    )
+
+
+def test_one_that_prints_nothing_said_nothing() -> None:
+    assert asked("print('  ')").fault is Fault.empty
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        ("import sys; print('lost'); sys.exit('no such model')", ModelRefused, "exit code 1: no such model"),
+        ("import sys; sys.exit(75)", ModelBusy, "exit code 75"),
+        ("import os; os.kill(os.getpid(), 9)", ModelUnreachable, "ended by SIGKILL"),
+        ('print(\'{"text": "half of\')', ModelGarbled, "cut off"),
+        ("print('{\"text\": 5}')", ModelGarbled, "text: "),
+        ('print(\'{"text": "a", "fault": "tired"}\')', ModelGarbled, "fault: "),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe')", ModelGarbled, "no UTF-8"),
+        (f"import sys; sys.stdout.write('x' * {LARGEST + 5})", ModelGarbled, "more than 8 MB"),
+    ],
+)
+def test_each_way_to_fail_has_its_words(code: str, kind: type[ModelError], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        asked(code)
+
+
+def test_much_that_is_complained_of_does_not_stop_it() -> None:
+    assert asked("import sys; sys.stderr.write('x' * 3_000_000); print('fine')").text == "fine\n"
+
+
+def test_one_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    child = (
+        "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']);"
+    )
+    began = time.monotonic()
+    with pytest.raises(ModelTimeout, match="within 3 seconds"):
+        asked(f"{child} open({str(pid)!r}, 'w').write(str(p.pid)); time.sleep(600)", deadline=3.0)
+    while _alive(int(pid.read_text())):
+        assert time.monotonic() - began < 60
+
+
+def _alive(pid: int) -> bool:
+    """A process that was killed and that nobody has waited for yet is dead."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_no_shell_reads_it_unless_the_user_writes_one(tmp_path: Path) -> None:
+    words = Command("echo '$HOME' ';' touch here", name="command:echo", deadline=30)
+    assert asyncio.run(words.ask(ASK)).text == "$HOME ; touch here\n"
+    shell = Command("sh -c 'echo $((1 + 1))'", name="command:sh", deadline=30)
+    assert asyncio.run(shell.ask(ASK)).text == "2\n"
+
+
+@pytest.mark.parametrize("given", ["", "   ", "no-such-program-here --now", "'open"])
+def test_what_names_no_program_is_a_setting_that_cannot_be_used(given: str) -> None:
+    with pytest.raises(ConfigError, match="command:") as caught:
+        Command(given, name=f"command:{given}", deadline=30)
+    assert caught.value.remedy
+
+
+def test_what_it_complains_of_is_shown_without_a_key() -> None:
+    environ = {**os.environ, "SOME_API_KEY": HIDDEN}
+    code = "import os, sys; sys.exit('bad key ' + os.environ['SOME_API_KEY'])"
+    model = Command(shlex.join([sys.executable, "-c", code]), name="command:it", deadline=30, environ=environ)
+    with pytest.raises(ModelRefused, match="bad key «secret:some_api_key»"):
+        asyncio.run(model.ask(ASK))

@@ -1,0 +1,187 @@
+"""Forty hostile looks at a real snapshot: none is served, each ends in time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redstart.core.chat import ToolCall
+from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.testing.sample import short_form
+from redstart.toolkit.looking.desk import SHOWN, Desk
+from redstart.toolkit.looking.files import LARGEST, Files
+from redstart.toolkit.looking.search import LONGEST_PATTERN, WALL_SECONDS
+from redstart.toolkit.repo.trees import GitTrees
+from redstart.toolkit.retrieval.lexical import walk_search
+
+PRIZE = "the-prize"
+WITHIN = WALL_SECONDS + 30.0
+"""Seconds; a machine that does other work as well starts a process late."""
+
+FILES = {
+    "a.py": "x = 1\n",
+    ".env": PRIZE,
+    ".env.production": PRIZE,
+    "conf/prod.env": PRIZE,
+    "keys/id_rsa": PRIZE,
+    "keys/server.pem": PRIZE,
+    "keys/server.KEY": PRIZE,
+    "conf/credentials.json": PRIZE,
+    "conf/secrets.yaml": PRIZE,
+    ".aws/config": PRIZE,
+    ".netrc": PRIZE,
+    ".npmrc": PRIZE,
+    "data/nul.bin": f"{PRIZE}\0",
+    "data/large.txt": f"{PRIZE}\n" + "y\n" * (LARGEST // 2),
+    "bomb.txt": ("a" * 60 + "!\n") * 50 + "x" * 400 + "\n",
+}
+LINKS = {"link.py": "../outside.txt", "inner.py": ".env", "folder": "..", "absolute.py": "/etc/passwd"}
+
+READS = {
+    "outside": "../outside.txt",
+    "outside through a folder": "keys/../../outside.txt",
+    "absolute": "/etc/passwd",
+    "of the machine": "/proc/self/environ",
+    "home": "~/.ssh/id_rsa",
+    "backslashes": "..\\outside.txt",
+    "a drive": "C:/windows/win.ini",
+    "an address": "file:///etc/passwd",
+    "link out": "link.py",
+    "link to a secret": "inner.py",
+    "below a linked folder": "folder/outside.txt",
+    "link to an absolute path": "absolute.py",
+    "git": ".git/config",
+    "git in other letters": ".GIT/config",
+    "git with a dot": ".git./config",
+    "git by its short name": "git~1/config",
+    "git with a hidden letter": ".g\u200cit/config",
+    "env": ".env",
+    "env by a detour": "./././.env",
+    "env of production": ".env.production",
+    "env as suffix": "conf/prod.env",
+    "a private key": "keys/id_rsa",
+    "a certificate": "keys/server.pem",
+    "a key in capitals": "keys/server.KEY",
+    "credentials": "conf/credentials.json",
+    "secrets": "conf/secrets.yaml",
+    "a cloud's folder": ".aws/config",
+    "netrc": ".netrc",
+    "npmrc": ".npmrc",
+    "binary": "data/nul.bin",
+    "large": "data/large.txt",
+    "a zero byte": "a.py\0.txt",
+    "a line break": "a.py\n/etc/passwd",
+}
+OTHERS = {
+    "a range without end": ("read", {"path": "a.py", "start": 1, "end": 10**18}),
+    "a range of nothing": ("read", {"path": "a.py", "start": -5, "end": 3}),
+    "a range beyond": ("read", {"path": "a.py", "start": 10**8, "end": 10**8 + 5}),
+    "history outside": ("history", {"path": "../../etc"}),
+    "outline of git": ("outline", {"path": ".git"}),
+}
+BOMBS = {
+    "nested": r"(a+)+$",
+    "alternatives": r"(a|a)*$",
+    "three stars": r"(a*)*(a*)*(a*)*b$",
+    "of words": r"^(([a-z])+.)+[A-Z]([a-z])+$",
+    "counted twice": r"(x{1,400}){1,400}y",
+    "back references": r"(a*)\1*\1*\1*\1*b$",
+    "counted thrice": r"((a{1,9999}){1,9999}){1,9999}b$",
+    "many brackets": "(" * (LONGEST_PATTERN - 10) + "a",
+    "too long": "a?" * LONGEST_PATTERN,
+}
+HOSTILE = (
+    {name: ("read", {"path": path}) for name, path in READS.items()}
+    | OTHERS
+    | {f"bomb: {name}": ("search", {"text": text, "regex": True, "path": "bomb.txt"}) for name, text in BOMBS.items()}
+)
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """Over a real snapshot of a folder with all of this in it."""
+    folder = tmp_path_factory.mktemp("hostile")
+    (folder / "outside.txt").write_text(PRIZE)
+    repo = folder / "repo"
+    for path, text in FILES.items():
+        (repo / path).parent.mkdir(parents=True, exist_ok=True)
+        (repo / path).write_text(text)
+    for path, to in LINKS.items():
+        (repo / path).symlink_to(to)
+    trees = GitTrees(folder / "snapshots", DirectoryBlobs(folder / "blobs"))
+    taken = trees.take(repo)
+    there = set(trees.files(taken))
+    # No snapshot holds such paths; were they listed all the same, they would not be shown.
+    listed = {path for path in READS.values() if not path.startswith("folder/")} - there
+
+    def read(path: str) -> bytes | None:
+        return trees.read(taken, path) if path in there else PRIZE.encode()
+
+    files = Files([*there, *listed], read)
+    assert set(LINKS) <= there
+    yield Desk(files, walk_search(files.under(""), read), lambda: "", lambda path: PRIZE)
+    trees.close()
+
+
+def test_there_are_forty():
+    assert len(HOSTILE) >= 40
+
+
+@pytest.mark.parametrize("name", short_form(list(HOSTILE), 42))
+def test_a_hostile_look_is_not_served(name: str, desk: Desk):
+    look, given = HOSTILE[name]
+    began = time.monotonic()
+    shown = desk.serve(ToolCall(id="1", name=look, arguments=json.dumps(given)))
+    assert time.monotonic() - began < WITHIN
+    assert PRIZE not in shown.text
+    assert len(shown.text) <= SHOWN
+    assert shown.refused
+
+
+@pytest.mark.parametrize("look", ["search", "outline", "references"])
+def test_no_other_look_leads_there_either(look: str, desk: Desk):
+    given = {"search": {"text": "prize"}, "outline": {}, "references": {"name": "prize"}}[look]
+    shown = desk.serve(ToolCall(id="1", name=look, arguments=json.dumps(given)))
+    assert PRIZE not in shown.text
+    assert not any(path in shown.text for path in (".env", "id_rsa", "credentials", ".netrc"))
+
+
+def test_a_bomb_is_ended_and_a_plain_pattern_is_not(desk: Desk):
+    bomb = {"text": BOMBS["nested"], "regex": True, "path": "bomb.txt"}
+    ended = desk.serve(ToolCall(id="1", name="search", arguments=json.dumps(bomb)))
+    assert (ended.refused, "takes too long" in ended.text) == (True, True)
+    plain = {"text": "^a+!$", "regex": True, "path": "bomb.txt"}
+    assert "bomb.txt:1: aaa" in desk.serve(ToolCall(id="1", name="search", arguments=json.dumps(plain))).text
+
+
+def test_a_file_of_a_gigabyte_is_not_even_read(tmp_path: Path):
+    huge = tmp_path / "huge.txt"
+    with huge.open("wb") as file:
+        file.truncate(1 << 30)
+
+    def read(path: str) -> bytes:
+        raise AssertionError(f"{path} was read")
+
+    desk = Desk(
+        Files(["huge.txt"], read, lambda path: (tmp_path / path).stat().st_size),
+        lambda words: [],
+        lambda: "",
+        lambda path: "",
+    )
+    for look, given in (("read", {"path": "huge.txt"}), ("read", {"path": "huge.txt", "start": 5, "end": 6})):
+        shown = desk.serve(ToolCall(id="1", name=look, arguments=json.dumps(given)))
+        assert (shown.refused, shown.text) == (True, "huge.txt is too large")
+    assert desk.serve(ToolCall(id="1", name="search", arguments='{"text": "a"}')).text == "nothing was found"
+
+
+@pytest.mark.parametrize(
+    "path", ["secrets.py", "src/credentials.py", ".env.example", "tokens.md", "keyboard.py", "environment.py", "a.gitx"]
+)
+def test_what_only_sounds_secret_is_shown(path: str):
+    files = Files([path], lambda _: b"fine\n")
+    desk = Desk(files, lambda words: [], lambda: "", lambda one: "")
+    assert desk.serve(ToolCall(id="1", name="read", arguments=json.dumps({"path": path}))).text == "fine"

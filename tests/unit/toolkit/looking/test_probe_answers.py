@@ -1,0 +1,124 @@
+"""Reading a probe out of an answer, and what is run for it."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from redstart.core.change import Probe
+from redstart.core.run import Suite
+from redstart.core.shell import IN, TIGHT, Completed, Environment, ExitCause
+from redstart.testing.states import case, snapshot
+from redstart.toolkit.looking.probes import (
+    LONGEST,
+    LONGEST_ANSWER,
+    MOST_IDS,
+    execution,
+    find_probe,
+    fingerprint,
+    outcomes,
+    printed,
+)
+
+SNIPPET = "from shop import cart\nprint(cart.total())\n"
+ID = "tests/test_cart.py::TestCart::test_total[a b-1]"
+OTHER = "tests/test_tax.py::test_rate"
+PROBES = {
+    "a snippet": (f"PROBE:\n```python\n{SNIPPET}```\n", Probe(snippet=SNIPPET)),
+    "a snippet after words": (f"WHY: not sure\n\nPROBE: let me see\n\n```\n{SNIPPET}```", Probe(snippet=SNIPPET)),
+    "bold": (f"**PROBE:**\n~~~py\n{SNIPPET}~~~\nThanks.", Probe(snippet=SNIPPET)),
+    "an id": (f"PROBE: {OTHER}", Probe(ids=(OTHER,))),
+    "ids in a line": (f"PROBE: {OTHER}, tests/test_cart.py", Probe(ids=(OTHER, "tests/test_cart.py"))),
+    "ids below": (
+        f"PROBE:\n- {OTHER}\n- `tests/test_cart.py::test_b`\n",
+        Probe(ids=(OTHER, "tests/test_cart.py::test_b")),
+    ),
+    "unittest": ("PROBE: tests.test_cart.TestCart.test_total", Probe(ids=("tests.test_cart.TestCart.test_total",))),
+}
+NONE = {
+    "nothing": "",
+    "edits": "WHY: x\n\na.py\n<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n",
+    "a word": "I would probe it. PROBE",
+    "no content": "PROBE:\n\nI do not know.",
+    "an empty fence": "PROBE:\n```python\n\n```\n",
+    "not closed": f"PROBE:\n```python\n{SNIPPET}",
+    "far too long": f"PROBE:\n```python\n{'x = 1 ' * LONGEST}\n```\n",
+    "a zero byte": "PROBE:\n```python\nprint('\0')\n```\n",
+}
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_probe_is_found(name):
+    answer, probe = PROBES[name]
+    found = find_probe(answer)
+    assert found is not None
+    assert found.probe == probe
+    assert "print" not in found.rest
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_there_is_none(name):
+    assert find_probe(NONE[name]) is None
+
+
+def test_an_id_with_blanks_in_its_parameters_is_found_on_a_line_of_its_own():
+    found = find_probe(f"PROBE: {ID}")
+    assert found is not None
+    assert found.probe.ids == (ID,)
+
+
+def test_so_many_ids_and_no_more():
+    found = find_probe("PROBE:\n" + "\n".join(f"tests/test_{number}.py" for number in range(50)))
+    assert found is not None
+    assert len(found.probe.ids) == MOST_IDS
+
+
+def test_what_is_left_holds_the_edits():
+    found = find_probe(f"PROBE:\n```python\n{SNIPPET}```\n{NONE['edits']}")
+    assert found is not None
+    assert "<<<<<<< SEARCH" in found.rest
+
+
+def test_the_same_probe_has_the_same_fingerprint():
+    assert fingerprint(Probe(snippet="a")) == fingerprint(Probe(snippet="a"))
+    assert len({fingerprint(one) for one in (Probe(snippet="a"), Probe(snippet="b"), Probe(ids=("a",)))}) == 3
+
+
+@pytest.mark.parametrize(
+    ("folder", "paths", "path"),
+    [
+        ("", ["a.py"], "/repo"),
+        ("", ["src/a.py"], "/repo:/repo/src"),
+        ("api", ["api/src/a.py"], "/repo/api:/repo/api/src"),
+        ("api", ["src/a.py"], "/repo/api"),
+    ],
+)
+def test_a_snippet_runs_where_the_suite_runs_with_tight_limits(folder, paths, path):
+    environment = Environment(mount="/repo", python="/venv/bin/python")
+    asked = execution(Probe(snippet="x"), snapshot(), environment, Suite(runner="pytest", folder=folder), paths)
+    assert asked.limits == TIGHT
+    assert asked.argv == ("/venv/bin/python", f"{IN}/redstart_probe.py")
+    assert (asked.cwd, asked.files_in) == (folder, {"redstart_probe.py": "x"})
+    assert asked.variables["PYTHONPATH"] == path
+
+
+def test_what_is_told_of_a_snippet():
+    ok = printed(Probe(snippet="print(5)"), Completed(exit_code=0, cause=ExitCause.ok, output="5\n"))
+    assert ok == "print(5)\n\nexit code 0; it printed:\n5"
+    late = printed(Probe(snippet="x"), Completed(exit_code=137, cause=ExitCause.timeout, output="y" * 99_999))
+    assert "ended: timeout (exit code 137)" in late
+    assert len(late) < 10_000
+
+
+def test_what_is_told_of_tests():
+    told = outcomes(Probe(ids=("a", "b")), [case("a", detail="a.py:3: in f")], "", "captured 7\n")
+    assert all(text in told for text in ("tests: a, b", "a: failed KeyError", "a.py:3: in f", "captured 7"))
+    assert "No tests were collected." in outcomes(Probe(ids=("a",)), [], "No tests were collected.", "")
+
+
+@pytest.mark.parametrize("piece", [" ,", "[", "a.", "::", "\n ", "`", "PROBE: a.b \n"])
+def test_an_answer_that_means_harm_takes_no_time(piece):
+    began = time.process_time()
+    find_probe("PROBE: " + piece * (LONGEST_ANSWER // len(piece) - 10))
+    assert time.process_time() - began < 10
