@@ -93,6 +93,10 @@ class Usage(Noun):
     cached_tokens: int = 0
     usd: float | None = 0.0
 
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
 
 class Answer(Noun):
     text: str

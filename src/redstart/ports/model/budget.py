@@ -26,8 +26,7 @@ def held(ledger: Ledger, reserve: Usage) -> Generator[Used]:
     Raises `BudgetExceeded` where it does not fit. A call that fails with `ModelError` used what the error says; one
     that was broken off may have used all.
     """
-    tokens = reserve.input_tokens + reserve.output_tokens
-    ledger.reserve(reserve.usd, tokens)
+    ledger.reserve(reserve.usd, reserve.tokens)
     used = Used(reserve)
     try:
         yield used
@@ -35,7 +34,7 @@ def held(ledger: Ledger, reserve: Usage) -> Generator[Used]:
         used.usage = error.usage
         raise
     finally:
-        ledger.settle(reserve.usd, tokens, used.usage)
+        ledger.settle(reserve.usd, reserve.tokens, used.usage)
 
 
 class Budgeted:
@@ -100,12 +99,12 @@ class RunLedger:
 
     def settle(self, usd: float | None, tokens: int, used: Usage) -> None:
         self._held.remove((usd, tokens))
-        self._used_tokens += used.input_tokens + used.output_tokens
+        self._used_tokens += used.tokens
         self._used_usd += used.usd or 0.0
 
     def count(self, usage: Usage) -> None:
         """Adds what a recorded call cost."""
-        self._used_tokens = max(self._used_tokens - usage.input_tokens - usage.output_tokens, 0)
+        self._used_tokens = max(self._used_tokens - usage.tokens, 0)
         self._used_usd = max(self._used_usd - (usage.usd or 0.0), 0.0)
         step = self._step
         self._step = step.model_copy(

@@ -148,7 +148,7 @@ class Gateway:
         bucket = self._bucket(lane)
         if bucket is None:
             return
-        tokens, now = _tokens(most), self._chance.now()
+        tokens, now = most.tokens, self._chance.now()
         wait = bucket.take(tokens, now)
         if wait >= course.left(now):
             bucket.give_back(tokens, now)
@@ -162,7 +162,7 @@ class Gateway:
 
     def _paid(self, lane: Lane, most: Usage, used: Usage) -> None:
         if bucket := self._bucket(lane):
-            bucket.give_back(_tokens(most) - _tokens(used), self._chance.now())
+            bucket.give_back(most.tokens - used.tokens, self._chance.now())
 
     def _breaker(self, lane: Lane) -> Breaker:
         return self._breakers.setdefault(lane.name, Breaker(self._policy.failures, self._policy.rest))
@@ -228,7 +228,3 @@ async def _within(seconds: float, lane: Lane, ask: Ask, most: Usage) -> Answer:
             remedy="try again, or allow a question more time",
             usage=most,
         ) from None
-
-
-def _tokens(usage: Usage) -> int:
-    return usage.input_tokens + usage.output_tokens

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from redstart.core.chat import Answer, Ask, Message, Role, Usage
 from redstart.core.errors import ConfigError, ModelGarbled, ModelTimeout
 from redstart.ports.model.command import read_answer
+from redstart.ports.model.plain import listed
 
 LAST_LINE = "END"
 DAY = 24 * 60 * 60.0
@@ -162,7 +163,6 @@ def _turn(message: Message) -> str:
 def _offer(ask: Ask) -> list[str]:
     if not ask.tools:
         return []
-    shown = [f"- {tool.name}: {tool.description} Arguments: {json.dumps(tool.parameters)}" for tool in ask.tools]
     form = json.dumps({"calls": [{"name": ask.tools[0].name, "arguments": {}}]})
     how = f"Instead of answering you may call these; then answer with nothing but JSON such as `{form}`:"
-    return ["---", how, "\n".join(shown)]
+    return ["---", how, listed(ask.tools)]

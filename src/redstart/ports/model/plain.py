@@ -33,9 +33,13 @@ def in_words(ask: Ask) -> Ask:
     return ask.model_copy(update={"tools": (), "messages": messages})
 
 
+def listed(tools: tuple[Tool, ...]) -> str:
+    """The tools, a line each, for a reader who is to call them in words."""
+    return "\n".join(f"- {tool.name}: {tool.description} Arguments: {json.dumps(tool.parameters)}" for tool in tools)
+
+
 def _offer(tools: tuple[Tool, ...]) -> str:
-    lines = (f"- {tool.name}: {tool.description} Arguments: {json.dumps(tool.parameters)}" for tool in tools)
-    return _OFFER.format(tools="\n".join(lines), example=tools[0].name)
+    return _OFFER.format(tools=listed(tools), example=tools[0].name)
 
 
 def _plain(message: Message) -> Message:

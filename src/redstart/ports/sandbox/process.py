@@ -7,11 +7,13 @@ import dataclasses
 import os
 import signal
 import time
+from collections.abc import Generator
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution
-from redstart.ports.sandbox.exchange import exchange, given, placed, variables
+from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, variables
 from redstart.ports.sandbox.launch import kill_group, launch, limited
 from redstart.ports.sandbox.port import Workspaces
 from redstart.ports.sandbox.prepare import bring_copies, make_git
@@ -35,40 +37,57 @@ class Process:
         self._scratch = scratch
 
     async def run(self, execution: Execution) -> Completed:
-        environment = execution.environment
-        with (
-            exchange(self._scratch, execution) as exchanged,
-            self._workspaces.checkout(execution.snapshot) as checkout,
-        ):
-            bring_copies(environment, checkout)
-            make_git(environment, checkout / ".git", objects=environment.git_objects)
-            root = str(checkout.resolve())
-            inward, outward = str(exchanged.inward), str(exchanged.outward)
-            home, temporary = exchanged.folder / "home", exchanged.folder / "tmp"
-            home.mkdir()
-            temporary.mkdir()
-
-            def here(text: str) -> str:
-                parts = (mapped(part, environment, root) for part in text.split(":"))
-                return placed(":".join(parts), inward, outward)
-
-            asked = {name: here(value) for name, value in given(execution).items()}
-            asked["PYTHONPATH"] = ":".join(filter(None, (root, f"{root}/src", asked.get("PYTHONPATH", ""))))
-            own = variables(environment.python, asked, home=str(home), temporary=str(temporary))
-
-            def kill(leader: int) -> None:
-                kill_group(leader)
-                kill_marked(str(exchanged.folder))
-
-            watchman = Watchman(execution.limits, group=None, folders=(checkout, exchanged.folder))
-            command = limited(
-                execution.limits, str(PurePosixPath(root, execution.cwd)), [here(each) for each in execution.argv]
-            )
+        with in_checkout(self._workspaces, self._scratch, execution) as ready:
+            folders = (ready.checkout, ready.exchanged.folder)
+            watchman = Watchman(execution.limits, group=None, folders=folders)
+            limits, own = execution.limits, ready.variables
             try:
-                ended = await launch(command, variables=own, limits=execution.limits, kill=kill, watch=watchman.watch)
+                ended = await launch(ready.command, variables=own, limits=limits, kill=ready.kill, watch=watchman.watch)
             except OSError as error:
                 raise SandboxUnavailable(f"A process cannot be started: {error}") from error
-            return exchanged.completed(dataclasses.replace(ended, stopped=ended.stopped or watchman.disk()))
+            return ready.exchanged.completed(dataclasses.replace(ended, stopped=ended.stopped or watchman.disk()))
+
+
+class Ready(NamedTuple):
+    """A command that can be started in its checkout, which stands in for the environment's `mount`."""
+
+    exchanged: Exchange
+    checkout: Path
+    root: str
+    """The checkout by its real path."""
+    home: str
+    temporary: str
+    variables: dict[str, str]
+    command: list[str]
+
+    def kill(self, leader: int) -> None:
+        """Ends the command's group, and whoever left it."""
+        kill_group(leader)
+        kill_marked(str(self.exchanged.folder))
+
+
+@contextlib.contextmanager
+def in_checkout(workspaces: Workspaces, scratch: Path, execution: Execution) -> Generator[Ready]:
+    """Makes a checkout and folders beside it, and maps what the execution says of its mount to them."""
+    environment = execution.environment
+    with exchange(scratch, execution) as exchanged, workspaces.checkout(execution.snapshot) as checkout:
+        bring_copies(environment, checkout)
+        make_git(environment, checkout / ".git", objects=environment.git_objects)
+        root = str(checkout.resolve())
+        home, temporary = exchanged.folder / "home", exchanged.folder / "tmp"
+        home.mkdir()
+        temporary.mkdir()
+
+        def here(text: str) -> str:
+            parts = (mapped(part, environment, root) for part in text.split(":"))
+            return placed(":".join(parts), str(exchanged.inward), str(exchanged.outward))
+
+        asked = {name: here(value) for name, value in given(execution).items()}
+        asked["PYTHONPATH"] = ":".join(filter(None, (root, f"{root}/src", asked.get("PYTHONPATH", ""))))
+        own = variables(environment.python, asked, home=str(home), temporary=str(temporary))
+        cwd = str(PurePosixPath(root, execution.cwd))
+        command = limited(execution.limits, cwd, [here(each) for each in execution.argv])
+        yield Ready(exchanged, checkout, root, str(home), str(temporary), own, command)
 
 
 def mapped(text: str, environment: Environment, root: str) -> str:

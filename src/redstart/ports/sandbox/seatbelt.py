@@ -13,11 +13,9 @@ from pathlib import Path
 
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution
-from redstart.ports.sandbox.exchange import exchange, given, placed, variables
-from redstart.ports.sandbox.launch import kill_group, launch, limited
+from redstart.ports.sandbox.launch import launch
 from redstart.ports.sandbox.port import Workspaces
-from redstart.ports.sandbox.prepare import bring_copies, make_git
-from redstart.ports.sandbox.process import kill_marked, mapped
+from redstart.ports.sandbox.process import in_checkout
 
 PROGRAM = "/usr/bin/sandbox-exec"
 SYSTEM = (
@@ -40,43 +38,19 @@ class Seatbelt:
         self._scratch = scratch
 
     async def run(self, execution: Execution) -> Completed:
-        program, environment = find_seatbelt(), execution.environment
-        with (
-            exchange(self._scratch, execution) as exchanged,
-            self._workspaces.checkout(execution.snapshot) as checkout,
-        ):
-            bring_copies(environment, checkout)
-            make_git(environment, checkout / ".git", objects=environment.git_objects)
-            root = str(checkout.resolve())
-            home, temporary = exchanged.folder / "home", exchanged.folder / "tmp"
-            home.mkdir()
-            temporary.mkdir()
-
-            def here(text: str) -> str:
-                parts = (mapped(part, environment, root) for part in text.split(":"))
-                return placed(":".join(parts), str(exchanged.inward), str(exchanged.outward))
-
-            asked = {name: here(value) for name, value in given(execution).items()}
-            asked["PYTHONPATH"] = ":".join(filter(None, (root, f"{root}/src", asked.get("PYTHONPATH", ""))))
-            own = variables(environment.python, asked, home=str(home), temporary=str(temporary))
+        program, environment, limits = find_seatbelt(), execution.environment, execution.limits
+        with in_checkout(self._workspaces, self._scratch, execution) as ready:
             rules = profile(
                 environment,
-                writable=(root, str(exchanged.outward), str(home), str(temporary)),
-                readable=(str(exchanged.inward),),
+                writable=(ready.root, str(ready.exchanged.outward), ready.home, ready.temporary),
+                readable=(str(ready.exchanged.inward),),
             )
-            command = limited(execution.limits, os.path.join(root, execution.cwd), [here(a) for a in execution.argv])  # noqa: PTH118
-
-            def kill(leader: int) -> None:
-                kill_group(leader)
-                kill_marked(str(exchanged.folder))
-
+            command = [program, "-p", rules, *ready.command]
             try:
-                ended = await launch(
-                    [program, "-p", rules, *command], variables=own, limits=execution.limits, kill=kill
-                )
+                ended = await launch(command, variables=ready.variables, limits=limits, kill=ready.kill)
             except OSError as error:
                 raise SandboxUnavailable(f"sandbox-exec cannot be started: {error}") from error
-            return exchanged.completed(ended)
+            return ready.exchanged.completed(ended)
 
 
 def find_seatbelt(platform: str = sys.platform, program: str = PROGRAM) -> str:
