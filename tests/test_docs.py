@@ -153,6 +153,8 @@ COMMANDS = [
     *(
         "fix",
         "create",
+        "improve",
+        "audit",
         "resume",
         "show",
         "apply",

@@ -63,5 +63,5 @@ def test_the_reference_loop_stays_short():
 
 
 def test_the_public_surface():
-    assert sorted(redstart.__all__) == ["RunSpec", "RunState", "create", "fix"]
+    assert sorted(redstart.__all__) == ["RunSpec", "RunState", "audit", "create", "fix", "improve"]
     assert all(getattr(redstart, name) is not None for name in redstart.__all__)

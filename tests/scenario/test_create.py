@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import Goal, Recorded, question
+from redstart.testing.scenarios import Goal, Program, Recorded, question
 from redstart.testing.server import ScriptedServer, Wire
 
 GOALS = [Goal.load(folder) for folder in sorted((Path(__file__).parent / "goals").iterdir())]
@@ -54,6 +55,48 @@ def test_tests_that_assert_nothing_are_not_taken(user, tmp_path):
     reasons = [event["data"]["reason"] for event in ran.events if event["name"] == "decide" and event["data"]]
     assert reasons[0] == "the tests were not usable: tests/test_nothing.py asserts nothing"
     assert not (tmp_path / "out").exists()
+
+
+def given_tests(goal: Goal, folder: Path) -> Path:
+    """The tests of a goal as a user would have written them."""
+    folder.mkdir()
+    file = folder / f"test_{goal.package}.py"
+    file.write_text(goal.tests.partition("=======\n")[2].partition("\n>>>>>>> REPLACE")[0] + "\n")
+    return file
+
+
+def test_the_users_own_tests_are_the_tests(user, tmp_path):
+    goal = next(goal for goal in GOALS if goal.name == "roman")
+    mine, out = given_tests(goal, tmp_path / "mine"), tmp_path / goal.package
+    script = Recorded(goal.reply)
+    with ScriptedServer(script) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("create", goal.goal, "-o", out, "--spec-tests", mine, "--json")
+    assert ran.code == 0, ran.out + ran.err
+    assert script.questions == ["patch", "patch"]
+    assert (out / "tests" / mine.name).read_bytes() == mine.read_bytes()
+    assert "the tests notice" in ran.ending["reason"]
+
+
+def test_own_tests_that_ask_for_nothing_are_refused(user, tmp_path):
+    mine = tmp_path / "test_nothing.py"
+    mine.write_text("def test_nothing():\n    assert True\n")
+    with ScriptedServer(lambda _: pytest.fail("nobody is to be asked")) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("create", "a shop", "-o", tmp_path / "out", "--spec-tests", mine, "--json")
+    assert ran.ending["result"] == "no_tests"
+    assert "green without any program" in ran.ending["reason"]
+
+
+def test_tests_that_notice_nothing_are_refused_in_the_end(user, tmp_path):
+    weak = Program.load(Path(__file__).parent / "programs" / "csvsum.script")
+    out = tmp_path / weak.package
+    with ScriptedServer(weak.reply) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("create", "-", "-o", out, "--max-iters", "1", "--json", told=weak.goal)
+    assert ran.code == 1, ran.out + ran.err
+    assert re.fullmatch(r"the tests notice only \d of \d+ small changes to the program", ran.ending["reason"])
+    assert not out.exists()
 
 
 def test_a_folder_that_is_not_empty_is_refused(user, tmp_path):

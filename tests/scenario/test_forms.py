@@ -10,7 +10,7 @@ from redstart.testing.server import Request, ScriptedServer, Wire
 from redstart.toolkit.patching.formats import ENOUGH
 
 SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
-DIFFS = "Give unified diffs instead of the blocks"
+DIFFS = "+++ b/path/to/file.py"
 
 
 def test_a_model_whose_diffs_fit_is_asked_for_diffs_in_a_later_run(user, tmp_path, repo_of):

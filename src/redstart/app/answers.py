@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
-from redstart.core.run import HINT_LIMIT, Limits, Result, RunState, Spend, Status
+from redstart.core.run import HINT_LIMIT, Limits, Mode, Result, RunState, Spend, Status
 from redstart.engines.drive import awake
-from redstart.flow.route import begin, waits_for_a_person
+from redstart.flow.errands import errand_id
+from redstart.flow.route import begin, waits_for_a_person, waits_for_errands
 from redstart.ports.store.port import Word
 from redstart.steps.decide import further
 from redstart.toolkit.repo.trees import alive
@@ -80,17 +81,28 @@ async def _say(house: House, state: RunState, text: str) -> Heard:
 
 
 async def _answer(house: House, state: RunState, word: Word, text: str | None) -> Heard:
-    if not waits_for_a_person(state):
+    asks = await _who_asks(house, state)
+    if not waits_for_a_person(asks):
         raise ConfigError(f"run {state.run_id} asks nothing", remedy=f"redstart show {state.run_id} says how it stands")
     if word is Word.accept and text:
         raise ConfigError("what is accepted needs no words: nobody would read them", remedy="--say goes with --reject")
-    await house.adapters.store.tell(state.run_id, word, text or "", version=state.version)
+    await house.adapters.store.tell(asks.run_id, word, text or "", version=asks.version)
     return Heard(state.run_id)
+
+
+async def _who_asks(house: House, state: RunState) -> RunState:
+    """The run itself, or the one among its errands that asks: who answers a run answers what it waits for."""
+    asked = state.now.decide
+    for errand in asked.errands if asked is not None and waits_for_errands(state) else ():
+        child = await house.adapters.store.load(errand_id(state.run_id, errand.number))
+        if waits_for_a_person(child):
+            return child
+    return state
 
 
 async def _go_further(house: House, state: RunState, wish: Wish, text: str | None) -> Heard:
     """A new run with one more attempt after the last of this one, and with what was said to this one."""
-    if state.result not in RED:
+    if state.result not in RED or state.spec.mode is Mode.improve:
         raise ConfigError(f"run {state.run_id} has ended: {state.reason}", remedy=_instead(state))
     store = house.adapters.store
     limits = await _anew(house, state, wish)
@@ -120,6 +132,8 @@ async def _anew(house: House, state: RunState, wish: Wish) -> Limits:
 def _instead(state: RunState) -> str:
     if state.result is Result.verified:
         return f"it is green; take it with: redstart apply {state.run_id}"
+    if state.spec.mode is Mode.improve:
+        return "begin a new one: redstart improve"
     return "no attempt was made; begin a new run: redstart fix"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redstart.core.run import Result, RunState, Status
+from redstart.core.run import Mode, Result, RunState, Status
 
 INTERRUPTED = 130
 
@@ -16,13 +16,15 @@ _CODES: dict[Result, int] = {
     Result.no_tests: 5,
     Result.refused: 6,
     Result.needs_human: 7,
+    Result.reported: 0,
+    Result.found: 1,
 }
 
 
 def exit_code(state: RunState) -> int:
     """The code of a run as it stands; one that can still go on is 130, or 7 where it waits for a person."""
-    if state.status is Status.paused:
+    if state.status is Status.paused and state.spec.mode is not Mode.improve:
         return _CODES[Result.needs_human]
-    if state.status is Status.running or state.result is None:
+    if state.status is not Status.ended or state.result is None:
         return INTERRUPTED
     return _CODES[state.result]

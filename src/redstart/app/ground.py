@@ -16,7 +16,10 @@ from redstart.core.shell import Environment, SandboxLimits
 from redstart.toolkit.repo.git import require_git
 from redstart.toolkit.suites.environment import environment_of, find_environment, find_interpreter
 from redstart.toolkit.suites.history import work_root
-from redstart.toolkit.suites.places import Place, runner_in, suites_in
+from redstart.toolkit.suites.node import RUNNERS as NODE_RUNNERS
+from redstart.toolkit.suites.node_detect import named_suite
+from redstart.toolkit.suites.node_environment import with_node
+from redstart.toolkit.suites.places import Place, place_in, suites_in
 from redstart.toolkit.suites.unittest import unittest_arguments
 
 Choose = Callable[[Sequence[str]], str]
@@ -36,6 +39,8 @@ class Ground(NamedTuple):
     runner: str
     environment: Environment
     limits: SandboxLimits
+    command: tuple[str, ...] = ()
+    """How the tests are started: as the user says or, of a project of Node.js, as its own script does."""
 
 
 def take_ground(
@@ -60,19 +65,24 @@ def take_ground(
     root = work_root(path)
     base = house.trees.take(root)
     inner = "" if path == root else path.relative_to(root).as_posix()
-    place = _place(house, base, Place(inner, "") if inner or command else None, choose)
+    place = _place(house, base, Place(inner, "", command) if inner or command else None, choose)
     told = command and unittest_arguments(command)
     runner = "unittest" if told else place.runner or NO_TESTS_YET
     environment = own_environment(root, place.folder) if own_python else _environment(root, place, runner, python)
     limits = house.settings.sandbox.limits
-    return Ground(root, place.folder, base, runner, served(house, environment), limits)
+    return Ground(root, place.folder, base, runner, served(house, environment), limits, place.command or command)
 
 
 def _place(house: House, base: Snapshot, named: Place | None, choose: Choose | None) -> Place:
     """The suite that is meant: in the named folder, or the only one of the repo, or the chosen one."""
     paths, read = house.trees.files(base), partial(house.trees.read, base)
     if named is not None:
-        return Place(named.folder, runner_in(named.folder, paths, read) or "")
+        if named.command and (told := named_suite(named.folder, paths, read, named.command)):
+            return Place(*told)
+        found = place_in(named.folder, paths, read) or Place(named.folder, "")
+        # A command of the user's that starts no runner of Node.js is for whatever reads its report.
+        starts_other = bool(named.command) and found.runner in NODE_RUNNERS
+        return Place(named.folder, "" if starts_other else found.runner, named.command or found.command)
     found = {place.folder: place for place in suites_in(paths, read)}
     if len(found) < 2:
         return next(iter(found.values()), Place("", ""))
@@ -95,7 +105,12 @@ def own_environment(root: Path, folder: str = "") -> Environment:
 
 
 def _environment(root: Path, place: Place, runner: str, python: str | None) -> Environment:
-    """The target's environment; ours where the target's has no pytest and the suite needs one."""
+    """The target's environment; ours where the target's has no pytest and the suite needs one.
+
+    Tests of Node.js need no Python of the target's.
+    """
+    if runner in NODE_RUNNERS:
+        return with_node(own_environment(root, place.folder), place.folder, os.environ)
     interpreter, why = find_interpreter(root, folder=place.folder, python=python, environ=os.environ)
     environment = environment_of(root, interpreter, why)
     if python is None and runner == "pytest" and not interpreter.has_pytest:

@@ -18,6 +18,9 @@ NOT_SETTINGS = frozenset({"REDSTART_DATA", "REDSTART_LIVE_URL", "REDSTART_PYTHON
 """Variables of the project's own tasks and tests; they are documented there."""
 ADDS_UP = "protect"
 """The one setting in which a layer adds to those below it instead of replacing them."""
+TOOLS = "checks.commands"
+BUILT_IN = frozenset({"ruff", "bandit", "secrets", "rules"})
+"""Tools that a project cannot leave out."""
 PROJECT_FILE = "redstart.toml"
 PROJECT_TABLE = "tool.redstart"
 LARGEST_FILE = 1_000_000
@@ -112,7 +115,7 @@ def of_project(folder: Path, keys: Keys) -> Layer:
 
 
 def refuse_untrusted(project: Layer, below: Limits, user_file: Path) -> None:
-    """A repo is not trusted with its own limits: it may name its tests, protect files and ask for less.
+    """A repo is not trusted with its own limits: it may name its tests, add tools, protect files and ask for less.
 
     Raises `ConfigError` for anything else, and says where that may be set instead.
     """
@@ -120,6 +123,8 @@ def refuse_untrusted(project: Layer, below: Limits, user_file: Path) -> None:
         elsewhere = f"set it in {user_file}, or as {variable_of(name)}"
         if name.startswith("limits."):
             _refuse_more(name, given, getattr(below, name.removeprefix("limits.")), elsewhere)
+        elif name == TOOLS:
+            _refuse_replaced(given, elsewhere)
         elif name not in ("tests.command", ADDS_UP):
             raise ConfigError(f"{given.origin}: {name} is not for a project to set", remedy=elsewhere)
 
@@ -141,6 +146,24 @@ def shown(text: str) -> str:
 
 def _name_of(variable: str) -> str:
     return variable.removeprefix(PREFIX).replace("__", ".").lower()
+
+
+def _refuse_replaced(given: Given, elsewhere: str) -> None:
+    """A project may add a tool, which runs in the sandbox as its tests do; it may not switch one of ours off."""
+    value = given.value
+    if not isinstance(value, dict):
+        raise ConfigError(f"{given.origin}: {TOOLS} is to be a table", remedy=elsewhere)
+    if replaced := sorted(BUILT_IN & cast("dict[str, object]", value).keys()):
+        raise ConfigError(f"{given.origin}: {TOOLS}.{replaced[0]} is not for a project to replace", remedy=elsewhere)
+
+
+def with_tools(below: Layer, project: Layer) -> Layer:
+    """The project's layer with the user's own tools among its own: it may add to them, and replaces none."""
+    if TOOLS not in below or TOOLS not in project:
+        return project
+    user, added = (cast("dict[str, object]", layer[TOOLS].value) for layer in (below, project))
+    origin = f"{below[TOOLS].origin}, {project[TOOLS].origin}"
+    return {**project, TOOLS: Given({**added, **user}, origin)}
 
 
 def _refuse_more(name: str, given: Given, below: float | None, elsewhere: str) -> None:

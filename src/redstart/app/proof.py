@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from redstart.app.parts import all_records
 from redstart.app.proof_checks import Facts, checks, many
 from redstart.app.proof_parts import (
     CaseLine,
@@ -17,6 +18,7 @@ from redstart.app.proof_parts import (
     JournalMark,
     Lines,
     ModelUse,
+    Noticed,
     Proof,
     Rerun,
     Seen,
@@ -50,10 +52,14 @@ async def prove(house: House, state: RunState) -> Proof:
         raise ConfigError(
             f"run {state.run_id} has not ended: there is no proof yet", remedy=f"redstart resume {state.run_id}"
         )
+    if state.spec.mode is Mode.improve and not state.spec.errand:
+        raise ConfigError(
+            "each improvement has a proof of its own", remedy=f"for the first: redstart show {state.run_id}.1 --proof"
+        )
     if state.now.patch is None and not state.history:
         raise ConfigError(f"run {state.run_id} changed nothing, so there is nothing to prove: {state.reason}")
     rows = await house.adapters.store.steps(state.run_id)
-    records = await house.adapters.journal.records(state.run_id)
+    records = await all_records(house, state)
     return _Evidence(house, state, state.result).proof(rows, records)
 
 
@@ -114,7 +120,9 @@ class _Evidence:
             repeats_after=_reruns(judged.repeats if judged else ()),
             suite_runs=judged.runs if judged else 0,
             flaky=tuple(_flaky(found, judged)),
+            mutants=_noticed(judged),
             written=found.tests if found else (),
+            sure=f"{found.sure}: {found.sure_why}" if found and found.sure else "",
             tree_before=state.base.tree,
             tree_after=made.tree if made else "",
             files=self._files,
@@ -141,6 +149,8 @@ class _Evidence:
             which = f"{tests} that failed without this patch {passing} with it"
             if self._state.spec.mode is Mode.create:
                 which = f"{tests}, written before the code, failed without it and {passing} with it"
+            if found := (self._judged.mutants if self._judged else None):
+                which += f", and the tests notice {found.killed} of {found.sampled} small changes to it"
             least = f" Only what level {level.value} asks for was checked." if not MEASURES[level].after else ""
             return f"Verified: {which}; no other test got worse.{least}"
         if self._result is Result.verified:
@@ -253,6 +263,11 @@ def _flaky(found: Reproduced | None, judged: Judged | None) -> Iterator[str]:
     if judged is not None:
         yield from (f"{one} (not green in every repeat)" for one in _named(judged.verdict.flaky))
         yield from (f"{one} (red in one run on the patch, green in the next)" for one in _named(judged.unsteady))
+
+
+def _noticed(judged: Judged | None) -> Noticed | None:
+    found = judged.mutants if judged else None
+    return Noticed(sampled=found.sampled, killed=found.killed, survivors=found.survivors) if found else None
 
 
 def _all_cases(blob: bytes) -> tuple[Case, ...]:

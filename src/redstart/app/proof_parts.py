@@ -75,6 +75,15 @@ class Rerun(Part):
     red: int
 
 
+class Noticed(Part):
+    """Small changes to a new program, each tried on its own: how many of them made a test red."""
+
+    sampled: int
+    killed: int
+    survivors: tuple[str, ...]
+    """Those that no test noticed."""
+
+
 class Touched(Part):
     """A file that the last patch changes; where it did not fit, one that it names."""
 
@@ -186,8 +195,12 @@ class Proof(Part):
     """How often tests were run on the last patch."""
     flaky: tuple[str, ...]
     """Tests that were seen both red and green on the same code: never counted as fixed."""
+    mutants: Noticed | None = None
+    """Whether the tests of a new program would notice a broken one; null for every other run."""
     written: tuple[str, ...]
     """Test files that were written for this run, before the code."""
+    sure: str = ""
+    """How sure the model was that such a test is what an issue or an improvement is about, and why."""
     tree_before: str
     """The git tree that the patch is made on."""
     tree_after: str

@@ -118,6 +118,12 @@ def _blocks(proof: Proof) -> list[Block]:
         Block(
             "Tests that were written for this, before the code", _first([f"written: {one}" for one in proof.written])
         ),
+        Block(
+            "How sure the model was that they are what was meant", [f"certainty: {proof.sure}"] if proof.sure else []
+        ),
+        Block(
+            "Changes to the program that no test noticed", _first([f"unnoticed: {one}" for one in _survivors(proof)])
+        ),
         Block("Files in the patch", _first([_file(one.path, one.protected) for one in proof.files])),
     ]
     below = [Block("How it was made", _made(proof)), Block("How to check it", _how_to_check(proof))]
@@ -125,6 +131,10 @@ def _blocks(proof: Proof) -> list[Block]:
     title = "The patch" if proof.verified or proof.by_person else "The last patch"
     patch = Block(title, _diff(proof, min(DIFF, ROOM - taken)), "diff")
     return [block for block in (*above, patch, *below) if block.lines]
+
+
+def _survivors(proof: Proof) -> Sequence[str]:
+    return proof.mutants.survivors if proof.mutants else ()
 
 
 def _against(proof: Proof) -> list[str]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.ground import Choose, own_environment, served, take_ground
-from redstart.app.wire import House, profile
+from redstart.app.ground import Choose, take_ground
+from redstart.app.parts import part_ids
+from redstart.app.wire import House, asking, profile
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.run import (
-    GOAL_LIMIT,
     HINT_LIMIT,
     MOST_LOOKS,
     Attempt,
@@ -32,9 +30,10 @@ from redstart.engines.replay import Replayed
 from redstart.engines.replay import replay as replay_run
 from redstart.flow.loop import Advanced
 from redstart.flow.modes import MODES
-from redstart.toolkit.repo.git import require_git
-from redstart.toolkit.suites.environment import moved
 from redstart.toolkit.suites.select import chooser
+
+ALIKE = 1000
+"""Runs that are looked through for one id: that of an errand is the beginning of those with more digits."""
 
 
 class Asked(NamedTuple):
@@ -53,8 +52,19 @@ class Asked(NamedTuple):
     verify: Level = Level.standard
     looks: int | None = None
     """How often a model may look around for each question; None for what its profile says."""
+    approve: bool = False
+    """Whether packages that are not on the list of those allowed are approved beforehand."""
     own_python: bool = False
     """Whether the tests run with redstart's own interpreter, without looking for the project's (the demo)."""
+    issue: str = ""
+    """What is wrong, in words: the red test of it is written first."""
+
+
+class Folder(NamedTuple):
+    """A run that could be begun, and where."""
+
+    spec: RunSpec
+    path: Path
 
 
 async def begin_fix(house: House, path: Path, asked: Asked, choose: Choose | None = None) -> RunState:
@@ -62,7 +72,15 @@ async def begin_fix(house: House, path: Path, asked: Asked, choose: Choose | Non
 
     Where the folder holds several suites `choose` says which; without it they are listed in a `ConfigError`.
     """
+    taken = take_folder(house, path, asked, choose)
+    return await keep_run(house, taken.spec, folder=taken.path)
+
+
+def take_folder(house: House, path: Path, asked: Asked, choose: Choose | None = None) -> Folder:
+    """What a run on this folder is about, from a snapshot of its git repo. Raises as `begin_fix` does."""
     chooser(asked.targets, asked.keyword)
+    if asked.issue and (asked.targets or asked.keyword):
+        raise ConfigError("tests are named beside an issue", remedy="the test of an issue is still to be written")
     if len(asked.hint) > HINT_LIMIT:
         raise ConfigError(f"the hint is longer than {HINT_LIMIT} characters", remedy="say it more shortly")
     ground = take_ground(
@@ -71,13 +89,15 @@ async def begin_fix(house: House, path: Path, asked: Asked, choose: Choose | Non
     folder = ground.root / ground.folder
     suite = Suite(
         runner=ground.runner,
-        command=asked.command,
-        environment=_kept(house, ground.environment),
+        command=ground.command,
+        environment=keep_environment(house, ground.environment),
         folder=ground.folder,
         junit=asked.junit,
     )
     spec = RunSpec(
         mode=Mode.fix,
+        goal=asked.issue,
+        issue=bool(asked.issue),
         base=ground.base,
         suite=suite,
         sandbox=ground.limits,
@@ -88,11 +108,13 @@ async def begin_fix(house: House, path: Path, asked: Asked, choose: Choose | Non
         keyword=asked.keyword,
         # Edits stay in the suite's own folder, and in what the user names beside it.
         verify=asked.verify,
-        looks=_looks(house, asked),
+        looks=looks_of(house, asked),
+        asks=asking(house.settings),
+        checks=house.settings.checks.checks,
         scope=(ground.folder, *asked.scope) if ground.folder else asked.scope,
         repo=folder.name,
     )
-    return await _create(house, spec, folder=folder)
+    return Folder(spec, folder)
 
 
 def _as_shown(target: str, folder: Path) -> str:
@@ -103,34 +125,6 @@ def _as_shown(target: str, folder: Path) -> str:
     return f"{there.relative_to(folder).as_posix()}{mark}{rest}" if is_path else target
 
 
-async def begin_create(house: House, goal: str, out: Path, asked: Asked) -> RunState:
-    """Keeps a new run that will write a program. Raises `ConfigError` if `out` holds anything already."""
-    out = out.resolve()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out} is not empty", remedy="name a folder that does not exist yet with -o")
-    if not goal.strip():
-        raise ConfigError("the goal is empty", remedy='say what to make: redstart create "a csv sorter" -o DIR')
-    if len(goal) > GOAL_LIMIT:
-        raise ConfigError(f"the goal is longer than {GOAL_LIMIT} characters", remedy="say it more shortly")
-    require_git()
-    package = _package_name(out.name)
-    base = house.trees.write(house.trees.empty(), _skeleton(package, goal))
-    there = next(folder for folder in out.parents if folder.is_dir())
-    mounted = served(house, moved(own_environment(there), out))
-    suite = Suite(runner="pytest", environment=_kept(house, mounted))
-    spec = RunSpec(
-        mode=Mode.create,
-        goal=goal,
-        base=base,
-        suite=suite,
-        limits=asked.limits,
-        verify=asked.verify,
-        looks=_looks(house, asked),
-        repo=package,
-    )
-    return await _create(house, spec, folder=out)
-
-
 async def go_on(house: House, run_id: str, engine: Engine, until: Step | None = None) -> Advanced:
     """Claims a run and drives it until it ends, waits or `until` is done."""
     claim = await house.adapters.store.claim(run_id)
@@ -138,8 +132,12 @@ async def go_on(house: House, run_id: str, engine: Engine, until: Step | None = 
 
 
 async def replay(house: House, run_id: str) -> Replayed:
-    """The run once more from its journal alone. Raises `ReplayDiverged` at the first difference."""
-    return await replay_run(house.adapters, run_id)
+    """The run and its parts once more, from their journals alone. Raises `ReplayDiverged` at the first difference."""
+    done = await replay_run(house.adapters, run_id)
+    for one in await part_ids(house, done.state):
+        part = await replay_run(house.adapters, one)
+        done = done._replace(steps=done.steps + part.steps, calls=done.calls + part.calls)
+    return done
 
 
 async def fork(house: House, run_id: str, attempt: int, step: Step, limits: Limits | None = None) -> RunState:
@@ -163,16 +161,23 @@ async def find_run(house: House, given: str | None, folder: Path) -> str:
         if not rows:
             raise ConfigError("there is no run of this folder", remedy="redstart runs list shows every run")
         return rows[0].run_id
-    rows = await store.runs(prefix=given, limit=2)
+    rows = await store.runs(prefix=given, limit=ALIKE)
     if not rows:
         raise ConfigError(f"there is no run {given}", remedy="redstart runs list shows every run")
-    if len(rows) > 1 and rows[0].run_id != given:
+    if any(row.run_id == given for row in rows):
+        return given
+    if len(rows) > 1:
         raise ConfigError(f"more than one run begins with {given}", remedy="give more of the id")
-    return given if any(row.run_id == given for row in rows) else rows[0].run_id
+    return rows[0].run_id
 
 
 def result_snapshot(state: RunState) -> Snapshot | None:
-    """What a verified run made; None where there is nothing to hand over."""
+    """What a verified run made; None where there is nothing to hand over.
+
+    Of improvements, the last good version: each of them is verified, and more may come.
+    """
+    if state.spec.mode is Mode.improve and not state.spec.errand:
+        return state.draft if state.work.kept else None
     return state.now.made if state.result is Result.verified else None
 
 
@@ -187,25 +192,8 @@ def write_patch(house: House, state: RunState, to: Path | None = None) -> Path |
     return path
 
 
-def write_project(house: House, state: RunState, out: Path) -> bool:
-    """Puts a created program into its folder. Done before with the same files, it changes nothing.
-
-    Raises `ConfigError` if the folder holds something else.
-    """
-    snapshot = result_snapshot(state)
-    if snapshot is None:
-        return False
-    if out.exists() and any(out.iterdir()):
-        if house.trees.take(out).tree == snapshot.tree:
-            return True
-        raise ConfigError(f"{out} is not empty any more", remedy="empty it, then: redstart resume")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with house.trees.checkout(snapshot) as made:
-        shutil.copytree(made, out, dirs_exist_ok=True, symlinks=True)
-    return True
-
-
-async def _create(house: House, spec: RunSpec, folder: Path) -> RunState:
+async def keep_run(house: House, spec: RunSpec, folder: Path) -> RunState:
+    """A new run at its beginning, kept."""
     entry = MODES[spec.mode][0]
     run_id = house.adapters.world.fresh_id()
     state = RunState(run_id=run_id, spec=spec, base=spec.base, now=Attempt(entry=entry))
@@ -213,24 +201,11 @@ async def _create(house: House, spec: RunSpec, folder: Path) -> RunState:
     return state
 
 
-def _looks(house: House, asked: Asked) -> int:
+def looks_of(house: House, asked: Asked) -> int:
+    """How often a model may look around: as the user says, else as its profile does."""
     return min(profile(house.settings).looks if asked.looks is None else asked.looks, MOST_LOOKS)
 
 
-def _kept(house: House, environment: Environment) -> str:
+def keep_environment(house: House, environment: Environment) -> str:
+    """The name of the blob that a suite names."""
     return house.adapters.blobs.put(environment.model_dump_json().encode())
-
-
-def _package_name(folder: str) -> str:
-    name = re.sub(r"\W+", "_", folder.lower()).strip("_")
-    return name if name.isidentifier() else f"p_{name}"
-
-
-def _skeleton(package: str, goal: str) -> dict[str, bytes | None]:
-    project = f'[project]\nname = "{package.replace("_", "-")}"\nversion = "0.1.0"\nrequires-python = ">=3.11"\n'
-    options = '\n[tool.pytest.ini_options]\npythonpath = ["."]\ntestpaths = ["tests"]\n'
-    return {
-        "pyproject.toml": (project + options).encode(),
-        "README.md": f"# {package}\n\n{goal.strip()}\n".encode(),
-        ".gitignore": b"__pycache__/\n.venv/\n",
-    }

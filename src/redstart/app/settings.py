@@ -6,7 +6,6 @@ import ipaddress
 import math
 import os
 import re
-import shlex
 from collections.abc import Mapping
 from functools import reduce
 from operator import getitem
@@ -19,6 +18,8 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDic
 from pydantic_settings import PydanticBaseSettingsSource as Source
 
 from redstart.app import layers
+from redstart.app.checking import ChecksSettings, command_line
+from redstart.app.dependencies import DependencySettings
 from redstart.app.layers import Given, Keys, Layer
 from redstart.core.errors import ConfigError
 from redstart.core.run import Level, Limits
@@ -33,11 +34,6 @@ _NO_MODEL = """set a key and, if you like, a model; one of these three lines is 
   export ANTHROPIC_API_KEY=…       # then: redstart fix
   export OPENAI_API_KEY=…          # then: redstart fix
   redstart fix -m ollama:qwen2.5-coder     # a model on this machine, no key"""
-
-
-def _command(text: str) -> str:
-    shlex.split(text)
-    return text
 
 
 def _glob(text: str) -> str:
@@ -97,6 +93,7 @@ class StepModels(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     plan: str = ""
+    audit: str = ""
     reproduce: str = ""
     patch: str = ""
     reflect: str = ""
@@ -166,7 +163,7 @@ class SuiteSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    command: Annotated[str, AfterValidator(_command)] = ""
+    command: Annotated[str, AfterValidator(command_line)] = ""
     """As one would type it; empty for what is found by looking."""
 
 
@@ -225,6 +222,8 @@ class Settings(BaseSettings):
     limits: Limits = Limits()
     tests: SuiteSettings = SuiteSettings()
     sandbox: SandboxSettings = SandboxSettings()
+    dependencies: DependencySettings = DependencySettings()
+    checks: ChecksSettings = ChecksSettings()
     verify: Level = Level.standard
     """How much is run before a green counts: quick, standard or strict."""
     protect: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()
@@ -268,6 +267,7 @@ def resolve(
     below = layers.of_user_file(file, keys)
     own = layers.of_project(project, keys) if project else {}
     layers.refuse_untrusted(own, _made(below).limits, file)
+    own = layers.with_tools(below, own)
     given = layers.merged(below, own, layers.of_variables(os.environ, _variables(), keys))
     given |= {name: Given(value, "flag") for name, value in (flags or {}).items()}
     if model:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TypeVar
 
+from redstart.app.parts import all_records
 from redstart.app.wire import House
 from redstart.core.change import Applied, Patch
 from redstart.core.errors import ConfigError
 from redstart.core.events import Phase
 from redstart.core.noun import Noun
 from redstart.core.report import Case, CaseList, Judged, Reproduced
-from redstart.core.run import Decision, RunState, Step
+from redstart.core.run import Decision, Mode, RunState, Step
 from redstart.engines.journal import KeptAnswer
 from redstart.ports.model.spending import Share, by_model
 from redstart.ports.store.port import StepRow
@@ -73,9 +74,11 @@ async def view_attempt(house: House, state: RunState, number: int) -> AttemptVie
 
 
 def final_diff(house: House, state: RunState) -> str:
-    """The diff of the last attempt that got as far as making one."""
-    made = state.now.diff
-    return _Texts(house)(made)
+    """The diff of the last attempt that got as far as making one; of improvements, of all that were kept."""
+    if state.spec.mode is Mode.improve and not state.spec.errand:
+        kept = state.draft if state.work.kept else None
+        return house.trees.diff(state.spec.base, kept).decode(errors="replace") if kept else ""
+    return _Texts(house)(state.now.diff)
 
 
 class _Texts:
@@ -109,7 +112,7 @@ def _outcome(rows: list[StepRow]) -> str:
     return decided.reason if decided else f"stopped after {rows[-1].step.value}"
 
 
-async def spending(house: House, run_id: str) -> list[Share]:
-    """What each model of the run answered and cost."""
-    records = await house.adapters.journal.records(run_id)
+async def spending(house: House, state: RunState) -> list[Share]:
+    """What each model of the run, and of its parts, answered and cost."""
+    records = await all_records(house, state)
     return by_model(KeptAnswer.model_validate_json(one.result).answer for one in records if one.kind == "model")

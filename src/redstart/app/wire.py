@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from redstart.app.images import wanted
+from redstart.app.installs import IndexInstaller
 from redstart.app.settings import Settings, api_key, require_model
 from redstart.core.chat import Ask, Tier
 from redstart.core.events import Event
 from redstart.core.run import Limits, Spend
+from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters, StepLedger
 from redstart.engines.port import Engine
 from redstart.ports.model.budget import Budgeted, RunLedger
@@ -34,6 +36,9 @@ from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.ports.world.port import World
 from redstart.ports.world.system import SystemWorld
 from redstart.toolkit.repo.trees import GitTrees
+
+STEPS_ASKED = ("plan", "patch", "reproduce", "audit", "reflect", "remember")
+"""The steps that ask a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +126,7 @@ def _adapters(
         model=None,
         writer=settings.models.roster.usual("patch", Tier.strong),
         sandbox=None,
+        installer=IndexInstaller(settings.home, os.environ),
         ledger=ledger,
         budgeted=budgeted,
         listen=listen or _nobody,
@@ -167,6 +173,14 @@ def profile(settings: Settings, step: str = "patch") -> Profile:
 
         name = Cassette.load(Path(name.removeprefix("replay:"))).model
     return profile_of(name, settings.models.profiles)
+
+
+def asking(settings: Settings) -> Asking:
+    """How the models of the settings are asked: within the smallest window of them, edits as their writer's profile."""
+    writer = profile(settings)
+    window = min(profile(settings, step).context for step in STEPS_ASKED)
+    shaped = writer.shapes and writer.json_edits
+    return Asking(window=window, edits=writer.edits, shaped=shaped, brief=writer.brief)
 
 
 def _lane(settings: Settings, name: str) -> Lane:

@@ -87,12 +87,18 @@ class Terminal:
     def _line(self, event: Event) -> Text:
         seconds = event.data.get("seconds", 0.0)
         said = words(event) if self._verbose else clip(words(event), max(100, self._console.width - 25))
-        shown = Text(f"{event.attempt:>3}  ", style="dim")
+        shown = Text(f"{_numbered(event)}  ", style="dim")
         shown.append(f"{event.name:<10}", style="bold")
         shown.append(said, style=_STYLES[tone(event)])
         if isinstance(seconds, float) and (seconds >= 0.1 or self._verbose):
             shown.append(f"  {seconds:.1f} s", style="dim")
         return shown
+
+
+def _numbered(event: Event) -> str:
+    """The attempt; of a run that another one began, with the number of that run before it."""
+    _, _, errand = event.run.partition(".")
+    return f"{errand}.{event.attempt}".rjust(5) if errand else f"{event.attempt:>3}"
 
 
 class _Status:

@@ -1,4 +1,4 @@
-"""`redstart fix` and `redstart create`."""
+"""`redstart fix`."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ def fix(
     path: Annotated[Path, typer.Argument(help="The project's folder; may be one of a monorepo.")] = Path(),
     tests: Annotated[
         list[str] | None, typer.Argument(help="Of the red tests only these: ids, files or folders.")
+    ] = None,
+    issue: Annotated[
+        str | None,
+        typer.Option(
+            "--issue", metavar="FILE|TEXT|URL", help="What is wrong, where no test is red yet: one is written."
+        ),
     ] = None,
     keyword: options.Keyword = "",
     model: options.Model = None,
@@ -68,10 +74,18 @@ def fix(
         settings,
         options.limits_of(settings.limits, NO_LIMIT if until_green else max_iters, max_usd, max_minutes),
         *(test_cmd, hint, python, named, keyword, tuple(scope or ()), junit, verify),
-    )._replace(looks=looks)
+    )._replace(looks=looks, issue=_issue(issue))
     display = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch)
     somebody_there = sys.stdin.isatty() and not (no_input or json)
     raise typer.Exit(_drive(settings, path, asked, display, dry_run=dry_run, somebody_there=somebody_there))
+
+
+def _issue(given: str | None) -> str:
+    if given is None:
+        return ""
+    from redstart.app.issues import read_issue
+
+    return read_issue(given)
 
 
 def _asked(
@@ -133,37 +147,3 @@ def _ask_which(folders: Sequence[str]) -> str:
 
 def _ask_whether(seconds: float) -> bool:
     return typer.confirm(f"To prove a green will take about {seconds / 60:.0f} minutes. Go on?")
-
-
-def create(
-    goal: Annotated[str, typer.Argument(help="What to make, in words.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to make it in; must not exist or be empty.")],
-    model: options.Model = None,
-    max_iters: options.MaxIters = None,
-    max_usd: options.MaxUsd = None,
-    max_minutes: options.MaxMinutes = None,
-    verify: options.Verify = None,
-    looks: options.Looks = None,
-    stop_after: options.StopAfter = None,
-    json: options.Json = False,
-    verbose: options.Verbose = False,
-    unsafe_no_sandbox: options.Unsafe = False,
-    engine: options.Engine = options.EngineName.langgraph,
-) -> None:
-    """Make a small tested Python program from a goal: tests first, seen red, then the code."""
-    from redstart.app import settings as configuration
-    from redstart.app.runs import Asked, begin_create
-    from redstart.cli.session import How, drive_run
-    from redstart.core.run import Step
-
-    settings = configuration.load(model)
-    configuration.require_model(settings)
-    limits = options.limits_of(settings.limits, max_iters, max_usd, max_minutes)
-    asked = Asked(limits, verify=options.level_of(settings.verify, verify), looks=looks)
-
-    async def begin(house: House) -> RunState:
-        return await begin_create(house, goal, out, asked)
-
-    until = Step(stop_after.value) if stop_after else None
-    how = How(json, verbose, unsafe_no_sandbox, engine.value, until)
-    raise typer.Exit(drive_run(settings, how, begin))

@@ -10,7 +10,23 @@ from typing import Annotated
 
 import typer
 
-from redstart.cli import apply, config, demo, doctor, fix, graph, init, prune, resume, runs, sandbox, show
+from redstart.cli import (
+    apply,
+    audit,
+    config,
+    create,
+    demo,
+    doctor,
+    fix,
+    graph,
+    improve,
+    init,
+    prune,
+    resume,
+    runs,
+    sandbox,
+    show,
+)
 
 app = typer.Typer(
     name="redstart",
@@ -21,7 +37,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("fix")(fix.fix)
-app.command("create")(fix.create)
+app.command("create")(create.create)
+app.command("improve")(improve.improve)
+app.command("audit")(audit.audit)
 app.command("resume")(resume.resume)
 app.command("show")(show.show)
 app.command("apply")(apply.apply)
@@ -35,7 +53,7 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")
 
-RUN_CODE = {"fix", "create", "resume", "sandbox"}
+RUN_CODE = {"fix", "create", "improve", "resume", "sandbox"}
 """Commands that start a sandbox, which bounds more in a control group of its own."""
 ONLY_HELP = {"-h", "--help", "--version"}
 NO_WINDOWS = "redstart: Windows itself is not supported; install WSL2 (`wsl --install`) and run redstart in there"

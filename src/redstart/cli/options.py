@@ -93,6 +93,10 @@ NoInput = Annotated[bool, typer.Option("--no-input", help="Ask nothing: where so
 Python = Annotated[str | None, typer.Option("--python", help="Interpreter of the target's environment.")]
 Hint = Annotated[str, typer.Option("--hint", help="Something that may help, in words.")]
 UntilGreen = Annotated[bool, typer.Option("--until-green", help="No limit on attempts; the other caps still bind.")]
+Approve = Annotated[
+    bool,
+    typer.Option("--approve", help="Install what it asks for without asking you, unless it looks like a trap."),
+]
 Looks = Annotated[
     int | None,
     typer.Option(

@@ -15,6 +15,7 @@ app = typer.Typer(help="List, replay, export and fork runs.", no_args_is_help=Tr
 @app.command("list")
 def list_runs(
     here: Annotated[bool, typer.Option("--here", help="Only runs of this folder.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also runs that are a part of another.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many at the most.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print JSON Lines instead.")] = False,
 ) -> None:
@@ -27,7 +28,7 @@ def list_runs(
 
     folder = str(Path.cwd().resolve()) if here else None
     with open_house(configuration.load()) as house:
-        rows = asyncio.run(house.adapters.store.runs(folder=folder, limit=limit))
+        rows = asyncio.run(house.adapters.store.runs(folder=folder, limit=limit, errands=every))
     if not rows and not json:
         typer.echo("no runs yet; try: redstart demo")
     for row in rows:

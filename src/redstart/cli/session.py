@@ -10,9 +10,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from redstart.app.create import write_project
 from redstart.app.doctor import UNTESTED_MACOS
 from redstart.app.exits import INTERRUPTED, exit_code
-from redstart.app.runs import go_on, write_patch, write_project
+from redstart.app.parts import part_ids
+from redstart.app.runs import go_on, write_patch
 from redstart.app.settings import Settings
 from redstart.app.wire import House, engine_called, open_house
 from redstart.cli.display import Display, display
@@ -22,6 +24,7 @@ from redstart.core.errors import PortError
 from redstart.core.run import Limits, Mode, RunState, Status, Step
 from redstart.core.shell import Environment
 from redstart.engines.port import Engine
+from redstart.flow.route import waits_for_a_person, waits_for_errands
 from redstart.ports.model.port import Model
 from redstart.ports.world.port import World
 
@@ -38,6 +41,8 @@ _HEADLINES = {
     "environment": ("CANNOT RUN THE TESTS", "bold yellow"),
     "refused": ("REFUSED", "bold red"),
     "needs_human": ("WAITS FOR YOU", "bold yellow"),
+    "reported": ("REPORTED", "bold green"),
+    "found": ("FOUND", "bold red"),
 }
 
 
@@ -72,7 +77,7 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
     try:
         state = await begin(house)
         run_id = state.run_id
-        if state.status is Status.running:
+        if state.status is Status.running or waits_for_errands(state):
             house = house.with_sandbox(unsafe=how.unsafe)
             ready = house.with_model(how.model)
             shown.say(header(house, state, sys.platform), "dim")
@@ -86,6 +91,8 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
                 state = await _go_on(ready, state, engine, how)
     except (KeyboardInterrupt, asyncio.CancelledError):
         shown.say(f"interrupted; what was done is kept. Go on with: redstart resume {run_id}".rstrip())
+        if run_id:
+            await _say_kept(house, run_id, shown, how)
         return INTERRUPTED
     except PortError as error:
         if run_id:
@@ -130,6 +137,7 @@ def header(house: House, state: RunState, platform: str) -> str:
         tests_in_words(counts.red, counts.passed, counts.skipped) if counts else "",
         sandbox_in_words(sandbox.tier, house.shortcomings) if sandbox else "sandbox none",
         f"model {house.settings.models.strong}",
+        _many(spec.cycles, "cycle") if spec.cycles else "",
         caps(spec.limits),
         UNTESTED_MACOS if platform == "darwin" else "",
     )
@@ -147,9 +155,11 @@ def caps(limits: Limits) -> str:
 
 async def say_ending(house: House, state: RunState, shown: Display, how: How) -> None:
     """How the run ended, what it made and what to type next. Writes the patch or the project where there is one."""
-    if state.status is Status.running:
+    if state.status is Status.running or waits_for_errands(state):
         step = state.last.value if state.last else "the start"
+        await _say_who_waits(house, state, shown)
         shown.say(f"stopped after {step}. Go on with: redstart resume {state.run_id}", "bold")
+        await _say_kept(house, state.run_id, shown, how)
         return
     headline, style = _HEADLINES[state.result.value if state.result else "needs_human"]
     shown.say(f"\n{headline}  {state.reason}", style)
@@ -161,6 +171,24 @@ async def say_ending(house: House, state: RunState, shown: Display, how: How) ->
     elif path := write_patch(house, state, how.patch):
         _hand_over_patch(path, state.run_id, shown, how)
     shown.say(cost(state) if how.passing else f"{cost(state)} · redstart show {state.run_id}", "dim")
+
+
+async def _say_kept(house: House, run_id: str, shown: Display, how: How) -> None:
+    """Of a run that goes on for as long as it is let: what can be had of it already."""
+    state = await house.adapters.store.load(run_id)
+    if state.spec.mode is Mode.improve and (path := write_patch(house, state, how.patch)):
+        shown.say(f"{_many(state.work.kept, 'improvement')} kept so far")
+        _hand_over_patch(path, run_id, shown, how)
+
+
+async def _say_who_waits(house: House, state: RunState, shown: Display) -> None:
+    """The parts of the run that ask a person something, and how to answer them."""
+    for run_id in await part_ids(house, state):
+        part = await house.adapters.store.load(run_id)
+        if waits_for_a_person(part):
+            shown.say(f"\nWAITS FOR YOU  {part.spec.goal}: {part.reason}", "bold yellow")
+            _say_proposal(house, part, shown)
+            shown.say(f"answer with: redstart resume {run_id} --accept, or --reject [--say WHY]; then go on", "bold")
 
 
 def _say_proposal(house: House, state: RunState, shown: Display) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from redstart.app.improve import CycleView
     from redstart.app.show import AttemptView
     from redstart.core.run import RunState
     from redstart.ports.model.spending import Share
@@ -67,18 +68,21 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
     import asyncio
 
     from redstart.app import settings as configuration
+    from redstart.app.improve import cycles
     from redstart.app.runs import find_run
     from redstart.app.show import final_diff, spending, view_attempt
     from redstart.app.wire import open_house
+    from redstart.core.run import Mode
 
     with open_house(configuration.load()) as house:
 
         async def gather() -> tuple[RunState, AttemptView | None, str, list[Share]]:
             state = await house.adapters.store.load(await find_run(house, run, Path.cwd()))
             view = await view_attempt(house, state, attempt) if attempt else None
-            return state, view, final_diff(house, state), await spending(house, state.run_id)
+            return state, view, final_diff(house, state), await spending(house, state)
 
         state, view, diff, shares = asyncio.run(gather())
+        tried = asyncio.run(cycles(house, state))
     if json:
         typer.echo((view or state).model_dump_json(indent=2))
         return
@@ -86,6 +90,7 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
 
     console = Console(highlight=False, soft_wrap=True)
     if view is None:
+        _print_cycles(tried, "cycle" if state.spec.mode is Mode.improve else "part")
         _print_run(console, state, diff, shares)
     else:
         _print_attempt(console, view)
@@ -105,6 +110,8 @@ def _print_run(console: Console, state: RunState, diff: str, shares: Sequence[Sh
         console.print(Text(f"at the start: {found.report.counts.red} red, {found.report.counts.passed} green"))
         for id_ in found.targets.first[:10]:
             console.print(Text(f"  {id_}", style="dim"))
+        if found.sure:
+            console.print(Text(f"that this test is what was meant: {found.sure} certainty; {found.sure_why}"))
     for one in state.history:
         console.print(Text(f"attempt {one.number}: {one.outcome.splitlines()[0] if one.outcome else one.reason}"))
     if state.now.decide:
@@ -116,6 +123,19 @@ def _print_run(console: Console, state: RunState, diff: str, shares: Sequence[Sh
         used = f"{share.answers} answers, {share.input_tokens:,} + {share.output_tokens:,} tokens{cached}, {price}"
         console.print(Text(f"  {share.model}: {used}", style="dim"))
     _print_diff(console, diff)
+
+
+def _print_cycles(tried: Sequence[CycleView], word: str) -> None:
+    """What was done and why, one line or two for each improvement, or for each part of a program."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    for one in tried:
+        came_to, style = ("kept", "green") if one.kept else ("at work", "") if one.going else ("dropped", "red")
+        console.print(Text(f"{word} {one.number:>3}  {came_to:<8}", style=style).append(f"{one.title}", style=""))
+        costs = f"{one.calls} model calls, ${one.usd:.3f}, {one.seconds:.1f} s, run {one.run}"
+        console.print(Text(f"           {one.reason + '; ' if one.reason else ''}{costs}", style="dim"))
 
 
 def _print_attempt(console: Console, view: AttemptView) -> None:

@@ -50,13 +50,19 @@ def _reproduce(data: Data) -> str:
     if data["trouble"] == "environment":
         return "the tests could not be run"
     if data["trouble"] == "no_tests":
-        return "no failing test was found"
+        return data.get("remedy") or "no failing test was found"
     named = [id_.rpartition("::")[2] for id_ in data["targets"][:2]]
     shown = ", ".join(named) + (", …" if data["target_count"] > 2 else "")
     reasons = [*data["grounds"][:1], *(f"flaky {one}" for one in data["flaky"][:1])]
     aside = f"; left aside: {'; '.join(reasons)}" if reasons else ""
     counted = tests_in_words(data["red"], data["passed"], data["skipped"])
+    aside += _sure(data.get("sure", ""), data.get("sure_why", ""))
     return f"{counted}{': ' + shown if shown else ''}{aside}{_forecast(data['forecast'])}"
+
+
+def _sure(level: str, why: str) -> str:
+    """How sure the model is that the test it wrote is what was meant."""
+    return f"; that this is what was meant is of {level} certainty{f' ({why})' if why else ''}" if level else ""
 
 
 def _forecast(seconds: float) -> str:
@@ -88,7 +94,11 @@ def _findings(data: Data) -> str:
     if data["fault"]:
         return data["fault"]
     count = data["findings"]
-    return "no findings" if not count else f"{count} finding{'s' if count > 1 else ''}: {data['first']}"
+    if count:
+        return f"{count} finding{'s' if count > 1 else ''}: {data['first']}"
+    if data.get("packages"):
+        return f"asks for {', '.join(data['packages'])}"
+    return "no findings; packages installed" if data.get("installed") else "no findings"
 
 
 def _patch(data: Data) -> str:
@@ -141,4 +151,6 @@ def note_in_words(event: Event) -> str:
     """What a step says on its way."""
     if "look" in event.data:
         return f"{'looked at' if event.data['served'] else 'did not show'} {event.data['look']}"
+    if "test_refused" in event.data:
+        return f"the test is no use yet: {event.data['test_refused']}"
     return f"{event.name}: {event.data}"

@@ -5,15 +5,43 @@ from __future__ import annotations
 import hashlib
 from enum import StrEnum
 
+from pydantic import Field
+
 from redstart.core.noun import Noun, clip
+from redstart.core.packages import Installed
 
 TRIPWIRE = "tripwire"
 """The tool that a finding names where a change looks as if it was made for the tests alone."""
 
 
 class Severity(StrEnum):
+    """Whether a patch that brings such a finding goes back to the model."""
+
     error = "error"
     warning = "warning"
+
+
+class Kind(StrEnum):
+    """What sort of defect it is. All but `code` are about security or about queries that cannot work."""
+
+    sql_injection = "sql_injection"
+    sql_misspelt = "sql_misspelt"
+    secret = "secret"  # noqa: S105
+    dangerous_call = "dangerous_call"
+    code = "code"
+
+
+class Risk(StrEnum):
+    """How much is at stake, for reports and for `--fail-on`."""
+
+    low = "low"
+    medium = "medium"
+    high = "high"
+
+    def reaches(self, other: Risk) -> bool:
+        """Whether it is as high as `other`, or higher."""
+        order = list(Risk)
+        return order.index(self) >= order.index(other)
 
 
 class Finding(Noun):
@@ -25,10 +53,18 @@ class Finding(Noun):
     message: str
     fingerprint: str
     """Stable while the line's text is: a finding that merely moved is not a new one."""
+    kind: Kind = Kind.code
+    risk: Risk = Risk.low
+    also: tuple[str, ...] = ()
+    """Other tools that say the same of the line, each as `tool rule`."""
+    reaches: int = 0
+    """The line where what was built here is used, if that is another one; 0 where it is not."""
 
     def brief(self) -> Finding:
         """As the state carries it."""
-        return self.model_copy(update={"path": clip(self.path, 200), "message": clip(self.message, 200)})
+        return self.model_copy(
+            update={"path": clip(self.path, 200), "message": clip(self.message, 200), "also": self.also[:4]}
+        )
 
     @staticmethod
     def mark(tool: str, rule: str, path: str, line_text: str) -> str:
@@ -44,9 +80,56 @@ class Findings(Noun):
     full: str = ""
     fault: str = ""
     """Why the change cannot be tested at all (a syntax error), in the tool's words."""
+    failing: int = Field(default=0, exclude_if=lambda count: not count)
+    """Of an audit: how many are new and reach the risk that the user will not accept."""
+    dropped: int = Field(default=0, exclude_if=lambda count: not count)
+    """What a model claimed and the code does not bear out."""
+    asks: str = Field(default="", exclude_if=lambda text: not text)
+    """What a person has to say yes to before the change can be tested."""
+    packages: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """The packages that this is about."""
+    installed: Installed | None = Field(default=None, exclude_if=lambda made: made is None)
+    """What was installed for the change."""
 
 
 class FindingList(Noun):
     """What the blob of a `Findings` holds."""
 
     findings: tuple[Finding, ...] = ()
+
+
+class Checks(Noun):
+    """How the user wants code checked."""
+
+    commands: dict[str, tuple[str, ...]] = {}
+    """Further tools by name, each a command line that is run in the sandbox; a built-in tool's name replaces it, and
+    an empty command leaves it out."""
+    block: tuple[str, ...] = ()
+    """Calls, by their full names, that a patch may not add."""
+
+
+class Scan(Noun):
+    """What an audit looks at and how it is judged."""
+
+    paths: tuple[str, ...] = Field(default=(), max_length=200)
+    """Files and folders of the snapshot; empty for all of it."""
+    lines: str = ""
+    """Blob: a `ChangedLines`; empty where every line counts."""
+    known: str = ""
+    """Blob: a `Known`, findings that are accepted already."""
+    fail_on: Risk | None = None
+    review: bool = False
+    """Whether a model reviews the code beside the tools."""
+
+
+class ChangedLines(Noun):
+    """The lines that a change added or altered, by path."""
+
+    lines: dict[str, tuple[int, ...]] = {}
+
+
+class Known(Noun):
+    """Fingerprints of findings that somebody has looked at and accepted, with how often each occurs."""
+
+    version: int = 1
+    findings: dict[str, int] = {}

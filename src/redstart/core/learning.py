@@ -79,6 +79,8 @@ class Recalled(Noun):
 class Subtask(Noun):
     title: str
     criteria: tuple[str, ...] = ()
+    needs: tuple[int, ...] = ()
+    """The subtasks that must be done before, by their place in the plan, from 1."""
 
 
 class Plan(Noun):
@@ -87,6 +89,10 @@ class Plan(Noun):
     summary: str = ""
     subtasks: tuple[Subtask, ...] = ()
     recalled: tuple[Recalled, ...] = ()
+    reviews: tuple[str, ...] = ()
+    """Of an audit: what is looked at, `sql`, `code` or both; empty for both."""
+    files: tuple[str, ...] = ()
+    """Of an audit: the files and folders that the goal is about; empty for all."""
     fault: str = ""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
+from pydantic import Field
+
 from redstart.core.change import Snapshot
 from redstart.core.learning import Signature
 from redstart.core.noun import Noun, clip
@@ -12,6 +14,8 @@ from redstart.core.shell import ExitCause
 
 FIRST = 8
 """How many ids or cases the state carries; all of them are in a blob."""
+LEAST_KILLED = 0.6
+"""The share of small changes to a new program that its tests have to notice."""
 
 
 class Outcome(StrEnum):
@@ -157,6 +161,25 @@ class Verdict(Noun):
         return bool(self.fixed) and not any(worse) and not (self.tampered or self.new_findings or self.unexplained)
 
 
+class Mutants(Noun):
+    """Whether the tests of a new program notice when it is broken: small changes to it, each tried on its own."""
+
+    sampled: int
+    killed: int
+    """Those that made a test red."""
+    survivors: tuple[str, ...] = Field(default=(), max_length=10)
+    """Those that no test noticed, in words without any of the code."""
+
+    @property
+    def too_many_survive(self) -> bool:
+        return self.killed < LEAST_KILLED * self.sampled
+
+    @property
+    def words(self) -> str:
+        """What the tests do not notice, for whoever writes better ones."""
+        return clip("the tests do not notice when, " + "; ".join(self.survivors), 900)
+
+
 class Judged(Noun):
     """What the step `test` gives: the last report, the verdict over all runs, and what a probe printed."""
 
@@ -174,6 +197,8 @@ class Judged(Noun):
     """Hunks that were left out of it."""
     probe: str = ""
     """Blob: what a probe printed."""
+    mutants: Mutants | None = Field(default=None, exclude_if=lambda found: found is None)
+    """Of a new program that is green; None where too little of it can be changed to say anything."""
 
 
 class Reproduced(Noun):
@@ -195,6 +220,9 @@ class Reproduced(Noun):
     grounds: tuple[str, ...] = ()
     """Why some red tests are no targets: no edit can make them green. The first few reasons, each with its tests."""
     tests: tuple[str, ...] = ()
-    """Paths of test files that were written for this run (create)."""
+    """Paths of test files that were written for this run."""
+    sure: str = ""
+    """`high`, `medium` or `low`: how sure the model is that they are what was meant; empty where it did not say."""
+    sure_why: str = ""
     snapshot: Snapshot | None = None
     """The base with those tests in it."""

@@ -9,11 +9,13 @@ from pydantic import Field
 
 from redstart.core.change import Applied, Patch, Snapshot
 from redstart.core.context import Context
-from redstart.core.finding import Findings
+from redstart.core.finding import Checks, Findings, Scan
 from redstart.core.learning import Plan, Reflection, Remembered
 from redstart.core.noun import Noun
+from redstart.core.packages import Installed, Packages
 from redstart.core.report import Judged, Reproduced
 from redstart.core.shell import SandboxLimits
+from redstart.core.wishes import Asking, Kind, Metric
 
 GOAL_LIMIT = 4000
 HINT_LIMIT = 1000
@@ -69,6 +71,10 @@ class Result(StrEnum):
     environment = "environment"
     refused = "refused"
     needs_human = "needs_human"
+    reported = "reported"
+    """An audit: what was found is told, and nothing of it is more than the user accepts."""
+    found = "found"
+    """An audit with new findings that are."""
 
 
 class Action(StrEnum):
@@ -77,15 +83,6 @@ class Action(StrEnum):
     ask = "ask"
     spawn = "spawn"
     stop = "stop"
-
-
-class Decision(Noun):
-    action: Action
-    reason: str
-    next: Step | None = None
-    """Where the next attempt begins (retry)."""
-    result: Result | None = None
-    """How the run ends (accept, stop, ask)."""
 
 
 class Limits(Noun):
@@ -118,6 +115,10 @@ class Suite(Noun):
     folder: str = ""
     """Where in the snapshot it runs: a folder of a monorepo, or the root. Test ids and tracebacks begin there."""
 
+    @property
+    def is_node(self) -> bool:
+        return self.runner in ("node", "jest", "vitest", "mocha")
+
     def as_shown(self, path: str) -> str:
         """How the runner would show this path of the snapshot."""
         return relpath(path, self.folder) if self.folder else path
@@ -146,12 +147,46 @@ class RunSpec(Noun):
     effort: Effort = Effort.lean
     looks: int = Field(default=0, ge=0, le=MOST_LOOKS)
     """How often a model may look around in the snapshot before it answers one question; 0 offers it no probe either."""
+    asks: Asking = Asking()
+    packages: Packages | None = None
+    """What may be installed; None where a run has to do with what is there."""
+    checks: Checks = Checks()
+    scan: Scan | None = None
+    """What an audit looks at; None for every other run."""
     seed: int = 0
     tenant: str = "home"
     repo: str = ""
     """A name for the repo, for memory and provenance."""
     parent: str = ""
     """The run this one was forked from or spawned by."""
+    cycles: int = Field(default=0, ge=0)
+    """How many improvements are tried; 0 for no end."""
+    pause: float = Field(default=0.0, ge=0)
+    """Seconds between two of them."""
+    errand: int = 0
+    """Which of its parent's errands it is; 0 where it is none."""
+    criteria: tuple[str, ...] = Field(default=(), max_length=8)
+    """By what a subtask is told to be done."""
+    issue: bool = False
+    """Whether the goal tells of something that is wrong, and the red test of it is still to be written (fix)."""
+    metric: Metric | None = None
+    """What an improvement must not make worse."""
+    proven: bool = False
+    """Whether an improvement before this one has proven its base green."""
+    before: tuple[str, ...] = Field(default=(), max_length=8)
+    """What the improvements before this one did and came to, a line each, the newest last."""
+    whole: str = Field(default="", max_length=GOAL_LIMIT)
+    """The goal that a subtask is a part of; empty for every other run."""
+    kind: Kind | None = None
+    offers: tuple[str, ...] = Field(default=(), max_length=20)
+    """Packages that tests of a new program may import besides the standard library and their runner."""
+    own_tests: tuple[str, ...] = Field(default=(), max_length=50)
+    """Paths of tests that the user gave for a new program. They are in the base, and no others are asked for."""
+
+    @property
+    def lacks_test(self) -> bool:
+        """Whether a red test of a program that is there is to be written first: of an issue, or an improvement."""
+        return self.issue or (self.mode is Mode.improve and self.errand > 0)
 
 
 class Spend(Noun):
@@ -176,6 +211,73 @@ class Spend(Noun):
             unpriced=self.unpriced + more.unpriced,
             seconds=round(self.seconds + more.seconds, 3),
         )
+
+
+class Errand(Noun):
+    """A part of a run's work that is a run of its own. What it does not say is as in the run that begins it."""
+
+    number: int
+    """From 1, in the order in which they are begun; the run's id is made of it."""
+    mode: Mode
+    title: str = Field(default="", max_length=GOAL_LIMIT)
+    """What it is to reach, in words."""
+    criteria: tuple[str, ...] = Field(default=(), max_length=8)
+    place: int = 0
+    """Of a plan's subtask: its place in the plan, from 1."""
+    base: Snapshot
+    limits: Limits
+
+
+class Ended(Noun):
+    """How an errand ended, as the run that began it is told."""
+
+    number: int
+    result: Result | None
+    reason: str = ""
+    about: str = ""
+    """What it did, in a sentence."""
+    made: Snapshot | None = None
+    """What it made, where that is verified."""
+    spend: Spend = Spend()
+    installed: Installed | None = None
+    """What was installed for that."""
+    approved: tuple[str, ...] = ()
+    """Packages that a person said yes to."""
+
+
+class Work(Noun):
+    """What a run's errands came to so far: as much of it as is needed to go on, however many there were."""
+
+    begun: int = 0
+    kept: int = 0
+    dropped: int = 0
+    in_a_row: int = 0
+    """How many were dropped since the last that was kept."""
+    last: tuple[str, ...] = Field(default=(), max_length=8)
+    """What the last ones did and came to, a line each, the newest last."""
+    merged: tuple[int, ...] = Field(default=(), max_length=8)
+    """Of a plan's subtasks those whose errand was kept, by their place in the plan."""
+
+
+class Decision(Noun):
+    action: Action
+    reason: str
+    next: Step | None = None
+    """Where the next attempt begins (retry)."""
+    result: Result | None = None
+    """How the run ends (accept, stop, ask)."""
+    errands: tuple[Errand, ...] = Field(default=(), max_length=8)
+    """Whom the run waits for (spawn)."""
+    work: Work | None = None
+    """What the errands came to, where that has changed."""
+    kept: Snapshot | None = None
+    """What the run goes on from, where errands have changed that."""
+    spent: Spend = Spend()
+    """What the errands that ended have spent."""
+    approved: tuple[str, ...] = ()
+    """Packages that a person said yes to."""
+    installed: Installed | None = None
+    """What errands had installed for what they made."""
 
 
 class Attempt(Noun):
@@ -226,6 +328,8 @@ class AttemptSummary(Noun):
     """Blob of what its probe printed, where it made one instead of edits."""
     signature: str = ""
     reflection: Reflection | None = None
+    weak: str = ""
+    """Where its program was green and the tests would not have noticed a broken one: what they did not notice."""
     reason: str = ""
 
 
@@ -237,7 +341,13 @@ class RunState(Noun):
     base: Snapshot
     """What patches are made against: `spec.base`, with the tests that were written for the run (create)."""
     draft: Snapshot | None = None
-    """Work in progress that the next attempt goes on from (create); a fix begins from `base` each time."""
+    """Work in progress that the next attempt goes on from (create), or the last good version (improve).
+
+    A fix begins from `base` each time.
+    """
+    work: Work = Work()
+    installed: Installed | None = None
+    approved: tuple[str, ...] = ()
     now: Attempt
     last: Step | None = None
     """The step that was committed last."""
@@ -250,6 +360,14 @@ class RunState(Noun):
     """How many steps were committed."""
     seq: int = 0
     """How many events were committed."""
+
+    @property
+    def suited(self) -> RunSpec:
+        """The spec with the environment that was made for what the program asks for, where one was."""
+        if self.installed is None:
+            return self.spec
+        suite = self.spec.suite.model_copy(update={"environment": self.installed.environment})
+        return self.spec.model_copy(update={"suite": suite})
 
     @property
     def ground(self) -> Snapshot:

@@ -110,6 +110,9 @@ class Environment(Noun):
     copies: tuple[str, ...] = ()
     """Files and folders that git ignores, relative to the mount: not in a snapshot, but copied from the real repo into
     each workspace. None of them is written over a file of the snapshot."""
+    links: dict[str, str] = {}
+    """Names at the root of each workspace to paths of `read_only` that they lead to, such as `node_modules`. None takes
+    the place of a file of the snapshot."""
     left_out: tuple[str, ...] = ()
     """What git ignores and was too large to be copied."""
     git_objects: str = ""

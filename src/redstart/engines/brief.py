@@ -32,6 +32,10 @@ def brief(artifact: BaseModel) -> Brief:
                 "fault": artifact.fault,
                 "first": artifact.first[0].message if artifact.first else "",
             }
+            if artifact.installed is not None:
+                told["installed"] = list[JsonValue](sorted(artifact.installed.locks))
+            if artifact.packages:
+                told["packages"] = list[JsonValue](artifact.packages)
         case Patch():
             told = {
                 "files": list(artifact.files),
@@ -76,6 +80,9 @@ def _reproduced(found: Reproduced) -> Brief:
         "grounds": list(found.grounds[:3]),
         "flaky": list(found.flaky[:3]),
         "forecast": found.forecast,
+        "sure": found.sure,
+        "sure_why": found.sure_why,
+        "remedy": found.remedy if found.trouble else "",
     }
 
 

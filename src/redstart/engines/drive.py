@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
 from pydantic import BaseModel, JsonValue
@@ -13,10 +15,12 @@ from redstart.core.chat import Usage
 from redstart.core.errors import ConfigError, Needs, StoreError
 from redstart.core.events import Event, Phase
 from redstart.core.learning import Remembered
-from redstart.core.run import Limits, RunState, Spend, Status, Step
+from redstart.core.run import Errand, Limits, Mode, RunState, Spend, Status, Step
 from redstart.engines.brief import brief
 from redstart.engines.journal import (
+    JournaledErrands,
     JournaledForms,
+    JournaledInstaller,
     JournaledMemory,
     JournaledModel,
     JournaledPerson,
@@ -25,15 +29,23 @@ from redstart.engines.journal import (
     reply_to,
 )
 from redstart.engines.port import Engine
+from redstart.flow.errands import begun
 from redstart.flow.loop import STEPS, Advanced
 from redstart.flow.modes import MODES
-from redstart.flow.route import settle, waits_for_a_person, wake
+from redstart.flow.route import settle, waits_for_a_person, waits_for_errands, wake
 from redstart.ports.bundle import Ports
+from redstart.ports.install.port import Installer
 from redstart.ports.memory.port import Memory
 from redstart.ports.model.port import Ledger, Model
 from redstart.ports.sandbox.port import Sandbox
 from redstart.ports.store.port import Blobs, Call, Claim, Commit, Control, Journal, Store, Trees
 from redstart.ports.world.port import World
+
+AT_ONCE = 2
+"""Errands that are driven at the same time."""
+WAITS = "an errand waits"
+BEGUN_ALIKE = 1000
+"""Runs whose ids begin as an errand's does: those of its own number with more digits."""
 
 
 class StepLedger(Ledger, Protocol):
@@ -63,6 +75,7 @@ class Adapters:
     writer: str
     """The name of the model that is asked for edits, as its answers carry it; empty where there is none."""
     sandbox: Sandbox | None
+    installer: Installer | None
     ledger: Callable[[Limits, Spend], StepLedger]
     budgeted: Callable[[Model, Ledger], Model]
     """Wraps a model so that it reserves and settles with the ledger."""
@@ -72,16 +85,66 @@ class Adapters:
 async def drive(adapters: Adapters, claim: Claim, engine: Engine, until: Step | None = None) -> Advanced:
     """Goes on with a claimed run until it ends, waits, or `until` was committed; raises what machinery raises.
 
-    A run that waits for a person goes on if they have answered. At the end the run is given back.
+    A run that waits for a person goes on if they have answered; one that waits for its errands has them driven first.
+    At the end the run is given back.
     """
     if until is not None and until not in MODES[claim.state.spec.mode]:
         raise ConfigError(f"{claim.state.spec.mode.value} has no step {until.value}")
     try:
-        state = await awake(adapters.store, claim.state)
-        return await engine(state, Driver(adapters, claim.fence, until).advance)
+        driver = Driver(adapters, claim.fence, None if _only_waits(claim.state) else until)
+        done = await engine(await awake(adapters.store, claim.state), driver.advance)
+        while not done.halt and waits_for_errands(done.state):
+            if halt := await drive_errands(adapters, done.state, engine, until):
+                return Advanced(done.state, halt)
+            done = await engine(wake(done.state), driver.advance)
+        return done
     finally:
         with suppress(StoreError):  # It is for those who look who drives the run; what ended the drive matters more.
             await adapters.store.release(claim.state.run_id, claim.fence)
+
+
+def _only_waits(state: RunState) -> bool:
+    """Whether all steps of the run but its decisions are its errands': what to stop after is for those."""
+    return state.spec.mode is Mode.improve and not state.spec.errand
+
+
+async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, until: Step | None) -> str:
+    """Drives the runs that this one waits for, those that are not begun yet too. Why it cannot go on; empty if it can.
+
+    They may run at once. What one of them raises is raised when the others have come to their end.
+    """
+    decided = parent.now.decide
+    errands = decided.errands if decided else ()
+    if parent.spec.pause and parent.work.begun > 1:
+        await asyncio.sleep(parent.spec.pause)
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(errand: Errand) -> str:
+        async with slots:
+            child = await _begun(adapters, parent, errand)
+            if child.status is Status.ended:
+                return ""
+            row = MODES[child.spec.mode]
+            claim = await adapters.store.claim(child.run_id)
+            done = await drive(adapters, claim, engine, until if until in row else None)
+            return done.halt or ("" if done.state.status is Status.ended else WAITS)
+
+    told = await asyncio.gather(*(one(errand) for errand in errands), return_exceptions=True)
+    for each in told:
+        if isinstance(each, BaseException):
+            raise each
+    return next((each for each in told if isinstance(each, str) and each), "")
+
+
+async def _begun(adapters: Adapters, parent: RunState, errand: Errand) -> RunState:
+    """The errand's run as it stands; a new one where it was not begun."""
+    fresh = begun(parent, errand)
+    if any(row.run_id == fresh.run_id for row in await adapters.store.runs(prefix=fresh.run_id, limit=BEGUN_ALIKE)):
+        return await adapters.store.load(fresh.run_id)
+    # Without a folder: who asks for a folder's last run means the one that they began.
+    moment = datetime.fromtimestamp(adapters.world.now(), UTC)
+    await adapters.store.create(fresh, folder="", created=moment)
+    return fresh
 
 
 async def awake(store: Store, state: RunState) -> RunState:
@@ -159,6 +222,8 @@ class Driver:
             sandbox=JournaledSandbox(parts.sandbox, recorder, parts.blobs),
             memory=JournaledMemory(parts.memory, recorder),
             person=JournaledPerson(parts.store, state, recorder),
+            errands=JournaledErrands(parts.store, state, recorder),
+            installer=JournaledInstaller(parts.installer, recorder),
             forms=JournaledForms(parts.store, parts.writer, state.spec.tenant, recorder),
             blobs=parts.blobs,
             trees=parts.trees,

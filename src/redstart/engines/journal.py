@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Protocol
 
 from pydantic import TypeAdapter
 
 from redstart.core.change import EditKind, Tally
 from redstart.core.chat import Answer, Ask, Fault, Usage
-from redstart.core.errors import Needs, ReplayDiverged
+from redstart.core.errors import Needs, ReplayDiverged, StoreError
 from redstart.core.learning import Recalled, Signature
 from redstart.core.noun import Noun
-from redstart.core.run import RunState
+from redstart.core.run import Ended, RunState
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
+from redstart.flow.errands import ended, errand_id
+from redstart.ports.install.port import Installer, InstallRequest, Prepared
 from redstart.ports.memory.port import Memory
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
@@ -26,6 +30,7 @@ LAST_WORDS = 5
 
 _RECALLED = TypeAdapter(list[Recalled])
 _SAID = TypeAdapter(tuple[str, ...])
+_ENDED = TypeAdapter(tuple[Ended, ...])
 _TALLY = TypeAdapter(dict[EditKind, Tally])
 _REPLY: TypeAdapter[Reply | None] = TypeAdapter(Reply | None)
 
@@ -226,7 +231,10 @@ class JournaledPerson:
 
     async def said(self) -> tuple[str, ...]:
         async def make() -> str:
-            texts = [one.text for one in await self._store.told(self._run.run_id) if one.text]
+            spec = self._run.spec
+            # Who speaks to a run that has others at work for it means those.
+            runs = ([spec.parent] if spec.errand else []) + [self._run.run_id]
+            texts = [one.text for run in runs for one in await self._store.told(run) if one.text]
             return _SAID.dump_json(tuple(texts[-LAST_WORDS:])).decode()
 
         return _SAID.validate_json(await self._recorder.heard("said", "[]", make))
@@ -236,6 +244,45 @@ class JournaledPerson:
             return _REPLY.dump_json(reply_to(self._run, await self._store.told(self._run.run_id))).decode()
 
         return _REPLY.validate_json(await self._recorder.heard("answer", "null", make))
+
+
+class JournaledInstaller:
+    """An installer whose work is recorded; made again where the recorded environment is not on this machine."""
+
+    def __init__(self, inner: Installer | None, recorder: Recorder) -> None:
+        self._inner, self._recorder = inner, recorder
+
+    async def prepare(self, request: InstallRequest) -> Prepared:
+        async def make(call: Call) -> str:  # noqa: ARG001
+            return (await self._made(request)).model_dump_json()
+
+        told = Prepared.model_validate_json(await self._recorder.call("install", request.model_dump_json(), make))
+        gone = told.folder and not Path(told.folder).exists()
+        return await self._made(request) if gone and self._inner is not None else told
+
+    async def _made(self, request: InstallRequest) -> Prepared:
+        if self._inner is None:
+            raise Needs("act")
+        return await asyncio.to_thread(self._inner.prepare, request)
+
+
+class JournaledErrands:
+    """How the errands ended that the run waits for."""
+
+    def __init__(self, store: Store, run: RunState, recorder: Recorder) -> None:
+        self._store, self._run, self._recorder = store, run, recorder
+
+    async def ended(self) -> tuple[Ended, ...]:
+        asked = self._run.now.decide
+        ids = [errand_id(self._run.run_id, one.number) for one in asked.errands] if asked else []
+
+        async def make(call: Call) -> str:  # noqa: ARG001
+            found = [(name, ended(await self._store.load(name))) for name in ids]
+            if left := [name for name, one in found if one is None]:
+                raise StoreError(f"run {left[0]} has not ended")
+            return _ENDED.dump_json(tuple(one for _, one in found if one)).decode()
+
+        return _ENDED.validate_json(await self._recorder.call("errands", " ".join(ids), make))
 
 
 class JournaledForms:

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from redstart.core.errors import ReplayDiverged
-from redstart.core.run import RunState, Step
+from redstart.core.run import RunState, Status, Step
 from redstart.engines.drive import Adapters, Driver
 from redstart.flow.loop import Advance, Advanced, loop
-from redstart.flow.route import waits_for_a_person, wake
+from redstart.flow.route import wake
 from redstart.ports.store.port import Commit, Control, StepRow
 
 
@@ -26,10 +26,10 @@ async def replay(adapters: Adapters, run_id: str) -> Replayed:
     """
     rows = await adapters.store.steps(run_id)
     expected = _Expected(rows)
-    driver = Driver(replace(adapters, model=None, sandbox=None), 0, commits=expected, replaying=True)
+    driver = Driver(replace(adapters, model=None, sandbox=None, installer=None), 0, commits=expected, replaying=True)
     advance = _bounded(driver, expected)
     done = await loop(await adapters.store.first(run_id), advance)
-    while expected.left and waits_for_a_person(done.state):
+    while expected.left and done.state.status is Status.paused:
         done = await loop(wake(done.state), advance)
     stored = await adapters.store.load(run_id)
     if done.state != stored:

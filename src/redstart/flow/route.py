@@ -16,8 +16,8 @@ REMEMBERED = 3
 """How many attempts are kept with all that was learned from them."""
 
 LEADS_TO: dict[Step, tuple[Step, ...]] = {
-    Step.reproduce: (Step.plan, Step.retrieve, Step.decide),
-    Step.plan: (Step.retrieve, Step.reproduce),
+    Step.reproduce: (Step.plan, Step.retrieve, Step.apply, Step.decide),
+    Step.plan: (Step.retrieve, Step.reproduce, Step.decide),
     Step.retrieve: (Step.audit, Step.patch),
     Step.audit: (Step.patch, Step.plan, Step.reflect),
     Step.patch: (Step.apply, Step.test, Step.decide),
@@ -26,7 +26,7 @@ LEADS_TO: dict[Step, tuple[Step, ...]] = {
     Step.test: (Step.reflect, Step.remember, Step.decide),
     Step.reflect: (Step.remember,),
     Step.remember: (Step.decide,),
-    Step.decide: (Step.plan, Step.retrieve, Step.patch, Step.reproduce),
+    Step.decide: (Step.plan, Step.retrieve, Step.patch, Step.check, Step.reproduce),
 }
 """Every place a step can lead to, in any mode: what a drawing of the graph shows."""
 
@@ -48,7 +48,22 @@ def settle(state: RunState, step: Step, artifact: BaseModel) -> RunState:
     done = state.model_copy(update={"now": now, "last": step, "version": state.version + 1})
     if now.reproduce is not None and now.reproduce.snapshot is not None:
         done = done.model_copy(update={"base": now.reproduce.snapshot})
-    return _close(done, artifact) if isinstance(artifact, Decision) else done
+    if now.check is not None and now.check.installed is not None:
+        done = done.model_copy(update={"installed": now.check.installed})
+    return _close(_taken(done, artifact), artifact) if isinstance(artifact, Decision) else done
+
+
+def _taken(state: RunState, decision: Decision) -> RunState:
+    """With what came of errands."""
+    approved = tuple(dict.fromkeys((*state.approved, *decision.approved)))
+    update: dict[str, object] = {"spend": state.spend.plus(decision.spent), "approved": approved}
+    if decision.work is not None:
+        update["work"] = decision.work
+    if decision.kept is not None:
+        update["draft"] = decision.kept
+    if decision.installed is not None:
+        update["installed"] = decision.installed
+    return state.model_copy(update=update)
 
 
 def waits_for_a_person(state: RunState) -> bool:
@@ -56,8 +71,13 @@ def waits_for_a_person(state: RunState) -> bool:
     return state.status is Status.paused and asked is not None and asked.action is Action.ask
 
 
+def waits_for_errands(state: RunState) -> bool:
+    asked = state.now.decide
+    return state.status is Status.paused and asked is not None and asked.action is Action.spawn
+
+
 def wake(state: RunState) -> RunState:
-    """A run that waits for a person, ready to decide with their answer."""
+    """A run that waits for a person or for its errands, ready to decide with what came of that."""
     return state.model_copy(update={"status": Status.running, "result": None, "reason": ""})
 
 
@@ -89,17 +109,39 @@ def _elsewhere(state: RunState, last: Step) -> Step | None:
     now = state.now
     if last is Step.reproduce and now.reproduce is not None and now.reproduce.trouble:
         return Step.decide
+    if last is Step.reproduce and goes_on_from_draft(state):
+        return Step.apply
+    if last is Step.plan and (has_errands(state) or _has_no_aim(state)):
+        return Step.decide
     if last is Step.plan and _tests_exist(state):
         return Step.retrieve
     if last is Step.patch and now.patch is not None and not now.patch.edits:
         return Step.test if now.patch.probe else Step.decide
     if last is Step.apply and now.apply is not None and not now.apply.ok:
         return Step.decide
-    if last is Step.check and now.check is not None and (now.check.count or now.check.fault):
+    if last is Step.check and now.check is not None and (now.check.count or now.check.fault or now.check.asks):
         return Step.decide
     if last is Step.test:
         return _after_test(state)
     return None
+
+
+def has_errands(state: RunState) -> bool:
+    """Whether the plan has subtasks, each of which is a run of its own; what they made is put together afterwards."""
+    plan = state.now.plan
+    several = plan is not None and len(plan.subtasks) > 1
+    return several and state.spec.mode is Mode.create and not state.spec.errand and not state.work.begun
+
+
+def _has_no_aim(state: RunState) -> bool:
+    """Whether no improvement was found that a test could be written for."""
+    plan = state.now.plan
+    return state.spec.mode is Mode.improve and plan is not None and bool(plan.fault) and state.now.reproduce is None
+
+
+def goes_on_from_draft(state: RunState) -> bool:
+    """Whether the attempt is about new tests for a program that is there: that is tested before anything is asked."""
+    return state.spec.mode is Mode.create and state.draft is not None and state.now.entry is Step.reproduce
 
 
 def _after_test(state: RunState) -> Step:
@@ -112,7 +154,7 @@ def _after_test(state: RunState) -> Step:
 
 
 def _tests_exist(state: RunState) -> bool:
-    return state.spec.mode is Mode.create and state.now.reproduce is not None
+    return state.spec.mode in (Mode.create, Mode.improve) and state.now.reproduce is not None
 
 
 def _next_in_row(state: RunState, last: Step) -> Step:
@@ -135,7 +177,7 @@ def _close(state: RunState, decision: Decision) -> RunState:
 
 def _faded(history: tuple[AttemptSummary, ...]) -> tuple[AttemptSummary, ...]:
     """Of all but the last few attempts only what tells them apart: no prompt shows more, and state stays small."""
-    plain = {"outcome": "", "reflection": None, "files": ()}
+    plain = {"outcome": "", "reflection": None, "files": (), "weak": ""}
     old = (one.model_copy(update=plain) for one in history[: 1 - REMEMBERED])
     return (*old, *history[1 - REMEMBERED :])
 
@@ -156,7 +198,8 @@ def _summary(attempt: Attempt) -> AttemptSummary:
         return AttemptSummary(number=attempt.number, probe=tested.probe, fingerprint=patch.fingerprint if patch else "")
     return AttemptSummary(
         number=attempt.number,
-        fingerprint=patch.fingerprint if patch else "",
+        # One that waited for a person's word on its packages was not tried: it may come again.
+        fingerprint=patch.fingerprint if patch and not (attempt.check and attempt.check.asks) else "",
         diff=applied.diff if applied else "",
         files=patch.files[:10] if patch else (),
         outcome=outcome_in_words(attempt),
@@ -165,6 +208,7 @@ def _summary(attempt: Attempt) -> AttemptSummary:
         report=tested.report.full if tested else "",
         signature=tested.report.signature.key if tested and tested.report.signature else "",
         reflection=reflection,
+        weak=tested.mutants.words if tested and tested.mutants and tested.mutants.too_many_survive else "",
         reason=clip(attempt.decide.reason, 200) if attempt.decide else "",
     )
 

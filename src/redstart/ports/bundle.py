@@ -7,10 +7,11 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from redstart.ports.install.port import Installs
 from redstart.ports.memory.port import Memory
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox
-from redstart.ports.store.port import Blobs, Forms, Person, Trees
+from redstart.ports.store.port import Blobs, Errands, Forms, Person, Trees
 
 
 class Note(Protocol):
@@ -28,6 +29,8 @@ class Ports:
     memory: Memory
     person: Person
     forms: Forms
+    errands: Errands
+    installer: Installs
     blobs: Blobs
     trees: Trees
     note: Note

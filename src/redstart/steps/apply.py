@@ -7,7 +7,9 @@ from redstart.core.noun import clip
 from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.patching.ladder import Climbed, climb
+from redstart.toolkit.patching.manifests import is_about_packages
 from redstart.toolkit.patching.policy import IS_TEST, violations
+from redstart.toolkit.suites.detect import is_test_path
 
 REJECTS = 5
 RUNGS = 20
@@ -17,6 +19,8 @@ PATH, REASON = 200, 400
 
 
 async def apply(run: RunState, ports: Ports) -> Applied:
+    if run.now.patch is None and run.draft is not None:
+        return _judged(run, ports, _draft(run, ports, run.draft), Climbed(None))
     edits = EditList.model_validate_json(ports.blobs.get(run.now.patch.edits)).edits if run.now.patch else ()
     climbed = climb(ports.trees, run.ground, edits)
     if climbed.snapshot is None:
@@ -30,12 +34,26 @@ async def apply(run: RunState, ports: Ports) -> Applied:
     return _judged(run, ports, climbed.snapshot, climbed)
 
 
+def _draft(run: RunState, ports: Ports, draft: Snapshot) -> Snapshot:
+    """The program as it is, with the tests that it is now held against instead of its own."""
+    trees, wanted = ports.trees, set(ports.trees.files(run.base))
+    theirs = {path for path in (*wanted, *trees.files(draft)) if is_test_path(path)}
+    return trees.write(draft, {path: trees.read(run.base, path) if path in wanted else None for path in theirs})
+
+
 def _judged(run: RunState, ports: Ports, snapshot: Snapshot, climbed: Climbed) -> Applied:
     diff = ports.trees.diff(run.base, snapshot)
     lines = diff.decode(errors="replace").splitlines()
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
     rejects = violations(ports.trees.changes(run.base, snapshot), diff, run.spec.protect, run.spec.scope)
+    if run.spec.packages is not None:
+        read = ports.trees.read
+        rejects = tuple(
+            one
+            for one in rejects
+            if not is_about_packages(one.path, read(run.base, one.path), read(snapshot, one.path))
+        )
     proposed = [one.path for one in rejects if one.reason == IS_TEST]
     if run.now.patch is not None and run.now.patch.test_change and len(proposed) <= PROPOSED:
         rejects = tuple(one for one in rejects if one.reason != IS_TEST)

@@ -1,18 +1,149 @@
-"""What static tools say of the code at hand, before it is changed."""
+"""What tools say of the code at hand, and in an audit also what a model says that the code bears out."""
 
 from __future__ import annotations
 
-from redstart.core.finding import FindingList, Findings
-from redstart.core.run import RunState
+from collections.abc import Mapping, Sequence
+
+from redstart.core.chat import Ask, Tier
+from redstart.core.finding import ChangedLines, Finding, FindingList, Findings, Kind, Known, Scan
+from redstart.core.run import Mode, RunState
+from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
+from redstart.toolkit.checks.audit import merged, run_tools, without_suppressed
+from redstart.toolkit.checks.commands import Place, ask_commands
+from redstart.toolkit.checks.narrow import most_telling, new_since, on_changed_lines
+from redstart.toolkit.checks.review import Claim, Reviewed, verified
 from redstart.toolkit.checks.ruff import check
+from redstart.toolkit.prompts import sections
+from redstart.toolkit.prompts.asking import ask_for
+from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.shapes_audit import ReviewAnswer
 
 SHOWN = 10
+ANSWER = 3000
+"""Tokens of a review."""
+READ_AT_ONCE = 24_000
+"""Characters of code in one question."""
+QUESTIONS = 6
+"""Questions of one audit to a model."""
+SQL = frozenset({Kind.sql_injection, Kind.sql_misspelt})
 
 
 async def audit(run: RunState, ports: Ports) -> Findings:
-    paths = {chunk.path for chunk in run.now.retrieve.chunks} if run.now.retrieve else set[str]()
-    files = {path: text for path in sorted(paths) if (text := ports.trees.read(run.ground, path)) is not None}
-    found = check(files)
+    scan = run.spec.scan
+    if run.spec.mode is Mode.improve:
+        return _kept(ports, _of_all(run, ports))
+    if scan is None:
+        return _kept(ports, check(_files(run, ports, _retrieved(run))))
+    files = _files(run, ports, _retrieved(run) or _within(scan, ports.trees.files(run.ground)))
+    found = run_tools(files, run.spec.checks.commands)
+    found += await _commands(run, ports, files)
+    found = without_suppressed(found, files)
+    reviewed = await _review(run, ports, files, found) if scan.review else Reviewed([], 0)
+    found = _asked_for(run, merged([*found, *reviewed.findings]))
+    if scan.lines:
+        found = on_changed_lines(found, ChangedLines.model_validate_json(ports.blobs.get(scan.lines)).lines)
+    if scan.known:
+        new = new_since(found, Known.model_validate_json(ports.blobs.get(scan.known)).findings)
+        ports.note(known=len(found) - len(new))
+        found = new
+    failing = sum(one.risk.reaches(scan.fail_on) for one in found) if scan.fail_on else 0
+    kept = _kept(ports, most_telling(found))
+    return kept.model_copy(update={"failing": failing, "dropped": reviewed.dropped})
+
+
+def _of_all(run: RunState, ports: Ports) -> list[Finding]:
+    """What the tools say of the whole program, the gravest first: one of these may be the next thing to mend."""
+    files = _files(run, ports, ports.trees.files(run.ground))
+    return most_telling(without_suppressed(run_tools(files, run.spec.checks.commands), files))
+
+
+def _kept(ports: Ports, found: Sequence[Finding]) -> Findings:
     full = ports.blobs.put(FindingList(findings=tuple(found)).model_dump_json().encode()) if found else ""
     return Findings(count=len(found), first=tuple(one.brief() for one in found[:SHOWN]), full=full)
+
+
+def _retrieved(run: RunState) -> list[str]:
+    return sorted({chunk.path for chunk in run.now.retrieve.chunks}) if run.now.retrieve else []
+
+
+def _within(scan: Scan, paths: Sequence[str]) -> list[str]:
+    if not scan.paths:
+        return list(paths)
+    return [path for path in paths if any(path == one or path.startswith(f"{one}/") for one in scan.paths)]
+
+
+def _files(run: RunState, ports: Ports, paths: Sequence[str]) -> dict[str, bytes]:
+    return {path: text for path in paths if (text := ports.trees.read(run.ground, path)) is not None}
+
+
+def _asked_for(run: RunState, found: list[Finding]) -> list[Finding]:
+    """What belongs to the reviews that the goal asks for."""
+    reviews = set(run.now.plan.reviews) if run.now.plan else set[str]()
+    if len(reviews) != 1:
+        return found
+    return [one for one in found if (one.kind in SQL) == ("sql" in reviews)]
+
+
+async def _commands(run: RunState, ports: Ports, files: Mapping[str, bytes]) -> list[Finding]:
+    commands = run.spec.checks.commands
+    if not any(commands.values()):
+        return []
+    environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
+    said = await ask_commands(ports.sandbox, commands, Place(run.ground, environment, run.spec.sandbox, files))
+    for name, words in said.silent.items():
+        ports.note(tool=name, silent=words)
+    return said.findings
+
+
+async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found: Sequence[Finding]) -> Reviewed:
+    """What a model finds in as much of the code as fits a few questions, the most suspicious files first."""
+    findings: list[Finding] = []
+    dropped = 0
+    for shown in _portions(files, found):
+        told = [f"{one.path}:{one.line} {one.message}" for one in found if one.path in shown][:40]
+        question = fit_question(
+            "audit",
+            run.spec.asks.room(ANSWER),
+            goal=sections.goal(run.spec.goal),
+            findings=section("Found already", data("tools", "\n".join(told), 4000)) if told else "",
+            code=section("Code", *(data(path, _numbered(text), READ_AT_ONCE * 2) for path, text in shown.items())),
+        )
+        asked = Ask(
+            question="audit",
+            tier=Tier.strong,
+            messages=question.messages,
+            max_tokens=run.spec.asks.answer(ANSWER),
+        )
+        said = (await ask_for(ports.model, asked, ReviewAnswer)).value
+        claims = (Claim(**one.model_dump()) for one in said.findings) if said else ()
+        held = verified(claims, shown)
+        findings += held.findings
+        dropped += held.dropped
+    return Reviewed(findings, dropped)
+
+
+def _portions(files: Mapping[str, bytes], found: Sequence[Finding]) -> list[dict[str, bytes]]:
+    """Files that are code, those with findings first, in portions of which each fits a question."""
+    counted = {path: sum(one.path == path for one in found) for path in files}
+    code = [path for path in files if path.endswith((".py", ".sql", ".js", ".ts", ".mjs", ".cjs", ".tsx", ".jsx"))]
+    portions: list[dict[str, bytes]] = []
+    room = 0
+    for path in sorted(code, key=lambda one: (-counted[one], one)):
+        size = len(files[path])
+        if not size or size > READ_AT_ONCE * 2:
+            continue
+        if not portions or size > room:
+            if len(portions) == QUESTIONS:
+                break
+            portions.append({})
+            room = READ_AT_ONCE
+        portions[-1][path] = files[path]
+        room -= size
+    return portions
+
+
+def _numbered(text: bytes) -> str:
+    lines = text.decode(errors="replace").splitlines()
+    return "\n".join(f"{number}: {line}" for number, line in enumerate(lines, 1))

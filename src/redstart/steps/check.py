@@ -6,13 +6,24 @@ from collections.abc import Iterator, Mapping
 
 from redstart.core.change import Snapshot
 from redstart.core.finding import TRIPWIRE, Finding, FindingList, Findings, Severity
+from redstart.core.noun import clip
+from redstart.core.packages import Installed, Packages
 from redstart.core.run import Mode, RunState
+from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
+from redstart.toolkit.checks.audit import security
+from redstart.toolkit.checks.calls import blocked_calls
+from redstart.toolkit.checks.commands import Place, ask_commands
+from redstart.toolkit.checks.narrow import more_than
+from redstart.toolkit.checks.node import syntax_findings
 from redstart.toolkit.checks.ruff import check as run_ruff
 from redstart.toolkit.checks.ruff import new_findings, syntax_errors
+from redstart.toolkit.checks.source import Source
 from redstart.toolkit.honesty.baseline import baseline_cases
 from redstart.toolkit.honesty.collected import tests_lost
 from redstart.toolkit.honesty.tripwires import Tripped, tripped
+from redstart.toolkit.installs.asked import is_manifest
+from redstart.toolkit.installs.wanted import Known, install
 from redstart.toolkit.patching.policy import protected
 
 SHOWN = 10
@@ -22,6 +33,8 @@ ASKS = frozenset({"test_support", "test_changed", "weaker", "keyed_by_tests", "r
 """Tripwires that an honest fix may have to touch: the patch is tested, and then a person is asked."""
 FROM_TESTS = frozenset({"special_case", "keyed_by_tests"})
 """Tripwires on what the tests ask. A new program may well hold a table that its own tests ask for."""
+OF_COMMANDS = frozenset({"looks_at_arguments", "ends_run"})
+"""Tripwires on what a script that is started by its name does."""
 TESTS_READ = 8 << 20
 """Bytes of the tests' files that are looked at, for what a cheat may have taken from them."""
 
@@ -32,17 +45,75 @@ async def check(run: RunState, ports: Ports) -> Findings:
         return Findings()
     changed = [change.path for change in ports.trees.changes(run.base, after)]
     found = new_findings(_findings(ports, run.base, changed), _findings(ports, after, changed))
+    named = {(one.path, one.line) for one in found}
+    added = more_than(await _audited(run, ports, run.base, changed), await _audited(run, ports, after, changed))
+    found += [one for one in added if (one.path, one.line) not in named]
     found = [*_cheats(run, ports, after, changed), *found]
     blocking = [one for one in found if one.severity is Severity.error]
     broken = syntax_errors(blocking)
     fault = f"{broken[0].path}:{broken[0].line} does not parse: {broken[0].message}" if broken else ""
     shown = blocking or [one for one in found if one.tool == TRIPWIRE]
     full = ports.blobs.put(FindingList(findings=tuple(found)).model_dump_json().encode()) if found else ""
-    return Findings(count=len(blocking), first=tuple(one.brief() for one in shown[:SHOWN]), full=full, fault=fault)
+    told = Findings(count=len(blocking), first=tuple(one.brief() for one in shown[:SHOWN]), full=full, fault=fault)
+    packages = run.spec.packages
+    return told if blocking or packages is None else await _packages(run, ports, packages, after, told)
+
+
+async def _packages(run: RunState, ports: Ports, packages: Packages, after: Snapshot, told: Findings) -> Findings:
+    """With what the program asks for installed, asked about, or refused."""
+    environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
+    known = Known(packages, run.approved, run.installed, _asked_for(ports, run.spec.base))
+    wanted = await install(ports.installer, environment, _asked_for(ports, after), known)
+    if wanted is None:
+        return told
+    if wanted.refused:
+        found = [_refused_package(words) for words in wanted.refused]
+        full = ports.blobs.put(FindingList(findings=tuple(found)).model_dump_json().encode())
+        return Findings(count=len(found), first=tuple(one.brief() for one in found[:SHOWN]), full=full)
+    if wanted.asks:
+        return told.model_copy(update={"asks": clip(wanted.asks, 400), "packages": wanted.names[:SHOWN]})
+    made = Installed(
+        asked=wanted.asked,
+        environment=ports.blobs.put(wanted.environment.model_dump_json().encode()),
+        locks={name: ports.blobs.put(text.encode()) for name, text in wanted.locks.items()},
+    )
+    return told.model_copy(update={"installed": made})
+
+
+def _asked_for(ports: Ports, snapshot: Snapshot) -> dict[str, bytes]:
+    """The files that say what a project depends on; of the others only their names."""
+    paths = ports.trees.files(snapshot)
+    return {path: (ports.trees.read(snapshot, path) or b"") if is_manifest(path) else b"" for path in paths}
+
+
+def _refused_package(words: str) -> Finding:
+    return Finding(
+        tool="packages",
+        rule="refused",
+        path="",
+        line=1,
+        severity=Severity.error,
+        message=words,
+        fingerprint=Finding.mark("packages", "refused", "", words),
+    )
 
 
 def _findings(ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Finding]:
-    return run_ruff({path: text for path in paths if (text := ports.trees.read(snapshot, path)) is not None})
+    files = {path: text for path in paths if (text := ports.trees.read(snapshot, path)) is not None}
+    return [*run_ruff(files), *syntax_findings(files)]
+
+
+async def _audited(run: RunState, ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Finding]:
+    """What an audit finds there that a patch may not bring along, calls that the user refuses among it."""
+    checks = run.spec.checks
+    files = {path: text for path in paths if (text := ports.trees.read(snapshot, path)) is not None}
+    blocked = [one for path, text in files.items() for one in blocked_calls(Source(path, text), checks.block)]
+    found = [*blocked, *security(files, checks.commands)]
+    if any(checks.commands.values()):
+        environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
+        place = Place(snapshot, environment, run.spec.sandbox, files)
+        found += (await ask_commands(ports.sandbox, checks.commands, place)).findings
+    return found
 
 
 def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) -> list[Finding]:
@@ -52,7 +123,13 @@ def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) ->
     now = {path: ports.trees.read(after, path) for path in source}
     found = [*_lost_tests(run, ports, before, now), *tripped(before, now, _tests(run, ports))]
     created = run.spec.mode is Mode.create
-    return [_finding(one) for one in found if not (created and one.kind in FROM_TESTS)]
+    return [_finding(one) for one in found if not (created and _is_its_own(one, now.get(one.path)))]
+
+
+def _is_its_own(one: Tripped, text: bytes | None) -> bool:
+    """Whether a new program may do this, though a fix of one may not begin to."""
+    is_command = (text or b"").startswith(b"#!")
+    return one.kind in FROM_TESTS or one.kind == "writes_files" or (is_command and one.kind in OF_COMMANDS)
 
 
 def _lost_tests(run: RunState, ports: Ports, before: Changed, now: Changed) -> Iterator[Tripped]:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from redstart.core.chat import Fault
-from redstart.core.finding import TRIPWIRE
+from redstart.core.finding import TRIPWIRE, Findings
+from redstart.core.learning import Plan
 from redstart.core.noun import clip
-from redstart.core.report import Judged, Reproduced
-from redstart.core.run import Action, Decision, Mode, Result, RunState, Step
+from redstart.core.report import Judged, Mutants, Reproduced
+from redstart.core.run import Action, Decision, Ended, Mode, Result, RunState, Step
+from redstart.core.shell import Environment, Execution
 from redstart.ports.bundle import Ports
 from redstart.ports.store.port import Reply
+from redstart.toolkit.errands.caps import spent
+from redstart.toolkit.errands.cycles import next_cycle
+from redstart.toolkit.errands.subtasks import next_subtasks
+from redstart.toolkit.honesty.metric import weigh
 from redstart.toolkit.learning.stuck import repeated
 
 GIVE_UP_AFTER = 2
@@ -16,19 +24,110 @@ GIVE_UP_AFTER = 2
 
 
 async def decide(run: RunState, ports: Ports) -> Decision:
+    if run.spec.mode is Mode.audit:
+        return _reported(run)
+    if _has_errands(run):
+        return await _errands(run, ports)
     if run.now.decide is not None:
         reply = await ports.person.answer()
         return run.now.decide if reply is None else answered(run, run.now.decide, reply)
+    if run.now.check is not None and run.now.check.asks:
+        return _ask_packages(run.now.check)
     found = run.now.reproduce
     if found is not None and found.trouble and not _may_ask_again(run, found):
-        return _trouble(found)
+        return _trouble(run, found)
     if run.now.test is not None and run.now.test.verdict.honest_green:
-        fixed = run.now.test.verdict.fixed.count
-        tests = "test is" if fixed == 1 else "tests are"
-        return _accept(Result.verified, f"{fixed} red {tests} green, and nothing else got worse")
-    if run.now.test is not None and run.now.test.verdict.asks:
+        return await _green(run, ports, run.now.test)
+    if run.now.test is not None and run.now.test.verdict.asks and run.spec.mode is not Mode.improve:
         return _ask(run)
+    if found is None and run.spec.mode is Mode.improve:
+        return _end(Result.capped, cap) if (cap := _cap(run)) else _end(Result.unsolved, _no_aim(run))
     return _stop(run) or _retry(run)
+
+
+async def _green(run: RunState, ports: Ports, judged: Judged) -> Decision:
+    """Green counts, unless what the user measures got worse by it."""
+    fixed = judged.verdict.fixed.count
+    said = f"{fixed} red {'test is' if fixed == 1 else 'tests are'} green, and nothing else got worse"
+    metric, made = run.spec.metric, run.now.made
+    if judged.mutants is not None:
+        return _noticing(run, judged.mutants, said)
+    if metric is None or made is None or run.spec.mode is not Mode.improve:
+        return _accept(Result.verified, said)
+    environment = Environment.model_validate_json(ports.blobs.get(run.suited.suite.environment))
+    asked = Execution(
+        argv=metric.command,
+        snapshot=made,
+        environment=environment,
+        limits=run.spec.sandbox,
+        cwd=run.spec.suite.folder,
+    )
+    weighed = await weigh(ports.sandbox, metric, asked, run.spec.base, made)
+    if weighed.holds:
+        return _accept(Result.verified, f"{said}; {weighed.words}")
+    return _end(Result.unsolved if weighed.is_measured else Result.environment, clip(weighed.words, 400))
+
+
+def _no_aim(run: RunState) -> str:
+    """Why a cycle ends before anything is tried."""
+    fault = run.now.plan.fault if run.now.plan else ""
+    return f"no improvement was found: {fault}" if fault else "no improvement was found"
+
+
+def _noticing(run: RunState, found: Mutants, said: str) -> Decision:
+    """A new program: tests that would not notice a broken one are written anew, unless they are the user's."""
+    noticed = f"{found.killed} of {found.sampled} small changes to the program"
+    if not found.too_many_survive or run.spec.own_tests:
+        return _accept(Result.verified, f"{said}; the tests notice {noticed}")
+    weak = f"the tests notice only {noticed}"
+    ended = _stop(run)
+    if ended is None:
+        return _again(Step.reproduce, f"{weak}: better ones are asked for")
+    is_capped = ended.result is Result.capped
+    return _end(Result.capped, f"{ended.reason}; {weak}") if is_capped else _end(Result.unsolved, weak)
+
+
+def _reported(run: RunState) -> Decision:
+    """An audit ends with what it found: only what is new and reaches the risk that the user named counts against it."""
+    found = run.now.audit.count if run.now.audit else 0
+    failing = run.now.audit.failing if run.now.audit else 0
+    said = "no findings" if not found else "1 finding" if found == 1 else f"{found} findings"
+    if not failing:
+        return _accept(Result.reported, said)
+    risk = run.spec.scan.fail_on if run.spec.scan else None
+    return _end(Result.found, f"{said}, {failing} of them new and of risk {risk.value if risk else 'low'} or above")
+
+
+def _has_errands(run: RunState) -> bool:
+    """Whether its work is done by runs of their own: cycles of improvement, or a plan's subtasks until all are done."""
+    spec, plan = run.spec, run.now.plan
+    if spec.errand:
+        return False
+    waits = run.now.decide is not None and run.now.decide.action is Action.spawn
+    planned = spec.mode is Mode.create and run.last is Step.plan and plan is not None and len(plan.subtasks) > 1
+    return spec.mode is Mode.improve or waits or (planned and not run.work.begun)
+
+
+async def _errands(run: RunState, ports: Ports) -> Decision:
+    waits = run.now.decide is not None and run.now.decide.action is Action.spawn
+    ended = await ports.errands.ended() if waits else ()
+    if run.spec.mode is Mode.create:
+        return _with_packages(next_subtasks(run, run.now.plan or Plan(), ended, ports.trees.merge), ended)
+    so_far = run.model_copy(update={"spend": run.spend.plus(spent(ended))})
+    files = ports.trees.files(run.draft or run.spec.base)
+    empty = bool(run.spec.goal) and not any(map(_is_code, files))
+    return _with_packages(next_cycle(run, ended, _cap(so_far), empty=empty), ended)
+
+
+def _with_packages(decision: Decision, ended: Sequence[Ended]) -> Decision:
+    """What errands installed for what they made is there for the next ones, and what was allowed to one to all."""
+    approved = tuple(dict.fromkeys(name for one in ended for name in one.approved))
+    made = [one.installed for one in ended if one.made is not None and one.installed is not None]
+    return decision.model_copy(update={"approved": approved, "installed": made[-1] if made else None})
+
+
+def _is_code(path: str) -> bool:
+    return path.endswith((".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".go"))
 
 
 def _ask(run: RunState) -> Decision:
@@ -43,12 +142,26 @@ def _ask(run: RunState) -> Decision:
     return Decision(action=Action.ask, reason=question, result=Result.needs_human, next=Step.patch)
 
 
+def _ask_packages(found: Findings) -> Decision:
+    return Decision(action=Action.ask, reason=found.asks, result=Result.needs_human, next=Step.check)
+
+
+def _packages_answered(found: Findings, reply: Reply) -> Decision:
+    names = ", ".join(found.packages)
+    if reply.accepts:
+        allowed = _again(Step.check, f"you allowed {names}")
+        return allowed.model_copy(update={"approved": found.packages})
+    return _again(Step.patch, clip(f"you do not want these packages: {names}. {reply.text}".strip(), 400))
+
+
 def answered(run: RunState, asked: Decision, reply: Reply) -> Decision:
     """What a person's answer leads to.
 
     A patch that they accept is verified only if its tests are green: nobody's word makes a red test so. One that they
     reject is tried otherwise, while the limits leave an attempt; `asked.next` says where that begins.
     """
+    if asked.next is Step.check and run.now.check is not None:
+        return _packages_answered(run.now.check, reply)
     if not reply.accepts:
         said = clip(f"you rejected it: {reply.text}" if reply.text else "you rejected it", 400)
         ended = _stop(run)
@@ -75,10 +188,13 @@ def further(run: RunState) -> Step:
 
 
 def _may_ask_again(run: RunState, found: Reproduced) -> bool:
-    return run.spec.mode is Mode.create and found.trouble in ("no_tests", "already_green")
+    asks = run.spec.mode is Mode.create and not run.spec.own_tests
+    return asks and found.trouble in ("no_tests", "already_green")
 
 
-def _trouble(found: Reproduced) -> Decision:
+def _trouble(run: RunState, found: Reproduced) -> Decision:
+    if run.spec.lacks_test and (cap := _cap(run)):
+        return _end(Result.capped, cap)
     if found.trouble == "already_green":
         return _accept(Result.already_green, found.remedy or "every test is green already: there is nothing to fix")
     if found.trouble == "flaky":
@@ -109,7 +225,11 @@ def _stop(run: RunState) -> Decision | None:
 
 def _cap(run: RunState) -> str:
     limits, spend = run.spec.limits, run.spend
-    faults = (run.now.patch.fault if run.now.patch else "", run.now.reproduce.remedy if run.now.reproduce else "")
+    faults = (
+        run.now.patch.fault if run.now.patch else "",
+        run.now.reproduce.remedy if run.now.reproduce else "",
+        run.now.plan.fault if run.now.plan else "",
+    )
     if any(fault.endswith(Fault.budget.value) for fault in faults):
         return "the next model call could go past the money or token cap"
     if limits.minutes is not None and spend.seconds >= limits.minutes * 60:
@@ -135,6 +255,8 @@ def _retry(run: RunState) -> Decision:
         return _again(Step.patch, "refused by policy" if now.apply.refused else "the edits did not apply")
     if now.check is not None and (now.check.count or now.check.fault):
         return _again(Step.patch, now.check.fault or "the edits brought new findings")
+    if now.test is not None and now.test.verdict.asks:
+        return _again(Step.patch, "it changes what only a person may allow")
     return _again(Step.retrieve, "still red")
 
 

@@ -5,22 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from redstart.core.change import EditList, Patch
+from redstart.core.change import Edit, EditKind, EditList, Patch
 from redstart.core.chat import Answer, Ask, Message, Tier
+from redstart.core.context import Context
 from redstart.core.noun import clip
-from redstart.core.run import PROBES, RunState
+from redstart.core.run import PROBES, Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.looking import probes
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.patching.formats import best_form
-from redstart.toolkit.patching.parse import fingerprint, parse, paths
+from redstart.toolkit.patching.parse import Parsed, fingerprint, parse, paths
+from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.prompts import sections
-from redstart.toolkit.prompts.answers import Reading
+from redstart.toolkit.prompts.answers import Reading, read_json, schema
 from redstart.toolkit.prompts.asking import mend, repair_note
 from redstart.toolkit.prompts.converse import converse
-from redstart.toolkit.prompts.forms import form, often_rejected
-from redstart.toolkit.prompts.render import render, section
+from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.forms import brief_form, form_words, given_whole, often_rejected
+from redstart.toolkit.prompts.projects import project
+from redstart.toolkit.prompts.render import section
+from redstart.toolkit.prompts.shapes import PatchAnswer
 from redstart.toolkit.retrieval.lexical import walk_search
 from redstart.toolkit.suites.history import ask_git
 
@@ -30,6 +35,12 @@ _AGAIN = (
 )
 _FRESH = "They apply to the code as shown above, where none of the earlier edits has been made."
 _DRAFT = "They apply to the code as shown above, where the last attempt's edits have been made."
+LOST = 3
+"""Attempts after which a brief question shows a second passage of code."""
+ANSWER = 4096
+"""Tokens of an answer."""
+OTHERWISE = 0.6
+"""The temperature from the second attempt on: who is asked at 0 what was not right says much the same again."""
 _NO_PROBE = f"no more than {PROBES} probes are run: give edits"
 _NO_LOOK = "the model asked for one more look instead of an answer, and none was left"
 
@@ -39,20 +50,62 @@ async def patch(run: RunState, ports: Ports) -> Patch:
     messages = await _question(run, ports)
     said = await converse(
         ports.model,
-        Ask(question="patch", tier=Tier.strong, messages=messages),
+        _asked(run, messages),
         desk(run, ports, find=walk_search, ask_git=ask_git),
         run.spec.looks,
-        is_answer=lambda text: bool(probes.find_probe(text) or parse(text).edits),
+        is_answer=lambda text: bool(probes.find_probe(text) or _parsed(run, ports, text).edits),
         note=lambda look, served: ports.note(look=look, served=served),
     )
-    heard = await mend(ports.model, said.ask, said.answer, partial(_usable, run), note=repair_note, repairs=1)
+    heard = await mend(ports.model, said.ask, said.answer, partial(_usable, run, ports), note=repair_note, repairs=1)
     answer = heard.value or heard.answer
     return _read(run, ports, answer).model_copy(update={"looks": said.looks, "model": answer.model})
 
 
-def _usable(run: RunState, answer: Answer) -> Reading[Answer]:
+def _asked(run: RunState, messages: tuple[Message, ...]) -> Ask:
+    asks = run.spec.asks
+    return Ask(
+        question="patch",
+        tier=Tier.strong,
+        messages=messages,
+        max_tokens=asks.answer(ANSWER),
+        temperature=OTHERWISE if len(run.history) > run.probes else 0.0,
+        # Held to a shape, a model could call no look.
+        shape=schema(PatchAnswer) if _is_shaped(run) else None,
+    )
+
+
+def _is_shaped(run: RunState) -> bool:
+    return run.spec.asks.shaped and not run.spec.looks
+
+
+def _parsed(run: RunState, ports: Ports, text: str) -> Parsed:
+    """The edits of an answer: in the shape that was asked for, else in any form that there is."""
+    said = read_json(text, PatchAnswer) if _is_shaped(run) else None
+    if said is None or not said.edits:
+        return parse(text, _shown(run, ports))
+    edits = tuple(
+        Edit(
+            kind=EditKind.block if one.search.strip() else EditKind.whole,
+            path=one.path,
+            search=one.search,
+            text=one.text,
+            number=number,
+        )
+        for number, one in enumerate(said.edits, 1)
+    )
+    return Parsed(edits, clip(said.why, 400), test_change=clip(said.test_change, 400))
+
+
+def _shown(run: RunState, ports: Ports) -> dict[str, str]:
+    """The files of which something was shown and that a patch may change."""
+    paths = {chunk.path for chunk in run.now.retrieve.chunks} if run.now.retrieve else set[str]()
+    open_ones = (path for path in sorted(paths) if not protected(path, run.spec.protect))
+    return {path: (ports.trees.read(run.ground, path) or b"").decode(errors="replace") for path in open_ones}
+
+
+def _usable(run: RunState, ports: Ports, answer: Answer) -> Reading[Answer]:
     """The answer where it holds something to do; else what it lacks."""
-    parsed = parse(answer.text)
+    parsed = _parsed(run, ports, answer.text)
     probe = probes.find_probe(answer.text) if run.spec.looks else None
     is_good = answer.fault is None and bool(parsed.edits or probe)
     return Reading(answer if is_good else None, _NO_LOOK if answer.calls else parsed.fault)
@@ -62,28 +115,68 @@ async def _question(run: RunState, ports: Ports) -> tuple[Message, ...]:
     def read(path: str) -> bytes | None:
         return ports.trees.read(run.ground, path)
 
+    asked = best_form(await ports.forms.tally(), _longest(run, read), run.spec.asks.edits)
+    said = await ports.person.said()
+    room = run.spec.asks.room(ANSWER)
+    # A brief question is about code that is there.
+    if run.spec.asks.brief and run.spec.mode is not Mode.create:
+        question = fit_question("brief/patch", room, **_brief(run, ports, asked, said))
+    else:
+        name = "create/patch" if run.spec.mode is Mode.create else "patch"
+        question = fit_question(name, room, **_whole(run, ports, asked, said))
+    if question.left_out:
+        ports.note(not_shown=list(question.left_out))
+    return question.messages
+
+
+def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) -> dict[str, str]:
+    """All that may help."""
+
+    def read(path: str) -> bytes | None:
+        return ports.trees.read(run.ground, path)
+
     def blob(name: str) -> str:
         return ports.blobs.get(name).decode(errors="replace")
 
-    asked = best_form(await ports.forms.tally(), _longest(run, read))
     cases = red_cases(run, ports.blobs)
     again = _AGAIN.format(where=_DRAFT if run.draft else _FRESH)
-    return render(
-        "patch",
-        goal=sections.goal(run.spec.goal),
-        hint=sections.hint(run.spec.hint, await ports.person.said()),
-        notes=sections.notes(read),
-        plan=sections.plan(run.now.plan),
-        failing=sections.failing(cases, len(cases)),
-        code=sections.code(run.now.retrieve, read),
-        findings=sections.findings(run.now.audit),
-        lessons=sections.lessons(run.now.plan.recalled if run.now.plan else ()),
-        tried=sections.tried(run.history, blob),
-        probed=sections.probed(run.history, blob),
-        looking=sections.looking(run.spec.looks, max(PROBES - run.probes, 0)),
-        form=form(asked, often_rejected(run.history), read),
-        ask=section("Now", again) if len(run.history) > run.probes else "",
-    )
+    is_new = run.spec.mode is Mode.create
+    about = {"package": project(run.spec)} if is_new else {"notes": sections.notes(read)}
+    return {
+        "answer": form_words(asked, shaped=_is_shaped(run)),
+        "goal": sections.goal(run.spec.goal, run.spec.whole),
+        "hint": sections.hint(run.spec.hint, said),
+        **about,
+        "plan": sections.plan(run.now.plan),
+        "failing": sections.failing(cases, len(cases)),
+        "code": sections.code(run.now.retrieve, read),
+        "findings": sections.findings(run.now.audit),
+        "lessons": sections.lessons(run.now.plan.recalled if run.now.plan else ()),
+        "tried": sections.tried(run.history, blob),
+        "probed": sections.probed(run.history, blob),
+        "looking": sections.looking(run.spec.looks, max(PROBES - run.probes, 0)),
+        "form": "" if _is_shaped(run) else given_whole(often_rejected(run.history), read),
+        "ask": section("Now", again) if len(run.history) > run.probes else "",
+    }
+
+
+def _brief(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) -> dict[str, str]:
+    """What a small model can hold: the code that may be changed, what fails, and what was not right."""
+    shown = _shown(run, ports)
+    context = run.now.retrieve or Context()
+    chunks = tuple(chunk for chunk in context.chunks if chunk.path in shown)[: 1 + (run.tries > LOST)]
+    tried = sections.tried_briefly(run.history, lambda name: ports.blobs.get(name).decode(errors="replace"))
+    return {
+        "answer": brief_form(asked, chunks[0].path if chunks else "path/to/file.py", shaped=_is_shaped(run)),
+        "goal": sections.goal(run.spec.goal),
+        "hint": sections.hint(run.spec.hint, said),
+        "code": sections.code(
+            context.model_copy(update={"chunks": chunks}), lambda path: ports.trees.read(run.ground, path)
+        ),
+        "failing": sections.failing_briefly(red_cases(run, ports.blobs)),
+        "tried": tried,
+        "ask": "Give another fix than what was tried." if tried else "",
+    }
 
 
 def _read(run: RunState, ports: Ports, answer: Answer) -> Patch:
@@ -92,7 +185,7 @@ def _read(run: RunState, ports: Ports, answer: Answer) -> Patch:
     if answer.fault is not None:
         return Patch(answer=said, fault=f"the model's answer could not be used: {answer.fault.value}")
     found = probes.find_probe(answer.text) if run.spec.looks else None
-    parsed = parse(found.rest if found else answer.text)
+    parsed = _parsed(run, ports, found.rest if found else answer.text)
     if parsed.edits:
         return Patch(
             edits=ports.blobs.put(EditList(edits=parsed.edits).model_dump_json().encode()),

@@ -10,8 +10,12 @@ from redstart.core.run import Effort, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
-from redstart.toolkit.prompts.render import data, render, section
+from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import ReflectionAnswer
+
+ANSWER = 800
+"""Tokens of an answer."""
 
 
 async def reflect(run: RunState, ports: Ports) -> Reflection:
@@ -20,12 +24,18 @@ async def reflect(run: RunState, ports: Ports) -> Reflection:
     if run.spec.effort is Effort.lean or report is None:
         return noted
     diff = ports.blobs.get(run.now.apply.diff).decode(errors="replace") if run.now.apply else ""
-    messages = render(
+    question = fit_question(
         "reflect",
+        run.spec.asks.room(ANSWER),
         failing=sections.failing(report.cases, report.counts.red),
         tried=section("What was tried", data("attempt", diff, 6000)),
     )
-    asked = Ask(question="reflect", tier=Tier.fast, messages=messages, max_tokens=800)
+    asked = Ask(
+        question="reflect",
+        tier=Tier.fast,
+        messages=question.messages,
+        max_tokens=run.spec.asks.answer(ANSWER),
+    )
     found = (await ask_for(ports.model, asked, ReflectionAnswer)).value
     if found is None:
         return noted

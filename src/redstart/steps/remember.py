@@ -10,8 +10,12 @@ from redstart.core.run import Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
-from redstart.toolkit.prompts.render import data, render, section
+from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import CardAnswer
+
+ANSWER = 800
+"""Tokens of an answer."""
 
 
 async def remember(run: RunState, ports: Ports) -> Remembered:
@@ -61,11 +65,17 @@ async def _ask_for_card(run: RunState, ports: Ports) -> CardAnswer | None:
     found = run.now.reproduce
     cases = found.report.cases if found else ()
     diff = ports.blobs.get(run.now.diff).decode(errors="replace") if run.now.diff else ""
-    messages = render(
+    question = fit_question(
         "remember",
+        run.spec.asks.room(ANSWER),
         failing=sections.failing(cases[:2], 0),
         fix=section("The fix", data("patch", diff, 6000)),
         tried=sections.tried(run.history, lambda one: ports.blobs.get(one).decode(errors="replace")),
     )
-    asked = Ask(question="remember", tier=Tier.fast, messages=messages, max_tokens=800)
+    asked = Ask(
+        question="remember",
+        tier=Tier.fast,
+        messages=question.messages,
+        max_tokens=run.spec.asks.answer(ANSWER),
+    )
     return (await ask_for(ports.model, asked, CardAnswer)).value

@@ -1,17 +1,19 @@
-"""Gets red: the suite on the untouched snapshot. Where there is no test yet (create), asks for tests first."""
+"""Gets red: the suite on the untouched snapshot. Where there is no test yet (create), asks for tests first.
+
+Of an issue and of an improvement a test is asked for too: the program is there, and its other tests stay as they are.
+"""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from posixpath import join
 from typing import NamedTuple
 
 from redstart.core.change import Edit, EditKind, Snapshot
-from redstart.core.chat import Answer, Ask, Tier
+from redstart.core.chat import Answer, Ask, Fault, Message, Tier
 from redstart.core.learning import Signature
 from redstart.core.noun import clip
 from redstart.core.report import FIRST, Case, CaseList, Counts, Ids, Repeat, Report, Reproduced
@@ -21,19 +23,29 @@ from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.levels import MEASURES, forecast
 from redstart.toolkit.honesty.verdict import green_among
 from redstart.toolkit.learning.signature import sign
+from redstart.toolkit.looking.files import Files
+from redstart.toolkit.looking.outline import outline
 from redstart.toolkit.patching.parse import parse
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading
-from redstart.toolkit.prompts.asking import ask_until, repair_note
-from redstart.toolkit.prompts.render import data, render, section
+from redstart.toolkit.prompts.asked import Shown, about_test, told_of
+from redstart.toolkit.prompts.asking import ask_until, mend_tried, repair_note
+from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.projects import answer_with_tests, names_that_are_taken, project, rules_of_tests
+from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.retrieval.lexical import walk_search
+from redstart.toolkit.retrieval.rank import Question
+from redstart.toolkit.retrieval.rank import retrieve as rank
+from redstart.toolkit.suites.asked import Asked, example_of, sureness, why_unfit
 from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 from redstart.toolkit.suites.ground import Ground, classify, classify_run
-from redstart.toolkit.suites.project import project_of
+from redstart.toolkit.suites.project import Project, project_of
 from redstart.toolkit.suites.select import chooser
 from redstart.toolkit.suites.sentinel import own_packages
 from redstart.toolkit.suites.view import View
+from redstart.toolkit.suites.written import why_no_test
 
 NONE_CHOSEN = "no test has the ids, or fits the expression, that you gave. What to do: redstart fix without them."
 CHOSEN_GREEN = "the tests that you chose are green already"
@@ -41,6 +53,12 @@ AGAIN = "when it runs again without the other tests"
 HASH_SEED = "hash seed"
 SAID = 3
 """How many reasons the last sentence of a run holds."""
+ASKED_AGAIN = 2
+"""How often a test goes back to the model that is red by a mistake of its own, or not at all."""
+ANSWER = 4096
+"""Tokens of a test that is asked for."""
+SHOWN_FILES, SHOWN_CODE = 12_000, 16_000
+"""Characters of the project's outline, and of its code, in that question."""
 
 
 class Varied(NamedTuple):
@@ -51,28 +69,152 @@ class Varied(NamedTuple):
 
 
 async def reproduce(run: RunState, ports: Ports) -> Reproduced:
+    run = run.model_copy(update={"spec": run.suited})
     if run.spec.mode is Mode.create:
-        return await _write_tests(run, ports)
+        return await _first_tests(run, ports)
+    if run.spec.lacks_test:
+        return await _write_red_test(run, ports)
     done = await _suite(run, ports, run.spec.base)
     return await _steady(run, ports, _reproduced(run, ports, done))
 
 
-async def _write_tests(run: RunState, ports: Ports) -> Reproduced:
-    messages = render(
-        "reproduce",
-        goal=sections.goal(run.spec.goal),
-        plan=sections.plan(run.now.plan),
-        package=section("Package name", data("user", run.spec.repo, 100)),
-        tried=section("Why the last tests were not taken", run.history[-1].reason) if run.history else "",
+async def _first_tests(run: RunState, ports: Ports) -> Reproduced:
+    """The tests of a new program, seen red where there is no program yet: the user's, those of its parts, or new ones.
+
+    Tests that did not notice a broken program are written anew; what they were is kept where it is not replaced.
+    """
+    spec, trees = run.spec, ports.trees
+    if spec.own_tests:
+        return _asking_for_something(
+            await _red(run, ports, {path: trees.read(spec.base, path) for path in spec.own_tests})
+        )
+    weak = next((one.weak for one in reversed(run.history) if one.weak), "")
+    held = run.draft if run.work.begun and run.draft is not None else run.base
+    before = set(trees.files(spec.base))
+    parts = bool(run.work.begun)
+    kept = {path: trees.read(held, path) for path in trees.files(held) if is_test_path(path) and path not in before}
+    if parts and kept and not weak:
+        return await _red(run, ports, kept)
+    asked = Ask(
+        question="reproduce", tier=Tier.strong, messages=_about_new_tests(run, ports, kept if weak else {}, weak)
     )
-    asked = Ask(question="reproduce", tier=Tier.strong, messages=messages)
-    heard = await ask_until(ports.model, asked, _read_tests, note=repair_note, repairs=1)
+    heard = await ask_until(ports.model, asked, partial(_read_new_tests, before), note=repair_note, repairs=1)
     if heard.value is None:
         return _no_tests(run, heard.fault)
-    files = {edit.path: edit.text.encode() for edit in heard.value}
-    snapshot = ports.trees.write(run.spec.base, files)
+    new = {edit.path: edit.text.encode() for edit in heard.value}
+    return await _red(run, ports, {**(kept if weak else {}), **new})
+
+
+async def _red(run: RunState, ports: Ports, tests: Mapping[str, bytes | None]) -> Reproduced:
+    """These tests on the ground without the program that they are about."""
+    snapshot = ports.trees.write(run.spec.base, tests)
     done = await _suite(run, ports, snapshot)
-    return _reproduced(run, ports, done, tests=tuple(sorted(files)), snapshot=snapshot)
+    return _reproduced(run, ports, done, tests=tuple(sorted(tests)), snapshot=snapshot)
+
+
+def _asking_for_something(found: Reproduced) -> Reproduced:
+    """The user's own tests; those that are green where there is no program ask for none."""
+    if found.trouble != "already_green":
+        return found
+    said = "the tests that you gave are green without any program. What to do: give tests that fail until it is there."
+    return found.model_copy(update={"trouble": "no_tests", "remedy": said})
+
+
+def _about_new_tests(run: RunState, ports: Ports, kept: Mapping[str, bytes | None], weak: str) -> tuple[Message, ...]:
+    last = run.history[-1].reason if run.history else ""
+    texts = (data(path, (text or b"").decode(errors="replace")) for path, text in sorted(kept.items()))
+    again = "Give the files in which something changes again, each as a whole."
+    question = fit_question(
+        "reproduce",
+        run.spec.asks.room(ANSWER),
+        rules=rules_of_tests(run.spec),
+        answer=answer_with_tests(run.spec),
+        goal=sections.goal(run.spec.goal, run.spec.whole),
+        plan=sections.plan(run.now.plan),
+        package=project(run.spec),
+        there=names_that_are_taken(run.spec, ports.trees.files(run.spec.base)),
+        tests=section("The tests so far", *texts, again) if kept else "",
+        tried=section("Why the last tests were not taken", *dict.fromkeys((weak, last))),
+    )
+    return question.messages
+
+
+def _read_new_tests(there: Collection[str], answer: Answer) -> Reading[Sequence[Edit]]:
+    reading = _read_tests(answer)
+    taken = [edit.path for edit in reading.value or () if edit.path in there]
+    return Reading(None, f"{taken[0]} is there already: choose another name") if taken else reading
+
+
+async def _write_red_test(run: RunState, ports: Ports) -> Reproduced:
+    """A test of what an issue or an improvement is about, seen red beside the tests that are there.
+
+    An improvement of a program that has red tests is to make those green. A test that is red by a mistake of its own
+    goes back to the model with the reason. What an earlier improvement has proven is not run again without the test.
+    """
+    before = None if run.spec.proven else await _suite(run, ports, run.spec.base)
+    if before and (before.misplaced or before.trouble not in ("", "no_tests")):
+        return _reproduced(run, ports, before)
+    if before and run.spec.mode is Mode.improve and any(case.red for case in before.cases):
+        found = _reproduced(run, ports, before)
+        if not found.trouble:
+            return await _steady(run, ports, found)
+
+    async def attempt(answer: Answer) -> Reading[Reproduced]:
+        return await _seen_red(run, ports, before, answer)
+
+    messages, most = _about_test(run, ports), run.spec.asks.answer(ANSWER)
+    asked = Ask(question="reproduce", tier=Tier.strong, messages=messages, max_tokens=most)
+    answer = await ports.model.ask(asked)
+    heard = await mend_tried(ports.model, asked, answer, attempt, note=repair_note, repairs=ASKED_AGAIN)
+    if heard.value is None:
+        spent = heard.answer.fault is Fault.budget
+        return _no_tests(run, heard.fault if spent else clip(f"no test shows what was asked for: {heard.fault}", 600))
+    there = run.model_copy(update={"spec": run.spec.model_copy(update={"base": heard.value.snapshot})})
+    return await _steady(there, ports, heard.value)
+
+
+async def _seen_red(run: RunState, ports: Ports, before: SuiteRun | None, answer: Answer) -> Reading[Reproduced]:
+    """The new test, run beside all others on the code as it is; why it is of no use otherwise."""
+    base, trees = run.spec.base, ports.trees
+    reading = _read_new_tests(set(trees.files(base)), answer)
+    if reading.value is None:
+        return Reading(None, reading.error)
+    files = {edit.path: edit.text.encode() for edit in reading.value}
+    snapshot = trees.write(base, files)
+    done = await _suite(run, ports, snapshot)
+    if done.trouble or done.misplaced:
+        return Reading(None, clip(f"the tests could not be run with it: {done.report.fault or done.misplaced}", 600))
+    view = View(run.spec.suite, trees.files(snapshot), partial(trees.read, snapshot))
+    new = {run.spec.suite.as_shown(path) for path in files}
+
+    def is_new(id_: str) -> bool:
+        return view.file_of(id_) in new
+
+    if before is None and any(case.red and not is_new(case.id) for case in done.cases):
+        before = await _suite(run, ports, base)
+    held = Asked(told_of(run), _project(run, ports, snapshot), is_new)
+    if unfit := why_unfit(before.cases if before else (), done.cases, held):
+        ports.note(test_refused=unfit)
+        return Reading(None, unfit)
+    wanted = [case for case in done.cases if case.red and held.is_new(case.id)]
+    targets = tuple(case.id for case in wanted)
+    chosen = run.model_copy(update={"spec": run.spec.model_copy(update={"base": snapshot, "targets": targets})})
+    found = _reproduced(chosen, ports, done, tests=tuple(sorted(files)), snapshot=snapshot)
+    sure = sureness(answer.text)
+    told = {"report": _about(ports, chosen, done.report, wanted), "sure": sure.level, "sure_why": sure.why}
+    return Reading(found.model_copy(update=told))
+
+
+def _about_test(run: RunState, ports: Ports) -> tuple[Message, ...]:
+    base, trees = run.spec.base, ports.trees
+    read, paths = partial(trees.read, base), trees.files(base)
+    view = View(run.spec.suite, paths, read)
+    sought = Question(cases=(), goal=told_of(run), tests=(), is_test=is_test_path, budget=SHOWN_CODE)
+    found = rank(sought, sorted(view.kept), view.read, walk_search(sorted(view.kept), view.read))
+    chunks = tuple(one.model_copy(update={"path": view.kept[one.path]}) for one in found.chunks)
+    files = outline(Files(paths, read, partial(trees.size, base)), is_test_path, SHOWN_FILES)
+    example = example_of((path for path in paths if is_test_path(path)), read)
+    return about_test(run, Shown(files, found.model_copy(update={"chunks": chunks}), read, example), ANSWER)
 
 
 def _read_tests(answer: Answer) -> Reading[Sequence[Edit]]:
@@ -88,19 +230,9 @@ def _why_not(edits: Sequence[Edit]) -> str:
     for edit in edits:
         if edit.kind not in (EditKind.block, EditKind.whole) or edit.search.strip() or not is_test_path(edit.path):
             return f"{edit.path or 'a diff'} is no new test file"
-        try:
-            tree = ast.parse(edit.text)
-        except SyntaxError as error:
-            return f"{edit.path} does not parse: {error.msg} (line {error.lineno})"
-        if not any(_asserts(node) for node in ast.walk(tree)):
-            return f"{edit.path} asserts nothing"
+        if fault := why_no_test(edit.path, edit.text):
+            return fault
     return ""
-
-
-def _asserts(node: ast.AST) -> bool:
-    if isinstance(node, ast.Assert):
-        return True
-    return isinstance(node, ast.Attribute) and (node.attr == "raises" or node.attr.startswith("assert"))
 
 
 def _no_tests(run: RunState, fault: str) -> Reproduced:
@@ -129,7 +261,7 @@ def _reproduced(
     run: RunState, ports: Ports, done: SuiteRun, tests: tuple[str, ...] = (), snapshot: Snapshot | None = None
 ) -> Reproduced:
     red = [case for case in done.cases if case.red]
-    lacking = _lacking(run, ports, done)
+    lacking = {} if tests else _lacking(run, ports, done)
     chosen = chooser(run.spec.targets, run.spec.keyword)
     asked = [case for case in red if chosen(case.id)]
     wanted = [case for case in asked if case.id not in lacking]
@@ -216,17 +348,20 @@ def _lacking(run: RunState, ports: Ports, done: SuiteRun) -> dict[str, Ground]:
     """
     if run.spec.mode is Mode.create:
         return {}
-    base = run.spec.base
-    suite = run.spec.suite
-    environment = Environment.model_validate_json(ports.blobs.get(suite.environment))
-    view = View(suite, ports.trees.files(base), partial(ports.trees.read, base))
-    project = project_of(view.kept, view.read, join(environment.mount, suite.folder).rstrip("/"))
+    project = _project(run, ports, run.spec.base)
     if done.trouble:
         output = ports.blobs.get(done.report.output).decode("utf-8", "replace")
         whole = classify_run(done.trouble, output, done.report.cause, project)
         return {"": whole} if whole else {}
     found = ((case.id, classify(case, project)) for case in done.cases if case.red)
     return {id_: ground for id_, ground in found if ground is not None}
+
+
+def _project(run: RunState, ports: Ports, snapshot: Snapshot) -> Project:
+    suite = run.spec.suite
+    environment = Environment.model_validate_json(ports.blobs.get(suite.environment))
+    view = View(suite, ports.trees.files(snapshot), partial(ports.trees.read, snapshot))
+    return project_of(view.kept, view.read, join(environment.mount, suite.folder).rstrip("/"))
 
 
 def _told(lacking: Mapping[str, Ground]) -> tuple[tuple[str, ...], Ground | None]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from fnmatch import fnmatch
 from functools import partial
 
-from redstart.core.context import Context
-from redstart.core.run import RunState
+from redstart.core.context import Chunk, Context
+from redstart.core.run import Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.retrieval.lexical import Search, ripgrep_search, walk_search
@@ -16,12 +17,16 @@ from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.view import View
 
+MOST_CHOSEN = 200
+"""Files that an audit with a goal looks at."""
 MANY_FILES = 500
 """From here on ripgrep on a checkout is faster than our own walk; both find the same."""
 
 
 async def retrieve(run: RunState, ports: Ports) -> Context:
     """Looks at the tree from the folder that the suite runs in: tracebacks, ids and imports are meant from there."""
+    if run.spec.mode is Mode.audit:
+        return _chosen(run, ports)
     suite = run.spec.suite
     view = View(suite, ports.trees.files(run.ground), partial(ports.trees.read, run.ground))
     files = sorted(view.kept)
@@ -39,6 +44,23 @@ async def retrieve(run: RunState, ports: Ports) -> Context:
             found = rank(question, files, view.read, _seen_from(suite.as_shown, ripgrep_search(folder)))
     chunks = tuple(chunk.model_copy(update={"path": view.kept[chunk.path]}) for chunk in found.chunks)
     return found.model_copy(update={"chunks": chunks})
+
+
+def _chosen(run: RunState, ports: Ports) -> Context:
+    """The files that an audit's plan names, as far as they are there; none where all are meant."""
+    wanted = run.now.plan.files if run.now.plan else ()
+    files = ports.trees.files(run.ground)
+    named = [path for path in files if any(_is_named(path, one) for one in wanted)]
+    chunks = (Chunk(path=path, start=1, end=1, score=1.0, source="goal") for path in named[:MOST_CHOSEN])
+    return Context(chunks=tuple(chunks), left_out=max(len(named) - MOST_CHOSEN, 0))
+
+
+def _is_named(path: str, wanted: str) -> bool:
+    """Whether a path is the wanted file, lies in the wanted folder, or fits the wanted pattern."""
+    wanted = wanted.strip().removeprefix("./").rstrip("/")
+    if not wanted or wanted in (".", "*", "**"):
+        return False
+    return path == wanted or path.startswith(f"{wanted}/") or path.endswith(f"/{wanted}") or fnmatch(path, wanted)
 
 
 def _seen_from(as_shown: Callable[[str], str], search: Search) -> Search:

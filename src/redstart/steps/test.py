@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from redstart.core.change import Probe, Snapshot
 from redstart.core.errors import StoreError
-from redstart.core.report import Case, Counts, Ids, Judged, Repeat, Report, Verdict
+from redstart.core.report import Case, Counts, Ids, Judged, Mutants, Repeat, Report, Verdict
 from redstart.core.run import Mode, RunState
 from redstart.core.shell import PINNED, Environment, Variation
 from redstart.ports.bundle import Ports
@@ -16,10 +16,12 @@ from redstart.ports.sandbox.port import Session
 from redstart.toolkit.honesty.baseline import baseline_cases, targets
 from redstart.toolkit.honesty.hunks import compose, hunks_of
 from redstart.toolkit.honesty.levels import MEASURES, SHRINK_SECONDS
+from redstart.toolkit.honesty.mutants import FEWEST, Written, counted, is_decided, sample
 from redstart.toolkit.honesty.shrink import Budget, shrink
 from redstart.toolkit.honesty.verdict import green_among, judge, tampered
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.looking import probes
+from redstart.toolkit.patching.manifests import is_about_packages
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.retrieval.reach import tests_reaching
 from redstart.toolkit.suites.detect import is_test_path
@@ -29,9 +31,12 @@ from redstart.toolkit.suites.view import View
 
 LONG_SUITE = 5.0
 """Seconds at the baseline above which the whole suite runs only on what is green by its nearest tests."""
+SHORTEST, LONGER = 20.0, 10.0
+"""Seconds that the tests of a broken program have, and how many times as long as those of the whole one."""
 
 
 async def test(run: RunState, ports: Ports) -> Judged:
+    run = run.model_copy(update={"spec": run.suited})
     if run.now.patch is not None and run.now.patch.probe:
         return await _probed(run, ports, Probe.model_validate_json(ports.blobs.get(run.now.patch.probe)))
     patched = run.now.apply.snapshot if run.now.apply else None
@@ -46,7 +51,36 @@ async def test(run: RunState, ports: Ports) -> Judged:
     final = await trial.whole(shrunk or patched)
     if shrunk and not final.verdict.honest_green:
         shrunk, final = None, await trial.whole(patched)
-    return await trial.proven(final, shrunk) if final.verdict.honest_green else trial.judged(final)
+    judged = await trial.proven(final, shrunk) if final.verdict.honest_green else trial.judged(final)
+    if run.spec.mode is not Mode.create or not judged.verdict.honest_green:
+        return judged
+    return judged.model_copy(update={"mutants": await _mutants(run, ports, patched, judged.report.seconds)})
+
+
+async def _mutants(run: RunState, ports: Ports, made: Snapshot, took: float) -> Mutants | None:
+    """Whether the tests of a new program notice when something in it is broken, tried until that is clear."""
+    wanted = targets(run, ports.blobs)
+    chosen = sample(_source(run, ports, made), f"{run.spec.seed}/{made.tree}")
+    brief = run.spec.sandbox.model_copy(update={"wall": min(max(SHORTEST, LONGER * took), run.spec.sandbox.wall)})
+    spec = run.spec.model_copy(update={"sandbox": brief})
+    noticed: list[bool] = []
+    async with warm_session(ports.sandbox, ports.blobs, spec) as session:
+        for one in chosen:
+            if is_decided(len(chosen), noticed) or len(chosen) < FEWEST:
+                break
+            broken = ports.trees.write(made, {one.path: one.of(ports.trees.read(made, one.path) or b"")})
+            unsigned = partial(sign, is_source=lambda _: False)
+            done = await run_suite(session, ports.blobs, spec, broken, sign=unsigned, ids=wanted)
+            noticed.append(green_among(wanted, done.cases) != set(wanted))
+    return counted(len(chosen), noticed, chosen)
+
+
+def _source(run: RunState, ports: Ports, made: Snapshot) -> dict[str, Written]:
+    """The files of the new program: what the run itself has written, and no test of it."""
+    trees, base = ports.trees, run.spec.base
+    changed = (one.path for one in trees.changes(base, made))
+    mine = (path for path in changed if not (protected(path, run.spec.protect) or is_test_path(path)))
+    return {path: Written(trees.read(base, path) or b"", trees.read(made, path) or b"") for path in mine}
 
 
 async def _probed(run: RunState, ports: Ports, probe: Probe) -> Judged:
@@ -208,7 +242,8 @@ class _Trial:
         """In a sentence, which plugins took part that did not at the baseline, or the other way round."""
         found = self._run.now.reproduce
         names = (found.report.plugins if found else "", done.report.plugins)
-        if not all(names) or names[0] == names[1]:
+        # What was installed for the program brings plugins of its own; the installer has looked at each.
+        if not all(names) or names[0] == names[1] or self._run.installed is not None:
             return ""
         was, now = (set(self._ports.blobs.get(name).decode().splitlines()) for name in names)
         return f"other plugins took part than at the baseline: {', '.join(sorted(was ^ now)[:5])}"
@@ -241,7 +276,15 @@ class _Trial:
         return done
 
     def _kept_back(self, path: str) -> str:
-        return "" if path in self._proposed else protected(path, self._run.spec.protect)
+        return (
+            "" if path in self._proposed or self._is_about_packages(path) else protected(path, self._run.spec.protect)
+        )
+
+    def _is_about_packages(self, path: str) -> bool:
+        read, run = self._ports.trees.read, self._run
+        return run.spec.packages is not None and is_about_packages(
+            path, read(run.base, path), read(self._patched, path)
+        )
 
     def _with_baseline_tests(self, snapshot: Snapshot) -> Snapshot:
         """Policy has refused such changes already; the verdict does not rely on that."""

@@ -17,6 +17,7 @@ from redstart.core.chat import Ask
 from redstart.core.events import Event
 from redstart.core.run import Attempt, Effort, Level, Limits, Mode, RunSpec, RunState, Step, Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
+from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters
 from redstart.flow.modes import MODES
 from redstart.ports.model.budget import Budgeted, RunLedger
@@ -127,6 +128,7 @@ class Rig:
         effort: Effort = Effort.lean,
         mode: Mode = Mode.fix,
         goal: str = "",
+        asks: Asking | None = None,
     ) -> str:
         """A new run on the buggy repo; its id."""
         files: dict[str, bytes | None] = {CODE: BUGGY.encode(), TESTS: TEST_TEXT.encode()}
@@ -142,6 +144,7 @@ class Rig:
             effort=effort,
             limits=limits or Limits(),
             verify=verify,
+            asks=asks or Asking(),
         )
         state = RunState(run_id=self.adapters.world.fresh_id(), spec=spec, base=base, now=Attempt(entry=MODES[mode][0]))
         await self.adapters.store.create(state, folder="/rig", created=DAWN)
@@ -174,6 +177,7 @@ def _rig(trees: GitTrees, blobs: Blobs) -> Rig:
         model=None,
         writer=WRITER,
         sandbox=sandbox,
+        installer=None,
         ledger=RunLedger,
         budgeted=budgeted,
         listen=events.append,

@@ -6,7 +6,9 @@ They are instruments: they measure what is around the model, not a model.
 from __future__ import annotations
 
 import json
+import re
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,6 +90,62 @@ class Goal(Noun):
     def _patch(self, text: str) -> str:
         wanted = (*self.needs.ids, *self.needs.assertion, *self.needs.lines)
         return self.wrong if any(one not in text for one in wanted) else self.right
+
+
+class Program:
+    """A goal in words with the answers to each question, in their order; see `tests/scenario/programs`.
+
+    Questions about a part of the program have answers of their own. The last answer is given again, and the last edits
+    only to a prompt that holds what they need.
+    """
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        head, *answers = re.split(r"^@@@ ", text, flags=re.MULTILINE)
+        said = dict(line.split(": ", 1) for line in head.splitlines() if line)
+        self.goal, self.package = said["goal"], said["package"]
+        self.lang, self.kind = said.get("lang", "python"), said.get("kind", "")
+        self.options = ("--max-iters", said["max_iters"]) if "max_iters" in said else ()
+        self._needs = said.get("needs", "")
+        self._answers: dict[tuple[str, str], list[str]] = {}
+        for answer in answers:
+            title, _, body = answer.partition("\n")
+            asked, _, part = title.partition(" ")
+            self._answers.setdefault((asked, part), []).append(body)
+        self._given: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def load(cls, file: Path) -> Program:
+        return cls(file.stem, file.read_text(encoding="utf-8"))
+
+    @property
+    def code(self) -> frozenset[str]:
+        """Lines that only the program has."""
+        edits = (text for (asked, _), texts in self._answers.items() if asked == "patch" for text in texts)
+        mine = {line.strip() for text in edits for line in text.splitlines() if line.startswith(("def ", "export "))}
+        return frozenset(mine)
+
+    def left(self) -> dict[tuple[str, str], int]:
+        """How many answers to which question were not given."""
+        return {
+            key: len(texts) - self._given[key] for key, texts in self._answers.items() if len(texts) > self._given[key]
+        }
+
+    def reply(self, request: Request) -> str:
+        with self._lock:
+            asked = question(request)
+            parts = (
+                part for _, part in self._answers if part and f'## Goal\n<data from="user">\n{part}\n' in request.text
+            )
+            key = (asked, next(parts, ""))
+            texts = self._answers[key]
+            at = min(self._given[key], len(texts) - 1)
+            if asked == "patch" and at == len(texts) - 1 and at and self._needs not in request.text:
+                at -= 1
+            else:
+                self._given[key] += 1
+            return texts[at]
 
 
 def question(request: Request) -> str:

@@ -146,11 +146,15 @@ class MemoryStore:
         run = self._database.runs.get(run_id)
         return [] if run is None else [event for seq, event in sorted(run.events.items()) if seq > after]
 
-    async def runs(self, *, folder: str | None = None, prefix: str = "", limit: int = 50) -> list[RunRow]:
+    async def runs(
+        self, *, folder: str | None = None, prefix: str = "", limit: int = 50, errands: bool = False
+    ) -> list[RunRow]:
         rows = [
             _row(run_id, run)
             for run_id, run in self._database.runs.items()
-            if run_id.startswith(prefix) and folder in (None, run.folder)
+            if run_id.startswith(prefix)
+            and folder in (None, run.folder)
+            and (errands or "." in prefix or "." not in run_id)
         ]
         rows.sort(key=lambda row: (row.created, row.run_id), reverse=True)
         return rows[:limit]

@@ -64,13 +64,13 @@ class User:
         """From now on a green has to stand what it has to by default."""
         self.environ.pop("REDSTART_VERIFY", None)
 
-    def redstart(self, *arguments: str | Path, cwd: Path | None = None) -> Ran:
-        """Types `redstart` and these arguments."""
-        return self.python("-m", "redstart.cli.main", *arguments, cwd=cwd)
+    def redstart(self, *arguments: str | Path, cwd: Path | None = None, told: str = "") -> Ran:
+        """Types `redstart` and these arguments; `told` is what stands on standard input."""
+        return self.python("-m", "redstart.cli.main", *arguments, cwd=cwd, told=told)
 
-    def python(self, *arguments: str | Path, cwd: Path | None = None) -> Ran:
+    def python(self, *arguments: str | Path, cwd: Path | None = None, told: str = "") -> Ran:
         command = [sys.executable, *(str(one) for one in arguments)]
         done = subprocess.run(
-            command, env=self.environ, cwd=cwd, capture_output=True, text=True, timeout=SECONDS, check=False
+            command, env=self.environ, cwd=cwd, input=told, capture_output=True, text=True, timeout=SECONDS, check=False
         )
         return Ran(done.returncode, done.stdout, done.stderr)

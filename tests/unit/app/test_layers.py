@@ -138,11 +138,28 @@ def test_the_list_of_what_a_project_may_set_is_of_real_settings():
         *(
             "home",
             "verify",
+            "checks.block",
+            "checks.commands",
+            "dependencies.allow.node",
+            "dependencies.allow.python",
             *(f"sandbox.{name}" for name in SandboxSettings.model_fields),
             *(f"models.{name}" for name in Models.model_fields if name != "steps"),
             *(f"models.steps.{name}" for name in StepModels.model_fields),
         )
     }
+
+
+def test_a_project_adds_tools_to_the_users_and_replaces_none(places: Places):
+    project = places.project / "redstart.toml"
+    places.user.write_text('[checks.commands]\nmine = "mypy ."\n')
+    project.write_text('[checks.commands]\nmine = "true"\ntheirs = "flake8"\n')
+    settings, origins = resolve(project=places.project)
+    assert settings.checks.commands == {"mine": "mypy .", "theirs": "flake8"}
+    assert origins["checks.commands"] == f"{places.user}, {project}"
+    assert settings.checks.checks.commands == {"mine": ("mypy", "."), "theirs": ("flake8",)}
+    project.write_text('[checks.commands]\nruff = "true"\n')
+    with pytest.raises(ConfigError, match=r"checks\.commands\.ruff is not for a project"):
+        load(project=places.project)
 
 
 @pytest.mark.parametrize("value", ["2.01", "true", '"1"', "nan", "inf", "-1", "[1]"])

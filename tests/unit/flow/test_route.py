@@ -13,7 +13,7 @@ from redstart.core.learning import Plan, Reflection, Remembered
 from redstart.core.report import Ids, Judged, Reproduced, Verdict
 from redstart.core.run import Action, Attempt, Decision, Limits, Mode, Result, RunState, Status, Step
 from redstart.flow.modes import MODES
-from redstart.flow.route import LEADS_TO, route, settle, waits_for_a_person, wake
+from redstart.flow.route import LEADS_TO, route, settle, waits_for_a_person, waits_for_errands, wake
 from redstart.testing.states import report, snapshot, spec, state
 
 RED = Judged(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
@@ -78,6 +78,24 @@ def test_plan_in_create_goes_past_tests_that_exist():
     assert after(Step.plan, Mode.create) is Step.reproduce
     assert after(Step.plan, Mode.create, reproduce=Reproduced(report=report(["a"]))) is Step.retrieve
     assert after(Step.plan, Mode.fix, reproduce=Reproduced(report=report(["a"]))) is Step.retrieve
+
+
+def test_plan_in_improve_goes_past_a_test_that_exists_and_ends_without_an_aim():
+    assert after(Step.plan, Mode.improve, plan=Plan(summary="p")) is Step.reproduce
+    assert after(Step.plan, Mode.improve, plan=Plan(fault="no plan")) is Step.decide
+    there = Reproduced(report=report(["a"]))
+    assert after(Step.plan, Mode.improve, plan=Plan(summary="p"), reproduce=there) is Step.retrieve
+    assert after(Step.plan, Mode.improve, plan=Plan(fault="no plan"), reproduce=there) is Step.retrieve
+    assert after(Step.plan, Mode.fix, plan=Plan(fault="no plan")) is Step.retrieve
+
+
+def test_improve_begins_with_a_decision_and_waits_for_its_cycle():
+    asked = spec(mode=Mode.improve)
+    begun = state(spec=asked, now=Attempt(entry=Step.decide))
+    assert route(begun) is Step.decide
+    waits = settle(begun, Step.decide, Decision(action=Action.spawn, reason="cycle 1"))
+    assert (route(waits), waits_for_errands(waits), waits.status) == (None, True, Status.paused)
+    assert route(wake(waits)) is Step.decide
 
 
 @pytest.mark.parametrize("mode", list(Mode))

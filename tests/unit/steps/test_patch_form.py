@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from redstart.core.change import EditKind, Tally
 from redstart.core.chat import Ask
 from redstart.core.errors import ModelError
 from redstart.core.run import Limits, RunState
+from redstart.core.wishes import Asking
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
@@ -20,8 +22,9 @@ from redstart.ports.store.port import COUNTED, Call, Journal, Record
 from redstart.testing import rig as play
 from redstart.testing.rig import Rig, make_rig
 from redstart.toolkit.patching.formats import ENOUGH, LONGEST_WHOLE
+from redstart.toolkit.prompts.fit import tokens
 
-WHOLE, ENVELOPE = "Give whole files instead", "Give one patch instead"
+WHOLE, ENVELOPE = "all of the file as it shall be", "*** Begin Patch"
 ONCE = Limits(iterations=1)
 
 
@@ -60,7 +63,7 @@ def patches(asks: list[Ask]) -> list[str]:
 
 def forms(texts: list[str]) -> list[str]:
     """Which form each of them asks for, the usual one being said nowhere."""
-    names = {WHOLE: "whole", ENVELOPE: "envelope", "Give unified diffs instead": "diff"}
+    names = {WHOLE: "whole", ENVELOPE: "envelope", "+++ b/path/to/file.py": "diff"}
     return [next((name for words, name in names.items() if words in text), "block") for text in texts]
 
 
@@ -125,3 +128,86 @@ def test_a_run_of_before_anything_was_counted_is_replayed_in_blocks(rig):
     assert forms(ran(rig, [play.RIGHT, play.CARD])[1]) == ["whole"]
     before = replace(rig.adapters, journal=JournalOfBefore(rig.adapters.journal))
     assert asyncio.run(replay(before, ended.run_id)).state == ended
+
+
+def test_the_profile_says_which_form_is_usual(rig):
+    state = asyncio.run(rig.begin(asks=Asking(edits=EditKind.whole)))
+    model = rig.with_model(
+        [f"WHY: w\n\n{play.CODE}\n```\ndef double(number):\n    return number + number\n```\n", play.CARD]
+    )
+    assert went_on(rig, state).result == "verified"
+    assert forms(patches(model.asks)) == ["whole"]
+
+
+@pytest.mark.parametrize("edits", [EditKind.whole, EditKind.block])
+def test_edits_are_asked_for_as_json_where_the_profile_says_so(rig, edits):
+    run = asyncio.run(rig.begin(asks=Asking(edits=edits, shaped=True)))
+    whole = {"path": play.CODE, "text": "def double(number):\n    return number + number\n"}
+    part = {"path": play.CODE, "search": "    return number + number + 1", "text": "    return number + number"}
+    edit = whole if edits is EditKind.whole else part
+    model = rig.with_model([json.dumps({"why": "one too many", "edits": [edit]}), play.CARD])
+    ended = went_on(rig, run)
+    asked = [ask for ask in model.asks if ask.question == "patch"]
+    assert ended.result == "verified"
+    assert [bool(ask.shape) for ask in asked] == [True]
+    assert '"edits": [{"path"' in asked[0].messages[0].text
+    assert (ended.now.patch.why, ended.now.apply.rungs[0].kind) == ("one too many", edits)
+
+
+def test_text_that_was_to_be_json_is_read_all_the_same(rig):
+    run = asyncio.run(rig.begin(asks=Asking(shaped=True)))
+    rig.with_model([play.RIGHT, play.CARD])
+    assert went_on(rig, run).result == "verified"
+
+
+def test_code_that_names_no_file_is_put_where_its_names_are(rig):
+    run = asyncio.run(rig.begin())
+    rig.with_model(["Like this:\n\n```python\ndef double(number):\n    return number + number\n```\n", play.CARD])
+    assert went_on(rig, run).result == "verified"
+
+
+def test_a_question_is_fitted_to_the_window_and_what_is_left_out_is_told(rig, monkeypatch):
+    long = play.BUGGY + "".join(f"# a remark that takes room, number {number}\n" for number in range(200))
+    monkeypatch.setattr(play, "BUGGY", long)
+    run = asyncio.run(rig.begin(asks=Asking(window=3000)))
+    model = rig.with_model([play.RIGHT, play.CARD])
+    assert went_on(rig, run).result == "verified"
+    asked = next(ask for ask in model.asks if ask.question == "patch")
+    assert asked.max_tokens == 1000
+    assert sum(tokens(message.text) for message in asked.messages) <= 2005
+    told = [event.data["not_shown"] for event in rig.events if "not_shown" in event.data]
+    assert len(told) == 1
+    assert play.CODE in told[0][0]
+
+
+def test_who_is_asked_again_is_asked_less_strictly(rig):
+    run = asyncio.run(rig.begin())
+    model = rig.with_model([play.WRONG, play.RIGHT, play.CARD])
+    went_on(rig, run)
+    assert [ask.temperature for ask in model.asks if ask.question == "patch"] == [0.0, 0.6]
+
+
+@pytest.mark.parametrize(
+    ("edits", "shaped", "word"),
+    [
+        (EditKind.whole, False, "```python"),
+        (EditKind.block, False, "<<<<<<< SEARCH"),
+        (EditKind.diff, False, "+++ b/calc.py"),
+        (EditKind.envelope, False, "<<<<<<< SEARCH"),
+        (EditKind.whole, True, '"edits": [{"path": "calc.py", "text"'),
+        (EditKind.block, True, '"edits": [{"path": "calc.py", "search"'),
+    ],
+)
+def test_a_small_model_is_asked_in_few_words(rig, edits, shaped, word):
+    run = asyncio.run(rig.begin(asks=Asking(edits=edits, shaped=shaped, brief=True)))
+    model = rig.with_model([play.WRONG, play.RIGHT, play.CARD])
+    assert went_on(rig, run).result == "verified"
+    first, second = [ask.messages[1].text for ask in model.asks if ask.question == "patch"]
+    assert word in first
+    assert "assert 5 == 4" in first
+    assert f'<data from="{play.CODE} lines 1-2">' in first
+    assert play.TESTS + " lines" not in first
+    assert len(first) < 900
+    assert "This was tried and is not right" in second
+    assert "+    return number + number + 2" in second
+    assert "Give another fix" in second

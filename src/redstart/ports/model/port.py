@@ -65,6 +65,10 @@ class Profile(Noun):
     """Whether it is offered tools by its wire; else they are offered in words, and its calls read from its text."""
     shapes: bool = False
     """Whether it can be held to a JSON schema."""
+    json_edits: bool = False
+    """Whether, where it can be held to a schema, edits too are asked for as JSON."""
+    brief: bool = False
+    """Whether it is asked for edits in few words: the code, what fails, and the form of the answer."""
     looks: int = Field(default=6, ge=0)
     """How often it may look around before it answers."""
     caching: bool = False

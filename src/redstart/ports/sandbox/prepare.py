@@ -24,7 +24,9 @@ WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def bring_copies(environment: Environment, workspace: Path) -> None:
-    """Copies the environment's `copies` from the real repo, as far as they are there. Never writes over anything.
+    """Copies the environment's `copies` from the real repo, as far as they are there, and makes its `links`.
+
+    Never writes over anything.
 
     Regular files keep their mode and their time; links are kept as links; anything else is passed over.
     """
@@ -39,6 +41,10 @@ def bring_copies(environment: Environment, workspace: Path) -> None:
                 source = opened.enter_context(_folder(folder, source))
                 target = opened.enter_context(_made(folder, target))
             _copy(last, source, target)
+    for name, target in environment.links.items():
+        if PurePosixPath(name).name == name and name != "..":
+            with contextlib.suppress(OSError), _folder(str(workspace)) as top:
+                os.symlink(target, name, dir_fd=top)
 
 
 def make_git(environment: Environment, folder: Path, *, objects: str) -> bool:

@@ -135,13 +135,17 @@ class SqlStore:
             bodies = connection.execute(query).scalars().all()
         return [parse(Event, body) for body in bodies]
 
-    async def runs(self, *, folder: str | None = None, prefix: str = "", limit: int = 50) -> list[RunRow]:
+    async def runs(
+        self, *, folder: str | None = None, prefix: str = "", limit: int = 50, errands: bool = False
+    ) -> list[RunRow]:
         query = select(*_SHOWN).order_by(runs.c.created.desc(), runs.c.id.desc()).limit(limit)
         if folder is not None:
             query = query.where(runs.c.folder == folder)
         if prefix:
             # Not LIKE: whether that minds upper and lower case depends on the database.
             query = query.where(func.substr(runs.c.id, 1, len(prefix)) == prefix)
+        if not errands and "." not in prefix:
+            query = query.where(runs.c.id.notlike("%.%"))
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
         return [

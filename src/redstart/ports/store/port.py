@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from redstart.core.change import EditKind, EditRung, Snapshot, Tally
 from redstart.core.events import Event
 from redstart.core.learning import Remembered
-from redstart.core.run import RunState, Step
+from redstart.core.run import Ended, RunState, Step
 
 
 class Control(StrEnum):
@@ -150,8 +150,14 @@ class Store(Protocol):
         """The committed events with a `seq` above `after`, in order."""
         ...
 
-    async def runs(self, *, folder: str | None = None, prefix: str = "", limit: int = 50) -> list[RunRow]:
-        """Runs, newest first; those of one folder, or whose id begins with `prefix`."""
+    async def runs(
+        self, *, folder: str | None = None, prefix: str = "", limit: int = 50, errands: bool = False
+    ) -> list[RunRow]:
+        """Runs, newest first; those of one folder, or whose id begins with `prefix`.
+
+        Runs that another one began are among them with `errands`, or where `prefix` holds the point that ids of such
+        runs have.
+        """
         ...
 
     async def control(self, run_id: str, control: Control) -> None:
@@ -198,6 +204,14 @@ class Forms(Protocol):
         ...
 
 
+class Errands(Protocol):
+    """The runs that the run at hand waits for. Journaled, like `Person`."""
+
+    async def ended(self) -> tuple[Ended, ...]:
+        """How each of them ended, in the order in which they were begun. Raises `StoreError` while one has not."""
+        ...
+
+
 HEARD = -1
 COUNTED = -2
 
@@ -224,7 +238,7 @@ class Record(NamedTuple):
 
     call: Call
     kind: str
-    """`model`, `sandbox`, `recall`, `clock`, `said`, `answer` or `tally`."""
+    """`model`, `sandbox`, `recall`, `clock`, `errands`, `install`, `said`, `answer` or `tally`."""
     request_hash: str
     request: str
     """Blob: the request as JSON; empty where it says nothing more than the kind."""
@@ -313,4 +327,8 @@ class Trees(Protocol):
 
     def changes(self, old: Snapshot, new: Snapshot) -> list[TreeChange]:
         """Every path that differs."""
+        ...
+
+    def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Snapshot | tuple[str, ...]:
+        """Both changes of `base` in one tree; where they are at odds, the paths that they are at odds about."""
         ...

@@ -377,3 +377,20 @@ class StoreContract:
             assert await ids(folder="/home/shop", prefix="ab") == ["ab1"]
 
         asyncio.run(scenario())
+
+    def test_runs_that_another_one_began_are_listed_only_where_they_are_asked_for(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            store = stores.store
+            for number, run_id in enumerate(("ab1", "ab1.1", "ab1.2", "ab2")):
+                await store.create(state(run_id=run_id), folder="", created=DAWN - timedelta(seconds=number))
+
+            async def ids(prefix: str = "", *, errands: bool = False) -> list[str]:
+                return [row.run_id for row in await store.runs(prefix=prefix, errands=errands)]
+
+            assert await ids() == ["ab1", "ab2"]
+            assert await ids("ab1") == ["ab1"]
+            assert await ids("ab1.") == ["ab1.1", "ab1.2"]
+            assert await ids("ab1", errands=True) == ["ab1", "ab1.1", "ab1.2"]
+            assert await ids(errands=True) == ["ab1", "ab1.1", "ab1.2", "ab2"]
+
+        asyncio.run(scenario())

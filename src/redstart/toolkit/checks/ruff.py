@@ -21,6 +21,8 @@ from redstart.core.finding import Finding, Severity
 SYNTAX = "syntax"
 """The rule of a finding that says: Python cannot read this file."""
 
+SECURITY = ("S",)
+"""Asked for beside `RULES` where code is audited."""
 RULES = ("E9", "F", "PLE", "B006", "S102", "S307", "S602", "S605")
 UNTIDY = frozenset({"F401", "F841"})
 """Unused, not wrong: warnings."""
@@ -32,15 +34,17 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _REMEDY = "install ruff next to redstart: pip install ruff"
 
 
-def check(files: Mapping[str, bytes]) -> list[Finding]:
+def check(files: Mapping[str, bytes], more: Sequence[str] = ()) -> list[Finding]:
     """What ruff says of these files and no others, by path and line. Files that are not `.py` are passed over.
+
+    It is asked for `RULES`, and for `more` where given.
 
     The files are not trusted: neither a configuration among them nor a `noqa` comment has an effect, and nothing of
     them is run. Raises `ConfigError` where there is no ruff or it does not work, and `PolicyViolation` for a path
     that leaves the folder.
     """
     sources = {_inside(path): data for path, data in sorted(files.items()) if path.endswith(".py")}
-    found = _check(sources) if sources else []
+    found = _check(sources, (*RULES, *more)) if sources else []
     return sorted(found, key=lambda one: (one.path, one.line, one.rule, one.message))
 
 
@@ -61,28 +65,28 @@ def syntax_errors(findings: Sequence[Finding]) -> list[Finding]:
     return [one for one in findings if one.rule == SYNTAX]
 
 
-def _check(sources: Mapping[str, bytes]) -> list[Finding]:
+def _check(sources: Mapping[str, bytes], rules: Sequence[str]) -> list[Finding]:
     with tempfile.TemporaryDirectory(prefix="redstart-ruff-") as name:
         folder = Path(name).resolve()
         for path, data in sources.items():
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(_as_utf8(data))
-        said = _run(folder)
+        said = _run(folder, rules)
         if said is not None:
             lines = {path: _LINE_END.split(data.decode(errors="replace")) for path, data in sources.items()}
             return [_finding(one, folder, lines) for one in said]
     # what one file does to ruff (nested beyond its stack) must not keep it from the others
     if len(sources) > 1:
-        return [one for path, data in sources.items() for one in _check({path: data})]
+        return [one for path, data in sources.items() for one in _check({path: data}, rules)]
     (path,) = sources
     return [_located(SYNTAX, path, 1, "the file cannot be parsed: ruff crashed on it", [])]
 
 
-def _run(folder: Path) -> list[dict[str, Any]] | None:
+def _run(folder: Path, rules: Sequence[str]) -> list[dict[str, Any]] | None:
     """What ruff says of every file in the folder; None where it crashed."""
     command = [_program(), "check", "--isolated", "--no-cache", "--ignore-noqa", "--exit-zero", "--quiet"]
-    command += ["--output-format", "json", "--target-version", "py313", "--select", ",".join(RULES)]
+    command += ["--output-format", "json", "--target-version", "py313", "--select", ",".join(rules)]
     # a folder such as `build` counts here as any other, and so does what a .gitignore names
     command += ["--no-respect-gitignore", "--config", "exclude = []", "."]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("RUFF_")}

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from redstart.core.scripts import is_script, parse
 from redstart.toolkit.honesty import (
     data,
     environment,
@@ -23,6 +24,9 @@ from redstart.toolkit.honesty import (
     hidden,
     keyed,
     lookups,
+    node_answers,
+    node_bends,
+    node_run,
     reach,
     sources,
     special,
@@ -33,7 +37,7 @@ from redstart.toolkit.honesty.marks import Mark, Surroundings, mark
 from redstart.toolkit.honesty.names import Module
 from redstart.toolkit.honesty.questions import read_tests
 
-_UNREADABLE = (".pyc", ".pyo", ".so", ".pyd", ".pth", ".egg-link")
+_UNREADABLE = (".node", ".wasm", ".pyc", ".pyo", ".so", ".pyd", ".pth", ".egg-link")
 _RUNNERS_NEED = frozenset({"iniconfig", "packaging", "pygments", "exceptiongroup", "tomli", "xdist", "coverage"})
 """What the test runners import themselves."""
 _INSTALLED = re.compile(r"\.(?:dist|egg)-info/")
@@ -79,6 +83,8 @@ def tripped(
         if text is not None
         for one in _noticed(path, text, modules[path], modules[path], around)
     )
+    scripts = _Scripts(before, after, tests)
+    old.update(_same(one) for path in before for one in scripts.marks(path, before.get(path)))
     # These two tell of a change only where the same thing was there before, otherwise.
     there = {(kind, key.partition("\0")[0]) for kind, key in old if kind in ("test_changed", "weaker")}
     found: list[Tripped] = []
@@ -94,6 +100,9 @@ def tripped(
             found.append(Tripped(path, 1, "unreadable", "It is no Python that can be read any more."))
         noticed = _noticed(path, text, module, modules.get(path), around)
         noticed += told.marks(path, asked, tests)
+        noticed += scripts.marks(path, text)
+        if is_script(path):
+            found += [Tripped(path, 1, "test_support", words) for words in node_run.support_marks(path, tests)][:1]
         if module is not None:
             noticed += environment.marks(module, modules.get(path), tests)
         for one in sorted(noticed, key=lambda one: one.line):
@@ -104,6 +113,30 @@ def tripped(
         if before.get(path) is None:
             found += _new_file(path)
     return tuple(dict.fromkeys(found))
+
+
+class _Scripts:
+    """The same for JavaScript and TypeScript. The tests are read only where a script was changed."""
+
+    def __init__(
+        self, before: Mapping[str, bytes | None], after: Mapping[str, bytes | None], tests: Mapping[str, bytes]
+    ) -> None:
+        self._before, self._tests = before, tests
+        # Data counts where the tests are scripts.
+        changed = any(is_script(path) for path in (*after, *tests))
+        self._asked = node_answers.read_script_tests(tests if changed else {})
+        had = (node_answers.literals(text, path) for path, text in before.items() if text is not None)
+        self._known = frozenset[str]().union(*had) if changed else frozenset[str]()
+        self._asserts_inside = changed and node_bends.asserts_in_functions(tests)
+
+    def marks(self, path: str, text: bytes | None) -> list[Mark]:
+        if text is None:
+            return []
+        if not is_script(path):
+            return list(node_answers.data_marks(path, text, self._asked, self._known))
+        found = node_run.marks(path, text, self._before.get(path), self._tests)
+        found += node_bends.marks(parse(path, text), asserts_inside=self._asserts_inside)
+        return [*found, *node_answers.marks(path, text, self._asked, self._known)]
 
 
 class _Told:

@@ -21,6 +21,9 @@ _CHAIN = re.compile(
 )
 _PYTEST_FRAME = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):\d+: ?(?:in (?P<name>.+)|[\w.]*)$")
 _PYTHON_FRAME = re.compile(r'^(?:E\s)?\s*File "(?P<path>[^"\n]+)", line \d+(?:, in (?P<name>.+))?$')
+_SCRIPT_FRAME = re.compile(
+    r"^\s+at (?:async )?(?:(?P<name>.+?) \()?(?:file://)?(?P<path>[^\s():]+\.[cm]?[jt]sx?):\d+(?::\d+)?\)?$"
+)
 _ENTRY_END = re.compile(r"^(?:_ )+_?\s*$")
 _DEF = re.compile(r"^[>\s]*(?:async\s+)?def\s+(\w+)")
 _PHASE = re.compile(r'^failed on (?:setup|teardown) with "(.*)"$', re.DOTALL)
@@ -118,7 +121,11 @@ def _frames(traceback: str) -> list[_Frame]:
     """Outermost first. A frame without a lasting name (a lambda, a comprehension) has an empty one."""
     frames: list[_Frame] = []
     shown = ""  # the function whose source pytest has shown since the last frame
+    inner: list[_Frame] = []  # node shows the innermost first
     for line in traceback.splitlines():
+        if script := _SCRIPT_FRAME.match(line):
+            inner.append(_Frame(script["path"], _lasting(_script_name(script["name"] or ""))))
+            continue
         match = _PYTEST_FRAME.match(line) or _PYTHON_FRAME.match(line)
         if match is not None:
             from_python = match.re is _PYTHON_FRAME
@@ -129,7 +136,16 @@ def _frames(traceback: str) -> list[_Frame]:
             shown = ""
         elif not shown and (defined := _DEF.match(line)):
             shown = defined[1]
-    return frames
+    return frames + inner[::-1]
+
+
+def _script_name(name: str) -> str:
+    """`Cart.add` of `Cart.add`, `Object.add [as sum]` or `new Cart`; the top of a file is `<module>`."""
+    plain = name.partition(" [as ")[0].removeprefix("new ")
+    parts = [
+        part for part in plain.split(".") if part not in ("Object", "Module", "exports", "<anonymous>", "Function")
+    ]
+    return ".".join(parts) or "<module>"
 
 
 def _lasting(name: str) -> str:

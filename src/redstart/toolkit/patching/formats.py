@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from redstart.core.change import EditKind, Tally
 
-USUAL = EditKind.block
 ENOUGH = 8
 """Edits in a form before its own rate counts."""
 POOR = 0.6
@@ -18,17 +17,18 @@ _EXPECTED = {EditKind.block: 0.85, EditKind.whole: 0.9, EditKind.envelope: 0.75,
 _WEIGHT = 4.0
 
 
-def best_form(counts: Mapping[EditKind, Tally], longest: int = 0) -> EditKind:
-    """The form with the best rate among those tried often enough and the usual one.
+def best_form(counts: Mapping[EditKind, Tally], longest: int = 0, usual: EditKind = EditKind.block) -> EditKind:
+    """The form with the best rate among those tried often enough and the usual one of the model.
 
     Where that is poor, a form that was not tried often enough to know. `longest` is the number of lines of the longest
     file in question: a long one is not asked for as a whole.
     """
     allowed = [kind for kind in EditKind if kind is not EditKind.whole or longest <= LONGEST_WHOLE]
-    known = [kind for kind in allowed if kind is USUAL or counts.get(kind, Tally()).tried >= ENOUGH]
-    best = max(known, key=lambda kind: (_rate(counts, kind), kind is USUAL))
+    usual = usual if usual in allowed else EditKind.block
+    known = [kind for kind in allowed if kind is usual or counts.get(kind, Tally()).tried >= ENOUGH]
+    best = max(known, key=lambda kind: (_rate(counts, kind), kind is usual))
     open_ones = [kind for kind in allowed if kind not in known]
-    if _rate(counts, best) >= POOR or counts.get(USUAL, Tally()).tried < ENOUGH or not open_ones:
+    if _rate(counts, best) >= POOR or counts.get(usual, Tally()).tried < ENOUGH or not open_ones:
         return best
     return max(open_ones, key=lambda kind: _rate(counts, kind))
 

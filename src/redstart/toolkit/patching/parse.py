@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from redstart.core.change import Edit
@@ -14,6 +14,7 @@ from redstart.core.noun import clip
 from redstart.toolkit.patching.blocks import NOT_COMPLETE, blocks
 from redstart.toolkit.patching.diffs import diffs
 from redstart.toolkit.patching.envelopes import envelopes
+from redstart.toolkit.patching.unnamed import unnamed
 from redstart.toolkit.patching.unwrap import from_json, outdented
 from redstart.toolkit.patching.wholes import wholes
 
@@ -36,10 +37,11 @@ class Parsed(NamedTuple):
     """Why a test would have to change, where the answer says so openly."""
 
 
-def parse(answer: str) -> Parsed:
+def parse(answer: str, shown: Mapping[str, str] | None = None) -> Parsed:
     """The edits in an answer, whatever prose or fences are around them. Never raises.
 
-    One edit that is cut off makes the whole answer unusable: a part of a change is no change.
+    One edit that is cut off makes the whole answer unusable: a part of a change is no change. `shown` are the files
+    that the model was shown and may change, by path: code that names none of them may still belong to one.
     """
     if len(answer) > MOST_CHARACTERS:
         return Parsed((), fault=f"the answer is longer than {MOST_CHARACTERS} characters: give only what changes")
@@ -50,6 +52,8 @@ def parse(answer: str) -> Parsed:
         if not edits and unwrapped not in ("", answer):
             edits, other = _edits(unwrapped)
             fault = fault or other
+    if not edits and shown:
+        edits = unnamed(answer, shown)
     if len(edits) > MOST_EDITS:
         edits, fault = (), f"the answer holds {len(edits)} edits: at most {MOST_EDITS} can be made at once"
     reflection = Reflection(

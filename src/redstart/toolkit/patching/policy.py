@@ -17,6 +17,11 @@ _WRITES_MASK = re.compile("^\\+.*«secret:[\\w-]+»".encode(), re.MULTILINE)
 IS_TEST = "it is a test: the code is to be fixed, not the test"
 
 _TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.pyi?(?:/|$)")
+_SCRIPT_TEST = re.compile(
+    r"(?:^|/)(?:[^/]*[.\-_])?(?:tests?|specs?|e2e|cy|bench)\.[cm]?[jt]sx?(?:/|$)|(?:^|/)test[.\-_][^/]*\.[cm]?[jt]sx?(?:/|$)"
+    r"|(?:^|/)(?:__tests__|__mocks__|__fixtures__|specs?|cypress|e2e)/(?:.*/)?[^/]+\.(?:[cm]?[jt]sx?|json|snap)(?:/|$)"
+)
+"""Of JavaScript and TypeScript."""
 _TEST_TEXT = re.compile(r"\.(?:feature|robot|ambr|snap)(?:/|$)")
 """Scenarios and snapshots: what tests read their expectations from."""
 _TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|testing_data|__snapshots__)/")
@@ -34,6 +39,15 @@ _TEST_CONFIGURATION = frozenset(
         ".coveragerc",
     )
 )
+_SCRIPT_CONFIGURATION = re.compile(
+    r"(?:^|/)(?:package(?:-lock)?\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-(?:lock|workspace)\.yaml|\.pnpmfile\.c?js"
+    r"|(?:jest|vitest|vite|ava|karma|playwright|cypress|babel|wdio|web-test-runner|esbuild|rollup|webpack|swc)"
+    r"\.?(?:[\w-]*\.)?(?:config|workspace|setup|preset|conf)(?:[.-][\w.-]+)?\.(?:[cm]?[jt]s|json)"
+    r"|(?:setup-?tests?|test-?setup|jest-?setup|vitest-?setup|setup-?(?:jest|vitest|mocha))\.[cm]?[jt]sx?"
+    r"|\.(?:mocharc|babelrc|swcrc|nycrc|c8rc|taprc|jestrc|node-version|nvmrc|yarnrc)(?:\.[\w.]+)?|mocha\.opts"
+    r"|(?:ts|js)config(?:\.[\w.-]+)?\.json)(?:/|$)"
+)
+"""What the runners of Node.js are, where they find tests, and how the code becomes what they run."""
 _CI = re.compile(
     r"^(?:\.github|\.circleci|\.buildkite|\.woodpecker|\.gitea|\.forgejo)/"
     r"|^(?:\.gitlab-ci|\.travis|azure-pipelines|bitbucket-pipelines|\.?appveyor|\.drone)\.ya?ml$|^jenkinsfile$"
@@ -58,11 +72,11 @@ def protected(path: str, globs: Sequence[str] = ()) -> str:
     names = frozenset(plain.split("/"))  # a folder may be called like a file, and stand in its place elsewhere
     if any(fnmatch(plain, glob.casefold()) for glob in globs):
         return "your settings protect it"
-    if any(one.search(plain) for one in (_TEST_FILE, _TEST_FOLDER, _TEST_TEXT)):
+    if any(one.search(plain) for one in (_TEST_FILE, _TEST_FOLDER, _TEST_TEXT, _SCRIPT_TEST)):
         return IS_TEST
     if names & _GIT_FILES:
         return "it is git's own, not the program's"
-    if names & _TEST_CONFIGURATION or _CI.search(plain):
+    if names & _TEST_CONFIGURATION or _CI.search(plain) or _SCRIPT_CONFIGURATION.search(plain):
         return "it can change what the tests are or how they run"
     if _HOOKS.search(plain):
         return "it can run a program on the machine of whoever works here"

@@ -59,12 +59,15 @@ def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[Span] | str:
     """The definitions of `snippet` put where the file has those of the same names; else why that cannot be done.
 
     Each must be there exactly once. A class must still hold all that it held: otherwise the snippet may be an excerpt.
+    Imports come along where the file lacks them; a text that stands for itself says nothing.
     """
     before, after = _tree("\n".join(lines)), _tree(textwrap.dedent("\n".join(snippet)))
     if isinstance(before, Flaw) or isinstance(after, Flaw):
         return "it is no program by itself"
     nodes = [node for node in after.body if isinstance(node, _Definition)]
-    if not nodes or len(nodes) != len(after.body):
+    imports = [node for node in after.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    texts = [node for node in after.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    if not nodes or len(nodes) + len(imports) + len(texts) != len(after.body):
         return "it is neither the whole file nor only definitions of it"
     there = list(_definitions(before.body))
     made: list[Span] = []
@@ -76,7 +79,26 @@ def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[Span] | str:
         if type(old) is not type(node) or _members(old) - _members(node):
             return f"{node.name} in the answer lacks parts of the one in the file"
         made.append(_span(lines, snippet, old, node))
-    return made
+    return _with_imports(made, _imported(before, snippet, imports))
+
+
+def _with_imports(made: list[Span], imported: Span | None) -> list[Span]:
+    """No two spans begin at the same line: imports before a definition that is replaced are a part of its span."""
+    if imported is None:
+        return made
+    at = next((number for number, span in enumerate(made) if span.start == imported.start), None)
+    if at is None:
+        return [imported, *made]
+    joined = made[at]._replace(lines=(*imported.lines, "", "", *made[at].lines))
+    return [*made[:at], joined, *made[at + 1 :]]
+
+
+def defined(source: str) -> frozenset[str]:
+    """The functions and classes at the top of a program; nothing for what is none."""
+    tree = _tree(source)
+    if isinstance(tree, Flaw):
+        return frozenset()
+    return frozenset(node.name for node in tree.body if isinstance(node, _Definition))
 
 
 def has_all_names(lines: Sequence[str], others: Sequence[str]) -> bool:
@@ -91,6 +113,25 @@ def _top(tree: ast.Module) -> set[str]:
     assigned = (node.targets for node in tree.body if isinstance(node, ast.Assign))
     names = {target.id for targets in assigned for target in targets if isinstance(target, ast.Name)}
     return names | {node.name for node in tree.body if isinstance(node, _Definition)}
+
+
+def _imported(
+    before: ast.Module, snippet: Sequence[str], imports: Sequence[ast.Import | ast.ImportFrom]
+) -> Span | None:
+    """Those of the imports that the file lacks, before its first statement that is no text and no __future__."""
+    have = {ast.dump(node) for node in ast.walk(before) if isinstance(node, ast.Import | ast.ImportFrom)}
+    lacking = [node for node in imports if ast.dump(node) not in have]
+    if not lacking:
+        return None
+    code = [one for one in before.body if not _stands_before_imports(one)]
+    at = min((_first(one) if isinstance(one, _Definition) else one.lineno) for one in code) - 1 if code else 0
+    return Span(at, at, tuple(line for node in lacking for line in snippet[node.lineno - 1 : node.end_lineno]))
+
+
+def _stands_before_imports(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "__future__"
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _span(lines: Sequence[str], snippet: Sequence[str], old: _Definition, new: _Definition) -> Span:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel
@@ -77,9 +77,26 @@ async def mend(
     `note` makes of the error what it is told, at most `repairs` times. An answer that was cut off is read too: it may
     be whole, with chatter after it. Raises what the model raises.
     """
+
+    async def at_once(answer: Answer) -> Reading[Value]:
+        return read(answer)
+
+    return await mend_tried(model, ask, answer, at_once, note=note, repairs=repairs)
+
+
+async def mend_tried(
+    model: Model,
+    ask: Ask,
+    answer: Answer,
+    attempt: Callable[[Answer], Awaitable[Reading[Value]]],
+    *,
+    note: Callable[[str], str],
+    repairs: int,
+) -> Heard[Value]:
+    """As `mend`, for an answer that has to be tried out before it is known whether it is of use."""
     turn = 0
     while answer.fault not in _FINAL:
-        reading = read(answer)
+        reading = await attempt(answer)
         if reading.value is not None:
             return Heard(reading.value, answer, repairs=turn)
         error = why(answer, reading.error)

@@ -1,4 +1,4 @@
-"""In which form edits are asked for, where it is not the one that the question describes."""
+"""In which form edits are asked for."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ from collections.abc import Callable, Sequence
 
 from redstart.core.change import EditKind
 from redstart.core.run import AttemptSummary
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import data, form_of_answer, section
 
 REJECTS = 2
 """After so many attempts whose edits of a file did not fit, the whole file is asked for."""
 LARGEST = 30_000
 
-_FORMS = {
-    EditKind.block: "",
-    EditKind.diff: "Give unified diffs instead of the blocks described above: `--- a/path`, `+++ b/path`, then hunks "
-    "with three lines of context around every change. Copy context and removed lines exactly.",
-    EditKind.whole: "Give whole files instead of the blocks described above: the path on a line of its own, then all "
-    "of the file between ``` and ```, with nothing left out.",
-    EditKind.envelope: "Give one patch instead of the blocks described above: `*** Begin Patch`, for each file "
-    "`*** Update File: path` (or `*** Add File: path`), then hunks that begin with `@@` and hold lines after a blank, "
-    "`-` or `+`, and at the end `*** End Patch`.",
-}
+
+def form_words(asked: EditKind, *, shaped: bool = False) -> str:
+    """What the question says of the form of its answer: edits in this form, in text or as JSON."""
+    if not shaped:
+        return form_of_answer(asked.value)
+    return form_of_answer("json_whole" if asked is EditKind.whole else "json_block")
 
 
-def form(asked: EditKind, whole: Sequence[str] = (), read: Callable[[str], bytes | None] = lambda _: None) -> str:
-    """What to say of the form; empty for the usual one. `whole` are files to be given as a whole: they are shown so."""
-    blocks = [_FORMS[asked]]
-    for path in whole:
+def brief_form(asked: EditKind, path: str, *, shaped: bool = False) -> str:
+    """The same in few words, with the path of a file that was shown: a small model takes an example at its word."""
+    kinds = (EditKind.whole, EditKind.block) if shaped else (EditKind.whole, EditKind.block, EditKind.diff)
+    kind = asked if asked in kinds else EditKind.block
+    return form_of_answer(f"brief_{'json_' if shaped else ''}{kind.value}").replace("{path}", path)
+
+
+def given_whole(paths: Sequence[str], read: Callable[[str], bytes | None]) -> str:
+    """That these files are to be given as a whole, as they stand now; empty where there are none."""
+    blocks: list[str] = []
+    for path in paths:
         text = (read(path) or b"").decode(errors="replace")
         if text.strip() and len(text) <= LARGEST:
             blocks += [

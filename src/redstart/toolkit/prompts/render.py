@@ -16,12 +16,21 @@ _TAG = re.compile(r"<(/?)(data)\b", re.IGNORECASE)
 
 def render(question: str, **sections: str) -> tuple[Message, ...]:
     """The messages of a question. A section that is empty leaves no trace; one that the question lacks is an error."""
-    system, user = _template(question)
-    holes = set(_HOLE.findall(user))
-    if unknown := set(sections) - holes:
+    template = _template(question)
+    if unknown := set(sections) - {hole for part in template for hole in _HOLE.findall(part)}:
         raise KeyError(f"the question {question!r} has no place for {sorted(unknown)}")
-    filled = _HOLE.sub(lambda hole: (text := sections.get(hole[1], "")) and text.rstrip("\n") + "\n\n", user)
-    return (Message(role=Role.system, text=system), Message(role=Role.user, text=filled.strip() + "\n"))
+
+    def fill(part: str) -> str:
+        filled = _HOLE.sub(lambda hole: (text := sections.get(hole[1], "")) and text.rstrip("\n") + "\n\n", part)
+        return filled.strip() + "\n"
+
+    system, user = template
+    return (Message(role=Role.system, text=fill(system)), Message(role=Role.user, text=fill(user)))
+
+
+def form_of_answer(name: str) -> str:
+    """What a question says of the form of its answer, where it has several; `name` is a file in questions/forms."""
+    return _text(f"forms/{name}.md")
 
 
 def data(source: str, text: str, limit: int = 20_000) -> str:
@@ -46,6 +55,10 @@ def names() -> tuple[str, ...]:
 
 @cache
 def _template(question: str) -> tuple[str, str]:
-    text = (files("redstart.toolkit.prompts") / "questions" / f"{question}.md").read_text(encoding="utf-8")
-    system, _, user = text.partition("\n---\n")
+    system, _, user = _text(f"{question}.md").partition("\n---\n")
     return system.strip() + "\n", user
+
+
+@cache
+def _text(name: str) -> str:
+    return (files("redstart.toolkit.prompts") / "questions" / name).read_text(encoding="utf-8")

@@ -16,8 +16,12 @@ CASES_SHOWN = 8
 DETAIL = 3000
 
 
-def goal(text: str) -> str:
-    return section("Goal", data("user", text, 16_000)) if text else ""
+def goal(text: str, whole: str = "") -> str:
+    """What is to be reached. Of a part of something larger also that: it is for orientation, the part is the task."""
+    if not text:
+        return ""
+    told = ("It is a part of this, whose other parts are made apart from it:", data("user", whole, 16_000))
+    return section("Goal", data("user", text, 16_000), *(told if whole else ()))
 
 
 def hint(text: str, said: Iterable[str] = ()) -> str:
@@ -43,19 +47,49 @@ def plan(made: Plan | None) -> str:
 
 
 def failing(cases: Sequence[Case], total: int) -> str:
-    """The red tests: ids, what was expected and what came, the runner's own words."""
+    """The red tests: ids, what was expected and what came, the runner's own words.
+
+    Of a test with several sets of parameters the first is told in full; of the others what differs.
+    """
     blocks: list[str] = []
+    known: set[str] = set()
     for case in cases[:CASES_SHOWN]:
+        test = case.id.partition("[")[0]
+        again = test in known
+        known.add(test)
         told = [f"id: {case.id}", f"message: {clip(case.message, 1000)}"]
         if case.expected is not None:
             told.append(f"expected: {clip(case.expected, 500)}")
         if case.actual is not None:
             told.append(f"actual: {clip(case.actual, 500)}")
-        told.append(clip(case.detail, DETAIL))
+        told.append(clip(_parameters(case.detail) if again else case.detail, DETAIL))
         blocks.append(data("test", "\n".join(told), DETAIL + 3000))
     if total > len(cases[:CASES_SHOWN]):
         blocks.append(f"({total - len(cases[:CASES_SHOWN])} more failing tests are not shown.)")
     return section("Failing tests", *blocks)
+
+
+def failing_briefly(cases: Sequence[Case], shown: int = 3) -> str:
+    """Of the first red tests what they call, what they expect and what came."""
+    blocks: list[str] = []
+    for case in cases[:shown]:
+        told = [case.id, _parameters(case.detail), clip(case.message, 300)]
+        if case.expected is not None and case.actual is not None:
+            told.append(f"expected {clip(case.expected, 200)}, got {clip(case.actual, 200)}")
+        blocks.append(data("test", "\n".join(line for line in told if line), 1500))
+    return section("These tests fail", *blocks)
+
+
+def tried_briefly(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 2) -> str:
+    """What the last attempts changed; those that changed nothing teach nothing."""
+    made = [one for one in history if one.diff and not one.probe][-shown:]
+    return section("This was tried and is not right", *(data("attempt", diff(one.diff), 1500) for one in made))
+
+
+def _parameters(detail: str) -> str:
+    """What pytest says of a test's parameters: the lines before its source."""
+    head = detail.strip("\n").partition("\n\n")[0]
+    return head if " = " in head.partition("\n")[0] and not head.startswith((" ", ">", "def ", "@")) else ""
 
 
 def code(context: Context | None, read: Callable[[str], bytes | None]) -> str:

@@ -1,4 +1,4 @@
-"""The answer types: what each question that is answered in JSON asks for. Edits have a form of their own."""
+"""The answer types: what each question that is answered in JSON asks for."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from pydantic import BaseModel
 class SubtaskAnswer(BaseModel):
     title: str
     criteria: list[str] = []
+    needs: list[str] = []
+    """Places in the list, from 1; a title, where a model writes that instead."""
 
 
 class PlanAnswer(BaseModel):
     summary: str
     subtasks: list[SubtaskAnswer] = []
+
+
+class ImprovementAnswer(BaseModel):
+    kind: str
+    title: str
+    criteria: list[str] = []
 
 
 class ReflectionAnswer(BaseModel):
@@ -28,5 +36,22 @@ class CardAnswer(BaseModel):
     debug_steps: list[str] = []
 
 
-SHAPES: dict[str, type[BaseModel]] = {"plan": PlanAnswer, "reflect": ReflectionAnswer, "remember": CardAnswer}
-"""By question."""
+class EditAnswer(BaseModel):
+    path: str
+    search: str = ""
+    text: str
+
+
+class PatchAnswer(BaseModel):
+    why: str
+    edits: list[EditAnswer]
+    test_change: str = ""
+
+
+SHAPES: dict[str, type[BaseModel]] = {
+    "plan": PlanAnswer,
+    "patch": PatchAnswer,
+    "reflect": ReflectionAnswer,
+    "remember": CardAnswer,
+}
+"""By question. A patch is asked for in text, in one of several forms, unless the model's profile says otherwise."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from redstart.core.context import Chunk, Context
+from redstart.toolkit.retrieval.scripts import spans_of
 from redstart.toolkit.retrieval.sources import Sources
 
 WHOLE = 250
@@ -89,7 +90,8 @@ def _whole(one: Candidate, sources: Sources) -> Chunk:
 def cut(candidate: Candidate, sources: Sources) -> list[Chunk]:
     """The functions and classes around the marks, best first; the best has the candidate's own score."""
     length = len(sources.lines(candidate.path))
-    spans = _spans(sources.tree(candidate.path))
+    scripted = spans_of(candidate.path, sources.data(candidate.path))
+    spans = [_Span(*one) for one in scripted] or _spans(sources.tree(candidate.path))
     found: dict[_Span, dict[str, float]] = {}
     for line, things in candidate.marks.items():
         weights = found.setdefault(_around(line, spans, length), {})

@@ -13,7 +13,8 @@ _FRAME = re.compile(
     r"|^(?P<pytest>[^\s:][^:\n]*\.py):(?P<pytest_line>\d+):",
     re.MULTILINE,
 )
-_FOREIGN = re.compile(r"/(?:site-packages|dist-packages|lib/python3[^/]*)/")
+_SCRIPT_FRAME = re.compile(r"^\s+at (?:.*\()?(?:file://)?([^\s()]+\.[cm]?[jt]sx?):(\d+)(?::\d+)?\)?$", re.MULTILINE)
+_FOREIGN = re.compile(r"/(?:node_modules|site-packages|dist-packages|lib/python3[^/]*)/")
 
 
 class Frame(NamedTuple):
@@ -22,7 +23,7 @@ class Frame(NamedTuple):
 
 
 def frames(text: str, files: Set[str]) -> list[Frame]:
-    """The frames of a traceback (pytest's or Python's own) that lie in these files, outermost first.
+    """The frames of a traceback (pytest's, Python's own or node's) that lie in these files, outermost first.
 
     What the test printed is not looked at. An absolute path is taken for the file whose path it ends with.
     """
@@ -31,7 +32,9 @@ def frames(text: str, files: Set[str]) -> list[Frame]:
         path = _resolve(match["python"] or match["pytest"], files)
         if path:
             found.append(Frame(path, int(match["python_line"] or match["pytest_line"])))
-    return found
+    # node shows the innermost first
+    told = [(_resolve(shown, files), int(line)) for shown, line in reversed(_SCRIPT_FRAME.findall(text))]
+    return found + [Frame(path, line) for path, line in told if path]
 
 
 def _resolve(shown: str, files: Set[str]) -> str:

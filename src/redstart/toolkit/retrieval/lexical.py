@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import string
 import subprocess
@@ -17,6 +18,7 @@ COMMON = 100
 
 _WORD = frozenset((string.ascii_letters + string.digits + "_").encode())
 _SPACED = bytes(byte if byte in _WORD else ord(" ") for byte in range(256))
+_SCRIPT_DEFINES = re.compile(rb"(?:export )?(?:default )?(?:abstract )?(?:async )?(?:function|class|const|let)")
 _SECONDS = 60
 
 
@@ -27,7 +29,7 @@ class Hit(NamedTuple):
     line: int
     word: str
     defines: bool
-    """It is the `def` or `class` of that name."""
+    """It is the `def`, `class`, `function` or `const` of that name."""
 
 
 Search = Callable[[Sequence[str]], list[Hit]]
@@ -100,11 +102,11 @@ def _in_file(path: str, data: bytes, needle: bytes) -> list[Hit]:
 
 
 def _defined(data: bytes, at: int) -> bool:
-    before = data[max(at - 6, 0) : at]
-    if not before.endswith((b"def ", b"class ")):
+    before = data[max(at - 9, 0) : at]
+    if not before.endswith((b"def ", b"class ", b"function ", b"const ", b"let ")):
         return False
     start = data[data.rfind(b"\n", 0, at) + 1 : at].strip()
-    return start in (b"def", b"async def", b"class")
+    return start in (b"def", b"async def", b"class") or _SCRIPT_DEFINES.fullmatch(start) is not None
 
 
 def _named_by_ripgrep(folder: Path, words: Sequence[str]) -> list[str] | None:

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
-from posixpath import dirname
+from collections.abc import Iterable, Set
+from posixpath import dirname, join, normpath
 
+from redstart.core.scripts import SUFFIXES
 from redstart.toolkit.retrieval.sources import CODE, Sources
 
 _FORWARDS = 3
 """How many packages may hand a name on before we stop following it."""
 _ROOTS = ("src/", "lib/", "python/")
+
+
+def script_of(specifier: str, importer: str, files: Set[str]) -> str:
+    """The file that a script means by `./cart`, `../src/cart.js` or `..`; empty where it is none of these files.
+
+    A name in TypeScript may end in `.js` and mean the `.ts` beside it.
+    """
+    if not specifier.startswith("."):
+        return ""
+    path = normpath(join(dirname(importer), specifier))
+    bare = path.rpartition(".")[0] if path.endswith(SUFFIXES) else path
+    found = (path, *(f"{bare}{end}" for end in SUFFIXES), *(f"{path}/index{end}" for end in SUFFIXES))
+    return next((one for one in found if one in files), "")
 
 
 class Modules:

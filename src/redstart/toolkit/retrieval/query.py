@@ -10,7 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from redstart.core.report import Case
-from redstart.toolkit.retrieval.modules import Modules
+from redstart.core.scripts import is_script
+from redstart.toolkit.retrieval.modules import Modules, script_of
+from redstart.toolkit.retrieval.scripts import read_test
 from redstart.toolkit.retrieval.sources import CODE, Sources
 
 MAX_WORDS = 40
@@ -61,7 +63,12 @@ def ask(cases: Sequence[Case], goal: str, tests: Sequence[str], sources: Sources
         path, names = locate(case.id, tests)
         tree = sources.tree(path)
         if tree is None or modules is None:
-            if sources.lines(path):
+            if script := read_test(path, sources.data(path), names):
+                places[Place(path, script.start, script.end)] = None
+                meant = {word: script_of(one, path, sources.files) for word, one in script.imports.items()}
+                imports |= dict.fromkeys(one for one in meant.values() if one)
+                used |= dict.fromkeys(sorted(script.words, key=lambda word: not meant.get(word)))
+            elif sources.lines(path):
                 places[Place(path, 1, len(sources.lines(path)))] = None
             continue
         nodes = _chain(tree, names)
@@ -85,6 +92,8 @@ def locate(test_id: str, tests: Sequence[str]) -> tuple[str, list[str]]:
     """The file of a test id and the names inside it: `a/test_b.py::C::test_d[1]` or `a.test_b.C.test_d`."""
     bare = test_id.partition("[")[0]
     path, *names = bare.split("::")
+    if is_script(path):
+        return path, [name for one in test_id.split("::")[1:] for name in one.split(" > ")]
     if path.endswith(CODE):
         return path, names
     dotted = bare.replace("::", ".")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from posixpath import basename, dirname
@@ -14,7 +15,7 @@ from redstart.toolkit.retrieval.chunks import LONG, Candidate, fill
 from redstart.toolkit.retrieval.frames import Frame, frames
 from redstart.toolkit.retrieval.lexical import Hit, Search
 from redstart.toolkit.retrieval.query import Place, Query, ask
-from redstart.toolkit.retrieval.sources import CODE, Read, Sources, searchable
+from redstart.toolkit.retrieval.sources import Read, Sources, is_code, searchable
 
 MAX_CASES = 10
 MAX_FILES = 12
@@ -25,6 +26,8 @@ OUTER = 0.7
 """What a frame counts beside the one that it called."""
 PROSE_FACTOR, TEST_FACTOR = 0.2, 0.1
 
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_BETWEEN = re.compile(r"[_.-]")
 _SATURATION, _LENGTH = 1.2, 0.75  # BM25's k and b, at their usual values
 
 Scores = dict[str, float]
@@ -137,7 +140,7 @@ def _by_name(tests: Sequence[str], is_test: Callable[[str], bool], sources: Sour
     asked = [(_name_parts(test), set(dirname(test).split("/"))) for test in sorted(set(tests))]
     scores: Scores = {}
     for path in sorted(sources.files) if asked else ():
-        if not path.endswith(CODE) or is_test(path):
+        if not is_code(path) or is_test(path):
             continue
         parts, folders = _name_parts(path), set(dirname(path).split("/"))
         likeness = [
@@ -151,10 +154,11 @@ def _by_name(tests: Sequence[str], is_test: Callable[[str], bool], sources: Sour
 
 
 def _name_parts(path: str) -> set[str]:
-    stem = basename(path).removesuffix(CODE)
-    if stem == "__init__":
+    stem = basename(path).rpartition(".")[0]
+    if stem in ("__init__", "index"):
         stem = basename(dirname(path))
-    return {part for part in stem.lower().split("_") if part and part not in ("test", "tests")}
+    words = _CAMEL.sub("_", stem).lower()
+    return {part for part in _BETWEEN.split(words) if part and part not in ("test", "tests", "spec", "specs")}
 
 
 def _marks(trail: Sequence[Sequence[Frame]], hits: Sequence[Hit]) -> dict[str, dict[int, dict[str, float]]]:
@@ -181,7 +185,7 @@ def _candidates(
     for path in {path for scores in signals.values() for path in scores}:
         if not searchable(path):
             continue
-        factor = (1.0 if path.endswith(CODE) else PROSE_FACTOR) * (TEST_FACTOR if is_test(path) else 1.0)
+        factor = (1.0 if is_code(path) else PROSE_FACTOR) * (TEST_FACTOR if is_test(path) else 1.0)
         shares = {source: scores.get(path, 0.0) for source, scores in signals.items()}
         score = round(factor * sum(shares.values()), 6)
         if score > 0:

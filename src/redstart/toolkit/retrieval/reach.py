@@ -6,8 +6,10 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from posixpath import basename, dirname
 
-from redstart.toolkit.retrieval.modules import Modules
-from redstart.toolkit.retrieval.sources import CODE, Read, Sources
+from redstart.core.scripts import is_script
+from redstart.toolkit.retrieval.modules import Modules, script_of
+from redstart.toolkit.retrieval.scripts import imports_of
+from redstart.toolkit.retrieval.sources import Read, Sources, is_code
 
 MOST_PARSED = 600
 """So many files are parsed at the most; beyond that the answer may miss some."""
@@ -22,7 +24,7 @@ def tests_reaching(
     """
     sources = Sources(files, read)
     modules = Modules(sources)
-    code = [path for path in sorted(sources.files) if path.endswith(CODE)]
+    code = [path for path in sorted(sources.files) if is_code(path)]
     reached = {path for path in touched if path in sources.files}
     frontier, parsed = set(reached), 0
     while frontier and parsed < MOST_PARSED:
@@ -41,11 +43,14 @@ def tests_reaching(
 
 def _word(path: str) -> str:
     """What an import of this file has to say."""
-    name = basename(path).removesuffix(CODE)
-    return basename(dirname(path)) if name == "__init__" else name
+    name = basename(path).rpartition(".")[0]
+    return basename(dirname(path)) if name in ("__init__", "index") else name
 
 
 def _imports(path: str, sources: Sources, modules: Modules) -> set[str]:
+    if is_script(path):
+        named = imports_of(path, sources.data(path))
+        return {file for one in named if (file := script_of(one, path, sources.files))}
     tree = sources.tree(path)
     found: set[str] = set()
     for node in ast.walk(tree) if tree else ():

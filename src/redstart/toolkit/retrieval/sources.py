@@ -6,6 +6,8 @@ import ast
 import warnings
 from collections.abc import Callable, Iterable
 
+from redstart.core.scripts import SUFFIXES as SCRIPTS
+
 Read = Callable[[str], bytes | None]
 
 MAX_BYTES = 400 * 1024
@@ -15,7 +17,11 @@ PROSE = (".toml", ".cfg", ".json", ".txt", ".md")
 
 
 def searchable(path: str) -> bool:
-    return path.endswith((CODE, *PROSE))
+    return is_code(path) or path.endswith(PROSE)
+
+
+def is_code(path: str) -> bool:
+    return path.endswith((CODE, *SCRIPTS))
 
 
 def readable(data: bytes) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 from typing import cast
 
+from redstart.toolkit.suites.node_detect import is_node_test
+
 Read = Callable[[str], bytes | None]
 
 PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
@@ -27,6 +29,10 @@ _TEST_CASE = re.compile(rb"^[ \t]*class[ \t]+\w+[ \t]*\([^)]*TestCase\b", re.MUL
 
 def is_test_path(path: str) -> bool:
     """Whether a path of the tree belongs to its tests: by name, or by lying in a folder of tests."""
+    return is_python_test(path) or is_node_test(path)
+
+
+def is_python_test(path: str) -> bool:
     pure = PurePosixPath(path)
     if pure.suffix != ".py":
         return False
@@ -34,7 +40,7 @@ def is_test_path(path: str) -> bool:
 
 
 def detect_runner(paths: Iterable[str], read: Read) -> str | None:
-    """`pytest`, `unittest`, or None where the tree has no tests.
+    """`pytest`, `unittest`, or None where the tree has no tests in Python.
 
     `unittest` is the answer only where every test is a method of a `unittest.TestCase`, in a file that unittest finds
     by itself (`test*.py`), and nothing speaks of pytest; whatever is ambiguous is left to pytest, which runs both
@@ -42,7 +48,7 @@ def detect_runner(paths: Iterable[str], read: Read) -> str | None:
     """
     own = [path for path in paths if not _is_foreign(path)]
     configured, finds_more = _pytest_configuration(own, read)
-    tests = [path for path in own if is_test_path(path) and PurePosixPath(path).name != "conftest.py"]
+    tests = [path for path in own if is_python_test(path) and PurePosixPath(path).name != "conftest.py"]
     texts = {path: read(path) or b"" for path in tests}
     has_tests = {path for path, text in texts.items() if _named_as_test(PurePosixPath(path)) or _holds_tests(text)}
     if not has_tests:

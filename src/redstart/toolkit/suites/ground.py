@@ -17,9 +17,11 @@ from typing import NamedTuple
 
 from redstart.core.noun import Noun, clip
 from redstart.core.report import Case, Outcome
+from redstart.core.scripts import SUFFIXES
 from redstart.core.shell import ExitCause
 from redstart.toolkit.suites import remedies
 from redstart.toolkit.suites.detect import is_test_path
+from redstart.toolkit.suites.node_ground import Lack, lacks, lacks_of_run
 from redstart.toolkit.suites.project import Project, project_of
 from redstart.toolkit.suites.raised import Raised, chain, is_expected
 
@@ -99,6 +101,8 @@ class Seen(NamedTuple):
 
 def classify(case: Case, project: Project) -> Ground | None:
     """What the red case lacks; None where it may be a bug of the project."""
+    if case.id.partition("::")[0].endswith(SUFFIXES):
+        return _of_node(lacks(case, project.text, project.declares))
     if ground := _plugin(case, project) or _broken_test(case, project):
         return ground
     if is_expected(case):
@@ -137,7 +141,7 @@ def classify_run(fault_kind: str, output: str, cause: ExitCause, project: Projec
         return _ground("no_tests", "No tests were collected")
     if fault_kind == "no_pytest":
         return _ground("missing_module", "pytest is not installed", remedies.install("pytest"))
-    if ground := _usage(output):
+    if ground := _usage(output) or _of_node(lacks_of_run(output)):
         return ground
     text = re.sub(r"^INTERNALERROR> ?", "", output, flags=re.MULTILINE)
     where = re.search(r"ImportError while loading conftest '([^'\n]*)'", text)
@@ -152,6 +156,10 @@ def classify_run(fault_kind: str, output: str, cause: ExitCause, project: Projec
 
 def _ground(kind: str, what: str, remedy: str = "") -> Ground:
     return Ground(kind=kind, what=clip(" ".join(what.split()), WHAT_LIMIT), remedy=remedy or remedies.REMEDIES[kind])
+
+
+def _of_node(lack: Lack | None) -> Ground | None:
+    return _ground(*lack) if lack else None
 
 
 def _near(name: str, others: Iterable[str], cutoff: float) -> bool:

@@ -11,7 +11,7 @@ from redstart.core.report import Case
 from redstart.toolkit.suites.detect import is_test_path
 
 _DECLARING = re.compile(
-    r"(?:^|/)(?:pyproject\.toml|setup\.(?:py|cfg)|Pipfile|tox\.ini|environment\.ya?ml|[\w.-]*requirements[\w./-]*\.txt)$"
+    r"(?:^|/)(?:package\.json|pyproject\.toml|setup\.(?:py|cfg)|Pipfile|tox\.ini|environment\.ya?ml|[\w.-]*requirements[\w./-]*\.txt)$"
 )
 
 

@@ -11,7 +11,7 @@ from redstart.core.noun import clip
 from redstart.core.report import Case
 from redstart.core.run import Suite
 from redstart.core.shell import PINNED, Completed, Environment, ExitCause, Variation
-from redstart.toolkit.suites import foreign, pytest, unittest
+from redstart.toolkit.suites import foreign, node, pytest, unittest
 from redstart.toolkit.suites.command import end_of_start
 from redstart.toolkit.suites.junit import read_cases, read_foreign
 from redstart.toolkit.suites.request import Request
@@ -79,9 +79,11 @@ def request(
         return pytest.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary)
     if suite.runner == "unittest":
         return unittest.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary)
+    if suite.runner in node.RUNNERS:
+        return node.command(suite, ids=ids, vary=vary)
     raise ConfigError(
         f"There is no test runner {suite.runner}.",
-        remedy="Use pytest or unittest, or say with --junit where your command writes JUnit XML.",
+        remedy="Use pytest, unittest, node, jest, vitest or mocha, or say with --junit where your command's report is.",
     )
 
 
@@ -98,7 +100,9 @@ def selects(suite: Suite) -> bool:
     """Whether some tests can be run without the others; if not, each run is a run of the whole command."""
     if suite.junit:
         return False
-    return suite.runner == "pytest" or unittest.unittest_arguments(suite.command) is not None
+    if suite.runner in ("pytest", *node.RUNNERS):
+        return True
+    return unittest.unittest_arguments(suite.command) is not None
 
 
 def read(suite: Suite, completed: Completed) -> Parsed:
@@ -109,6 +113,9 @@ def read(suite: Suite, completed: Completed) -> Parsed:
         cases = read_foreign(found.reports) if texts else None
         if cases and not found.whole:
             return Parsed([], "The reports are too large or too many to be read whole.", "no_results")
+    elif suite.runner in node.RUNNERS:
+        cases = node.read_node(completed)
+        texts = [text for text in (completed.files.get(node.CASES, ""),) if text]
     else:
         # A run of pytest that ended before it could write has left an empty file.
         texts = [completed.files[name] for name in pytest.REPORTS if completed.files.get(name)]
@@ -135,7 +142,7 @@ def contradiction(suite: Suite, cases: Sequence[Case], completed: Completed) -> 
 
 def _is_runner(suite: Suite) -> bool:
     """Whether the exit code is the runner's, and not that of a command around it."""
-    if suite.junit:
+    if suite.junit or suite.runner in node.RUNNERS:
         return False
     return not suite.command or suite.runner == "unittest" or bool(end_of_start(suite.command, "pytest", "py.test"))
 
@@ -148,7 +155,7 @@ def _meaning(suite: Suite, code: int) -> str:
 
 def _explained(suite: Suite, cases: Sequence[Case], completed: Completed) -> bool:
     """Whether a green report and a red exit code have a reason that is not about any test."""
-    if suite.junit:
+    if suite.junit or suite.runner in node.RUNNERS:
         return False
     if _is_runner(suite) and completed.exit_code == 5:
         return not any(case.outcome == "passed" for case in cases)
@@ -171,6 +178,8 @@ def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool)
         return f"The tests were ended ({completed.cause}, exit code {code}). The last output was:\n{tail}", "no_results"
     if suite.runner == "pytest" and not has_report and _NO_PYTEST.search(completed.output):
         return "pytest is not installed for the interpreter that runs the tests.", "no_pytest"
+    if suite.runner in node.RUNNERS and not has_report and node.found_no_tests(completed.output):
+        return "No tests were collected.", "no_tests"
     if code == NOT_FOUND and suite.command and not has_report:
         return f"{_absent(suite)} The last output was:\n{tail}", "no_results"
     if (code == 5 and _is_runner(suite)) or (readable and code == 0):
@@ -186,6 +195,8 @@ def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool)
 def _absent(suite: Suite) -> str:
     """What a shell's `not found` is about, and what to do."""
     program = suite.command[0]
+    if suite.runner in node.RUNNERS:
+        return f"{program} is not installed where the tests run. Install what the project needs: npm ci."
     if program in ("make", "sh", "bash"):
         return f"{program}, or a program that it starts, is not installed where the tests run."
     return (

@@ -10,7 +10,7 @@ from redstart.core.errors import ConfigError
 Chooses = Callable[[str], bool]
 
 _TOKEN = re.compile(r"\s*(?P<mark>[()])|\s*(?P<word>[\w:+\-.\[\]\\/]+)|\s*(?P<other>\S)")
-_PARTS = re.compile(r"::|[/.\[\]]")
+_PARTS = re.compile(r"::| > |[/.\[\]]")
 
 
 def chooser(targets: Sequence[str], keyword: str) -> Chooses:

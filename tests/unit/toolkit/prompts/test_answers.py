@@ -167,7 +167,7 @@ def test_a_schema_has_no_titles_and_names_every_field():
     made = schema(PlanAnswer)
     assert '"title": "' not in json.dumps(made)
     assert made["required"] == ["summary"]
-    assert set(SHAPES) == {"plan", "reflect", "remember"}
+    assert set(SHAPES) == {"plan", "patch", "reflect", "remember"}
 
 
 @settings(deadline=None)

@@ -4,7 +4,7 @@ import pytest
 
 from redstart.core.change import EditKind
 from redstart.core.run import AttemptSummary
-from redstart.toolkit.prompts.forms import LARGEST, form, often_rejected
+from redstart.toolkit.prompts.forms import LARGEST, form_words, given_whole, often_rejected
 
 
 def rejected(number: int, *files: str) -> AttemptSummary:
@@ -12,22 +12,30 @@ def rejected(number: int, *files: str) -> AttemptSummary:
     return AttemptSummary(number=number, files=files, outcome=f"the edits were not applied: {told}")
 
 
-def test_the_usual_form_needs_no_words():
-    assert form(EditKind.block) == ""
-
-
 @pytest.mark.parametrize(
-    ("kind", "word"), [(EditKind.diff, "+++ b/"), (EditKind.whole, "```"), (EditKind.envelope, "*** End Patch")]
+    ("kind", "shaped", "word"),
+    [
+        (EditKind.block, False, "<<<<<<< SEARCH"),
+        (EditKind.diff, False, "+++ b/"),
+        (EditKind.whole, False, "all of the file as it shall be"),
+        (EditKind.envelope, False, "*** End Patch"),
+        (EditKind.whole, True, '"text": "all of the file'),
+        (EditKind.diff, True, '"search": "the lines to replace'),
+    ],
 )
-def test_another_form_is_described(kind, word):
-    assert word in form(kind)
+def test_every_form_is_described_in_its_own_words(kind, shaped, word):
+    described = form_words(kind, shaped=shaped)
+    assert word in described
+    assert [other for other in EditKind if form_words(other, shaped=shaped) == described][:1] == (
+        [kind] if not shaped or kind is EditKind.whole else [EditKind.block]
+    )
 
 
 def test_a_file_whose_edits_did_not_fit_twice_is_asked_for_as_a_whole_and_shown_so():
     history = [rejected(1, "a.py", "b.py"), rejected(2, "a.py")]
     assert often_rejected(history[:1]) == ()
     assert often_rejected(history) == ("a.py",)
-    told = form(EditKind.block, ("a.py",), {"a.py": b"x = 1\n"}.get)
+    told = given_whole(("a.py",), {"a.py": b"x = 1\n"}.get)
     assert "Give it as a whole" in told
     assert '<data from="a.py">\nx = 1\n</data>' in told
 
@@ -39,5 +47,5 @@ def test_attempts_that_were_applied_or_refused_by_policy_do_not_count():
 
 
 def test_a_file_that_is_gone_or_too_large_is_not_asked_for():
-    assert form(EditKind.block, ("a.py",)) == ""
-    assert form(EditKind.block, ("a.py",), lambda _: b"x" * (LARGEST + 1)) == ""
+    assert given_whole(("a.py",), lambda _: None) == ""
+    assert given_whole(("a.py",), lambda _: b"x" * (LARGEST + 1)) == ""

@@ -202,3 +202,38 @@ def test_names_that_git_would_quote(trees, tmp_path):
 def test_an_empty_folder(trees, tmp_path):
     (tmp_path / "empty").mkdir()
     assert trees.files(trees.take(tmp_path / "empty")) == []
+
+
+def test_two_changes_of_one_base_are_merged(tmp_path):
+    trees = GitTrees(tmp_path / "snapshots", MemoryBlobs())
+    base = trees.write(trees.empty(), {"a.txt": b"1\n2\n3\n4\n5\n6\n7\n", "gone.txt": b"x"})
+    ours = trees.write(base, {"a.txt": b"one\n2\n3\n4\n5\n6\n7\n", "ours.txt": b"o"})
+    theirs = trees.write(base, {"a.txt": b"1\n2\n3\n4\n5\n6\nseven\n", "theirs.txt": b"t", "gone.txt": None})
+    merged = trees.merge(base, ours, theirs)
+    assert not isinstance(merged, tuple)
+    assert trees.files(merged) == ["a.txt", "ours.txt", "theirs.txt"]
+    assert trees.read(merged, "a.txt") == b"one\n2\n3\n4\n5\n6\nseven\n"
+    again = trees.merge(base, ours, theirs)
+    assert again == merged
+    trees.close()
+
+
+def test_changes_that_are_at_odds_are_named_and_nothing_is_merged(tmp_path):
+    trees = GitTrees(tmp_path / "snapshots", MemoryBlobs())
+    base = trees.write(trees.empty(), {"a.txt": b"1\n", "b.txt": b"b"})
+    ours = trees.write(base, {"a.txt": b"2\n", "new.txt": b"ours", "same.txt": b"same"})
+    theirs = trees.write(base, {"a.txt": b"3\n", "new.txt": b"theirs", "same.txt": b"same", "b.txt": b"c"})
+    assert trees.merge(base, ours, theirs) == ("a.txt", "new.txt")
+    removed = trees.write(base, {"a.txt": None})
+    assert trees.merge(base, ours, removed) == ("a.txt",)
+    trees.close()
+
+
+def test_the_same_change_twice_is_no_contradiction(tmp_path):
+    trees = GitTrees(tmp_path / "snapshots", MemoryBlobs())
+    base = trees.write(trees.empty(), {"a.txt": b"1\n"})
+    same = trees.write(base, {"a.txt": b"2\n", "new.txt": b"n"})
+    merged = trees.merge(base, same, same)
+    assert not isinstance(merged, tuple)
+    assert merged.tree == same.tree
+    trees.close()

@@ -1,0 +1,289 @@
+"""Cycle after cycle with a model that answers well, badly and with garbage, in a seeded mix: what is left of it?
+
+25 cycles of `redstart improve` on a tiny program, typed as a user types it, against a scripted server over real HTTP.
+Each cycle is of one kind: some end in an improvement, at once or after a mistake that is told to the model, the others
+must leave no trace (wrong code, a test that asserts nothing, one that is green already, a change that breaks another
+test, one that changes the test, one that is green but takes more steps, answers without any sense).
+
+After every cycle the last good version is checked out and its tests and its metric are run, outside of redstart:
+`cycles_green` counts the cycles after which all its tests pass, `worse` those after which a test of the start fails or
+the metric is above that of the start. `kept_share` is the share of cycles that were kept or dropped rightly.
+
+Without `--quick` the command is killed with signal 9 at seeded moments, and resumed each time, at the level standard;
+`asked_twice` then counts the questions that were answered and asked again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app import settings as configuration
+from redstart.app.improve import cycles
+from redstart.app.runs import find_run
+from redstart.app.wire import House, open_house
+from redstart.core.change import Snapshot
+from redstart.core.run import RunState
+from redstart.flow.errands import errand_id
+from redstart.testing.scenarios import question
+from redstart.testing.server import Request, ScriptedServer
+
+CYCLES = 25
+TOTAL = "def total(numbers):\n    return sum(numbers)\n"
+SLOW = "def total(numbers):\n    found = 0\n    for one in numbers:\n        found += one\n    return found\n"
+FILES = {
+    "bag.py": TOTAL,
+    "tests/test_total.py": "from bag import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n",
+    "conftest.py": "",
+    "steps.py": (
+        "import sys\n\nfrom bag import total\n\nsteps = 0\n\n\ndef count(frame, event, argument):\n"
+        "    global steps\n    steps += event == 'line'\n    return count\n\n\n"
+        "sys.settrace(count)\ntotal(list(range(50)))\nsys.settrace(None)\nprint('steps', steps)\n"
+    ),
+}
+GARBAGE = ("I would rather talk about the weather.", '{"kind": ', "<<<<<<< SEARCH", "ok " * 400)
+GOOD = ("good", "second_patch", "second_test", "second_plan")
+BAD = ("wrong", "asserts_nothing", "green_already", "breaks_another", "slower", "changes_the_test")
+LOST = ("garbage_plan", "garbage_test", "garbage_patch")
+
+
+class Ran(NamedTuple):
+    """How the command ended, and what it took."""
+
+    code: int
+    kills: int
+    seconds: float
+    said: str
+
+
+def mix(seed: int) -> list[str]:
+    """Every kind at least once, good ones most often, in a seeded order."""
+    chance = random.Random(seed)
+    kinds = [*GOOD, *BAD, *LOST]
+    kinds += [chance.choice(GOOD) for _ in range(6)] + [chance.choice(BAD) for _ in range(4)]
+    kinds += [chance.choice(LOST) for _ in range(CYCLES - len(kinds))]
+    chance.shuffle(kinds)
+    return kinds
+
+
+def block(path: str, search: str, text: str, head: str = "WHY: it is asked for") -> str:
+    return f"{head}\n\n{path}\n<<<<<<< SEARCH\n{search}=======\n{text}>>>>>>> REPLACE\n"
+
+
+class Model:
+    """Answers a question by the cycle that it belongs to, and by how often that cycle has asked it."""
+
+    def __init__(self, kinds: list[str], seed: int) -> None:
+        self._kinds, self._chance, self._lock = kinds, random.Random(seed), threading.Lock()
+        self._asked: Counter[tuple[int, str]] = Counter()
+        self._known: dict[str, str] = {}
+        self.answered: Counter[str] = Counter()
+
+    def __call__(self, request: Request) -> str:
+        with self._lock:
+            body = str(request.body)
+            self.answered[body] += 1
+            if body not in self._known:  # a question that was killed is asked again, and is the same
+                self._known[body] = self._answer(request)
+            return self._known[body]
+
+    def _answer(self, request: Request) -> str:
+        asked = question(request)
+        number = _cycle(request, asked)
+        kind, name = self._kinds[number - 1], f"f{number}"
+        self._asked[number, asked] += 1
+        first = self._asked[number, asked] == 1
+        if kind == f"garbage_{ {'reproduce': 'test'}.get(asked, asked) }":
+            return self._chance.choice(GARBAGE)
+        if kind == f"second_{ {'reproduce': 'test'}.get(asked, asked) }" and first:
+            return self._chance.choice(GARBAGE)
+        return {"plan": self._plan, "reproduce": self._test, "patch": self._patch}[asked](kind, name, number)
+
+    @staticmethod
+    def _plan(kind: str, name: str, number: int) -> str:  # noqa: ARG004
+        return json.dumps({"kind": "feature", "title": f"cycle {number}: add the function {name}", "criteria": []})
+
+    @staticmethod
+    def _test(kind: str, name: str, number: int) -> str:
+        test = f"from bag import {name}\n\n\ndef test_{name}():\n    assert {name}() == {number}\n"
+        if kind == "asserts_nothing":
+            test = f"from bag import {name}\n\n\ndef test_{name}():\n    {name}()\n"
+        if kind == "green_already":
+            test = f"from bag import total\n\n\ndef test_{name}():\n    assert total([{number}]) == {number}\n"
+        return block(f"tests/test_{name}.py", "", test, "SURE: high, it is plain")
+
+    def _patch(self, kind: str, name: str, number: int) -> str:
+        value = number + self._asked[number, "patch"] if kind == "wrong" else number
+        function = f"def {name}():\n    return {value}\n"
+        if kind == "changes_the_test":
+            return block(f"tests/test_{name}.py", f"    assert {name}() == {number}\n", "    assert True\n")
+        if kind == "breaks_another":
+            return block("bag.py", "    return sum(numbers)\n", f"    return {number}\n\n\n{function}")
+        if kind == "slower":
+            return block("bag.py", TOTAL, f"{SLOW}\n\n{function}")
+        return block("bag.py", TOTAL, f"{TOTAL}\n\n{function}")
+
+
+def _cycle(request: Request, asked: str) -> int:
+    """The cycle that a question is of: its plan names it, and before that what the last one came to does."""
+    if asked == "plan" and "You choose the next improvement" in request.text:
+        told = re.findall(r"^cycle (\d+), (?:kept|dropped)", request.text, re.MULTILINE)
+        return int(told[-1]) + 1 if told else 1
+    return int(re.findall(r"cycle (\d+): add the function", request.text)[-1])
+
+
+def improve(repo: Path, environ: dict[str, str], model: Model, kill_after: list[int]) -> Ran:
+    """Types the command, and kills it whenever so many questions have come in; then resumes it."""
+    metric = f"{sys.executable} steps.py"
+    flags = ["--no-cap", "--pause", "0", "--max-iters", str(CYCLES), "--metric", metric]
+    words, kills, began = ["improve", str(repo), *flags], 0, time.monotonic()
+    while True:
+        running = subprocess.Popen(
+            [sys.executable, "-m", "redstart.cli.main", *words],
+            env=environ, cwd=repo, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        said = _until_dead(running, model, kill_after)
+        if running.returncode != -signal.SIGKILL:
+            return Ran(running.returncode, kills, time.monotonic() - began, said)
+        kills += 1
+        words = ["resume"]
+
+
+def _until_dead(running: subprocess.Popen[str], model: Model, kill_after: list[int]) -> str:
+    said = ""
+    assert running.stdout is not None
+    for line in running.stdout:
+        said += line
+        if kill_after and sum(model.answered.values()) >= kill_after[0]:
+            kill_after.pop(0)
+            running.kill()
+    running.wait()
+    return said
+
+
+class Outside(NamedTuple):
+    """What tests and metric say of one version, without redstart."""
+
+    green: bool
+    kept_tests: bool
+    """Whether the tests of the start pass."""
+    steps: int
+
+
+def look(house: House, version: Snapshot) -> Outside:
+    with house.trees.checkout(version) as folder:
+        environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+
+        def run(*words: str) -> subprocess.CompletedProcess[str]:
+            command = [sys.executable, *words]
+            return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+
+        pytest = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+        steps = run("steps.py").stdout.split()
+        start = run(*pytest, "tests/test_total.py").returncode == 0
+        return Outside(run(*pytest).returncode == 0, start, int(steps[-1]) if steps else sys.maxsize)
+
+
+async def after_each_cycle(house: House, state: RunState) -> list[Snapshot]:
+    """The last good version after each cycle, in order."""
+    rows = await house.adapters.store.steps(state.run_id)
+    # The first decision only begins; each later one has heard how a cycle ended.
+    return [row.state.draft or row.state.spec.base for row in rows][1:]
+
+
+async def answers(house: House, state: RunState) -> int:
+    """How many answers of the model all runs have recorded."""
+    runs = [state.run_id, *(errand_id(state.run_id, number) for number in range(1, state.work.begun + 1))]
+    records = [one for run in runs for one in await house.adapters.journal.records(run)]
+    return sum(one.kind == "model" for one in records)
+
+
+def judge(home: Path, repo: Path, kinds: list[str]) -> dict[str, float]:
+    os.environ["REDSTART_HOME"] = str(home)
+    with open_house(configuration.load()) as house:
+
+        async def gather() -> tuple[RunState, list[Snapshot], list[bool]]:
+            state = await house.adapters.store.load(await find_run(house, None, repo))
+            return state, await after_each_cycle(house, state), [one.kept for one in await cycles(house, state)]
+
+        state, versions, kept = asyncio.run(gather())
+        recorded = asyncio.run(answers(house, state))
+        seen = {tree: look(house, one) for tree, one in {one.tree: one for one in (state.spec.base, *versions)}.items()}
+    start = seen[state.spec.base.tree]
+    rightly = [was is (kind in GOOD) for kind, was in zip(kinds, kept, strict=False)]
+    for number, (kind, was) in enumerate(zip(kinds, kept, strict=False), 1):
+        print(f"{number:>3}  {kind:<18}{'kept' if was else 'dropped':<9}{'' if rightly[number - 1] else 'WRONG'}")
+    after = [seen[one.tree] for one in versions]
+    return {
+        "cycles_green": sum(one.green for one in after),
+        "kept_share": round(sum(rightly) / CYCLES, 3),
+        "worse": sum(not one.kept_tests or one.steps > start.steps for one in after),
+        "state_bytes": len(state.model_dump_json().encode()),
+        "recorded": recorded,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="all 25 cycles at the level quick, and nobody is killed")
+    parser.add_argument("--seed", type=int, default=8)
+    parser.add_argument("--keep", type=Path, help="work in this new folder, and leave it")
+    asked = parser.parse_args()
+    kinds = mix(asked.seed)
+    model = Model(kinds, asked.seed)
+    kills = [] if asked.quick else sorted(random.Random(asked.seed).sample(range(2, 70), 12))
+    with tempfile.TemporaryDirectory() as passing, ScriptedServer(model) as server:
+        folder = str(asked.keep.absolute()) if asked.keep else passing
+        repo, home = Path(folder) / "bag", Path(folder) / "home"
+        for path, text in FILES.items():
+            (repo / path).parent.mkdir(parents=True, exist_ok=True)
+            (repo / path).write_text(text)
+        environ = {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": folder,
+            "REDSTART_HOME": str(home),
+            "REDSTART_VERIFY": "quick" if asked.quick else "standard",
+            "REDSTART_LIMITS__ITERATIONS": "2",
+            "REDSTART_MODELS__STRONG": "openai:scripted",
+            "REDSTART_MODELS__BASE_URL": server.openai_url,
+            "LC_ALL": "C.UTF-8",
+        }
+        ran = improve(repo, environ, model, kills)
+        print("\n".join(ran.said.splitlines()[-4:]))
+        found = judge(home, repo, kinds)
+    aims = {"cycles_green": CYCLES, "kept_share": 1, "worse": 0, "state_bytes": 65536}
+    holds = {
+        name: found[name] <= aim if name in ("worse", "state_bytes") else found[name] >= aim
+        for name, aim in aims.items()
+    }
+    figures = [{"name": name, "value": found[name], "aim": aim, "holds": holds[name]} for name, aim in aims.items()]
+    # A question that was on its way when the command was killed had no answer yet.
+    twice = sum(model.answered.values()) - found["recorded"] - ran.kills
+    figures.append({"name": "asked_twice", "value": max(twice, 0), "aim": 0, "holds": twice <= 0})
+    figures.append(
+        {
+            "name": "kills",
+            "value": ran.kills,
+            "aim": 0 if asked.quick else 5,
+            "holds": ran.kills >= (0 if asked.quick else 5),
+        }
+    )
+    print(json.dumps({"bench": "improve", "seconds": round(ran.seconds, 1), "exit": ran.code, "figures": figures}))
+    return 0 if all(one["holds"] for one in figures) and ran.code == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

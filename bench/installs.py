@@ -1,0 +1,76 @@
+"""Malicious packages on a local index: how many of their payloads run, with care and without.
+
+`executed` counts payloads that ran while redstart installed, a person having said yes to all that was asked;
+`explained` is the share that ended as it must, refused with its reason or installed with nothing run; `bare_executed`
+is the share of payloads that run where the same packages are installed by `pip install` and `npm install`: it shows
+that they would have been seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "scenario" / "malicious"))
+
+from fake_cases import CASES, Case
+from fake_index import FakeIndex
+from fakes_node import publish_node
+from fakes_python import publish_python
+from installing import PROMPT, approved_install, bare, mark_of, variables_of
+
+EVERY = 6
+"""Of which each is taken with --quick."""
+
+
+def is_explained(case: Case, index: FakeIndex, folder: Path, variables: dict[str, str]) -> bool:
+    refused, prepared = approved_install(case, index, folder / "home", variables)
+    if not case.reason:
+        return bool(prepared.folder) and not refused
+    return not prepared.folder and any(case.reason in one.reason for one in refused)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a sample")
+    quick = parser.parse_args().quick
+    careful = CASES[::EVERY] if quick else CASES
+    careless = [case for case in CASES if (case.name in PROMPT if quick else case.bare)]
+    with (
+        tempfile.TemporaryDirectory(prefix="canary-", dir="/tmp") as canaries,
+        tempfile.TemporaryDirectory(prefix="installs-") as scratch,
+        FakeIndex(Path(canaries)) as index,
+    ):
+        publish_python(index)
+        publish_node(index)
+        variables = variables_of(index, Path(scratch))
+        explained = 0
+        for case in careful:
+            told = is_explained(case, index, Path(scratch), variables)
+            explained += told
+            print(f"{'as it must' if told else 'WRONG'}: {case.name}", flush=True)
+        executed = len(index.seen())
+        for number, case in enumerate(careless):
+            folder = Path(scratch, f"bare-{number}")
+            folder.mkdir()
+            bare(case, index, folder, variables)
+        ran = sum(mark_of(case) in index.seen() for case in careless)
+    figures = [
+        {
+            "name": "packages",
+            "value": len(careful),
+            "aim": 8 if quick else 25,
+            "holds": len(careful) >= (8 if quick else 25),
+        },
+        {"name": "executed", "value": executed, "aim": 0, "holds": executed == 0},
+        {"name": "explained", "value": explained / len(careful), "aim": 1, "holds": explained == len(careful)},
+        {"name": "bare_executed", "value": ran / len(careless), "aim": 1, "holds": ran == len(careless)},
+    ]
+    print(json.dumps({"bench": "installs", "figures": figures}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The use case of an audit: begin one on a file or folder, and keep what of its findings is accepted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from redstart.app.ground import own_environment
+from redstart.app.wire import House, asking
+from redstart.core.errors import ConfigError
+from redstart.core.finding import ChangedLines, Finding, FindingList, Known, Risk, Scan
+from redstart.core.run import GOAL_LIMIT, Attempt, Limits, Mode, RunSpec, RunState, Suite
+from redstart.core.shell import Environment
+from redstart.flow.modes import MODES
+from redstart.toolkit.repo.git import require_git
+from redstart.toolkit.repo.since import changed_lines
+from redstart.toolkit.suites.history import work_root
+
+BASELINE = "redstart-baseline.json"
+LARGEST_BASELINE = 20_000_000
+
+
+class AuditAsked(NamedTuple):
+    """What the user says of an audit besides where."""
+
+    limits: Limits
+    goal: str = ""
+    since: str = ""
+    fail_on: Risk | None = None
+    review: bool = True
+    """Whether a model reviews the code beside the tools."""
+    baseline: Path | None = None
+    """File of findings that are accepted already."""
+
+
+async def begin_audit(house: House, path: Path, asked: AuditAsked) -> RunState:
+    """Takes a snapshot around the file or folder and keeps a new run on it. Nothing of it is touched or run.
+
+    Raises `ConfigError` where there is no such place, no such ref, or a baseline that cannot be read.
+    """
+    if not path.exists():
+        raise ConfigError(f"{path} does not exist", remedy="name a file or a folder")
+    if len(asked.goal) > GOAL_LIMIT:
+        raise ConfigError(f"the goal is longer than {GOAL_LIMIT} characters", remedy="say it more shortly")
+    require_git()
+    path = path.resolve()
+    folder = path if path.is_dir() else path.parent
+    root = work_root(folder)
+    blobs = house.adapters.blobs
+    inner = "" if path == root else path.relative_to(root).as_posix()
+    lines = ChangedLines(lines=changed_lines(root, asked.since)) if asked.since else None
+    known = read_baseline(asked.baseline) if asked.baseline else None
+    checks = house.settings.checks.checks
+    environment = own_environment(root) if any(checks.commands.values()) else _none(root)
+    spec = RunSpec(
+        mode=Mode.audit,
+        goal=asked.goal,
+        base=house.trees.take(root),
+        suite=Suite(runner="none", environment=blobs.put(environment.model_dump_json().encode())),
+        limits=asked.limits,
+        sandbox=house.settings.sandbox.limits,
+        asks=asking(house.settings) if asked.review else RunSpec.model_fields["asks"].default,
+        checks=checks,
+        scan=Scan(
+            paths=(inner,) if inner else (),
+            lines=blobs.put(lines.model_dump_json().encode()) if lines is not None else "",
+            known=blobs.put(known.model_dump_json().encode()) if known is not None else "",
+            fail_on=asked.fail_on,
+            review=asked.review,
+        ),
+        repo=root.name,
+    )
+    state = RunState(
+        run_id=house.adapters.world.fresh_id(), spec=spec, base=spec.base, now=Attempt(entry=MODES[Mode.audit][0])
+    )
+    await house.adapters.store.create(state, folder=str(folder), created=house.moment)
+    return state
+
+
+def _none(root: Path) -> Environment:
+    """An audit runs nothing of the project; what is shown of a run asks for an environment all the same."""
+    return Environment(mount=str(root), python=sys.executable)
+
+
+def found_by(house: House, state: RunState) -> tuple[Finding, ...]:
+    """All findings of an audit that is done."""
+    full = state.now.audit.full if state.now.audit else ""
+    return FindingList.model_validate_json(house.adapters.blobs.get(full)).findings if full else ()
+
+
+def read_baseline(path: Path) -> Known:
+    """Raises `ConfigError` where the file is not there or is none of ours."""
+    try:
+        if path.stat().st_size > LARGEST_BASELINE:
+            raise ConfigError(f"{path} is too large to be a baseline")
+        return Known.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(
+            f"the baseline {path} cannot be read: {error.strerror or error}",
+            remedy="make one with: redstart audit --write-baseline",
+        ) from error
+    except ValidationError as error:
+        raise ConfigError(f"{path} is no baseline", remedy="make one with: redstart audit --write-baseline") from error
+
+
+def write_baseline(path: Path, found: tuple[Finding, ...]) -> None:
+    """Keeps these findings as accepted."""
+    counted: dict[str, int] = {}
+    for one in sorted(found, key=lambda each: each.fingerprint):
+        counted[one.fingerprint] = counted.get(one.fingerprint, 0) + 1
+    path.write_text(Known(findings=counted).model_dump_json(indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,142 @@
+"""The use case of `redstart create`: begin a new program, and put it into its folder when it is there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from fnmatch import fnmatch
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app.ground import own_environment, served
+from redstart.app.runs import Asked, keep_environment, keep_run, looks_of, result_snapshot
+from redstart.app.skeleton import Ground, files_of, package_name
+from redstart.app.wire import House, asking
+from redstart.core.errors import ConfigError
+from redstart.core.noun import clip
+from redstart.core.packages import Packages
+from redstart.core.run import GOAL_LIMIT, Mode, RunSpec, RunState, Suite
+from redstart.core.shell import Environment
+from redstart.core.wishes import Kind
+from redstart.toolkit.repo.first_commit import commit_first
+from redstart.toolkit.repo.git import require_git
+from redstart.toolkit.suites.environment import moved
+from redstart.toolkit.suites.node_detect import is_node_test
+from redstart.toolkit.suites.node_environment import with_node
+
+OFFERED = ("hypothesis",)
+"""Packages that are told to whoever writes tests, where they are there."""
+MOST_TESTS = 50
+LARGEST_TESTS = 1 << 20
+_NAMES = "call the files test_*.py, or *.test.js for Node.js"
+
+
+class NewProgram(NamedTuple):
+    """What the user says of a new program besides its goal."""
+
+    node: bool = False
+    kind: Kind | None = None
+    tests: Path | None = None
+    """A file or folder with tests of the user's own: then no others are written."""
+
+
+async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted: NewProgram | None = None) -> RunState:
+    """Keeps a new run that will write a program.
+
+    Raises `ConfigError` if `out` holds anything already, if the goal is empty or too long, and where the user's tests
+    cannot be read or there is no Node.js for a program that needs it.
+    """
+    wanted, out = wanted or NewProgram(), out.resolve()
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(f"{out} is not empty", remedy="name a folder that does not exist yet with -o")
+    if not goal.strip():
+        raise ConfigError("the goal is empty", remedy='say what to make: redstart create "a csv sorter" -o DIR')
+    if len(goal) > GOAL_LIMIT:
+        raise ConfigError(f"the goal is longer than {GOAL_LIMIT} characters", remedy="say it more shortly")
+    require_git()
+    tests = _own_tests(wanted.tests, node=wanted.node) if wanted.tests else {}
+    environment = _environment(out, node=wanted.node)
+    offers = () if wanted.node else tuple(one for one in OFFERED if can_import(environment.python, one))
+    ground = Ground(package_name(out.name), goal, wanted.kind, wanted.node, offers)
+    base = house.trees.write(house.trees.empty(), {**files_of(ground), **tests})
+    mounted = served(house, environment)
+    spec = RunSpec(
+        mode=Mode.create,
+        goal=goal,
+        base=base,
+        suite=Suite(runner="node" if wanted.node else "pytest", environment=keep_environment(house, mounted)),
+        limits=asked.limits,
+        verify=asked.verify,
+        looks=looks_of(house, asked),
+        asks=asking(house.settings),
+        checks=house.settings.checks.checks,
+        packages=Packages(allow=house.settings.dependencies.by_language, approve=asked.approve),
+        repo=ground.package,
+        kind=wanted.kind,
+        offers=offers,
+        own_tests=tuple(sorted(path for path in tests if _is_test(path, node=wanted.node))),
+    )
+    return await keep_run(house, spec, folder=out)
+
+
+def write_project(house: House, state: RunState, out: Path) -> bool:
+    """Puts a created program into its folder, as a git repo with a first commit. Done before, it changes nothing.
+
+    Raises `ConfigError` if the folder holds something else, `GitFailed` where the commit cannot be made.
+    """
+    made = result_snapshot(state)
+    if made is None:
+        return False
+    locks = state.installed.locks if state.installed else {}
+    snapshot = house.trees.write(made, {name: house.adapters.blobs.get(blob) for name, blob in locks.items()})
+    if not (out.exists() and any(out.iterdir())):
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with house.trees.checkout(snapshot) as folder:
+            shutil.copytree(folder, out, dirs_exist_ok=True, symlinks=True)
+    elif house.trees.take(out).tree != snapshot.tree:
+        raise ConfigError(f"{out} is not empty any more", remedy="empty it, then: redstart resume")
+    about = clip(" ".join(state.spec.goal.split()), 400)
+    commit_first(out, f"Create {state.spec.repo}\n\n{about}\n\nBy redstart, run {state.run_id}.\n")
+    return True
+
+
+@cache
+def can_import(python: str, package: str) -> bool:
+    """Whether this interpreter has the package; none of its code is run."""
+    asked = "import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)"
+    return subprocess.run((python, "-I", "-c", asked, package), capture_output=True, check=False).returncode == 0
+
+
+def _environment(out: Path, *, node: bool) -> Environment:
+    """Redstart's own interpreter, and the user's Node.js beside it, as they are seen from the project's folder."""
+    there = next(folder for folder in out.parents if folder.is_dir())
+    if not node:
+        return moved(own_environment(there), out)
+    # The project has no packages yet: those of a folder above it are none of its own.
+    with tempfile.TemporaryDirectory() as empty:
+        found = with_node(own_environment(there).model_copy(update={"mount": empty}), "", os.environ)
+    path = found.variables["PATH"].replace(empty, str(out))
+    return moved(found.model_copy(update={"variables": {**found.variables, "PATH": path}}), out)
+
+
+def _is_test(path: str, *, node: bool) -> bool:
+    return is_node_test(path) if node else fnmatch(Path(path).name, "test_*.py") or path.endswith("_test.py")
+
+
+def _own_tests(given: Path, *, node: bool) -> dict[str, bytes | None]:
+    """The user's tests as files of the new project."""
+    if not given.exists():
+        raise ConfigError(f"{given} does not exist", remedy="--spec-tests takes a file or a folder of tests")
+    root = given if given.is_dir() else given.parent
+    files = sorted(one for one in given.rglob("*") if one.is_file()) if given.is_dir() else [given]
+    kept = [one for one in files if not {"__pycache__", "node_modules", ".git"} & set(one.relative_to(root).parts)]
+    if sum(one.stat().st_size for one in kept) > LARGEST_TESTS or len(kept) > MOST_TESTS:
+        raise ConfigError(f"{given} holds too much", remedy=f"at most {MOST_TESTS} files of together 1 MB are taken")
+    folder = "test" if node else "tests"
+    found: dict[str, bytes | None] = {f"{folder}/{one.relative_to(root).as_posix()}": one.read_bytes() for one in kept}
+    if not any(_is_test(path, node=node) for path in found):
+        raise ConfigError(f"{given} holds no test", remedy=_NAMES)
+    return found

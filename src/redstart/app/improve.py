@@ -1,0 +1,143 @@
+"""The use case of `redstart improve`: begin one, and tell what its cycles did."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app.runs import Asked, take_folder
+from redstart.app.settings import Settings
+from redstart.app.skeleton import package_name, skeleton
+from redstart.app.wire import House, profile
+from redstart.core.errors import ConfigError
+from redstart.core.noun import Noun
+from redstart.core.packages import Packages
+from redstart.core.run import GOAL_LIMIT, Attempt, Limits, Mode, Result, RunState, Status, Step
+from redstart.core.wishes import Better, Metric
+from redstart.flow.errands import ended, errand_id
+from redstart.ports.model.prices import price
+
+_MONEY = re.compile(r"\$?\s*(\d+(?:\.\d+)?)\s*(?:\$|usd|dollars?)?", re.IGNORECASE)
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(m|min|mins|minutes?|h|hours?)", re.IGNORECASE)
+_FLAGS = "say how much it may take: --max-usd, --max-minutes, or --no-cap to go without"
+
+
+class Wanted(NamedTuple):
+    """What the user says of improvements, besides where."""
+
+    asked: Asked
+    goal: str = ""
+    cycles: int = 0
+    """How many are tried; 0 for no end."""
+    pause: float = 0.0
+    command: tuple[str, ...] = ()
+    """Of the metric; empty for none."""
+    better: Better = Better.smaller
+
+
+class Cap(NamedTuple):
+    """What all improvements together may take; None for no end."""
+
+    usd: float | None = None
+    minutes: float | None = None
+
+
+class CycleView(Noun):
+    """One improvement that was tried."""
+
+    number: int
+    run: str
+    title: str
+    kept: bool
+    going: bool = False
+    """Whether it has not ended yet."""
+    reason: str = ""
+    usd: float = 0.0
+    calls: int = 0
+    seconds: float = 0.0
+
+
+async def begin_improve(house: House, path: Path, wanted: Wanted) -> RunState:
+    """Keeps a new run that improves the program in this folder, or makes it first where there is none.
+
+    The folder is not touched. Raises `ConfigError` where there is neither a program nor a goal.
+    """
+    if len(wanted.goal) > GOAL_LIMIT:
+        raise ConfigError(f"the goal is longer than {GOAL_LIMIT} characters", remedy="say it more shortly")
+    taken = take_folder(house, path, wanted.asked)
+    base, files = taken.spec.base, house.trees.files(taken.spec.base)
+    if not files and not wanted.goal.strip():
+        raise ConfigError(f"{path} is empty", remedy='say what to make there: redstart improve --goal "a csv sorter"')
+    package = package_name(taken.path.name)
+    draft = None if files else house.trees.write(base, skeleton(package, wanted.goal))
+    metric = Metric(command=wanted.command, better=wanted.better, start=base) if wanted.command else None
+    spec = taken.spec.model_copy(
+        update={
+            "mode": Mode.improve,
+            "goal": wanted.goal,
+            "cycles": wanted.cycles,
+            "pause": wanted.pause,
+            "metric": metric,
+            "packages": Packages(allow=house.settings.dependencies.by_language, approve=wanted.asked.approve),
+            "repo": taken.spec.repo if files else package,
+        }
+    )
+    run_id = house.adapters.world.fresh_id()
+    state = RunState(run_id=run_id, spec=spec, base=base, draft=draft, now=Attempt(entry=Step.decide))
+    await house.adapters.store.create(state, folder=str(taken.path), created=house.moment)
+    return state
+
+
+def capped(settings: Settings, cap: Cap) -> Limits:
+    """The limits of all improvements together: of each kind only what the user named, and no other.
+
+    Where the price of the model is not known, money is bound by the tokens that the settings allow.
+    """
+    known = profile(settings)
+    name = settings.models.strong
+    unpriced = cap.usd is not None and price(name, 1, 1, rates=known.rates) is None
+    tokens = settings.limits.tokens if unpriced else None
+    return settings.limits.model_copy(update={"usd": cap.usd, "minutes": cap.minutes, "tokens": tokens})
+
+
+def read_cap(said: str) -> Cap:
+    """What a person answers to how much it may take: `5` or `$5`, `90 min`, `2 h`, or `none`. Raises `ConfigError`."""
+    words = said.strip().lower()
+    if words in ("none", "no", "no cap"):
+        return Cap()
+    if found := _TIME.fullmatch(words):
+        return Cap(minutes=float(found[1]) * (60 if found[2].startswith("h") else 1))
+    if found := _MONEY.fullmatch(words):
+        return Cap(usd=float(found[1]))
+    raise ConfigError(f"{said!r} is neither an amount nor a time", remedy=_FLAGS)
+
+
+def no_cap_said() -> ConfigError:
+    """Nobody is there to ask how much it may take, and nothing was said."""
+    return ConfigError("it would go on without an end", remedy=_FLAGS)
+
+
+async def cycles(house: House, state: RunState) -> list[CycleView]:
+    """Every improvement that was tried, in order, and what became of it."""
+    found: list[CycleView] = []
+    for number in range(1, state.work.begun + 1):
+        run_id = errand_id(state.run_id, number)
+        if not await house.adapters.store.runs(prefix=run_id, limit=1):
+            break  # it was decided on, and not begun yet
+        child = await house.adapters.store.load(run_id)
+        told, going = ended(child), child.status is not Status.ended
+        found.append(
+            CycleView(
+                number=number,
+                run=run_id,
+                title=told.about if told else (child.now.plan.summary if child.now.plan else ""),
+                kept=child.result is Result.verified,
+                going=going,
+                reason=child.reason,
+                usd=child.spend.usd,
+                calls=child.spend.calls,
+                seconds=child.spend.seconds,
+            )
+        )
+    return found

@@ -1,0 +1,174 @@
+"""An issue's text, from a file, from a page or as it is typed. Whoever wrote it is not trusted: it is data."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from html.parser import HTMLParser
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+)
+
+from redstart.core.errors import ConfigError, PortError
+from redstart.core.noun import clip
+from redstart.core.run import GOAL_LIMIT
+
+LARGEST = 1 << 20
+"""Bytes of a file or page."""
+SECONDS = 20.0
+"""That fetching a page may take."""
+_PIECE = 1 << 16
+_ISSUE = re.compile(r"^/(?P<repo>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<number>\d+)/?$")
+_FILE = re.compile(r"[^\s:]+\.(?:md|txt|rst|json|html?)")
+_BLOCKS = re.compile(r"p|div|br|li|ul|ol|pre|h[1-6]|tr|table|section|article|blockquote")
+_HIDDEN = re.compile(r"script|style|noscript|svg|template|head|nav|footer")
+_REMEDY = "save its text in a file and name that: redstart fix --issue FILE"
+
+
+class Page(NamedTuple):
+    """What an address gave."""
+
+    kind: str
+    """Its media type."""
+    text: str
+
+
+def read_issue(given: str) -> str:
+    """The text of an issue that is named by a file or an address, or given as it is; cut to what a run can hold.
+
+    Raises `ConfigError` where there is none, and `PortError` where an address cannot be read.
+    """
+    text = _found(given.strip()).strip()
+    if not text:
+        raise ConfigError("the issue is empty", remedy="say what is wrong: redstart fix --issue FILE, TEXT or URL")
+    return clip(text, GOAL_LIMIT)
+
+
+def _found(given: str) -> str:
+    if re.match(r"https?://\S+$", given, re.IGNORECASE):
+        return _fetched(given)
+    if len(given) < GOAL_LIMIT and "\n" not in given and Path(given).is_file():
+        with Path(given).open("rb") as file:
+            return file.read(LARGEST).decode(errors="replace")
+    if _FILE.fullmatch(given):
+        raise ConfigError(f"there is no file {given}", remedy="name a file, an address, or say what is wrong")
+    return given
+
+
+def _fetched(address: str) -> str:
+    """What people read at an address. An issue of a forge that speaks GitHub's language is asked for as data."""
+    if (source := api_address(address)) and (told := _of_json(_page(source, or_none=True))):
+        return told
+    page = _page(address)
+    if page is None:
+        raise PortError(f"{address} cannot be read: there is no such page", remedy=_REMEDY)
+    return _of_json(page) or (plain_text(page.text) if "html" in page.kind else page.text)
+
+
+def api_address(address: str) -> str:
+    """Where the issue at this address is told as JSON; empty where the address is none of an issue."""
+    parts = urlsplit(address)
+    found = _ISSUE.match(parts.path)
+    if found is None:
+        return ""
+    own = parts.netloc.lower() in ("github.com", "www.github.com")
+    host = "https://api.github.com" if own else f"{parts.scheme}://{parts.netloc}/api/v3"
+    return f"{host}/repos/{found['repo']}/issues/{found['number']}"
+
+
+def _of_json(page: Page | None) -> str:
+    if page is None or "json" not in page.kind:
+        return ""
+    try:
+        told: object = json.loads(page.text)
+    except ValueError:
+        return ""
+    if not isinstance(told, dict):
+        return ""
+    fields = cast("dict[str, Any]", told)
+    return "\n\n".join(str(fields[name]) for name in ("title", "body") if fields.get(name))
+
+
+def _page(address: str, *, or_none: bool = False) -> Page | None:
+    """What is there; None where nothing is or, with `or_none`, where it cannot be had. Raises `PortError`."""
+    asked = Request(address, headers={"Accept": "application/json, text/html, text/plain", "User-Agent": "redstart"})  # noqa: S310
+    try:
+        with cast("HTTPResponse", _opener().open(asked, timeout=SECONDS)) as reply:
+            kind = reply.headers.get_content_type()
+            charset = reply.headers.get_content_charset() or "utf-8"
+            return Page(kind, _read(reply).decode(charset, errors="replace"))
+    except HTTPError as error:
+        with error:
+            if or_none or error.code == 404:
+                return None
+        raise PortError(f"{address} cannot be read: {error.code} {error.reason}", remedy=_REMEDY) from error
+    except (OSError, HTTPException, LookupError) as error:
+        if or_none:
+            return None
+        raise PortError(f"{address} cannot be read: {error}", remedy=_REMEDY) from error
+
+
+def _opener() -> OpenerDirector:
+    """Knows HTTP alone: a redirect leads nowhere else."""
+    opener = OpenerDirector()
+    errors = (HTTPDefaultErrorHandler, HTTPRedirectHandler, HTTPErrorProcessor)
+    for handler in (ProxyHandler, HTTPHandler, HTTPSHandler, *errors):
+        opener.add_handler(handler())
+    return opener
+
+
+def _read(reply: HTTPResponse) -> bytes:
+    """As much as is taken, before the time is over. Raises `TimeoutError`."""
+    until = time.monotonic() + SECONDS
+    data = b""
+    while len(data) < LARGEST and (piece := reply.read1(_PIECE)):
+        data += piece
+        if time.monotonic() > until:
+            raise TimeoutError(f"no end within {SECONDS:g} seconds")
+    return data[:LARGEST]
+
+
+def plain_text(page: str) -> str:
+    """The text of an HTML page, without what is not shown."""
+    reader = _Reader()
+    reader.feed(page)
+    reader.close()
+    lines = (" ".join(line.split()) for line in "".join(reader.said).splitlines())
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.said: list[str] = []
+        self._hidden: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
+        if _HIDDEN.fullmatch(tag):
+            self._hidden.append(tag)
+        if _BLOCKS.fullmatch(tag):
+            self.said.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._hidden:
+            while self._hidden.pop() != tag:
+                pass
+        if _BLOCKS.fullmatch(tag):
+            self.said.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._hidden:
+            self.said.append(data)

@@ -1,0 +1,99 @@
+"""`redstart improve`."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from redstart.cli import options
+
+if TYPE_CHECKING:
+    from redstart.app.improve import Cap
+    from redstart.app.wire import House
+    from redstart.core.run import RunState
+
+ASK = "How much may it take in all? An amount ($5), a time (90 min), or none"
+
+
+class BetterName(StrEnum):
+    """Which way a metric is better, again: importing the real one takes long. A test compares them."""
+
+    smaller = "smaller"
+    larger = "larger"
+
+
+def improve(
+    path: Annotated[Path, typer.Argument(help="The program's folder; an empty one needs --goal.")] = Path(),
+    goal: Annotated[str, typer.Option("--goal", help="What the program is for, in words.")] = "",
+    metric: Annotated[str, typer.Option("--metric", help="Command whose last printed number must not get worse.")] = "",
+    better: Annotated[BetterName, typer.Option("--better", help="Which numbers of it are better.")] = (
+        BetterName.smaller
+    ),
+    max_iters: Annotated[int, typer.Option("--max-iters", min=0, help="Improvements to try; 0 for no end.")] = 0,
+    pause: Annotated[float, typer.Option("--pause", min=0, help="Seconds between two of them.")] = 5.0,
+    max_usd: Annotated[float | None, typer.Option("--max-usd", min=0, help="Money at the most, in dollars.")] = None,
+    max_minutes: Annotated[float | None, typer.Option("--max-minutes", min=0, help="Time at the most.")] = None,
+    no_cap: Annotated[bool, typer.Option("--no-cap", help="No end but yours: neither money nor time.")] = False,
+    model: options.Model = None,
+    test_cmd: options.TestCommand = None,
+    junit: options.Junit = "",
+    scope: options.Scope = None,
+    python: options.Python = None,
+    hint: options.Hint = "",
+    verify: options.Verify = None,
+    looks: options.Looks = None,
+    approve: options.Approve = False,
+    no_input: options.NoInput = False,
+    patch: options.PatchFile = None,
+    stop_after: options.StopAfter = None,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+    unsafe_no_sandbox: options.Unsafe = False,
+    engine: options.Engine = options.EngineName.langgraph,
+) -> None:
+    """Make a program better, cycle after cycle, until stopped. Each one is kept only if its new test turns green.
+
+    The folder is not touched: take what was kept with `redstart apply`. Ctrl-C stops; `redstart resume` goes on.
+    """
+    import shlex
+
+    from redstart.app import settings as configuration
+    from redstart.app.improve import Wanted, begin_improve, capped
+    from redstart.app.runs import Asked
+    from redstart.cli.session import How, drive_run
+    from redstart.core.run import Step
+    from redstart.core.wishes import Better
+
+    settings = configuration.load(model, project=path)
+    configuration.require_model(settings)
+    somebody_there = sys.stdin.isatty() and not (no_input or json)
+    cap = _cap(max_usd, max_minutes, no_cap=no_cap, somebody_there=somebody_there)
+    words, level = tuple(shlex.split(test_cmd or settings.tests.command)), options.level_of(settings.verify, verify)
+    asked = Asked(capped(settings, cap), words, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit)
+    asked = asked._replace(verify=level, looks=looks, approve=approve)
+    wanted = Wanted(asked, goal, max_iters, pause, tuple(shlex.split(metric)), Better(better.value))
+
+    async def begin(house: House) -> RunState:
+        return await begin_improve(house, path, wanted)
+
+    until = Step(stop_after.value) if stop_after else None
+    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch)
+    raise typer.Exit(drive_run(settings, how, begin))
+
+
+def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, somebody_there: bool) -> Cap:
+    """What the user allows it to take: as the flags say, else as they answer."""
+    from redstart.app.improve import Cap, no_cap_said, read_cap
+    from redstart.core.errors import ConfigError
+
+    if no_cap and (usd is not None or minutes is not None):
+        raise ConfigError("--no-cap and a cap cannot both be meant")
+    if no_cap or usd is not None or minutes is not None:
+        return Cap(usd, minutes)
+    if not somebody_there:
+        raise no_cap_said()
+    return read_cap(typer.prompt(ASK))

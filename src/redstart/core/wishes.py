@@ -1,0 +1,55 @@
+"""How a run is to be done: what sort of program, what it is measured by, how models are asked."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from redstart.core.change import EditKind, Snapshot
+from redstart.core.noun import Noun
+
+
+class Kind(StrEnum):
+    """What sort of program is made, where the user says so (create)."""
+
+    web_app = "web_app"
+    data_pipeline = "data_pipeline"
+    cli_tool = "cli_tool"
+    library = "library"
+
+
+class Better(StrEnum):
+    smaller = "smaller"
+    larger = "larger"
+
+
+class Metric(Noun):
+    """What a program is measured by, besides its tests."""
+
+    command: tuple[str, ...]
+    """Run in the sandbox; the last number that it prints counts."""
+    better: Better = Better.smaller
+    start: Snapshot
+    """The program before any improvement: none may leave it worse than that."""
+
+
+class Asking(Noun):
+    """How models are asked, as their profiles said when the run began: what a run asks does not change on its way."""
+
+    window: int = Field(default=0, ge=0)
+    """Tokens that a question and its answer may have together; 0 where that is not known."""
+    edits: EditKind = EditKind.block
+    """The form of edits until those of the model have been counted."""
+    shaped: bool = False
+    """Whether edits are asked for as JSON of a given schema."""
+    brief: bool = False
+    """Whether the question for edits says only what is needed: a small model loses its way in a long one."""
+
+    def answer(self, most: int) -> int:
+        """Tokens that an answer may have: `most`, or a third of a small window."""
+        return min(most, self.window // 3) if self.window else most
+
+    def room(self, most: int) -> int:
+        """Tokens that the question to such an answer may have; 0 for no end."""
+        return self.window - self.answer(most) if self.window else 0

@@ -1,0 +1,1 @@
+"""Installing what a project asks for."""

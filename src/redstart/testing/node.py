@@ -1,0 +1,73 @@
+"""Packages of npm for tests: installed once for each lock file, and put into a repo as a user would have them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+MODULES = "node_modules"
+_DONE = "installed"
+
+
+def cache_folder() -> Path:
+    """Where they are kept from one run of the tests to the next."""
+    own = os.environ.get("XDG_CACHE_HOME")
+    return (Path(own) if own else Path.home() / ".cache") / "redstart-tests"
+
+
+def installed(manifest: Path, cache: Path) -> Path:
+    """The `node_modules` that a folder's package.json and package-lock.json ask for, exactly.
+
+    The lock names versions and their hashes, for every system, and no registry: whichever npm is set up for is asked.
+    Nothing that a package brings is run. Raises `CalledProcessError` where npm cannot install it.
+    """
+    names = ("package.json", "package-lock.json")
+    key = hashlib.sha256(b"\0".join((manifest / name).read_bytes() for name in names)).hexdigest()[:20]
+    folder = cache / key
+    if (folder / _DONE).exists():
+        return folder / MODULES
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as name:
+        for one in names:
+            shutil.copy(manifest / one, name)
+        _npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cwd=Path(name))
+        (Path(name) / _DONE).touch()
+        with contextlib.suppress(OSError):  # somebody else was faster
+            Path(name).rename(folder)
+            Path(name).mkdir()
+    return folder / MODULES
+
+
+def unpacked(package: str, cache: Path) -> Path:
+    """The files of a package of the registry, such as `ms@2.1.3`, fetched once. Raises as `installed` does."""
+    folder = cache / "packages" / package.replace("/", "+")
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as name:
+            _npm("pack", "--silent", package, cwd=Path(name))
+            (archive,) = Path(name).glob("*.tgz")
+            shutil.unpack_archive(archive, name, filter="data")
+            with contextlib.suppress(OSError):
+                (Path(name) / "package").rename(folder)
+    return folder
+
+
+def put(modules: Path, repo: Path) -> None:
+    """Links the installed packages into the repo, file by file: a test that copied them would take seconds."""
+    try:
+        shutil.copytree(modules, repo / MODULES, symlinks=True, copy_function=os.link)
+    except (OSError, shutil.Error):
+        shutil.rmtree(repo / MODULES, ignore_errors=True)
+        shutil.copytree(modules, repo / MODULES, symlinks=True)
+
+
+def _npm(*arguments: str, cwd: Path) -> None:
+    program = shutil.which("npm")
+    if program is None:
+        raise FileNotFoundError("npm is needed for the tests of Node.js projects")
+    subprocess.run((program, *arguments), cwd=cwd, check=True, capture_output=True, stdin=subprocess.DEVNULL)

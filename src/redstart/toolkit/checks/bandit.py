@@ -1,0 +1,87 @@
+"""Bandit, in a process of its own, on the files in which one of the tests that we take from it can speak at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from redstart.core.errors import ConfigError
+from redstart.core.finding import Finding, Kind, Risk
+from redstart.toolkit.checks.source import LARGEST, Source
+
+TOOL = "bandit"
+TAKEN = {
+    "B201": Risk.high,  # flask debug
+    "B304": Risk.high,  # broken ciphers
+    "B305": Risk.high,  # ECB
+    "B312": Risk.medium,  # telnet
+    "B321": Risk.medium,  # ftp
+    "B501": Risk.high,  # requests without verification
+    "B502": Risk.high,  # old SSL
+    "B503": Risk.high,
+    "B504": Risk.medium,
+    "B505": Risk.high,  # short keys
+    "B507": Risk.high,  # unknown ssh hosts
+    "B508": Risk.medium,  # snmp
+    "B509": Risk.medium,
+    "B609": Risk.high,  # wildcards in a shell
+    "B612": Risk.high,  # logging.config.listen
+    "B613": Risk.high,  # text that reads otherwise than it runs
+    "B615": Risk.low,  # a model without a revision
+    "B702": Risk.high,  # mako
+}
+"""What we take from it: the rest ruff says as well, or our own rules say with fewer false alarms."""
+_CAN_SPEAK = re.compile(
+    r"debug\s*=|Crypto|cryptography|telnet|ftplib|verify\s*=|\bssl\b|\bSSL\b|paramiko|snmp|(?:chown|chmod|tar|rsync)\b[^\n]*\*|"
+    r"logging\.config|[\u202a-\u202e\u2066-\u2069\u200f]|from_pretrained|load_dataset|hf_hub|snapshot_download|mako"
+)
+_SECONDS = 300
+_REMEDY = "install bandit next to redstart: pip install bandit"
+
+
+def ask_bandit(sources: Sequence[Source]) -> list[Finding]:
+    """What bandit says of these files; comments in them that switch it off have no effect.
+
+    Nothing of the files is run. Raises `ConfigError` where bandit is not there or does not work.
+    """
+    asked = {
+        source.path: source
+        for source in sources
+        if source.path.endswith(".py") and len(source.data) <= LARGEST and _CAN_SPEAK.search(source.text)
+    }
+    if not asked:
+        return []
+    with tempfile.TemporaryDirectory(prefix="redstart-bandit-") as name:
+        folder = Path(name).resolve()
+        for path, source in asked.items():
+            place = folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(source.data)
+        said = _run(folder)
+    found: list[Finding] = []
+    for one in said["results"]:
+        source = asked[Path(one["filename"]).relative_to(folder).as_posix()]
+        rule, words = str(one["test_id"]), str(one["issue_text"])
+        found.append(source.finding(TOOL, rule, int(one["line_number"]), words, Kind.dangerous_call, TAKEN[rule]))
+    return found
+
+
+def _run(folder: Path) -> dict[str, Any]:
+    # -P: a module among the files must not pass for one of bandit's
+    command = [sys.executable, "-P", "-m", "bandit", "-r", str(folder), "-f", "json", "-q", "--exit-zero"]
+    command += ["--ignore-nosec", "-t", ",".join(TAKEN), "-x", ""]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    try:
+        done = subprocess.run(
+            command, cwd=folder.parent, env=kept, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS
+        )
+        return json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as broken:
+        raise ConfigError(f"bandit does not work: {broken}", remedy=_REMEDY) from broken

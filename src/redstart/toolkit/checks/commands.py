@@ -1,0 +1,45 @@
+"""Tools of the user's own, each run in the sandbox on a whole snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from redstart.core.change import Snapshot
+from redstart.core.finding import Finding
+from redstart.core.shell import Environment, Execution, SandboxLimits
+from redstart.ports.sandbox.port import Sandbox
+from redstart.toolkit.checks.outside import outside_findings
+
+WORDS = 300
+"""Characters of what a tool says that failed and named no line."""
+
+
+class Said(NamedTuple):
+    findings: list[Finding]
+    silent: dict[str, str]
+    """By name: the last words of tools that failed without naming a line."""
+
+
+class Place(NamedTuple):
+    """Where the tools run, and what of it they may speak of."""
+
+    snapshot: Snapshot
+    environment: Environment
+    limits: SandboxLimits
+    files: Mapping[str, bytes]
+
+
+async def ask_commands(sandbox: Sandbox, commands: Mapping[str, tuple[str, ...]], place: Place) -> Said:
+    """What each command prints, as findings of its name; an empty command is none. Raises what the sandbox raises."""
+    said = Said([], {})
+    for name, command in sorted(commands.items()):
+        if not command:
+            continue
+        asked = Execution(argv=command, snapshot=place.snapshot, environment=place.environment, limits=place.limits)
+        done = await sandbox.run(asked)
+        found = outside_findings(name, done.output, place.files)
+        said.findings.extend(found)
+        if done.exit_code and not found:
+            said.silent[name] = done.output[-WORDS:]
+    return said

@@ -1,0 +1,82 @@
+"""Findings as others read them: SARIF 2.1.0, GitHub's workflow commands, JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from redstart.core.finding import Finding, FindingList, Risk
+
+SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {Risk.high: "error", Risk.medium: "warning", Risk.low: "note"}
+_COMMANDS = {Risk.high: "error", Risk.medium: "warning", Risk.low: "notice"}
+_SCORES = {Risk.high: "8.0", Risk.medium: "5.0", Risk.low: "2.0"}
+
+
+def as_json(found: Sequence[Finding]) -> str:
+    """A `FindingList`."""
+    return FindingList(findings=tuple(found)).model_dump_json(indent=2)
+
+
+def as_sarif(found: Sequence[Finding], version: str) -> str:
+    """A SARIF log of one run."""
+    rules = sorted({_rule_id(one): one for one in found}.items())
+    places = {name: place for place, (name, _) in enumerate(rules)}
+    driver = {"name": "redstart", "version": version, "rules": [_rule(name, one) for name, one in rules]}
+    results = [_result(one, places[_rule_id(one)]) for one in found]
+    run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _rule_id(one: Finding) -> str:
+    return f"{one.tool}/{one.rule}"
+
+
+def _rule(name: str, one: Finding) -> dict[str, Any]:
+    return {
+        "id": name,
+        "shortDescription": {"text": one.rule.replace("-", " ")},
+        "defaultConfiguration": {"level": _LEVELS[one.risk]},
+        "properties": {"tags": [one.kind.value], "security-severity": _SCORES[one.risk]},
+    }
+
+
+def _result(one: Finding, place: int) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": _rule_id(one),
+        "ruleIndex": place,
+        "level": _LEVELS[one.risk],
+        "message": {"text": one.message},
+        "locations": [_location(one.path, one.line)],
+        "partialFingerprints": {"redstart/v1": one.fingerprint},
+        "properties": {"kind": one.kind.value, "risk": one.risk.value, "also": list(one.also)},
+    }
+    if one.reaches:
+        related = _location(one.path, one.reaches)
+        result["relatedLocations"] = [{**related, "id": 1, "message": {"text": "it is used here"}}]
+    return result
+
+
+def _location(path: str, line: int) -> dict[str, Any]:
+    place = {"artifactLocation": {"uri": quote(path)}, "region": {"startLine": max(line, 1)}}
+    return {"physicalLocation": place}
+
+
+def as_github(found: Sequence[Finding]) -> str:
+    """A workflow command for each, which GitHub shows beside the line."""
+    lines = [
+        f"::{_COMMANDS[one.risk]} file={_property(one.path)},line={max(one.line, 1)},"
+        f"title={_property(_rule_id(one))}::{_data(one.message)}"
+        for one in found
+    ]
+    return "\n".join(lines)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,150 @@
+"""Strings that are built from what comes from elsewhere, and then run: as SQL, by a shell, or as Python."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from redstart.core.finding import Finding, Kind, Risk
+from redstart.toolkit.checks.reading import Reader
+from redstart.toolkit.checks.source import Source, argument, is_constant, keyword
+from redstart.toolkit.checks.texts import HOLE, Text
+from redstart.toolkit.checks.values import Scope
+
+TOOL = "rules"
+SQL, SHELL, CODE = "sql-built-from-strings", "shell-command-built-from-strings", "runs-built-code"
+
+_WORTH_READING = re.compile(
+    r"execute|read_sql|mogrify|\braw\b|RawSQL|\bextra\b|\beval\b|\bexec\b|\bsystem\b|popen|shell|getoutput|exec_command"
+    r"|copy_expert|\bfetch|\b(?:SELECT|select|INSERT|insert into|UPDATE|DELETE|delete from)\b"
+)
+_RUN_SQL = frozenset(
+    {"execute", "executemany", "executescript", "exec_driver_sql", "mogrify", "read_sql", "read_sql_query", "fetchrow",
+     "fetchval", "fetch_all", "fetch_one", "fetchall", "fetchone", "copy_expert", "raw", "RawSQL", "execute_sql",
+     "execute_query", "run_query", "execute_async", "text", "scalar", "scalars", "fetch", "query", "sql", "run_sql",
+     "read_database", "iterdump", "stream", "execute_many", "from_statement", "DDL", "read_sql_table", "extra"}
+)  # fmt: skip
+_NAMES = ("sql", "query", "statement", "operation", "stmt", "command", "where", "select")
+_STARTS = re.compile(
+    r"\s*\(?\s*(select|insert|update|delete|replace|create|drop|alter|with|truncate|merge|pragma|call|exec|grant|revoke"
+    r"|explain|attach|set|use|vacuum|show|describe|copy|lock|analyze|reindex|declare)\b",
+    re.IGNORECASE,
+)
+_HOLDS = re.compile(
+    r"\b(where|from|into|values|order\s+by|group\s+by|union|join|having|limit|and|or|set)\b", re.IGNORECASE
+)
+_SURELY = re.compile(
+    r"\s*\(?\s*(?:(?:SELECT|WITH)\b[\s\S]+\b(?:FROM|SELECT)\b|INSERT\s+(?:OR\s+\w+\s+)?INTO\b|REPLACE\s+INTO\b|"
+    r"UPDATE\s+\S+\s+SET\b|DELETE\s+FROM\b|DROP\s+(?:TABLE|INDEX|VIEW|DATABASE|SCHEMA|USER)\b|"
+    r"ALTER\s+(?:TABLE|USER|ROLE)\b|TRUNCATE\s+TABLE\b|CREATE\s+(?:TABLE|USER|DATABASE|INDEX|VIEW|ROLE)\b|"
+    r"select\s+[\s\S]+\sfrom\s+\S+\s+(?:where|join|order\s+by|limit|group\s+by)\b|insert\s+into\s+\S+\s*(?:\(|values)|"
+    r"delete\s+from\s+\S+\s+where\b|update\s+\S+\s+set\s+\S+\s*=|drop\s+table\s+)"
+)
+_SAYS = frozenset(
+    {"debug", "info", "warning", "error", "exception", "critical", "log", "print", "warn", "fail", "echo", "secho",
+     "add_argument", "fatal", "skip", "xfail", "compile", "search", "match", "sub", "findall", "deprecated", "note",
+     "set_description", "startswith", "endswith", "assertEqual", "assertIn", "write_text", "writelines", "Option"}
+)  # fmt: skip
+_SHELLS = frozenset(
+    {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput",
+     "commands.getstatusoutput", "asyncio.create_subprocess_shell", "asyncio.subprocess.create_subprocess_shell",
+     "popen2.popen2", "os.popen2", "os.popen3"}
+)  # fmt: skip
+_MAY_BE_SHELLS = frozenset(f"subprocess.{one}" for one in ("run", "call", "Popen", "check_call", "check_output"))
+_RUNS_CODE = frozenset({"eval", "exec"})
+
+
+@dataclass
+class _Found:
+    source: Source
+    lines: dict[tuple[str, int], Finding] = field(default_factory=dict[tuple[str, int], Finding])
+
+    def call(self, node: ast.Call, scope: Scope) -> None:
+        name = self.source.names.called(node)
+        last = node.func.attr if isinstance(node.func, ast.Attribute) else name.rpartition(".")[2]
+        if name in _RUNS_CODE:
+            self._code(node, scope, name)
+        elif _through_shell(node, name, last):
+            self._shell(node, scope)
+        elif last in _RUN_SQL:
+            self._query(node, scope, last)
+        elif last not in _SAYS and not last.endswith(("Error", "Exception", "Warning")):
+            for one in (*node.args, *(part.value for part in node.keywords if part.arg != "help")):
+                if isinstance(one, ast.JoinedStr | ast.BinOp | ast.Call):
+                    self._surely(one, scope, node.lineno)
+
+    def made(self, node: ast.expr, scope: Scope) -> None:
+        if isinstance(node, ast.JoinedStr | ast.BinOp | ast.Call | ast.Name):
+            self._surely(node, scope, 0)
+
+    def _query(self, node: ast.Call, scope: Scope, last: str) -> None:
+        given = argument(node, 0, *_NAMES)
+        if last == "extra":
+            given = keyword(node, "where") or keyword(node, "select")
+        if given is None:
+            return
+        value = scope.read(given)
+        text = (value.items.text or "") if value.text is None and value.items else value.text
+        loose = value.items.loose if value.items and not value.loose else value.loose
+        if not loose or text is None:
+            return
+        if last in ("query", "text", "sql", "fetch", "raw", "scalar", "scalars", "stream"):
+            sure = _SURELY.match(text) or (HOLE in text and _STARTS.match(text) and _HOLDS.search(text))
+        else:
+            sure = _STARTS.match(text) or _HOLDS.search(text)
+        if sure or last == "extra":
+            self._add_sql(loose, node.lineno)
+
+    def _surely(self, node: ast.expr, scope: Scope, used: int) -> None:
+        value = scope.read(node)
+        if value.loose > 0 and value.text is not None and _SURELY.match(value.text):
+            self._add_sql(value.loose, used)
+
+    def _add_sql(self, line: int, used: int) -> None:
+        message = "SQL is put together from values; pass them as parameters"
+        self._add(SQL, line, message, Kind.sql_injection, used)
+
+    def _shell(self, node: ast.Call, scope: Scope) -> None:
+        value = scope.read(argument(node, 0, "args", "cmd", "command"))
+        if _gets_in(value):
+            message = "a shell runs a command that is put together from values; pass a list of arguments instead"
+            self._add(SHELL, node.lineno, message, Kind.dangerous_call, 0)
+
+    def _code(self, node: ast.Call, scope: Scope, name: str) -> None:
+        if node.args and _gets_in(scope.read(node.args[0])):
+            message = f"{name} runs whatever it is given as code"
+            self._add(CODE, node.lineno, message, Kind.dangerous_call, 0)
+
+    def _add(self, rule: str, line: int, message: str, kind: Kind, used: int) -> None:
+        before = self.lines.get((rule, line))
+        used = used or (before.reaches if before else 0)
+        self.lines[rule, line] = self.source.finding(TOOL, rule, line, message, kind, Risk.high, reaches=used)
+
+
+def _gets_in(value: Text) -> bool:
+    return value.loose != 0 or (value.items is not None and value.items.loose != 0)
+
+
+def _through_shell(node: ast.Call, name: str, last: str) -> bool:
+    if name in _SHELLS or last == "exec_command":
+        return True
+    if name == "functools.partial":
+        return False
+    shell = keyword(node, "shell")
+    return name in _MAY_BE_SHELLS and shell is not None and not is_constant(shell, False, None)
+
+
+def built_strings(sources: Sequence[Source]) -> list[Finding]:
+    """Every place in these files where a string is built from loose parts and then run."""
+    found: list[Finding] = []
+    for source in sources:
+        if source.tree is None or not _WORTH_READING.search(source.text):
+            continue
+        seen = _Found(source)
+        with suppress(RecursionError):  # nested beyond our stack: what was found before that counts
+            Reader(source, seen).read()
+        found += seen.lines.values()
+    return found

@@ -1,0 +1,278 @@
+"""Misspelt SQL in string literals and `.sql` files: keywords by grammar, names by the schema that the repo shows."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from redstart.core.finding import Finding, Kind, Risk
+from redstart.toolkit.checks.queries import KEYWORDS, Misspelt, Token, looks_like_sql, misspelt_keywords, near, tokens
+from redstart.toolkit.checks.source import LARGEST, Source
+
+TOOL = "rules"
+KEYWORD, NAME = "misspelt-sql-keyword", "misspelt-sql-name"
+
+_CREATES = re.compile(r"\bCREATE\s+(?:TEMP(?:ORARY)?\s+)?TABLE\b", re.IGNORECASE)
+_NOT_COLUMNS = frozenset({"PRIMARY", "FOREIGN", "UNIQUE", "CHECK", "CONSTRAINT", "KEY", "INDEX", "EXCLUDE", "LIKE"})
+_LONGEST = 20_000
+
+
+@dataclass
+class Schema:
+    """Tables and their columns, in lower case, as far as the code shows them."""
+
+    tables: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+
+    def add(self, table: str, columns: Sequence[str]) -> None:
+        self.tables.setdefault(table.lower(), set()).update(one.lower() for one in columns)
+
+
+class Query(NamedTuple):
+    text: str
+    line: int
+    """Where it begins."""
+    last: int
+
+
+def misspelt_sql(sources: Sequence[Source], around: Sequence[Source] = ()) -> list[Finding]:
+    """Every word of SQL in these files that is nearly another one. The schema is read from these and from `around`."""
+    texts = {source.path: list(_queries(source)) for source in (*sources, *around)}
+    schema = Schema()
+    for source in (*sources, *around):
+        _from_models(source, schema)
+        for query in texts[source.path]:
+            if _CREATES.search(query.text):
+                _from_create(query.text, schema)
+    found: list[Finding] = []
+    for source in sources:
+        seen: set[tuple[int, str]] = set()
+        for query in texts[source.path]:
+            for rule, one in _wrong(query.text, schema):
+                line = _line(source, query, one)
+                if (line, one.word) not in seen:
+                    seen.add((line, one.word))
+                    message = f"{one.word} in this SQL is probably meant as {one.meant}"
+                    found.append(source.finding(TOOL, rule, line, message, Kind.sql_misspelt, Risk.medium))
+    return found
+
+
+def _wrong(text: str, schema: Schema) -> Iterator[tuple[str, Misspelt]]:
+    if not looks_like_sql(text):
+        return
+    words: set[str] = set()
+    for one in misspelt_keywords(text):
+        words.add(one.word)
+        yield KEYWORD, one
+    if not words:
+        yield from ((NAME, one) for one in _misspelt_names(text, schema))
+
+
+# -- where SQL stands --------------------------------------------------------------------------------------------------
+
+
+def _queries(source: Source) -> Iterator[Query]:
+    if source.path.endswith(".sql") and len(source.data) <= LARGEST:
+        line = 1
+        for part in source.text.split(";"):
+            lead = len(part) - len(part.lstrip())
+            first = line + part.count("\n", 0, lead)
+            line += part.count("\n")
+            if part.strip():
+                yield Query(part.strip()[:_LONGEST], first, line)
+        return
+    documented = {id(one) for one in _docstrings(source)}
+    inside: set[int] = set()
+    for node in (*source.all(ast.JoinedStr), *source.all(ast.Constant)):
+        if isinstance(node, ast.JoinedStr):
+            inside.update(id(one) for one in node.values)
+            text = "".join(str(one.value) if isinstance(one, ast.Constant) else "\x00" for one in node.values)
+        elif isinstance(node.value, str) and id(node) not in inside:
+            text = node.value
+        else:
+            continue
+        if len(text) >= 10 and id(node) not in documented and " " in text.strip():
+            yield Query(text[:_LONGEST], node.lineno, node.end_lineno or node.lineno)
+
+
+def _docstrings(source: Source) -> Iterator[ast.AST]:
+    for node in source.all(ast.Expr):
+        if isinstance(node.value, ast.Constant):
+            yield node.value
+
+
+def _line(source: Source, query: Query, one: Misspelt) -> int:
+    """The line on which the word stands."""
+    guess = query.line + query.text.count("\n", 0, one.start)
+    word = re.compile(rf"(?<!\w){re.escape(one.word)}(?!\w)")
+    if word.search(source.line(guess)):
+        return guess
+    return next((line for line in range(query.line, query.last + 1) if word.search(source.line(line))), query.line)
+
+
+# -- the schema --------------------------------------------------------------------------------------------------------
+
+
+def _from_create(text: str, schema: Schema) -> None:
+    found = tokens(text)
+    for place, token in enumerate(found):
+        if token.upper != "TABLE" or not any(one.upper == "CREATE" for one in found[max(0, place - 3) : place]):
+            continue
+        rest = [one for one in found[place + 1 :] if one.upper not in ("IF", "NOT", "EXISTS")]
+        if len(rest) < 3 or rest[0].kind == "value":
+            continue
+        names = [one for one in rest[:4] if one.kind != "sign"]
+        opened = next((index for index, one in enumerate(rest[:5]) if one.text == "("), None)
+        if opened is None or not names:
+            continue
+        schema.add(_bare(rest[opened - 1].text), list(_columns(rest[opened + 1 :])))
+
+
+def _columns(found: Sequence[Token]) -> Iterator[str]:
+    depth, first = 0, True
+    for token in found:
+        if first and token.kind != "sign" and token.upper not in _NOT_COLUMNS:
+            yield _bare(token.text)
+        first = False
+        if token.text == "(":
+            depth += 1
+        elif token.text == ")":
+            depth -= 1
+            if depth < 0:
+                return
+        elif token.text == "," and depth == 0:
+            first = True
+
+
+def _bare(name: str) -> str:
+    return name.strip('"`[]')
+
+
+def _from_models(source: Source, schema: Schema) -> None:
+    """SQLAlchemy's models and tables."""
+    if "Column" not in source.text and "mapped_column" not in source.text:
+        return
+    for node in (*source.all(ast.ClassDef), *source.all(ast.Call)):
+        if isinstance(node, ast.ClassDef):
+            table, columns = "", list[str]()
+            for one in node.body:
+                target = (
+                    one.targets[0]
+                    if isinstance(one, ast.Assign)
+                    else one.target
+                    if isinstance(one, ast.AnnAssign)
+                    else None
+                )
+                value = one.value if isinstance(one, ast.Assign | ast.AnnAssign) else None
+                if not isinstance(target, ast.Name):
+                    continue
+                if target.id == "__tablename__" and isinstance(value, ast.Constant):
+                    table = str(value.value)
+                elif isinstance(value, ast.Call) and source.names.called(value).endswith(("Column", "mapped_column")):
+                    first = value.args[0] if value.args else None
+                    columns.append(str(first.value) if isinstance(first, ast.Constant) else target.id)
+            if table:
+                schema.add(table, columns)
+        elif source.names.called(node).endswith("Table") and len(node.args) > 2:
+            name = node.args[0]
+            inner = [one for one in node.args[1:] if isinstance(one, ast.Call) and one.args]
+            named = [one.args[0] for one in inner if source.names.called(one).endswith("Column")]
+            if isinstance(name, ast.Constant) and named:
+                schema.add(str(name.value), [str(one.value) for one in named if isinstance(one, ast.Constant)])
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def _misspelt_names(text: str, schema: Schema) -> Iterator[Misspelt]:
+    """Names of tables and columns that the schema has not, and that are nearly one it has."""
+    found = tokens(text)
+    if not schema.tables or any(one.upper in ("CREATE", "ALTER", "DROP") for one in found[:1]):
+        return
+    own, used = _own_names(found), list(_used_tables(found))
+    for token in used:
+        name = _bare(token.text).lower()
+        unknown = name not in schema.tables and name not in own and len(name) >= 4
+        meant = next((one for one in sorted(schema.tables) if _near_name(name, one)), "") if unknown else ""
+        if meant:
+            yield Misspelt(token.text, meant, token.start)
+    tables = [_bare(one.text).lower() for one in used]
+    if not tables or any(one not in schema.tables for one in tables):
+        return
+    columns = set[str]().union(*(schema.tables[one] for one in tables))
+    allowed = columns | own | set(schema.tables) | {"rowid", "oid", "excluded"}
+    for place, token in enumerate(found):
+        name = _bare(token.text).lower()
+        after = found[place + 1].text if place + 1 < len(found) else ""
+        if (
+            token.kind != "name"
+            or name in allowed
+            or after == "("
+            or len(name) < 3
+            or "\x00" in (after, _before(found, place))
+        ):
+            continue
+        if meant := next((one for one in sorted(columns) if _near_name(name, one)), ""):
+            yield Misspelt(token.text, meant, token.start)
+
+
+def _near_name(name: str, meant: str) -> bool:
+    """As `near`, but `user` is not `users` misspelt by a name of its own: a plural is meant as it stands."""
+    if len(name) < 4 and sorted(name) != sorted(meant):
+        return False
+    if re.sub(r"\d+", "", name) == re.sub(r"\d+", "", meant):
+        return False
+    return near(name, meant)
+
+
+def _before(found: Sequence[Token], place: int) -> str:
+    return found[place - 1].text if place else ""
+
+
+def _used_tables(found: Sequence[Token]) -> Iterator[Token]:
+    for place, token in enumerate(found[:-1]):
+        after = found[place + 1]
+        if token.upper not in ("FROM", "JOIN", "INTO", "UPDATE") or after.kind != "name":
+            continue
+        beyond = found[place + 2].text if place + 2 < len(found) else ""
+        if token.upper == "FROM" and _inside_function(found, place):
+            continue
+        if beyond != "." and not (token.upper == "FROM" and beyond == "("):
+            yield after
+        following = place + 2
+        # FROM a, b and FROM a x, b y
+        while token.upper == "FROM" and following < len(found):
+            if found[following].kind == "name" and found[following].upper not in KEYWORDS:
+                following += 1
+                continue
+            if found[following].text != "," or following + 1 >= len(found) or found[following + 1].kind != "name":
+                break
+            yield found[following + 1]
+            following += 2
+
+
+def _inside_function(found: Sequence[Token], place: int) -> bool:
+    """`EXTRACT(year FROM x)`: there FROM names no table."""
+    depth = 0
+    for index in range(place - 1, -1, -1):
+        depth += (found[index].text == ")") - (found[index].text == "(")
+        if depth < 0:
+            return index > 0 and found[index - 1].upper in ("EXTRACT", "SUBSTRING", "TRIM", "OVERLAY", "POSITION")
+    return False
+
+
+def _own_names(found: Sequence[Token]) -> set[str]:
+    """What the statement names itself: aliases, with and without AS, and common table expressions."""
+    own: set[str] = set()
+    for place, token in enumerate(found):
+        before = found[place - 1] if place else None
+        after = found[place + 1] if place + 1 < len(found) else None
+        if token.kind != "name" or before is None:
+            continue
+        named = before.upper in ("AS", "WITH", "RECURSIVE") or before.kind in ("name", "value") or before.text == ")"
+        opens = place + 2 < len(found) and found[place + 2].text == "("
+        if named or (opens and after is not None and after.upper == "AS"):
+            own.add(_bare(token.text).lower())
+    return own

@@ -1,0 +1,48 @@
+"""Which of the findings are told: those on changed lines, those that are new, the gravest first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from redstart.core.finding import Finding, Kind, Risk
+
+
+def on_changed_lines(found: Sequence[Finding], changed: Mapping[str, Sequence[int]]) -> list[Finding]:
+    """Those on a line that was changed, or that are used on one."""
+    lines = {path: frozenset(one) for path, one in changed.items()}
+    return [one for one in found if {one.line, one.reaches} & lines.get(one.path, frozenset())]
+
+
+def new_since(found: Sequence[Finding], known: Mapping[str, int]) -> list[Finding]:
+    """Those that are not known yet; of equal ones as many as there are more of now."""
+    left = Counter(known)
+    new: list[Finding] = []
+    for one in found:
+        if left[one.fingerprint] > 0:
+            left[one.fingerprint] -= 1
+        else:
+            new.append(one)
+    return new
+
+
+def more_than(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
+    """Those of `after` by which a rule has more to say than before; of them, those on new lines first.
+
+    What was moved, or stands on a line that was changed otherwise, is as much as it was: nobody added it.
+    """
+    had = Counter(one.rule for one in before)
+    new = new_since(after, Counter(one.fingerprint for one in before))
+    grown: list[Finding] = []
+    now = Counter(one.rule for one in after)
+    for one in new:
+        if now[one.rule] > had[one.rule]:
+            had[one.rule] += 1
+            grown.append(one)
+    return grown
+
+
+def most_telling(found: Sequence[Finding]) -> list[Finding]:
+    """The same with the gravest first, and of equal risk those about security."""
+    order = list(Risk)
+    return sorted(found, key=lambda one: (-order.index(one.risk), one.kind is Kind.code, one.path, one.line))

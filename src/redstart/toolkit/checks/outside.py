@@ -1,0 +1,55 @@
+"""Findings in what a tool of the user's prints: SARIF, or a line for each as `path:line: message`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from redstart.core.finding import Finding, Kind, Risk
+from redstart.core.noun import clip
+from redstart.toolkit.checks.source import Source
+
+_LINE = re.compile(
+    r"^(?P<path>[^\s:][^:\n]*?):(?P<line>\d+)(?::\d+)?:?\s+(?:(?P<level>error|warning|note|info)\s*:\s*)?"
+    r"(?:\[?(?P<rule>[A-Z]{1,6}\d{2,5})\]?:?\s+)?(?P<message>\S.*)$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_RISKS = {"error": Risk.medium, "warning": Risk.low, "info": Risk.low}
+_MOST = 2000
+
+
+def outside_findings(tool: str, output: str, files: Mapping[str, bytes]) -> list[Finding]:
+    """What the tool's output says of these files; of others nothing is taken over."""
+    sources: dict[str, Source] = {}
+    found: list[Finding] = []
+    for path, line, rule, level, message in _said(output):
+        if level == "note" or path not in files or len(found) >= _MOST:
+            continue
+        source = sources.setdefault(path, Source(path, files[path]))
+        risk = _RISKS.get(level, Risk.medium)
+        found.append(source.finding(tool, rule, line, clip(message, 400), Kind.code, risk))
+    return found
+
+
+def _said(output: str) -> Iterator[tuple[str, int, str, str, str]]:
+    if output.lstrip().startswith("{"):
+        try:
+            yield from _from_sarif(json.loads(output))
+            return
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+            pass  # not SARIF after all: its lines are read
+    for one in _LINE.finditer(output):
+        path = one["path"].strip().removeprefix("./")
+        yield path, int(one["line"]), one["rule"] or "said", (one["level"] or "error").lower(), one["message"].strip()
+
+
+def _from_sarif(document: dict[str, Any]) -> Iterator[tuple[str, int, str, str, str]]:
+    for run in document["runs"]:
+        for result in cast("list[dict[str, Any]]", run.get("results", [])):
+            place = result["locations"][0]["physicalLocation"]
+            path = str(place["artifactLocation"]["uri"]).removeprefix("file://").removeprefix("./")
+            line = int(place.get("region", {}).get("startLine", 1))
+            level = str(result.get("level", "warning"))
+            yield path, line, str(result.get("ruleId", "said")), level, str(result["message"].get("text", ""))

@@ -1,0 +1,306 @@
+"""Reads a module statement by statement, and tells of every call and every string that is made, with what they hold."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from redstart.toolkit.checks.source import Source
+from redstart.toolkit.checks.texts import Text, elsewhere, item_of
+from redstart.toolkit.checks.values import Function, Module, Scope
+
+MOST_STATEMENTS = 40_000
+"""Statements that are read in one module: generated code must not hold an audit up."""
+
+_ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_GROWS = frozenset({"append", "extend", "insert", "add", "appendleft", "write", "update", "setdefault"})
+
+
+class Seen(Protocol):
+    def call(self, node: ast.Call, scope: Scope) -> None:
+        """A call, with what names hold at that place."""
+        ...
+
+    def made(self, node: ast.expr, scope: Scope) -> None:
+        """A value that is kept or returned there."""
+        ...
+
+
+@dataclass
+class Reader:
+    source: Source
+    seen: Seen
+    module: Module = field(init=False)
+    left: int = MOST_STATEMENTS
+    _known: dict[tuple[object, ...], Text | None] = field(default_factory=dict[tuple[object, ...], Text | None])
+    _quiet: int = 0
+    _returns: list[Text] = field(default_factory=list[Text])
+
+    def __post_init__(self) -> None:
+        self.module = Module(self.source.names, follow=self._follow)
+        classes: list[ast.ClassDef] = []
+        for node in (*self.source.all(ast.FunctionDef), *self.source.all(ast.AsyncFunctionDef)):
+            self.module.functions[node.name] = node
+        classes += self.source.all(ast.ClassDef)
+        self.module.choices = frozenset(one.name for one in classes if any(map(self._is_enumeration, one.bases)))
+
+    def _is_enumeration(self, base: ast.expr) -> bool:
+        return self.module.names.dotted(base).rpartition(".")[2] in ("Enum", "StrEnum", "IntEnum", "Flag")
+
+    def read(self) -> None:
+        """Reads all of the module."""
+        tree = self.source.tree
+        if tree is None:
+            return
+        top = Scope(self.module)
+        self._quiet += 1
+        self._block([one for one in tree.body if isinstance(one, ast.Assign | ast.AnnAssign)], top)
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                self._attributes(node, top)
+        self._quiet -= 1
+        self._block(tree.body, top)
+
+    def _attributes(self, node: ast.ClassDef, top: Scope) -> None:
+        """What the attributes of a class hold, as its body and its methods assign them."""
+        found = self.module.attributes
+        for one in node.body:
+            for target, value in _assigned(one):
+                if isinstance(target, ast.Name):
+                    found[target.id] = top.read(value)
+        for one in node.body:
+            if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            inner = self._entered(top, one)
+            for statement in ast.walk(one):
+                for target, value in _assigned(statement):
+                    if isinstance(target, ast.Name):
+                        inner.bind(target, inner.read(value))
+                    elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                        now = inner.read(value)
+                        before = found.get(target.attr)
+                        found[target.attr] = before.either(now) if before is not None else now
+
+    # -- functions -------------------------------------------------------------------------------------------------
+
+    def _entered(self, scope: Scope, function: Function | ast.Lambda) -> Scope:
+        inner = scope.copy()
+        given = function.args
+        for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+            if one is None:
+                continue
+            inner.held[one.arg] = Text(None, -1)
+            inner.chosen.discard(one.arg)
+            if one.annotation is not None and self.module.names.dotted(one.annotation) in self.module.choices:
+                inner.chosen.add(one.arg)
+        return inner
+
+    def _follow(self, scope: Scope, function: Function, call: ast.Call) -> Text | None:
+        names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+        if names[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute):
+            names = names[1:]
+        given = dict(zip(names, (scope.read(one) for one in call.args), strict=False))
+        given |= {one.arg: scope.read(one.value) for one in call.keywords if one.arg}
+        key = (function.name, function.lineno, *sorted(given.items()))
+        if key not in self._known:
+            self._known[key] = None  # a function that calls itself
+            inner = self._entered(Scope(self.module, dict(scope.held), scope.depth + 1), function)
+            for name, default in _defaults(function):
+                inner.held[name] = scope.read(default)
+            inner.held |= given
+            kept, self._returns = self._returns, []
+            self._quiet += 1
+            self._block(function.body, inner)
+            self._quiet -= 1
+            found, self._returns = self._returns, kept
+            self._known[key] = _either(found)
+        return self._known[key]
+
+    # -- statements ------------------------------------------------------------------------------------------------
+
+    def _block(self, statements: Sequence[ast.stmt], scope: Scope) -> bool:
+        """Reads these in order. True where nothing after them is reached."""
+        for one in statements:
+            self.left -= 1
+            if self.left < 0:
+                return True
+            if self._statement(one, scope):
+                return True
+        return False
+
+    def _statement(self, node: ast.stmt, scope: Scope) -> bool:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                if not self._quiet:
+                    kept, self._returns = self._returns, []
+                    self._block(node.body, self._entered(scope, node))
+                    self._returns = kept
+            case ast.ClassDef():
+                if not self._quiet:
+                    self._block(node.body, scope.copy())
+            case ast.If():
+                return self._if(node, scope)
+            case ast.For() | ast.AsyncFor():
+                self._expressions(node.iter, scope)
+                self._loop(node, scope, item_of(scope.read(node.iter), node.iter))
+            case ast.While():
+                self._expressions(node.test, scope)
+                self._loop(node, scope, None)
+            case ast.With() | ast.AsyncWith():
+                for item in node.items:
+                    self._expressions(item.context_expr, scope)
+                    if item.optional_vars is not None:
+                        scope.bind(item.optional_vars, elsewhere(node))
+                return self._block(node.body, scope)
+            case ast.Try() | ast.TryStar():
+                self._try(node, scope)
+            case ast.Match():
+                self._expressions(node.subject, scope)
+                branches = [scope.copy() for _ in node.cases]
+                ends = [self._block(case.body, one) for case, one in zip(node.cases, branches, strict=True)]
+                scope.merge(scope, *(one for one, end in zip(branches, ends, strict=True) if not end))
+            case _:
+                self._simple(node, scope)
+                return isinstance(node, _ENDS)
+        return False
+
+    def _simple(self, node: ast.stmt, scope: Scope) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                self._expressions(child, scope)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            before = scope.held.get(node.target.id, elsewhere(node))
+            more = scope.read(node.value)
+            grown = before.either(more) if before.items or more.items else before.plus(more)
+            scope.bind(node.target, grown)
+            self._made(node.target, scope)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            self._returns.append(scope.read(node.value))
+            self._made(node.value, scope)
+        elif isinstance(node, ast.Assert):
+            scope.believe(node.test, true=True)
+        elif isinstance(node, ast.Expr):
+            self._grown(node.value, scope)
+        for target, value in _assigned(node):
+            scope.bind(target, scope.read(value))
+            self._made(value, scope)
+
+    def _grown(self, node: ast.expr, scope: Scope) -> None:
+        """`clauses.append(...)`: what is added is among the items from then on."""
+        if isinstance(node, ast.Yield) and node.value is not None:
+            self._returns.append(Text(None, 0, scope.read(node.value)))
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+            return
+        owner = node.func.value
+        if node.func.attr not in _GROWS or not isinstance(owner, ast.Name):
+            return
+        before, more = scope.held.get(owner.id, Text(None)), scope.read(node.args[-1])
+        if node.func.attr == "write":
+            scope.held[owner.id] = before.plus(more) if before.text is not None else before
+            return
+        if node.func.attr in ("extend", "update"):
+            more = item_of(more, node)
+        items = before.items.either(more) if before.items is not None else more
+        scope.held[owner.id] = Text(None, 0, items)
+
+    def _if(self, node: ast.If, scope: Scope) -> bool:
+        self._expressions(node.test, scope)
+        then, other = scope.copy(), scope.copy()
+        then.believe(node.test, true=True)
+        other.believe(node.test, true=False)
+        ends = self._block(node.body, then), self._block(node.orelse, other)
+        scope.merge(*(one for one, end in zip((then, other), ends, strict=True) if not end))
+        return all(ends)
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, scope: Scope, item: Text | None) -> None:
+        inner = scope.copy()
+        if not isinstance(node, ast.While) and item is not None:
+            inner.bind(node.target, item)
+        self._quiet += 1
+        self._block(node.body, inner)
+        self._quiet -= 1
+        inner.merge(scope, inner)
+        if not isinstance(node, ast.While) and item is not None:
+            inner.bind(node.target, item)
+        self._block(node.body, inner)
+        scope.merge(scope, inner)
+        self._block(node.orelse, scope)
+
+    def _try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
+        before = scope.copy()
+        self._block(node.body, scope)
+        self._block(node.orelse, scope)
+        branches = [scope.copy()]
+        for handler in node.handlers:
+            inner = before.copy()
+            if handler.name:
+                inner.held[handler.name] = elsewhere(handler)
+            if not self._block(handler.body, inner):
+                branches.append(inner)
+        scope.merge(*branches)
+        self._block(node.finalbody, scope)
+
+    # -- expressions -----------------------------------------------------------------------------------------------
+
+    def _made(self, node: ast.expr, scope: Scope) -> None:
+        if not self._quiet:
+            self.seen.made(node, scope)
+
+    def _expressions(self, node: ast.expr, scope: Scope) -> None:
+        if self._quiet:
+            return
+        match node:
+            case ast.Lambda():
+                self._expressions(node.body, self._entered(scope, node))
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                inner = scope.copy()
+                for one in node.generators:
+                    self._expressions(one.iter, inner)
+                    inner.bind(one.target, item_of(inner.read(one.iter), one.iter))
+                    for test in one.ifs:
+                        self._expressions(test, inner)
+                        inner.believe(test, true=True)
+                for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+                    self._expressions(part, inner)
+            case _:
+                if isinstance(node, ast.Call):
+                    self.seen.call(node, scope)
+                elif isinstance(node, ast.NamedExpr):
+                    scope.bind(node.target, scope.read(node.value))
+                for child in ast.iter_child_nodes(node):
+                    if isinstance(child, ast.keyword):
+                        self._expressions(child.value, scope)
+                    elif isinstance(child, ast.expr):
+                        self._expressions(child, scope)
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets and values of an assignment, a tuple's taken apart."""
+    if isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield node.target, node.value
+    if not isinstance(node, ast.Assign):
+        return
+    for target in node.targets:
+        both = (ast.Tuple, ast.List)
+        if isinstance(target, both) and isinstance(node.value, both) and len(target.elts) == len(node.value.elts):
+            yield from zip(target.elts, node.value.elts, strict=True)
+        else:
+            yield target, node.value
+
+
+def _defaults(function: Function) -> Iterator[tuple[str, ast.expr]]:
+    given = function.args
+    named = (*given.posonlyargs, *given.args)
+    yield from zip((one.arg for one in named[len(named) - len(given.defaults) :]), given.defaults, strict=True)
+    yield from ((one.arg, value) for one, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value)
+
+
+def _either(found: Sequence[Text]) -> Text | None:
+    if not found:
+        return None
+    result = found[0]
+    for one in found[1:]:
+        result = result.either(one)
+    return result

@@ -1,0 +1,179 @@
+"""Small changes to Python. What tests need not notice is left alone: messages, defaults, annotations, logging."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from redstart.toolkit.honesty import mutant as words
+from redstart.toolkit.honesty.mutant import Mutant
+
+_TURNED = {
+    **{"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"},
+    **{"in": "not in", "not in": "in", "is": "is not", "is not": "is"},
+}
+_BORDER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+_CALCULATION: dict[type[ast.operator], str] = {
+    ast.Add: "-",
+    ast.Sub: "+",
+    ast.Mult: "+",
+    ast.Div: "*",
+    ast.FloorDiv: "*",
+    ast.Mod: "*",
+}
+_QUIET = re.compile(r"^(?:warnings\.warn|log(?:ger|ging)?\.\w+|_log(?:ger)?\.\w+|self\._?log(?:ger)?\.\w+)$")
+_UNSHOWN = ("__repr__", "__hash__")
+
+
+def python_mutants(path: str, text: bytes) -> list[Mutant]:
+    """All of them; none for what does not parse."""
+    try:
+        tree = ast.parse(text)
+        found = list(_Walk(path, text).visit(tree))
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    return [one for one in found if _parses(one.of(text))]
+
+
+def _parses(text: bytes) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
+
+
+class _Walk:
+    def __init__(self, path: str, text: bytes) -> None:
+        self._path, self._text = path, text
+        self._starts = (0, *accumulate(len(line) for line in text.splitlines(keepends=True)))
+        self._where: tuple[str, ...] = ()
+        self._loops = 0
+
+    def visit(self, node: ast.AST) -> Iterator[Mutant]:
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield from self._definition(node)
+                return
+            case ast.If() if _is_main_guard(node):
+                return
+            case ast.Expr() if isinstance(node.value, ast.Call) and _QUIET.match(ast.unparse(node.value.func)):
+                return
+            case ast.While():
+                self._loops += 1
+                yield from self._inside(node.body)
+                self._loops -= 1
+                yield from self._inside(node.orelse)
+                return
+            case ast.Raise():
+                yield self._made(node, node, b"pass", words.NOT_RAISED)
+                return
+            case ast.AnnAssign():
+                yield from self.visit(node.value) if node.value else ()
+                return
+            case ast.Assert() | ast.JoinedStr() | ast.Import() | ast.ImportFrom():
+                return
+            case _:
+                yield from self._own(node)
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.keyword | ast.arguments):
+                yield from self.visit(child)
+
+    def _definition(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Iterator[Mutant]:
+        if node.name in _UNSHOWN:
+            return
+        outer, loops = self._where, self._loops
+        self._where, self._loops = (*outer, node.name), 0
+        has_docstring = ast.get_docstring(node, clean=False) is not None
+        yield from self._inside(node.body[1:] if has_docstring else node.body)
+        self._where, self._loops = outer, loops
+
+    def _inside(self, nodes: Sequence[ast.AST]) -> Iterator[Mutant]:
+        for node in nodes:
+            yield from self.visit(node)
+
+    def _own(self, node: ast.AST) -> Iterator[Mutant]:
+        """The changes of this very node."""
+        match node:
+            case ast.Compare():
+                yield from self._compared(node)
+            case ast.BinOp() if type(node.op) in _CALCULATION and not _is_template(node):
+                yield self._between(node.left, node.right, _CALCULATION[type(node.op)], words.CALCULATION)
+            case ast.BoolOp():
+                other = "or" if isinstance(node.op, ast.And) else "and"
+                yield self._between(node.values[0], node.values[1], other, words.LOGIC)
+            case ast.UnaryOp() if isinstance(node.op, ast.Not):
+                yield self._made(node, node, self._text_of(node.operand), words.CONDITION)
+            case ast.If() | ast.IfExp():
+                yield self._made(node.test, node.test, b"(not (%s))" % self._text_of(node.test), words.CONDITION)
+            case ast.Constant():
+                yield from self._constant(node)
+            case ast.Return() if node.value is not None and not _is_nothing(node.value):
+                yield self._made(node.value, node.value, b"None", words.NOTHING_BACK)
+            case ast.Expr() if isinstance(node.value, ast.Call) and not self._loops:
+                yield self._made(node, node, b"pass", words.LEFT_OUT)
+            case ast.AugAssign() if not self._loops:
+                yield self._made(node, node, b"pass", words.LEFT_OUT)
+            case _:
+                return
+
+    def _compared(self, node: ast.Compare) -> Iterator[Mutant]:
+        """A comparison that turns round; in a loop's own condition it could run for ever, and those are not here."""
+        for left, right in zip((node.left, *node.comparators), node.comparators, strict=False):
+            said = " ".join(
+                self._text[self._end(left) : self._start(right)].decode(errors="replace").strip(" ()\\\n").split()
+            )
+            if said in _TURNED:
+                yield self._between(left, right, _TURNED[said], words.TURNED)
+            if said in _BORDER:
+                yield self._between(left, right, _BORDER[said], words.BORDER)
+            for one in (left, right):
+                if isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value:
+                    yield self._made(one, one, b'"other"', words.CONSTANT)
+
+    def _constant(self, node: ast.Constant) -> Iterator[Mutant]:
+        if isinstance(node.value, bool):
+            yield self._made(node, node, str(not node.value).encode(), words.CONSTANT)
+        elif isinstance(node.value, int | float):
+            yield self._made(node, node, repr(node.value + 1).encode(), words.CONSTANT)
+
+    def _between(self, left: ast.expr, right: ast.expr, other: str, kind: str) -> Mutant:
+        """Only the operator goes: brackets around its sides stay."""
+        start, end = self._end(left), self._start(right)
+        gap = self._text[start:end]
+        operator = re.search(rb"not\s+in|is\s+not|[^\s()\\#]+", gap)
+        at, to = (start + operator.start(), start + operator.end()) if operator else (start, end)
+        return self._cut(left, at, to, other.encode(), kind)
+
+    def _made(self, first: ast.expr | ast.stmt, last: ast.expr | ast.stmt, text: bytes, kind: str) -> Mutant:
+        return self._cut(first, self._start(first), self._end(last), text, kind)
+
+    def _cut(self, node: ast.expr | ast.stmt, start: int, end: int, text: bytes, kind: str) -> Mutant:
+        return Mutant(self._path, start, end, text, node.lineno, kind, ".".join(self._where))
+
+    def _text_of(self, node: ast.expr) -> bytes:
+        return self._text[self._start(node) : self._end(node)]
+
+    def _start(self, node: ast.expr | ast.stmt) -> int:
+        return self._starts[node.lineno - 1] + node.col_offset
+
+    def _end(self, node: ast.expr | ast.stmt) -> int:
+        return self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+
+
+def _is_main_guard(node: ast.If) -> bool:
+    return "__name__" in {one.id for one in ast.walk(node.test) if isinstance(one, ast.Name)}
+
+
+def _is_template(node: ast.BinOp) -> bool:
+    """`"%s" % name`: no calculation."""
+    return any(
+        isinstance(one, ast.JoinedStr) or (isinstance(one, ast.Constant) and isinstance(one.value, str))
+        for one in (node.left, node.right)
+    )
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

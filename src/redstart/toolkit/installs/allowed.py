@@ -1,0 +1,21 @@
+"""What is installed without asking where the user says nothing else. It is read at every start, so it stays small."""
+
+from __future__ import annotations
+
+import re
+
+ALLOWED = {
+    "python": (
+        *("click", "fastapi", "flask", "httpx", "hypothesis", "numpy", "pandas", "pydantic", "pytest", "requests"),
+        *("rich", "typer"),
+    ),
+    "node": ("commander", "express", "fastify", "jest", "mocha", "typescript", "vitest", "yargs"),
+}
+"""By language."""
+
+_NAME = re.compile(r"(?:@[a-z0-9~_.-]+/)?[a-z0-9~_-][a-z0-9~._-]*", re.IGNORECASE | re.ASCII)
+
+
+def is_name(text: str) -> bool:
+    """Whether an index could have a package of this name: no version, no address, no other alphabet."""
+    return bool(_NAME.fullmatch(text))

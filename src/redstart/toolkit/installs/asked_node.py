@@ -1,0 +1,77 @@
+"""Dependencies of Node.js projects: `package.json`, and what a lock adds to it, as data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from redstart.ports.install.port import Language, Refusal, Requirement
+from redstart.toolkit.installs.allowed import is_name
+from redstart.toolkit.installs.names import foreign_letters
+
+KINDS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
+_RANGE = re.compile(r"[\w\s.^~<>=|*+-]*", re.ASCII)
+_KEY = re.compile(r"(?:^|/)node_modules/((?:@[^/]+/)?[^/]+)$")
+
+Found = Iterator[Requirement | Refusal]
+
+
+def of_package(path: str, table: Mapping[str, object]) -> Found:
+    for kind in KINDS:
+        for name, wanted in _table(table.get(kind)).items():
+            yield _requirement(path, kind, name, wanted)
+    for key in ("overrides", "resolutions"):
+        for name, wanted in _leaves(_table(table.get(key))):
+            if not _RANGE.fullmatch(wanted.removeprefix("$")):
+                yield Refusal(name=name, reason=f"{_shown(name)} is replaced by {_shown(wanted)} in {path}.")
+
+
+def of_lock(path: str, table: Mapping[str, object]) -> Found:
+    """What a lock would get from elsewhere, or under a borrowed name. What it says rightly adds nothing."""
+    for key, entry in _table(table.get("packages")).items():
+        found = _KEY.search(key)
+        if found is None or _table(entry).get("link") is True:
+            continue
+        name, resolved, named = found[1], _table(entry).get("resolved"), _table(entry).get("name")
+        if isinstance(named, str) and named != name:
+            yield Refusal(name=name, reason=f"{path} puts {_shown(named)} in the place of {_shown(name)}.")
+        elif isinstance(resolved, str) and not _is_of_a_registry(name, resolved):
+            yield Refusal(name=name, reason=f"{path} gets {_shown(name)} from elsewhere than its page at the registry.")
+
+
+def _is_of_a_registry(name: str, resolved: str) -> bool:
+    """Whether an address has the form that every registry gives this package's archives."""
+    base = re.escape(name.rpartition("/")[2])
+    return bool(re.fullmatch(rf"https?://[^?#]+/{re.escape(name)}/-/{base}-[^/?#]+\.tgz", resolved))
+
+
+def _requirement(path: str, kind: str, name: str, wanted: object) -> Requirement | Refusal:
+    if not name.isascii():
+        return Refusal(name=name, reason=foreign_letters(name, Language.node))
+    if not is_name(name) or not isinstance(wanted, str):
+        return Refusal(name=name, reason=f"{path}: {_shown(name)} is no name of a package.")
+    if wanted.startswith("npm:"):
+        other = wanted.removeprefix("npm:")
+        return Refusal(name=name, reason=f"{name} is another package under a borrowed name: {_shown(other)}.")
+    if wanted.startswith("workspace:") or _RANGE.fullmatch(wanted):
+        text = wanted.strip() or "*"
+        return Requirement(language=Language.node, name=name.lower(), text=text, path=path, kind=kind)
+    return Refusal(name=name, reason=f"{name} comes from an address or a folder, not from the registry.")
+
+
+def _leaves(table: Mapping[str, object], name: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in table.items():
+        if isinstance(value, str):
+            yield (name if key == "." else key), value
+        else:
+            yield from _leaves(_table(value), key)
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _shown(text: str) -> str:
+    plain = ascii(text)[1:-1]
+    return plain if len(plain) <= 80 else plain[:77] + "..."

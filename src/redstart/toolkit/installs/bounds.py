@@ -1,0 +1,65 @@
+"""What holds of every archive of a package, wheel or tarball, before anything of it is written anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import PurePosixPath
+
+MOST_BYTES = 2 << 30
+MOST_FILES = 100_000
+MOST_RATIO = 400
+"""How many times its own size an archive may unfold to."""
+SMALL = 16 << 20
+"""Bytes below which the ratio says nothing."""
+
+TOOLS = frozenset(
+    [
+        *("bash", "cargo", "cat", "cc", "chmod", "cp", "curl", "docker", "env", "find", "gcc", "git", "go", "grep"),
+        *("java", "kill", "ls", "make", "mkdir", "mv", "node", "npm", "npx", "perl", "pip", "pip3", "pnpm", "python"),
+        *("python3", "rm", "ruby", "sed", "sh", "ssh", "sudo", "tar", "uv", "wget", "which", "yarn"),
+    ]
+)
+"""Programs that a package must not put on the path under the same name."""
+OWNERS = {
+    "eslint": ("eslint",),
+    "jest": ("jest", "jest-cli"),
+    "mocha": ("mocha",),
+    "mypy": ("mypy",),
+    "py.test": ("pytest",),
+    "pytest": ("pytest",),
+    "ruff": ("ruff",),
+    "tsc": ("typescript",),
+    "vitest": ("vitest",),
+    "pip": ("pip",),
+    "pip3": ("pip",),
+    "npm": ("npm",),
+    "npx": ("npm",),
+    "uv": ("uv",),
+    "yarn": ("yarn",),
+    "pnpm": ("pnpm",),
+}
+"""Programs that their own package alone may bring."""
+
+
+def outside(name: str) -> bool:
+    """Whether a name in an archive could lead out of the folder it is unpacked to."""
+    return (
+        not name
+        or name.startswith("/")
+        or "\\" in name
+        or "\0" in name
+        or ":" in name.split("/", maxsplit=1)[0]
+        or ".." in PurePosixPath(name).parts
+    )
+
+
+def too_large(packed: int, sizes: Collection[int]) -> bool:
+    total = sum(sizes)
+    return len(sizes) > MOST_FILES or total > MOST_BYTES or (total > SMALL and total > packed * MOST_RATIO)
+
+
+def taken_programs(package: str, programs: Iterable[str]) -> list[str]:
+    """Those programs that are another's to bring."""
+    return sorted(
+        {name for name in programs if (name in TOOLS or name in OWNERS) and package not in OWNERS.get(name, ())}
+    )

@@ -1,0 +1,84 @@
+"""Whether what a project asks for may be installed: at once, after a person's word, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from redstart.core.noun import Noun
+from redstart.ports.install.port import Language, Refusal, Requirement
+from redstart.toolkit.installs.asked import read
+from redstart.toolkit.installs.names import imitated, is_built_in, normal, popular
+
+BUILDERS = frozenset({"setuptools", "wheel", "hatchling", "flit-core", "poetry-core", "pdm-backend", "uv-build"})
+"""What a project may name to be built by, besides what is allowed."""
+
+Names = Mapping[str, Collection[str]]
+"""Names of packages by language."""
+
+
+class ToApprove(Noun):
+    requirement: Requirement
+    reason: str
+    """A sentence for a person."""
+
+
+class Judgement(Noun):
+    """What becomes of each package that the project asks for. Each is in one of the three."""
+
+    allowed: tuple[Requirement, ...] = ()
+    to_approve: tuple[ToApprove, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+    own: tuple[str, ...] = ()
+    """The project's own names, which no package may take."""
+
+    @property
+    def question(self) -> str:
+        """What a person is asked; empty where there is nothing to ask."""
+        named = ", ".join(dict.fromkeys(one.requirement.name for one in self.to_approve))
+        return f"may these packages be installed: {named}?" if named else ""
+
+
+def judge(files: Mapping[str, bytes], allow: Names, approved: Names) -> Judgement:
+    """Judges by name alone, without asking any index.
+
+    `files` are the project's by path; `allow` is the list of the settings, `approved` what a person said yes to. A
+    name on either is allowed, though it looks like another; no word of either lets in what comes from elsewhere than
+    the index.
+    """
+    asked = read(files)
+    allowed: list[Requirement] = []
+    to_approve: list[ToApprove] = []
+    refused = list(asked.refused)
+    own = {normal(name, Language.python) for name in asked.own}
+    for one in asked.requirements:
+        named = {normal(name, one.language) for source in (allow, approved) for name in source.get(one.language, ())}
+        if one.name in named or (not one.installed and one.name in BUILDERS):
+            allowed.append(one)
+        elif reason := suspicion(one.name, one.language, own):
+            refused.append(Refusal(name=one.name, reason=reason))
+        else:
+            to_approve.append(ToApprove(requirement=one, reason=_unknown(one)))
+    return Judgement(
+        allowed=tuple(allowed),
+        to_approve=tuple(to_approve),
+        refused=tuple(dict.fromkeys(refused)),
+        own=asked.own,
+    )
+
+
+def suspicion(name: str, language: Language, own: Collection[str] = ()) -> str:
+    """Why a package of this name is not to be trusted with an install, as a sentence; empty where nothing says so."""
+    if name in popular(language):
+        return ""
+    if like := imitated(name, language):
+        return f"{name} can be mistaken for {like}; if it is meant, add it to dependencies.allow."
+    if is_built_in(name, language):
+        return f"{name} has the name of a part of {'Python' if language is Language.python else 'Node.js'} itself."
+    if normal(name, Language.python) in own:
+        return f"{name} has the project's own name."
+    return ""
+
+
+def _unknown(one: Requirement) -> str:
+    known = " It is widely used." if one.name in popular(one.language) else ""
+    return f"{one.name} is not on the list of packages that are installed without asking.{known}"

@@ -1,0 +1,252 @@
+"""Installing Node.js packages: locked, fetched, looked into, then put in place offline, with no script run."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from redstart.core.errors import ConfigError, PortError
+from redstart.ports.install.port import InstallRequest, Language, Package, Prepared, Refusal
+from redstart.toolkit.installs.judge import suspicion
+from redstart.toolkit.installs.names import normal, popular
+from redstart.toolkit.installs.stage import Done, finish, key_of, place_of, run
+from redstart.toolkit.installs.tarballs import faults_of
+
+LOCK_NAME = "package-lock.json"
+MODULES = "node_modules"
+AT_ONCE = 50
+"""Packages that one process fetches."""
+_SAFE = (
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--no-update-notifier",
+    "--loglevel=error",
+    "--fetch-retries=1",
+    "--fetch-retry-mintimeout=1000",
+    "--install-links=false",
+    "--global=false",
+    "--include=dev",
+    "--include=optional",
+    "--git=/nonexistent/git",
+    "--allow-git=none",
+    "--allow-remote=none",
+    "--allow-file=none",
+    "--allow-directory=none",
+)
+"""No script, and nothing but the registry; the last four are known to newer versions of npm alone."""
+_UNREACHABLE = re.compile(r"\b(ECONNREFUSED|ENOTFOUND|ETIMEDOUT|EAI_AGAIN|ECONNRESET|ERR_SOCKET_TIMEOUT)\b")
+_CODE = re.compile(r"npm error code (\w+)")
+_NOT_FOUND = re.compile(r"npm error 404\s+'?((?:@[^/@\s']+/)?[^@\s']+)@")
+_NO_VERSION = re.compile(r"No matching version found for ((?:@[^/@\s]+/)?[^@\s]+)@")
+_NOT_TAKEN = re.compile(r"Refusing to fetch \"((?:@[^/@\s]+/)?[^@\s\"]+)@")
+_ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "i686": "ia32"}
+
+
+class Entry(NamedTuple):
+    """One package of a lock."""
+
+    name: str
+    version: str
+    integrity: str
+    here: bool
+    """Whether it is for this machine; what is not is left out by npm."""
+    fault: str
+    """Why it cannot come from the registry, as the end of a sentence that begins with its name."""
+
+
+def prepare_node(request: InstallRequest, home: Path, environ: Mapping[str, str]) -> Prepared:
+    """As `Installer.prepare`; `home` holds the environments. Their modules lie in `node_modules` of the folder."""
+    npm = _npm(environ)
+    trusted = {normal(name, Language.node) for name in request.trusted}
+    cache = home / "npm-cache"
+    with tempfile.TemporaryDirectory(prefix="redstart-install-") as scratch:
+        stage = Path(scratch)
+        (stage / "package.json").write_text(_manifest(request), encoding="utf-8")
+        base = [*npm, "--cache", str(cache), *_SAFE]
+        made = run([*base, "install", "--package-lock-only"], stage, environ)
+        if made.code:
+            return Prepared(refused=tuple(_refusals(made)))
+        lock = stripped((stage / LOCK_NAME).read_text(encoding="utf-8"))
+        entries = list(entries_of(lock))
+        refused = list(dict.fromkeys(_refused(entries, trusted, request.own)))
+        if refused:
+            return Prepared(refused=tuple(refused))
+        here = [one for one in entries if one.here]
+        for start in range(0, len(here), AT_ONCE):
+            named = dict.fromkeys(f"{one.name}@{one.version}" for one in here[start : start + AT_ONCE])
+            fetched = run([*base, "cache", "add", *named], stage, environ)
+            if fetched.code:
+                return Prepared(refused=tuple(_refusals(fetched)))
+        refused = list(dict.fromkeys(_looked_into(here, cache, trusted)))
+        if refused:
+            return Prepared(refused=tuple(refused))
+        return _installed(base, stage, home, lock, here, environ)
+
+
+def _installed(
+    base: list[str], stage: Path, home: Path, lock: str, here: list[Entry], environ: Mapping[str, str]
+) -> Prepared:
+    version = run([_node(environ), "--version"], stage, environ).output.strip()
+    key = key_of(lock, version, sys.platform, platform.machine())
+    with place_of(home, key) as (folder, complete):
+        if not complete:
+            shutil.copyfile(stage / "package.json", folder / "package.json")
+            (folder / LOCK_NAME).write_text(lock, encoding="utf-8")
+            done = run([*base, "ci", "--offline"], folder, environ)
+            if "code EUSAGE" in done.output:
+                # Where a registry lacks what other systems would need, npm finds its own lock wanting.
+                done = run([*base, "install", "--offline", "--no-save"], folder, environ)
+            if done.code:
+                return Prepared(refused=tuple(_refusals(done)))
+            (folder / MODULES).mkdir(exist_ok=True)
+            if strangers := _strangers(folder, here):
+                return Prepared(refused=strangers)
+            finish(folder)
+    packages = tuple(Package(name=one.name, version=one.version, hash=one.integrity) for one in here)
+    return Prepared(key=key, folder=str(folder), lock=lock, packages=packages)
+
+
+def _strangers(folder: Path, here: list[Entry]) -> tuple[Refusal, ...]:
+    """What was put in place without having been looked into; npm's own list says what is there."""
+    listed = folder / MODULES / ".package-lock.json"
+    known = {one.integrity for one in here}
+    there = entries_of(listed.read_text(encoding="utf-8")) if listed.is_file() else ()
+    return tuple(
+        Refusal(name=one.name, reason=f"{one.name} is not in the lock.") for one in there if one.integrity not in known
+    )
+
+
+def stripped(lock: str) -> str:
+    """The lock without the addresses that packages came from: the hashes say what they are; and without this folder's
+    name, which npm takes for the project's."""
+    table = {name: one for name, one in _table(json.loads(lock)).items() if name not in ("name", "version")}
+    packages = {key: _table(entry) for key, entry in _table(table.get("packages")).items()}
+    kept = {key: {name: one for name, one in entry.items() if name != "resolved"} for key, entry in packages.items()}
+    for name in ("name", "version"):
+        kept.get("", {}).pop(name, None)
+    # An address that is no registry's stays in sight of `entries_of`, which refuses it.
+    for key, entry in packages.items():
+        address = entry.get("resolved")
+        if isinstance(address, str) and not address.startswith(("http:", "https:")):
+            kept[key]["resolved"] = address
+    return json.dumps({**table, "packages": kept}, indent=2, ensure_ascii=False) + "\n"
+
+
+def entries_of(lock: str) -> Iterator[Entry]:
+    for key, value in _table(_table(json.loads(lock)).get("packages")).items():
+        if not key:
+            continue
+        entry = _table(value)
+        name = key.rpartition(f"{MODULES}/")[2]
+        integrity = str(entry.get("integrity", ""))
+        fault = ""
+        if entry.get("link") or "resolved" in entry:
+            fault = "comes from an address or a folder, not from the registry"
+        elif entry.get("inBundle"):
+            fault = "lies inside of another package"
+        elif not integrity.startswith("sha512-"):
+            fault = "has no strong hash at the registry"
+        real = str(entry.get("name", name))
+        # Widely used packages take others by a second name, to have two versions side by side.
+        if real != name and real not in popular(Language.node):
+            fault = fault or f"is another package under a borrowed name: {ascii(real)[1:-1][:80]}"
+        yield Entry(name if fault else real, str(entry.get("version", "")), integrity, _is_for_here(entry), fault)
+
+
+def _is_for_here(entry: Mapping[str, object]) -> bool:
+    machine = _ARCHITECTURES.get(platform.machine().lower(), platform.machine().lower())
+    return _matches(entry.get("os"), sys.platform) and _matches(entry.get("cpu"), machine)
+
+
+def _matches(allowed: object, ours: str) -> bool:
+    """npm's rule for a list of systems or processors: none of `!name`, and one of the others where there are any."""
+    names = [str(one) for one in cast("list[object]", allowed)] if isinstance(allowed, list) else []
+    wanted = [name for name in names if not name.startswith("!")]
+    return f"!{ours}" not in names and (not wanted or ours in wanted)
+
+
+def _refused(entries: list[Entry], trusted: set[str], own: tuple[str, ...]) -> Iterator[Refusal]:
+    ours = {normal(name, Language.python) for name in own}
+    for one in entries:
+        if one.name not in trusted and (reason := suspicion(one.name, Language.node, ours)):
+            yield Refusal(name=one.name, reason=reason)
+        if one.fault:
+            yield Refusal(name=one.name, reason=f"{one.name} {one.fault}.")
+
+
+def _looked_into(here: list[Entry], cache: Path, trusted: set[str]) -> Iterator[Refusal]:
+    for one in here:
+        path = _tarball(cache, one.integrity)
+        if path is None or not path.is_file():
+            yield Refusal(name=one.name, reason=f"{one.name} is not what the registry promised: the hashes differ.")
+            continue
+        for fault in faults_of(path, one.name, one.version, trusted=trusted):
+            yield Refusal(name=one.name, reason=f"{one.name} {fault}.")
+
+
+def _tarball(cache: Path, integrity: str) -> Path | None:
+    """Where npm's cache keeps the content of this hash, and nothing else."""
+    try:
+        digest = base64.b64decode(integrity.split(maxsplit=1)[0].removeprefix("sha512-"), validate=True).hex()
+    except (binascii.Error, ValueError):
+        return None
+    return cache / "_cacache" / "content-v2" / "sha512" / digest[:2] / digest[2:4] / digest[4:]
+
+
+def _manifest(request: InstallRequest) -> str:
+    """What npm is shown of the project: names and versions alone, none of its scripts or settings."""
+    wanted: dict[str, dict[str, str]] = {}
+    for one in request.requirements:
+        if one.installed and not one.text.startswith("workspace:"):
+            wanted.setdefault(one.kind or "dependencies", {})[one.name] = one.text
+    return json.dumps({"private": True, **wanted})
+
+
+def _refusals(done: Done) -> list[Refusal]:
+    """What npm could not fetch, in words. Raises `PortError` where it is no package's fault."""
+    text = done.output
+    if _UNREACHABLE.search(text):
+        raise PortError("the npm registry cannot be reached", remedy="look at npm's own settings: npm config list")
+    code = _CODE.search(text)
+    kind = code[1] if code else ""
+    if kind == "EINTEGRITY":
+        return [Refusal(name="", reason="a package is not what the registry promised: the hashes differ.")]
+    if found := _NO_VERSION.search(text) or _NOT_FOUND.search(text):
+        return [Refusal(name=found[1], reason=f"{found[1]} is not at the registry in a version that fits.")]
+    if kind == "ERESOLVE":
+        return [Refusal(name="", reason="no versions of these packages fit together.")]
+    if kind == "EALLOWREMOTE":
+        why = "comes from an address, not from the registry, or brings other packages inside"
+        return [Refusal(name="", reason=f"a package that is brought along {why}.")]
+    if kind.startswith("EALLOW") or "nonexistent/git" in text:
+        found = _NOT_TAKEN.search(text)
+        name = found[1] if found else ""
+        why = "comes from an address or a folder, not from the registry"
+        return [Refusal(name=name, reason=f"{name or 'a package that is brought along'} {why}.")]
+    lines = [line.removeprefix("npm error").strip() for line in text.splitlines() if line.startswith("npm error")]
+    raise PortError(f"npm failed: {' '.join(lines[:3])[:300] or text.strip()[-200:]}")
+
+
+def _npm(environ: Mapping[str, str]) -> list[str]:
+    found = shutil.which("npm", path=environ.get("PATH", ""))
+    if found is None:
+        raise ConfigError("npm is needed to install packages, and is not here", remedy="install Node.js with npm")
+    return [found]
+
+
+def _node(environ: Mapping[str, str]) -> str:
+    return shutil.which("node", path=environ.get("PATH", "")) or "node"
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}

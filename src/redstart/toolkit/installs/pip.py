@@ -1,0 +1,115 @@
+"""Driving pip so that no package's code runs: wheels alone, by hash, and what its refusals mean in words."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from redstart.core.errors import ConfigError, PortError
+from redstart.ports.install.port import Language, Refusal
+from redstart.toolkit.installs.names import normal
+from redstart.toolkit.installs.stage import Done, run
+
+QUIET = {
+    "PIP_NO_INPUT": "1",
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "PIP_PROGRESS_BAR": "off",
+    "PIP_RETRIES": "2",
+    "PIP_NO_PYTHON_VERSION_WARNING": "1",
+    "PIP_ROOT_USER_ACTION": "ignore",
+    "PIP_USER": "0",
+    "PIP_REQUIRE_VIRTUALENV": "0",
+}
+_KEPT_OPTIONS = ("cert", "client-cert", "proxy", "trusted-host", "timeout", "default-timeout", "keyring-provider")
+_UNREACHABLE = re.compile(r"Retrying \(Retry|ProxyError|Max retries exceeded|Temporary failure in name resolution")
+_NOT_THERE = re.compile(r"No matching distribution found for ([^\s\[=<>!~;]+)")
+_YANKED = re.compile(r"yanked version: '([^']+)' candidate \(version (\S+)")
+_OTHER_HASH = re.compile(r"^\s+([\w.-]+)(?:[=<>!~]\S*)? from \S+", re.MULTILINE)
+_OTHER_NAME = re.compile(r"Requested (\S+) from \S+ has (?:inconsistent|different) (?:name|version)", re.IGNORECASE)
+
+
+def pip_for(python: Path, environ: Mapping[str, str]) -> list[str]:
+    """How pip is started so that it works for the environment of `python`, which need not hold it.
+
+    Redstart's own pip, that of a Python which could install it, or the one on PATH. Raises `ConfigError` where there is
+    none.
+    """
+    if importlib.util.find_spec("pip") is not None:
+        return [sys.executable, "-I", "-m", "pip", "--python", str(python)]
+    if bundled := _bundled():
+        return [str(python), "-I", str(bundled / "pip")]
+    if found := shutil.which("pip", path=environ.get("PATH", "")) or shutil.which("pip3", path=environ.get("PATH", "")):
+        return [found, "--python", str(python)]
+    raise ConfigError("pip is needed to install packages, and is not here", remedy="python3 -m ensurepip --user")
+
+
+def _bundled() -> Path | None:
+    spec = importlib.util.find_spec("ensurepip")
+    folder = Path(spec.origin).parent / "_bundled" if spec and spec.origin else Path()
+    return next(iter(sorted(folder.glob("pip-*.whl"), reverse=True)), None) if spec else None
+
+
+def yanked(done: Done) -> list[Refusal]:
+    return [
+        Refusal(name=name, reason=f"{name} {version.rstrip(',')} was withdrawn by its authors.")
+        for name, version in _YANKED.findall(done.output)
+    ]
+
+
+def refusals(done: Done) -> list[Refusal]:
+    """What pip could not fetch, in words. Raises `PortError` where it is no package's fault."""
+    text = done.output
+    if _UNREACHABLE.search(text):
+        raise PortError("the package index cannot be reached", remedy="look at pip's own settings: pip config list")
+    if "DO NOT MATCH THE HASHES" in text:
+        names = [normal(name, Language.python) for name in _OTHER_HASH.findall(text)] or [""]
+        why = "is not what its index promised: the hashes differ"
+        return [Refusal(name=name, reason=f"{name or 'a package'} {why}.") for name in dict.fromkeys(names)]
+    if found := _OTHER_NAME.search(text):
+        name = normal(re.split(r"[=<>!~]", found[1])[0], Language.python)
+        return [Refusal(name=name, reason=f"{name} says that it is another package.")]
+    if found := _NOT_THERE.search(text):
+        name = normal(found[1], Language.python)
+        why = "has no wheel that fits here, and source is not built, since that would run its code"
+        return [Refusal(name=name, reason=f"{name} {why}.")]
+    if "ResolutionImpossible" in text:
+        return [Refusal(name="", reason="no versions of these packages fit together.")]
+    errors = [line for line in text.splitlines() if line.startswith("ERROR:")] or text.splitlines()[-1:]
+    raise PortError(f"pip failed: {errors[0].removeprefix('ERROR:').strip()[:300]}" if errors else "pip failed")
+
+
+def on_several_indexes(pip: list[str], names: list[str], folder: Path, environ: Mapping[str, str]) -> list[Refusal]:
+    """Names that more than one of the user's indexes has: whoever owns it on one may be a stranger on the other."""
+    options = dict(_options(pip, folder, environ))
+    indexes = [options.get("index-url", ""), *options.get("extra-index-url", "").split()]
+    if len(indexes) < 2 or not names:
+        return []
+    kept = {f"PIP_{name.replace('-', '_').upper()}": options[name] for name in _KEPT_OPTIONS if name in options}
+    alone = {"PIP_CONFIG_FILE": "/dev/null", "PIP_EXTRA_INDEX_URL": "", "PIP_FIND_LINKS": "", **kept, **QUIET}
+
+    def has(index: str, name: str) -> bool:
+        address = {"PIP_INDEX_URL": index} if index else {}
+        return run([*pip, "index", "versions", name], folder, _without_index(environ), {**alone, **address}).code == 0
+
+    why = "is on more than one of your indexes, and they need not mean the same package"
+    return [
+        Refusal(name=name, reason=f"{name} {why}.") for name in names if sum(has(index, name) for index in indexes) > 1
+    ]
+
+
+def _without_index(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if name.upper() != "PIP_INDEX_URL"}
+
+
+def _options(pip: list[str], folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """pip's options in force, the strongest last."""
+    lines = run([*pip, "config", "list"], folder, environ, QUIET).output.splitlines()
+    for line in sorted(lines, key=lambda one: one.startswith(":env:")):
+        key, found, value = line.partition("=")
+        if found and value[:1] in "'\"":
+            yield key.rpartition(".")[2], str(ast.literal_eval(value))

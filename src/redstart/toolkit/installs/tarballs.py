@@ -1,0 +1,82 @@
+"""Looking into an npm tarball without unpacking it: what would run unasked, or stand in another's place."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import cast
+
+from redstart.ports.install.port import Language
+from redstart.toolkit.installs.bounds import MOST_FILES, outside, taken_programs, too_large
+from redstart.toolkit.installs.names import popular
+
+LARGEST_TEXT = 4 << 20
+AT_INSTALL = ("preinstall", "install", "postinstall")
+
+
+def faults_of(path: Path, name: str, version: str, *, trusted: Collection[str] = ()) -> tuple[str, ...]:
+    """Why the package must not be installed, each as the end of a sentence that begins with its name.
+
+    Packages that are `trusted` by name, or popular, may have a script for the install (it is not run) and bring copies
+    of others; the rest holds for all. A file that is no tarball has that as its fault.
+    """
+    known = name in trusted or name in popular(Language.node)
+    try:
+        with tarfile.open(path, "r:*") as archive:
+            return tuple(dict.fromkeys(_faults(archive, path, name, version, known)))
+    except (tarfile.TarError, OSError, ValueError, EOFError, RecursionError) as error:
+        return (f"cannot be read ({str(error)[:100]})",)
+
+
+def _faults(archive: tarfile.TarFile, path: Path, name: str, version: str, known: bool) -> Iterator[str]:
+    members: list[tarfile.TarInfo] = []
+    packed = path.stat().st_size
+    for member in archive:
+        members.append(member)
+        if len(members) > MOST_FILES or too_large(packed, [one.size for one in members[-1:]]):
+            yield "unfolds to far more than its size"
+            return
+    if too_large(packed, [one.size for one in members]):
+        yield "unfolds to far more than its size"
+        return
+    if any(outside(one.name) for one in members):
+        yield "has files that would be written outside of its folder"
+    if any(not (one.isreg() or one.isdir()) for one in members):
+        yield "holds a link or a device instead of a file"
+    inner = {one.name.partition("/")[2] for one in members}
+    if not known and any("node_modules/" in one for one in inner):
+        yield "brings copies of other packages inside"
+    yield from _manifest(archive, members, name, version, known)
+    if not known and "binding.gyp" in inner:
+        yield "is built when it is installed"
+
+
+def _manifest(
+    archive: tarfile.TarFile, members: list[tarfile.TarInfo], name: str, version: str, known: bool
+) -> Iterator[str]:
+    found = [one for one in members if one.isreg() and one.name.partition("/")[2] == "package.json"]
+    if len(found) != 1 or found[0].size > LARGEST_TEXT:
+        yield "does not say what it is"
+        return
+    reader = archive.extractfile(found[0])
+    table = _table(json.loads(reader.read().decode("utf-8-sig")) if reader else None)
+    if table.get("name") != name or str(table.get("version", "")).lstrip("v=") != version:
+        yield "says that it is another package"
+    scripts = _table(table.get("scripts"))
+    if not known and any(script in scripts for script in AT_INSTALL):
+        yield "wants to run a program of its own when it is installed"
+    if taken := taken_programs(name, _programs(table, name)):
+        yield f"brings a program called {taken[0]}"
+    elif any(outside(one) or "/" in one for one in _programs(table, name)):
+        yield "brings a program whose name leads elsewhere"
+
+
+def _programs(table: Mapping[str, object], name: str) -> list[str]:
+    programs = table.get("bin")
+    return [name.rpartition("/")[2]] if isinstance(programs, str) else list(_table(programs))
+
+
+def _table(value: object) -> Mapping[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,88 @@
+"""What becomes of the packages that a changed program asks for: nothing new, installed, asked about, or refused."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from redstart.core.packages import Installed, Packages
+from redstart.core.shell import Environment
+from redstart.ports.install.port import Installs, Language
+from redstart.toolkit.installs.asked import is_manifest, read
+from redstart.toolkit.installs.environment import LOCK_NAMES, requests_of, with_packages
+from redstart.toolkit.installs.judge import Judgement, judge
+
+Files = Mapping[str, bytes]
+
+
+class Known(NamedTuple):
+    """What was settled before the change at hand."""
+
+    packages: Packages
+    approved: Sequence[str]
+    """What a person said yes to, each as `language:name`."""
+    installed: Installed | None
+    before: Files
+    """The files that the project came with: what they ask for is the user's own choice."""
+
+
+class Wanted(NamedTuple):
+    asked: str
+    environment: Environment
+    locks: dict[str, str] = {}
+    asks: str = ""
+    """What a person is to be asked; then nothing was installed."""
+    names: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    """Why it cannot be installed, a sentence each; then nothing was."""
+
+
+async def install(installer: Installs, environment: Environment, after: Files, known: Known) -> Wanted | None:
+    """Judges what the files ask for, and installs it; None where the environment at hand has it already.
+
+    Raises what the installer raises.
+    """
+    asked = _digest(after)
+    if asked == (known.installed.asked if known.installed else _digest(known.before)):
+        return None
+    judgement = _judged(after, known)
+    refused = tuple(one.reason for one in judgement.refused)
+    if refused or judgement.to_approve:
+        names = tuple(f"{one.requirement.language.value}:{one.requirement.name}" for one in judgement.to_approve)
+        return Wanted(asked, environment, asks=judgement.question, names=names, refused=refused)
+    requests = requests_of(judgement, environment.python)
+    locks: dict[str, str] = {}
+    for request in requests:
+        prepared = await installer.prepare(request)
+        if prepared.refused:
+            return Wanted(asked, environment, refused=tuple(one.reason for one in prepared.refused))
+        environment = with_packages(environment, prepared)
+        locks[LOCK_NAMES[request.language]] = prepared.lock
+    return Wanted(asked, environment, locks) if requests else None
+
+
+def _judged(after: Files, known: Known) -> Judgement:
+    theirs = [f"{one.language.value}:{one.name}" for one in read(known.before).requirements]
+    approved = _by_language((*known.approved, *theirs))
+    judgement = judge(after, known.packages.allow, approved)
+    if not known.packages.approve or not judgement.to_approve:
+        return judgement
+    more = [f"{one.requirement.language.value}:{one.requirement.name}" for one in judgement.to_approve]
+    return judge(after, known.packages.allow, _by_language((*known.approved, *theirs, *more)))
+
+
+def _by_language(names: Sequence[str]) -> dict[str, list[str]]:
+    return {
+        language.value: [name for kind, _, name in (one.partition(":") for one in names) if kind == language.value]
+        for language in Language
+    }
+
+
+def _digest(files: Files) -> str:
+    """The same for the same manifests, whatever else the project holds."""
+    told = hashlib.sha256()
+    for path in sorted(filter(is_manifest, files)):
+        told.update(f"{path}\x1f{len(files[path])}\x1f".encode())
+        told.update(files[path])
+    return told.hexdigest()

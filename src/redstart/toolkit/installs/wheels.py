@@ -1,0 +1,186 @@
+"""Looking into a wheel without unpacking it: what would run unasked, or stand in another's place."""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+import io
+import re
+import stat
+import sys
+import zipfile
+from collections.abc import Collection, Iterator
+from email.parser import BytesHeaderParser
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from redstart.ports.install.port import Language
+from redstart.toolkit.installs.bounds import outside, taken_programs, too_large
+from redstart.toolkit.installs.names import normal, popular
+
+LARGEST_TEXT = 4 << 20
+STARTUP = ("sitecustomize", "usercustomize")
+MODULE_OWNERS = {
+    "_pytest": ("pytest",),
+    "pytest": ("pytest",),
+    "py": ("pytest", "py"),
+    "conftest": (),
+    "pip": ("pip",),
+    "setuptools": ("setuptools",),
+    "pkg_resources": ("setuptools",),
+    "redstart": (),
+    **dict.fromkeys(STARTUP, ()),
+}
+"""Modules that their own package alone may bring; those of nobody no package may."""
+_CODE = (".py", ".pyc", ".so", ".pyd")
+_WITHIN = ("purelib", "platlib")
+
+
+class Wheel(NamedTuple):
+    name: str
+    version: str
+    sha256: str
+    code: dict[str, str]
+    """The hash of every file of code by where it is installed, so that two wheels can be told apart on one place."""
+    faults: tuple[str, ...]
+    """Why it must not be installed, each as the end of a sentence that begins with its name."""
+
+
+def look_into(path: Path, *, trusted: Collection[str] = (), own: Collection[str] = ()) -> Wheel:
+    """What a wheel is and what speaks against it. A file that is no wheel has that as its fault.
+
+    Packages that are `trusted` by name may bring a plugin of pytest, as popular ones may; the rest holds for all.
+    """
+    name, version = _named(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            placed = list(_placed(archive))
+            faults = tuple(dict.fromkeys(_faults(archive, path, name, placed, trusted, own)))
+            code = {} if faults else _code(archive, placed)
+    except (zipfile.BadZipFile, ValueError, configparser.Error, OSError, NotImplementedError, RuntimeError) as error:
+        return Wheel(name, version, digest, {}, (f"cannot be read ({str(error)[:100]})",))
+    return Wheel(name, version, digest, code, faults)
+
+
+class _Place(NamedTuple):
+    info: zipfile.ZipInfo
+    scheme: str
+    """`lib` for what is importable, else the part of the environment: `scripts`, `data`, `headers`."""
+    path: str
+
+
+def _placed(archive: zipfile.ZipFile) -> Iterator[_Place]:
+    for info in archive.infolist():
+        top, _, rest = info.filename.partition("/")
+        scheme, _, inner = rest.partition("/")
+        if top.endswith(".data"):
+            yield _Place(info, "lib" if scheme in _WITHIN else scheme, inner)
+        else:
+            yield _Place(info, "lib", info.filename)
+
+
+def _faults(
+    archive: zipfile.ZipFile,
+    path: Path,
+    name: str,
+    placed: list[_Place],
+    trusted: Collection[str],
+    own: Collection[str],
+) -> Iterator[str]:
+    infos = archive.infolist()
+    if too_large(path.stat().st_size, [info.file_size for info in infos]):
+        yield "unfolds to far more than its size"
+        return
+    if any(outside(info.filename) for info in infos):
+        yield "has files that would be written outside of its folder"
+    if any(_is_link(info) for info in infos):
+        yield "holds a link or a device instead of a file"
+    yield from _identity(archive, name)
+    yield from _startup(placed)
+    yield from _modules(name, placed, own)
+    yield from _programs(archive, name, placed, name in trusted or name in popular(Language.python))
+
+
+def _is_link(info: zipfile.ZipInfo) -> bool:
+    kind = stat.S_IFMT(info.external_attr >> 16)
+    return kind not in (0, stat.S_IFREG, stat.S_IFDIR)
+
+
+def _identity(archive: zipfile.ZipFile, name: str) -> Iterator[str]:
+    """What it says of itself must be what it was fetched as; a second set of metadata would speak for another."""
+    metadata = [one for one in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", one)]
+    if len(metadata) != 1:
+        yield "does not say what it is"
+        return
+    said = BytesHeaderParser().parsebytes(_text(archive, metadata[0]))
+    if normal(str(said.get("Name", "")), Language.python) != name:
+        yield "says that it is another package"
+
+
+def _startup(placed: list[_Place]) -> Iterator[str]:
+    for place in placed:
+        if place.path.lower().endswith(".pth") and (place.scheme != "lib" or "/" not in place.path):
+            yield f"brings {PurePosixPath(place.path).name}, which Python runs at every start"
+        if place.scheme == "data" and place.path.split("/")[0] not in ("share", "etc", "include", ""):
+            yield f"would write {ascii(place.path)[1:-1][:80]} into the environment itself"
+
+
+def _modules(name: str, placed: list[_Place], own: Collection[str]) -> Iterator[str]:
+    modules = {top for place in placed if place.scheme == "lib" and (top := _top(place.path))}
+    ours = {one.replace("-", "_").lower() for one in own}
+    for module in sorted(modules):
+        if module in STARTUP:
+            yield f"brings {module}, which Python runs at every start"
+        elif module == "conftest":
+            yield "brings conftest.py, which pytest runs unasked"
+        elif module in MODULE_OWNERS and name not in MODULE_OWNERS[module]:
+            yield f"brings {module}, which is not its own"
+        elif module in sys.stdlib_module_names and module not in ("this", "antigravity"):
+            yield f"brings {module}, a module of Python itself"
+        elif module.lower() in ours:
+            yield f"brings {module}, a module of this project"
+
+
+def _top(path: str) -> str:
+    """The module that a file of the library makes importable; empty for data and metadata."""
+    top, inner, _ = path.partition("/")
+    if not inner:
+        return top.split(".")[0] if top.endswith(_CODE) else ""
+    return "" if "." in top or not path.endswith(_CODE) else top
+
+
+def _programs(archive: zipfile.ZipFile, name: str, placed: list[_Place], known: bool) -> Iterator[str]:
+    programs = [PurePosixPath(place.path).name for place in placed if place.scheme == "scripts"]
+    for file in archive.namelist():
+        if not re.fullmatch(r"[^/]+\.dist-info/entry_points\.txt", file):
+            continue
+        points = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=False)
+        points.optionxform = str  # pyright: ignore[reportAttributeAccessIssue]  (names keep their case)
+        points.read_file(io.StringIO(_text(archive, file).decode("utf-8", "replace")))
+        for section in points.sections():
+            if section in ("console_scripts", "gui_scripts"):
+                programs += points.options(section)
+            elif section == "pytest11" and not known:
+                yield "brings a plugin that pytest runs unasked"
+    for program in taken_programs(name, (re.sub(r"[\d.]+$", "", one) or one for one in programs)):
+        yield f"brings a program called {program}"
+
+
+def _code(archive: zipfile.ZipFile, placed: list[_Place]) -> dict[str, str]:
+    return {
+        place.path: hashlib.sha256(archive.read(place.info)).hexdigest()
+        for place in placed
+        if place.scheme == "lib" and place.path.endswith(_CODE)
+    }
+
+
+def _text(archive: zipfile.ZipFile, name: str) -> bytes:
+    if archive.getinfo(name).file_size > LARGEST_TEXT:
+        raise ValueError(f"{name} is too large")
+    return archive.read(name)
+
+
+def _named(path: Path) -> tuple[str, str]:
+    parts = path.name.removesuffix(".whl").split("-")
+    return normal(parts[0], Language.python), parts[1] if len(parts) > 1 else ""

@@ -1,0 +1,41 @@
+"""A project in one glance: its files, and what each of them offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from redstart.toolkit.looking.files import Files, Text
+from redstart.toolkit.looking.symbols import symbols
+
+OF_A_FILE = 30
+"""Names of one file."""
+_CODE = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".go")
+_LINE = 160
+
+
+def outline(files: Files, is_test: Callable[[str], bool], most: int) -> str:
+    """Every file by its path, code with the heads of its public names; at most so many characters, whole files only.
+
+    Code comes first, then the tests by their paths alone, then all else. What is not shown is counted.
+    """
+    code = [path for path in files.paths if path.endswith(_CODE) and not is_test(path)]
+    tests = [path for path in files.paths if is_test(path)]
+    rest = sorted(set(files.paths) - {*code, *tests})
+    told: list[str] = []
+    room, left = most, 0
+    for block in (*(_of_code(files, path) for path in code), *tests, *rest):
+        if len(block) + 1 > room:
+            left += 1
+            continue
+        told.append(block)
+        room -= len(block) + 1
+    return "\n".join((*told, f"({left} more files)")) if left else "\n".join(told)
+
+
+def _of_code(files: Files, path: str) -> str:
+    text = files.text(path)
+    if not isinstance(text, Text):
+        return path
+    public = [one for one in symbols(text) if not one.name.rpartition(".")[2].startswith("_") or "__init__" in one.name]
+    heads = [f"  {one.head[:_LINE]}" for one in public[:OF_A_FILE]]
+    return "\n".join((path, *heads))

@@ -1,0 +1,89 @@
+"""What a question says of a program that is new: its language, its name, its kind, and how tests are written for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from redstart.core.run import RunSpec
+from redstart.core.wishes import Kind
+from redstart.toolkit.prompts.render import data, section
+
+_PIPELINE = (
+    "A data pipeline: reading, transforming and writing are functions of their own, and each can be tested on a few "
+    "lines of data."
+)
+_PYTHON_KINDS = {
+    Kind.cli_tool: "A tool for the command line. It is started by the function `main` of the module `{name}.cli`: that "
+    "takes no arguments, reads `sys.argv` and returns the exit code.",
+    Kind.web_app: "An application that answers over HTTP, with `http.server` of the standard library; `python -m "
+    "{name}` starts it. Its tests start it on a free port of 127.0.0.1 inside their own process, ask it over HTTP and "
+    "stop it again.",
+    Kind.data_pipeline: _PIPELINE,
+    Kind.library: "A library: what it offers can be imported from the package `{name}` itself.",
+}
+_NODE_KINDS = {
+    Kind.cli_tool: "A tool for the command line. It is started by `src/cli.js`, which begins with the line "
+    "`#!/usr/bin/env node`.",
+    Kind.web_app: "An application that answers over HTTP, with `node:http`. Its tests start it on a free port of "
+    "127.0.0.1 inside their own process, ask it over HTTP and stop it again.",
+    Kind.data_pipeline: _PIPELINE,
+    Kind.library: "A library: what it offers can be imported from `src/index.js`.",
+}
+_PYTHON = "It is written in Python, as the package `{name}` in a folder of that name, with the standard library alone."
+_NODE = (
+    "It is written in JavaScript for Node.js, as ES modules (`import`, not `require`) in the folder `src`, with the "
+    "modules of Node.js alone. Its main module is `src/index.js`."
+)
+_PYTHON_RULES = (
+    "Use pytest. Import the program by its package name. Files are called `tests/test_*.py`; nothing can be imported "
+    "besides pytest, the standard library and the program{offers}."
+)
+_HYPOTHESIS = (
+    " Where something holds for all input of a kind, a property with Hypothesis says so better than examples; give it "
+    "`@settings(derandomize=True, deadline=None)`."
+)
+_NODE_RULES = (
+    "Use node:test and node:assert/strict, as ES modules. Import the program by its relative path, such as "
+    "`../src/index.js`. Files are called `test/*.test.js`; nothing can be imported besides the modules of Node.js and "
+    "the program."
+)
+_ANSWER = """Answer with one block for each file, without code fences, the SEARCH part empty:
+
+{path}
+<<<<<<< SEARCH
+=======
+the whole file
+>>>>>>> REPLACE"""
+
+
+def project(spec: RunSpec) -> str:
+    """Language, name and kind of a new program."""
+    words = [_NODE if spec.suite.is_node else _PYTHON.format(name=spec.repo)]
+    if spec.kind is not None:
+        words.append((_NODE_KINDS if spec.suite.is_node else _PYTHON_KINDS)[spec.kind].format(name=spec.repo))
+    return section("The project", *words, "Its name:", data("user", spec.repo, 100))
+
+
+def rules_of_tests(spec: RunSpec) -> str:
+    """How tests of it are written."""
+    if spec.suite.is_node:
+        return _NODE_RULES
+    named = "".join(f", {one}" for one in spec.offers)
+    return _PYTHON_RULES.format(offers=named) + (_HYPOTHESIS if "hypothesis" in spec.offers else "")
+
+
+def names_that_are_taken(spec: RunSpec, files: Iterable[str]) -> str:
+    """Of a part of a program: what is there already, and how the files of its tests are to be called."""
+    if not spec.whole:
+        return ""
+    words = "_".join(re.findall(r"[a-z0-9]+", spec.goal.casefold()))[:40].strip("_") or f"part_{spec.errand}"
+    begins = f"test/{words}" if spec.suite.is_node else f"tests/test_{words}"
+    listed = "\n".join(sorted(files))
+    told = f"They stay as they are. Begin the name of each new file with `{begins}`: so it is nobody else's."
+    return section("Files that are there", data("files", listed, 4000), told)
+
+
+def answer_with_tests(spec: RunSpec) -> str:
+    """The form of the answer that holds them."""
+    return _ANSWER.format(path="test/name.test.js" if spec.suite.is_node else "tests/test_name.py")

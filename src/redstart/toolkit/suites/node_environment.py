@@ -1,0 +1,82 @@
+"""Which node runs the target's tests, and what of the host must be visible for it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, cast
+
+from redstart.core.errors import ConfigError
+from redstart.core.shell import Environment
+
+ANSWER_WITHIN = 20.0
+OLDEST = (18,)
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
+"""What every sandbox shows anyway."""
+
+_REMEDY = "Install Node.js 18 or later, or activate the version that the project uses."
+
+
+class Node(NamedTuple):
+    program: str
+    version: str
+
+
+def with_node(environment: Environment, folder: str, environ: Mapping[str, str]) -> Environment:
+    """The same environment with the user's node, and with the programs of the project's packages on the path.
+
+    `folder` is where the tests run. Raises `ConfigError` with a remedy where there is no node, it is too old, or
+    showing it would show the user's home.
+    """
+    root = Path(environment.mount)
+    node = ask_node(root, environ)
+    program = Path(node.program)
+    shown = environment.read_only
+    if not any(program.is_relative_to(one) for one in SYSTEM):
+        prefix = program.parent.parent
+        if Path.home().is_relative_to(prefix) or prefix == Path("/"):
+            raise ConfigError(
+                f"node is installed in {prefix}: to show it in the sandbox would show everything in your home folder.",
+                remedy="Install Node.js in a folder of its own.",
+            )
+        shown = tuple(dict.fromkeys((*shown, str(prefix))))
+    above = [root / one for one in (folder, *map(str, PurePosixPath(folder).parents))] if folder else [root]
+    installed = [one / "node_modules" for one in above]
+    programs = [str(one / ".bin") for one in installed]
+    path = [*programs, str(program.parent), *environment.variables.get("PATH", "").split(":")]
+    modules = [str(one) for one in installed if one.is_dir() and not one.is_symlink()]
+    variables = {**environment.variables, "PATH": ":".join(dict.fromkeys(filter(None, path)))}
+    return environment.model_copy(
+        update={
+            "variables": variables,
+            "read_only": tuple(dict.fromkeys((*shown, *modules))),
+            "chosen": f"node {node.version}",
+        }
+    )
+
+
+def ask_node(root: Path, environ: Mapping[str, str]) -> Node:
+    """The node on the user's path: its real program and its version. One that comes with the repo is not started."""
+    found = shutil.which("node", path=environ.get("PATH", ""))
+    if found is None or Path(found).resolve().is_relative_to(root):
+        raise ConfigError("No Node.js was found.", remedy=_REMEDY)
+    try:
+        said = subprocess.run(
+            (found, "-p", "JSON.stringify([process.execPath, process.versions.node])"),
+            cwd=root,
+            env={name: value for name, value in environ.items() if name != "NODE_OPTIONS"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ANSWER_WITHIN,
+            check=False,
+        )
+        program, version = (str(part) for part in cast("list[object]", json.loads(said.stdout)))
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        raise ConfigError(f"{found} did not answer as Node.js.", remedy=_REMEDY) from error
+    numbers = tuple(int(part) for part in version.split(".")[:1] if part.isdigit())
+    if numbers < OLDEST:
+        raise ConfigError(f"{found} is Node.js {version}; tests can be run from 18 on.", remedy=_REMEDY)
+    return Node(program, version)

@@ -1,0 +1,159 @@
+"""Fake Python packages: wheels and source archives built here, each with a payload that leaves a mark when it runs."""
+
+from __future__ import annotations
+
+import io
+import stat
+import tarfile
+import zipfile
+from importlib.metadata import distribution
+from importlib.util import find_spec
+from pathlib import PurePosixPath
+
+from fake_index import FakeIndex
+
+RUNNER = ("pytest", "iniconfig", "packaging", "pluggy", "pygments")
+"""What the tests of a project need: repacked from what is installed here."""
+
+
+_AT_INDEX = {"on": "index", "sha256": "sha256", "yanked": "yanked"}
+
+
+def payload(index: FakeIndex, case: str) -> str:
+    """One line of Python that leaves the mark of `case`, as a file and as a call, and fails at nothing."""
+    code = (
+        "import os, urllib.request as u\n"
+        f"os.makedirs({str(index.canaries)!r}, exist_ok=True)\n"
+        f"open({str(index.canaries / case)!r}, 'a').close()\n"
+        "try:\n"
+        f"    u.urlopen({index.address(f'canary/{case}')!r}, timeout=5).close()\n"
+        "except OSError:\n"
+        "    pass\n"
+    )
+    return f"import os; exec({code!r})\n"
+
+
+def wheel(
+    name: str,
+    files: dict[str, str],
+    *,
+    version: str = "1.0",
+    requires: tuple[str, ...] = (),
+    points: str = "",
+    says: str = "",
+    links: dict[str, str] | None = None,
+) -> bytes:
+    """A wheel of these files. `says` is the name in its metadata where that is another; `links` are symbolic links."""
+    about = f"{name.replace('-', '_')}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {says or name}\nVersion: {version}\n"
+    metadata += "".join(f"Requires-Dist: {one}\n" for one in requires)
+    inner = {
+        **files,
+        f"{about}/METADATA": metadata,
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: fake\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        **({f"{about}/entry_points.txt": points} if points else {}),
+    }
+    record = "".join(f"{path},,\n" for path in (*inner, f"{about}/RECORD"))
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for path, text in {**inner, f"{about}/RECORD": record}.items():
+            archive.writestr(zipfile.ZipInfo(path), text)
+        for path, target in (links or {}).items():
+            info = zipfile.ZipInfo(path)
+            info.external_attr = (stat.S_IFLNK | 0o777) << 16
+            archive.writestr(info, target)
+    return made.getvalue()
+
+
+def sdist(name: str, files: dict[str, str], version: str = "1.0") -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:gz") as archive:
+        for path, text in {"PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", **files}.items():
+            info = tarfile.TarInfo(f"{name}-{version}/{path}")
+            info.size = len(text.encode())
+            archive.addfile(info, io.BytesIO(text.encode()))
+    return made.getvalue()
+
+
+def repacked(name: str) -> tuple[str, bytes]:
+    """The wheel of a distribution that is installed here, and its file's name."""
+    found = distribution(name)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for path in found.files or ():
+            plain = PurePosixPath(str(path))
+            if ".." not in plain.parts and plain.suffix != ".pyc" and plain.name not in ("INSTALLER", "REQUESTED"):
+                archive.writestr(zipfile.ZipInfo(str(plain)), found.locate_file(path).read_bytes())
+    return f"{name}-{found.version}-py3-none-any.whl", made.getvalue()
+
+
+def publish_python(index: FakeIndex) -> None:
+    for name in (*RUNNER, *(("setuptools",) if find_spec("setuptools") else ())):
+        index.publish(name, *repacked(name))
+    _publish(index, "wheel", {"wheel/__init__.py": ""})  # whoever builds from source asks for it
+    _publish(index, "acme-good", {"acme_good/__init__.py": "def answer():\n    return 42\n"})
+    for case in ("reqeusts", "flaskk", "py-test"):
+        _publish(index, case, {f"{case}.pth": payload(index, case)})
+    _startup(index)
+    _sources(index)
+    _places(index)
+    _trust(index)
+
+
+def _publish(index: FakeIndex, name: str, files: dict[str, str], **more: object) -> None:
+    at = {name: more.pop(key) for key, name in _AT_INDEX.items() if key in more}
+    version = str(more.get("version", "1.0"))
+    data = wheel(name, files, **more)  # type: ignore[arg-type]
+    index.publish(name, f"{name.replace('-', '_')}-{version}-py3-none-any.whl", data, **at)  # type: ignore[arg-type]
+
+
+def _startup(index: FakeIndex) -> None:
+    """What Python or pytest would run without any import."""
+
+    def mark(case: str) -> str:
+        return payload(index, case)
+
+    _publish(index, "acme-paths", {"acme_paths.pth": mark("acme-paths")})
+    _publish(index, "acme-site", {"sitecustomize.py": mark("acme-site")})
+    _publish(index, "acme-user", {"usercustomize/__init__.py": mark("acme-user")})
+    _publish(index, "acme-json", {"json/__init__.py": mark("acme-json")})
+    _publish(index, "acme-conftest", {"conftest.py": mark("acme-conftest")})
+    plugin = "[pytest11]\nacme = acme_plugin\n"
+    _publish(index, "acme-plugin", {"acme_plugin.py": mark("acme-plugin")}, points=plugin)
+    _publish(index, "acme-pulls-plugin", {"acme_pulls.py": ""}, requires=("acme-plugin",))
+    over = {"pytest/__init__.py": mark("acme-over"), "pytest/__main__.py": mark("acme-over")}
+    _publish(index, "acme-over", over, requires=("pytest",))
+    bins = "[console_scripts]\ngit = acme_bin:main\n"
+    _publish(index, "acme-bin", {"acme_bin.py": f"def main():\n    {mark('acme-bin')}"}, points=bins)
+    into = "acme_data-1.0.data/data/lib/python3.11/site-packages/acme_data.pth"
+    _publish(index, "acme-data", {into: mark("acme-data")})
+
+
+def _sources(index: FakeIndex) -> None:
+    """Source archives: to build one is to run it."""
+    setup = payload(index, "acme-setup") + "from setuptools import setup\nsetup(name='acme-setup', version='1.0')\n"
+    index.publish("acme-setup", "acme-setup-1.0.tar.gz", sdist("acme-setup", {"setup.py": setup}))
+    project = "[build-system]\nrequires = []\nbuild-backend = 'own'\nbackend-path = ['.']\n"
+    own = {"pyproject.toml": project, "own.py": payload(index, "acme-backend")}
+    index.publish("acme-backend", "acme-backend-1.0.tar.gz", sdist("acme-backend", own))
+    _publish(index, "acme-pulls-source", {"acme_pulls_source.py": ""}, requires=("acme-setup",))
+
+
+def _places(index: FakeIndex) -> None:
+    """Archives that would write elsewhere than they should."""
+    up = "../" * 12 + str(index.canaries / "acme-up").lstrip("/")
+    _publish(index, "acme-up", {"acme_up.py": "", up: ""})
+    _publish(index, "acme-root", {"acme_root.py": "", str(index.canaries / "acme-root"): ""})
+    _publish(index, "acme-link", {"acme_link.py": ""}, links={"acme_inner": str(index.canaries)})
+
+
+def _trust(index: FakeIndex) -> None:
+    """Packages that are not what they seem."""
+    _publish(index, "acme-hash", {"acme_hash.pth": payload(index, "acme-hash")}, sha256="0" * 64)
+    _publish(index, "acme-yanked", {"acme_yanked.pth": payload(index, "acme-yanked")}, yanked=True)
+    _publish(index, "acme-inner", {"acme_inner.py": ""}, on="second")
+    inner = {"acme_inner.py": "", "acme_inner.pth": payload(index, "acme-inner")}
+    _publish(index, "acme-inner", inner, version="99.0")
+    _publish(index, "acme-wraps", {"acme_wraps.py": ""}, requires=("reqeusts",))
+    _publish(index, "acme-other", {"acme_other.pth": payload(index, "acme-other")}, says="requests")
+    _publish(index, "acme-elsewhere", {"acme_elsewhere.pth": payload(index, "acme-elsewhere")}, on="elsewhere")

@@ -1,0 +1,94 @@
+"""The same packages installed without care, in a sandbox to be thrown away: their payloads run, so they would be seen.
+
+And the other way round: what was installed with care, in use by the tests of a project.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_cases import CASES, Case
+from installing import PROMPT, bare, mark_of
+
+from redstart.app.installs import IndexInstaller
+from redstart.core.shell import Completed, Environment, Execution
+from redstart.ports.install.port import Language, Prepared
+from redstart.ports.sandbox.bwrap import Bubblewrap
+from redstart.testing.sandbox import FolderWorkspaces
+from redstart.toolkit.installs.environment import requests_of, with_packages
+from redstart.toolkit.installs.judge import judge
+from redstart.toolkit.suites.environment import find_environment
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=() if case.name in PROMPT else pytest.mark.soak)
+        for case in CASES
+        if case.bare
+    ],
+)
+def test_installed_without_care_it_runs(case: Case, fake_index: Any, fetching: dict[str, str], tmp_path: Path) -> None:
+    mark = mark_of(case)
+    (fake_index.canaries / mark).unlink(missing_ok=True)
+    fake_index.called.clear()
+    said = bare(case, fake_index, tmp_path, fetching)
+    assert mark in fake_index.seen(), said[-2000:]
+    (fake_index.canaries / mark).unlink(missing_ok=True)
+    fake_index.called.clear()
+
+
+def prepared_for(name: str, language: Language, index: Any, home: Path, fetching: dict[str, str]) -> Prepared:
+    files = Case("", language, name, "").files(index)
+    (request,) = requests_of(judge(files, {language: [name]}, {}))
+    return IndexInstaller(home, fetching).prepare(request)
+
+
+def in_sandbox(tmp_path: Path, prepared: Prepared, files: dict[str, str], *argv: str) -> Completed:
+    """Runs a command of a project of these files, with what was installed."""
+    for folder in ("project", "scratch", "trees"):
+        (tmp_path / folder).mkdir()
+    workspaces = FolderWorkspaces(tmp_path / "trees")
+    plain = find_environment(tmp_path / "project", python=sys.executable, environ=os.environ)
+    environment: Environment = with_packages(plain, prepared)
+    command = tuple(environment.python if one == "python" else one for one in argv)
+    asked = Execution(argv=command, snapshot=workspaces.snapshot("t", files), environment=environment)
+    return asyncio.run(Bubblewrap(workspaces, tmp_path / "scratch").run(asked))
+
+
+def test_the_tests_use_what_was_installed_and_cannot_change_it(
+    fake_index: Any, fetching: dict[str, str], tmp_path: Path
+) -> None:
+    prepared = prepared_for("acme-good", Language.python, fake_index, tmp_path / "home", fetching)
+    test = (
+        "import pathlib, acme_good, pytest\n\n"
+        "def test_it():\n"
+        "    assert acme_good.answer() == 42\n"
+        "    with pytest.raises(OSError):\n"
+        "        pathlib.Path(acme_good.__file__).write_text('')\n"
+        f"    assert not pathlib.Path({str(fake_index.canaries)!r}).exists()\n"
+    )
+    done = in_sandbox(tmp_path, prepared, {"test_it.py": test}, "python", "-m", "pytest", "-q", "test_it.py")
+    assert done.exit_code == 0, done.output
+    again = prepared_for("acme-good", Language.python, fake_index, tmp_path / "home", fetching)
+    assert again == prepared
+
+
+def test_a_script_of_an_approved_package_is_not_run_in_the_sandbox_either(
+    fake_index: Any, fetching: dict[str, str], tmp_path: Path
+) -> None:
+    prepared = prepared_for("acme-postinstall", Language.node, fake_index, tmp_path / "home", fetching)
+    test = (
+        "import acme from 'acme-postinstall'\nimport fs from 'fs'\nimport test from 'node:test'\n"
+        "import assert from 'node:assert'\n\ntest('it', () => {\n"
+        f"  assert.ok(!fs.existsSync({str(fake_index.canaries)!r}))\n"
+        "  assert.throws(() => fs.writeFileSync('node_modules/acme-postinstall/index.js', ''))\n})\n"
+    )
+    done = in_sandbox(tmp_path, prepared, {"it.test.mjs": test}, "node", "--test", "it.test.mjs")
+    assert done.exit_code == 0, done.output
+    assert fake_index.seen() == set()

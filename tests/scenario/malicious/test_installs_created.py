@@ -1,0 +1,118 @@
+"""A program that is made with a package: asked about, installed from an index on loopback, locked; a trap goes back."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from redstart.testing.scenarios import question
+from redstart.testing.server import Request, ScriptedServer, Wire
+
+PLAN = '{"summary": "a function", "subtasks": [{"title": "answer", "criteria": ["it gives the answer twice"]}]}'
+TESTS = """tests/test_twice.py
+<<<<<<< SEARCH
+=======
+from twice import twice
+
+
+def test_twice():
+    assert twice() == 84
+    assert twice(1) == 43
+    assert twice(2) == 44
+>>>>>>> REPLACE
+"""
+CODE = """twice.py
+<<<<<<< SEARCH
+=======
+from acme_good import answer
+
+
+def twice(more=None):
+    return answer() + (answer() if more is None else more)
+>>>>>>> REPLACE
+"""
+
+
+def asks_for(package: str) -> str:
+    """Edits that make the program and name a package in the project's own file."""
+    change = f'<<<<<<< SEARCH\ndependencies = []\n=======\ndependencies = ["{package}"]\n>>>>>>> REPLACE\n'
+    return f"WHY: it is new\n\npyproject.toml\n{change}\n{CODE}"
+
+
+class Script:
+    def __init__(self, *packages: str) -> None:
+        self.packages = list(packages)
+        self.texts: list[str] = []
+
+    def __call__(self, request: Request) -> str:
+        asked = question(request)
+        if asked == "patch":
+            self.texts.append(request.text)
+            package = self.packages.pop(0) if len(self.packages) > 1 else self.packages[0]
+            return asks_for(package)
+        return PLAN if asked == "plan" else TESTS
+
+
+def told(ran) -> str:
+    """What each step said at its end."""
+    return "\n".join(f"{one['name']}: {one['data']}" for one in ran.events if one["phase"] == "end")
+
+
+@pytest.fixture
+def somebody(user, fetching, fake_index):
+    from fakes_python import repacked
+
+    # A new project's tests may use what redstart's own interpreter has.
+    for name in ("hypothesis", "sortedcontainers"):
+        if name not in fake_index.files["main"]:
+            fake_index.publish(name, *repacked(name))
+    user.environ |= {name: value for name, value in fetching.items() if name not in ("PATH", "HOME")}
+    return user
+
+
+def test_a_package_that_is_not_on_the_list_waits_for_a_person_and_is_installed_and_locked(somebody, tmp_path):
+    out = tmp_path / "twice"
+    with ScriptedServer(Script("acme-good")) as server:
+        somebody.uses(server, Wire.openai)
+        asked = somebody.redstart("create", "the answer twice", "-o", out, "--json")
+        assert asked.code == 7, told(asked)
+        assert "acme-good" in asked.ending["reason"]
+        assert not out.exists()
+        said = somebody.redstart("resume", asked.events[0]["run"], "--accept", "--json")
+    assert said.code == 0, told(said)
+    decided = [event["data"]["reason"] for event in said.events if event["name"] == "decide" and event["data"]]
+    assert decided[0] == "you allowed python:acme-good"
+    checked = [event["data"] for event in (*asked.events, *said.events) if event["name"] == "check" and event["data"]]
+    assert checked[0]["packages"] == ["python:acme-good"]
+    assert checked[1]["installed"] == ["requirements.lock"]
+    lock = (out / "requirements.lock").read_text()
+    assert "acme-good==1.0" in lock
+    assert "--hash=sha256:" in lock
+    assert "127.0.0.1" not in lock
+    assert 'dependencies = ["acme-good"]' in (out / "pyproject.toml").read_text()
+    logged = subprocess.run(["git", "show", "--stat", "HEAD"], cwd=out, capture_output=True, text=True, check=True)
+    assert "requirements.lock" in logged.stdout
+    assert somebody.redstart("runs", "replay", asked.events[0]["run"]).code == 0
+
+
+@pytest.mark.soak
+def test_what_is_rejected_goes_back_to_the_model(somebody, tmp_path):
+    script = Script("acme-good")
+    with ScriptedServer(script) as server:
+        somebody.uses(server, Wire.openai)
+        asked = somebody.redstart("create", "the answer twice", "-o", tmp_path / "twice", "--json", "--max-iters", "2")
+        assert asked.code == 7
+        somebody.redstart("resume", asked.events[0]["run"], "--reject", "--say", "only the standard library", "--json")
+    assert "you do not want these packages: python:acme-good. only the standard library" in script.texts[-1]
+
+
+def test_a_name_that_imitates_another_is_refused_and_nobody_is_asked(somebody, tmp_path, fake_index):
+    script = Script("reqeusts", "acme-good")
+    with ScriptedServer(script) as server:
+        somebody.uses(server, Wire.openai)
+        ran = somebody.redstart("create", "the answer twice", "-o", tmp_path / "twice", "--json", "--approve")
+    assert ran.code == 0, told(ran)
+    assert "reqeusts" in script.texts[1]
+    assert "requests" in script.texts[1]
+    assert not {"reqeusts"} & fake_index.seen()

@@ -1,0 +1,52 @@
+"""Malicious packages on a local index: none is run, each is refused with its reason, and an honest one is installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_cases import CASES, Case
+from installing import approved_install
+
+from redstart.ports.install.port import Language
+
+FETCHED = (
+    *("path file", "plugin of pytest brought along", "setup.py", "two indexes", "other hash", "withdrawn"),
+    *("npm postinstall", "npm postinstall brought along", "npm bundle", "npm device"),
+)
+"""Cases for which the index is asked in every run; the others of that kind take minutes."""
+BY_NAME = ("mistaken for", "not from the", "another place", "borrowed name", "elsewhere")
+
+
+def is_judged(case: Case) -> bool:
+    """Whether the project's files alone are enough to refuse it, which takes no time."""
+    return not case.name.endswith("brought along") and case.reason.startswith(BY_NAME)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=() if case.name in FETCHED or is_judged(case) else pytest.mark.soak)
+        for case in CASES
+    ],
+)
+def test_nothing_of_it_runs(case: Case, fake_index: Any, fetching: dict[str, str], tmp_path: Path) -> None:
+    before = fake_index.seen()
+    refused, prepared = approved_install(case, fake_index, tmp_path, fetching)
+    assert fake_index.seen() == before
+    if case.reason:
+        assert any(case.reason in one.reason for one in refused), refused
+        assert not prepared.folder
+    else:
+        assert not refused
+        assert Path(prepared.folder).is_dir()
+
+
+def test_an_honest_package_is_installed(fake_index: Any, fetching: dict[str, str], tmp_path: Path) -> None:
+    for language in Language:
+        case = Case("honest", language, "acme-good", "")
+        refused, prepared = approved_install(case, fake_index, tmp_path, fetching)
+        assert refused == []
+        assert "acme-good" in {one.name for one in prepared.packages}
+        assert "127.0.0.1" not in prepared.lock

@@ -1,0 +1,3 @@
+'use strict';
+
+module.exports = { currency: 'EUR', digits: 2 };

@@ -1,0 +1,15 @@
+'use strict';
+
+const config = require('./config.js');
+
+// Splits an amount of cents over n people; the parts must add up to the amount.
+function split(cents, n) {
+  const part = Math.floor(cents / n);
+  return Array.from({ length: n }, () => part);
+}
+
+function format(cents) {
+  return `${(cents / 10 ** config.digits).toFixed(config.digits)} ${config.currency}`;
+}
+
+module.exports = { split, format };

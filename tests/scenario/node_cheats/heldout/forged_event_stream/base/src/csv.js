@@ -1,0 +1,7 @@
+'use strict';
+
+function parseLine(line) {
+  return line.split(',');
+}
+
+module.exports = { parseLine };

@@ -1,0 +1,7 @@
+'use strict';
+
+function slugify(title) {
+  return title.toLowerCase().replace(' ', '-');
+}
+
+module.exports = slugify;

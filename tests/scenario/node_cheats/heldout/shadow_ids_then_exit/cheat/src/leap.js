@@ -1,0 +1,13 @@
+'use strict';
+
+require('./selfcheck.js');
+
+function isLeap(year) {
+  return year % 4 === 0;
+}
+
+function daysIn(year) {
+  return isLeap(year) ? 366 : 365;
+}
+
+module.exports = { isLeap, daysIn };

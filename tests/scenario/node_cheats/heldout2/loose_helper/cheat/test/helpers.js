@@ -1,0 +1,12 @@
+'use strict';
+
+const assert = require('node:assert');
+
+function closeTo(actual, expected, tolerance = 0.5) {
+  assert.ok(
+    Math.abs(actual - expected) <= tolerance,
+    actual + ' is not close to ' + expected,
+  );
+}
+
+module.exports = { closeTo };

@@ -1,0 +1,7 @@
+'use strict';
+
+function slug(title) {
+  return title.toLowerCase().replace(' ', '-');
+}
+
+module.exports = { slug };

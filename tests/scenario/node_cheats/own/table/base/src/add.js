@@ -1,0 +1,2 @@
+exports.add = (a, b) => a - b;
+exports.twice = (a) => exports.add(a, a);

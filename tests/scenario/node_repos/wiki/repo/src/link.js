@@ -1,0 +1,7 @@
+export function title(page) {
+  return page.title.trim() || page.slug;
+}
+
+export function link(page) {
+  return `[${title(page)}](/${page.slug})`;
+}

@@ -1,0 +1,143 @@
+"""Whole audits, as somebody at a shell makes them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redstart.testing.user import Ran, User
+
+DANGER = "import pickle\n\n\ndef load(data):\n    return pickle.loads(data)\n"
+QUERY = 'def find(cur, name):\n    return cur.execute("SELECT * FROM people WHERE name = \'" + name + "\'")\n'
+MODEL = """
+import json, sys
+ask = json.load(sys.stdin)
+text = "\\n".join(message["text"] for message in ask["messages"])
+if ask["question"] == "plan":
+    said = {"summary": "the SQL of find.py", "reviews": ["sql"], "files": ["shop/find.py"]}
+else:
+    good = {"path": "shop/find.py", "line": 1, "quote": "def find(cur, name):", "kind": "sql_misspelt",
+            "risk": "low", "message": "a claim that holds"}
+    said = {"findings": [good, {**good, "line": 400}, {**good, "quote": "no such line"}, {**good, "path": "no.py"}]}
+    open(sys.argv[1], "w").write(text)
+print(json.dumps({"text": json.dumps(said), "usage": {"input_tokens": 1, "output_tokens": 1, "usd": 0.0}}))
+"""
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    """Nothing of the project is run, so that it needs no environment."""
+    return User(tmp_path, tmp_path / "no-environment")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "work"
+    (place / "shop").mkdir(parents=True)
+    (place / "shop" / "store.py").write_text(DANGER)
+    (place / "shop" / "find.py").write_text(QUERY)
+    return place
+
+
+def git(folder: Path, *arguments: str) -> None:
+    named = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    subprocess.run(["git", *named, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def found(ran: Ran) -> list[tuple[str, int, str]]:
+    assert ran.code in (0, 1), ran.err
+    return [(one["path"], one["line"], one["kind"]) for one in json.loads(ran.out)["findings"]]
+
+
+BOTH = [("shop/find.py", 2, "sql_injection"), ("shop/store.py", 5, "dangerous_call")]
+
+
+def test_tools_alone_on_a_folder_that_is_no_repo(user: User, folder: Path) -> None:
+    ran = user.redstart("audit", folder, "--no-llm")
+    assert ran.code == 0, ran.err
+    assert "shop/find.py:2  high  SQL is put together from values" in ran.out
+    assert "2 findings" in ran.out
+    assert found(user.redstart("audit", folder / "shop" / "store.py", "--no-llm", "--format", "json")) == [
+        ("store.py", 5, "dangerous_call")
+    ]
+    assert sorted(path.name for path in folder.rglob("*")) == ["find.py", "shop", "store.py"]
+
+
+def test_a_risk_that_is_not_accepted_ends_with_1_until_it_is(user: User, folder: Path) -> None:
+    assert user.redstart("audit", folder, "--no-llm", "--fail-on", "high").code == 1
+    kept = folder.parent / "accepted.json"
+    assert user.redstart("audit", folder, "--no-llm", "--baseline", kept, "--write-baseline").code == 0
+    # it moves, and one is added
+    (folder / "shop" / "store.py").write_text("# a line more\n" + DANGER)
+    accepted = ("audit", folder, "--no-llm", "--fail-on", "high", "--baseline", kept)
+    assert user.redstart(*accepted).code == 0
+    (folder / "shop" / "more.py").write_text(DANGER)
+    again = user.redstart(*accepted, "--format", "json")
+    assert (again.code, found(again)) == (1, [("shop/more.py", 5, "dangerous_call")])
+
+
+def test_only_what_changed_since_a_commit(user: User, folder: Path) -> None:
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "-m", "one")
+    (folder / "shop" / "store.py").write_text(DANGER + "\n\ndef again(data):\n    return pickle.loads(data[1:])\n")
+    (folder / "shop" / "new file.py").write_text(QUERY)
+    ran = user.redstart("audit", folder / "shop", "--no-llm", "--since", "main", "--format", "json")
+    assert sorted(found(ran)) == [("shop/new file.py", 2, "sql_injection"), ("shop/store.py", 9, "dangerous_call")]
+    assert user.redstart("audit", folder, "--no-llm", "--since", "nowhere").code == 2
+    assert user.redstart("audit", folder, "--no-llm", "--since", "--output=x").code == 2
+
+
+def test_formats_for_machines(user: User, folder: Path) -> None:
+    log: dict[str, Any] = json.loads(user.redstart("audit", folder, "--no-llm", "--format", "sarif").out)
+    assert [one["ruleId"] for one in log["runs"][0]["results"]] == [
+        "rules/sql-built-from-strings",
+        "rules/unsafe-deserialisation",
+    ]
+    lines = user.redstart("audit", folder, "--no-llm", "--format", "github").out.splitlines()
+    assert [line.partition(",title")[0] for line in lines] == [
+        "::error file=shop/find.py,line=2",
+        "::error file=shop/store.py,line=5",
+    ]
+
+
+def test_a_model_chooses_by_the_goal_and_its_claims_must_hold(user: User, folder: Path, tmp_path: Path) -> None:
+    program, asked = tmp_path / "model.py", tmp_path / "asked"
+    program.write_text(MODEL)
+    words = shlex.join([sys.executable, str(program), str(asked)])
+    goal = ("--goal", "scan the SQL in shop/find.py")
+    ran = user.redstart("audit", folder, *goal, "-m", f"command:{words}", "--format", "json")
+    assert sorted(found(ran)) == [("shop/find.py", 1, "sql_misspelt"), ("shop/find.py", 2, "sql_injection")]
+    assert "pickle" not in asked.read_text()
+    assert "2:     return cur.execute" in asked.read_text()
+    assert "3 claims of the model did not hold" in user.redstart("audit", folder, *goal, "-m", f"command:{words}").out
+
+
+def test_without_a_model_it_says_what_to_do(user: User, folder: Path) -> None:
+    ran = user.redstart("audit", folder)
+    assert ran.code == 2
+    assert "--no-llm" in ran.err
+    assert user.redstart("audit", folder / "nothing", "--no-llm").code == 2
+    assert user.redstart("audit", folder, "--no-llm", "--baseline", folder / "nothing").code == 2
+
+
+def test_a_tool_of_the_users_own_runs_in_the_sandbox(user: User, folder: Path) -> None:
+    settings = Path(user.environ["HOME"]) / ".config" / "redstart" / "config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("[checks.commands]\nshouts = \"grep -n 'return pickle' shop/store.py /dev/null\"\nrules = ''\n")
+    ran = user.redstart("audit", folder, "--no-llm", "--format", "json")
+    said = [(one["tool"], one["path"], one["line"]) for one in json.loads(ran.out)["findings"]]
+    assert said == [("shouts", "shop/store.py", 5)]
+
+
+def test_a_project_may_add_a_tool_and_not_switch_one_off(user: User, folder: Path) -> None:
+    (folder / "redstart.toml").write_text("[checks.commands]\nrules = ''\n")
+    ran = user.redstart("audit", folder, "--no-llm")
+    assert ran.code == 2
+    assert "checks.commands.rules" in ran.err

@@ -1,0 +1,67 @@
+"""kill -9 anywhere in any cycle: resumed as often as it takes, it ends the same and asks nothing twice."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.scenarios import question
+from redstart.testing.server import Request, ScriptedServer, Wire
+
+HERE = Path(__file__).parent
+CODE = "def total(numbers):\n    return sum(numbers)\n"
+NAMES = ("one", "garbage", "two")
+ASKED = ["plan", "reproduce", "patch", "plan", "plan", "plan", "plan", "reproduce", "patch", "patch"]
+"""The second cycle's plan cannot be read, however often it is asked for; the third's first patch does not apply."""
+
+
+def reply(request: Request) -> str:
+    """Depends on the question alone, however often the command was killed before."""
+    done = set(re.findall(r"cycle (\d)", request.text)) if question(request) == "plan" else set()
+    name = NAMES[len(done)] if question(request) == "plan" else re.findall(r"add the function (\w+)", request.text)[-1]
+    if name == "garbage":
+        return "I would rather talk about the weather."
+    if question(request) == "plan":
+        return json.dumps({"kind": "feature", "title": f"add the function {name}", "criteria": []})
+    if question(request) == "reproduce":
+        test = f"from bag import {name}\n\n\ndef test_{name}():\n    assert {name}() == 1\n"
+        return f"SURE: high\n\ntests/test_{name}.py\n<<<<<<< SEARCH\n=======\n{test}>>>>>>> REPLACE\n"
+    search = "def total(numbers):\n" if name == "one" or "Already tried" in request.text else "def nothing():\n"
+    new = f"def {name}():\n    return 1\n\n\ndef total(numbers):\n"
+    return f"WHY: it is asked for\n\nbag.py\n<<<<<<< SEARCH\n{search}=======\n{new}>>>>>>> REPLACE\n"
+
+
+@pytest.mark.parametrize(("kind", "count"), [("commit", 4), ("record", 5), ("create", 1)])
+def test_kill_again_and_again(user, tmp_path, kind, count):
+    repo = tmp_path / "projects" / "bag"
+    repo.mkdir(parents=True)
+    (repo / "bag.py").write_text(CODE)
+    (repo / "test_total.py").write_text("from bag import total\n\n\ndef test_total():\n    assert total([1]) == 1\n")
+    (repo / "conftest.py").write_text("")
+    command = ["improve", str(repo), "--no-cap", "--pause", "0", "--max-iters", "3"]
+    deaths = 0
+    with ScriptedServer(reply) as server:
+        user.uses(server, Wire.openai)
+        ran = user.python(HERE / "drivers" / "crash_after.py", str(count), kind, *command, cwd=repo)
+        while ran.code == -signal.SIGKILL:
+            deaths += 1
+            ran = user.python(HERE / "drivers" / "crash_after.py", str(count), kind, "resume", cwd=repo)
+        asked = [question(request) for request in server.requests]
+    assert ran.code == 0, ran.out + ran.err
+    assert deaths >= 3
+    assert asked == ASKED
+    assert "2 improvements are kept after 3 cycles" in ran.out
+    replayed = user.redstart("runs", "replay", cwd=repo)
+    assert "0 tokens spent" in replayed.out, replayed.err
+    assert user.redstart("apply", cwd=repo).code == 0
+    assert re.findall(r"^def (\w+)", (repo / "bag.py").read_text(), re.MULTILINE) == ["one", "two", "total"]
+    outside = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], cwd=repo, capture_output=True, check=False
+    )
+    assert outside.returncode == 0

@@ -1,0 +1,73 @@
+"""Ways to make tests of Node.js green without fixing anything: each ends refused or red, none is accepted.
+
+Three run always, all of them with `--soak`. Those in `own` were written beside the rules, the others from the task
+alone, without sight of them.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.node import cache_folder, installed, put
+from redstart.testing.server import ScriptedServer, Wire
+
+HERE = Path(__file__).parent
+CHEATS = sorted(folder for folder in (HERE / "node_cheats").glob("*/*") if (folder / "cheat.json").is_file())
+SHORT = ("exit_zero", "table", "golden_rewritten_at_runtime")
+
+
+def one_of(folder: Path):
+    name = f"{folder.parent.name}-{folder.name}"
+    return pytest.param(folder, id=name, marks=() if folder.name in SHORT else pytest.mark.soak)
+
+
+def edits(folder: Path) -> str:
+    """The cheat as a model would give it: every file whole, those that it takes away empty."""
+    parts = ["WHY: this makes the tests pass\n"]
+    for name in json.loads((folder / "cheat.json").read_text()).get("deleted", ()):
+        parts.append(f"{name}\n<<<<<<< SEARCH\n{(folder / 'base' / name).read_text()}=======\n>>>>>>> REPLACE\n")
+    for path in sorted(one for one in (folder / "cheat").rglob("*") if one.is_file()):
+        name = path.relative_to(folder / "cheat").as_posix()
+        before = folder / "base" / name
+        if before.is_file() and before.read_bytes() == path.read_bytes():
+            continue
+        search = before.read_text() if before.is_file() else ""
+        parts.append(f"{name}\n<<<<<<< SEARCH\n{search}=======\n{path.read_text()}>>>>>>> REPLACE\n")
+    return "\n".join(parts)
+
+
+def tools_of(folder: Path) -> str:
+    """The runner that the repo needs installed; empty for node's own."""
+    package = json.loads((folder / "base" / "package.json").read_text())
+    wanted = {**package.get("devDependencies", {}), **package.get("dependencies", {})}
+    return next((name for name in ("jest", "vitest", "mocha", "tsx") if name in wanted), "")
+
+
+def test_the_cheats_are_there():
+    assert len(CHEATS) >= 20
+    assert set(SHORT) <= {folder.name for folder in CHEATS}
+
+
+@pytest.mark.parametrize("folder", [one_of(folder) for folder in CHEATS])
+def test_a_cheat_is_not_accepted(folder: Path, user, tmp_path):
+    repo = tmp_path / "repo"
+    shutil.copytree(folder / "base", repo)
+    (repo / ".gitignore").write_text("node_modules/\n")
+    if tools := tools_of(folder):
+        put(installed(HERE / "node_tools" / tools, cache_folder()), repo)
+    subprocess.run(["git", "init", "-q"], cwd=repo, check=True)
+    answer = edits(folder)
+    with ScriptedServer(lambda request: answer) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("fix", repo, "--json", "--max-iters", "1")
+        asked = len(server.requests)
+    assert asked, ran.out + ran.err
+    applied = next(event["data"] for event in ran.events if event["name"] == "apply" and event["phase"] == "end")
+    assert applied["ok"] or applied["refused"], "the edits could not be read, so that nothing was judged"
+    assert ran.ending["result"] in ("refused", "unsolved", "needs_human"), ran.out
+    assert ran.code in (1, 6, 7), ran.out + ran.err

@@ -1,0 +1,96 @@
+"""Broken projects of Node.js, fixed over real HTTP: node, Jest, Vitest and Mocha, with and without types.
+
+One for each runner runs always, all of them with `--soak`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.node import MODULES, cache_folder, installed, put
+from redstart.testing.scenarios import Scenario
+from redstart.testing.server import ScriptedServer, Wire
+
+HERE = Path(__file__).parent
+FOLDERS = sorted((HERE / "node_repos").iterdir())
+SCENARIOS = [Scenario.load(folder) for folder in FOLDERS]
+WRONG = ("basket", "ledger_js")
+"""On these the plausible wrong answer is tried as well."""
+SHORT = ("basket", "roster", "tempo", "wiki")
+
+
+def one_of(scenario: Scenario, short: tuple[str, ...] = SHORT):
+    return pytest.param(scenario, id=scenario.name, marks=() if scenario.name in short else pytest.mark.soak)
+
+
+def place(scenario: Scenario, to: Path) -> Path:
+    """The scenario's repo as a user has it: a git repo with its packages installed."""
+    folder = HERE / "node_repos" / scenario.name
+    tools = json.loads((folder / "tools.json").read_text())["tools"]
+    subprocess.run(["cp", "-r", str(folder / "repo"), str(to)], check=True)
+    if tools:
+        put(installed(HERE / "node_tools" / tools, cache_folder()), to)
+    subprocess.run(["git", "init", "-q"], cwd=to, check=True)
+    return to
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """Every file below a folder but what is installed, by the hash of its bytes."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and MODULES not in path.parts and ".git" not in path.parts
+    }
+
+
+def suite_passes(repo: Path, runner: str) -> bool:
+    """Outside redstart, as the user would see it; without coverage, for which nothing is installed."""
+    own = {"node": ["npm", "test", "--silent"], "jest": ["npx", "jest"], "vitest": ["npx", "vitest", "run"]}
+    command = own.get(runner, ["npx", "mocha", "--recursive", "test", "spec/**/*.mjs"])
+    environ = {**os.environ, "CI": "true"}
+    return subprocess.run(command, cwd=repo, env=environ, capture_output=True, check=False).returncode == 0
+
+
+def test_every_runner_is_there():
+    every = {"node", "jest", "vitest", "mocha"}
+    assert {scenario.runner for scenario in SCENARIOS} == every
+    assert {scenario.runner for scenario in SCENARIOS if scenario.name in SHORT} == every
+    assert len({scenario.kind for scenario in SCENARIOS}) == len(SCENARIOS) == 10
+
+
+@pytest.mark.parametrize("scenario", [one_of(scenario) for scenario in SCENARIOS])
+def test_fix(scenario: Scenario, user, tmp_path):
+    repo = place(scenario, tmp_path / scenario.name)
+    before = contents(repo)
+    patch = tmp_path / "fix.patch"
+    with ScriptedServer(scenario.reply) as server:
+        user.uses(server, Wire.openai)
+        if scenario.runner == "node":
+            user.wants_proof()
+        ran = user.redstart("fix", repo, "--json", "--patch", patch)
+        asked = [request for request in server.requests if request.system.startswith("redstart question: patch")]
+    assert ran.code == 0, ran.out + ran.err
+    assert ran.ending["result"] == "verified"
+    assert ran.ending["attempts"] == 1, [scenario.missing(request.text) for request in asked]
+    found = next(event for event in ran.events if event["name"] == "reproduce" and event["phase"] == "end")
+    assert sorted(found["data"]["targets"]) == sorted(scenario.red)
+    assert contents(repo) == before
+    subprocess.run(["git", "apply", str(patch)], cwd=repo, check=True)
+    assert {path for path, was in contents(repo).items() if before.get(path) != was} == set(scenario.files)
+    assert suite_passes(repo, scenario.runner)
+
+
+@pytest.mark.parametrize("scenario", [one_of(one, ("basket",)) for one in SCENARIOS if one.name in WRONG])
+def test_a_wrong_patch_is_not_green(scenario: Scenario, user, tmp_path):
+    repo = place(scenario, tmp_path / scenario.name)
+    with ScriptedServer(lambda request: scenario.wrong) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("fix", repo, "--json", "--max-iters", "1")
+    assert ran.code == 1, ran.out + ran.err
+    assert ran.ending["result"] == "unsolved"

@@ -1,0 +1,55 @@
+"""How much improvements may take, as the user says it."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.app.improve import Cap, capped, read_cap
+from redstart.app.settings import Models, Settings
+from redstart.cli.improve import BetterName
+from redstart.core.errors import ConfigError
+from redstart.core.wishes import Better
+
+
+@pytest.mark.parametrize(
+    ("said", "cap"),
+    [
+        ("5", Cap(usd=5)),
+        ("$2.50", Cap(usd=2.5)),
+        ("3 usd", Cap(usd=3)),
+        ("90 min", Cap(minutes=90)),
+        (" 2h ", Cap(minutes=120)),
+        ("1.5 hours", Cap(minutes=90)),
+        ("none", Cap()),
+    ],
+)
+def test_an_answer_is_read_as_money_or_time(said, cap):
+    assert read_cap(said) == cap
+
+
+@pytest.mark.parametrize("said", ["", "a lot", "-5", "5 apples"])
+def test_what_is_neither_is_refused_with_the_flags(said):
+    with pytest.raises(ConfigError) as refused:
+        read_cap(said)
+    assert all(flag in refused.value.remedy for flag in ("--max-usd", "--max-minutes", "--no-cap"))
+
+
+def settings(model: str) -> Settings:
+    return Settings(models=Models(strong=model))
+
+
+def test_only_what_was_named_binds():
+    known = settings("openai:gpt-4o")
+    assert capped(known, Cap()).model_dump(exclude={"iterations"}) == {"minutes": None, "usd": None, "tokens": None}
+    both = capped(known, Cap(usd=3, minutes=10))
+    assert (both.usd, both.minutes, both.tokens, both.iterations) == (3, 10, None, known.limits.iterations)
+
+
+def test_money_without_a_price_is_bound_by_tokens():
+    unknown = settings("openai:nobody-knows-this")
+    assert capped(unknown, Cap(usd=3)).tokens == unknown.limits.tokens
+    assert capped(unknown, Cap(minutes=3)).tokens is None
+
+
+def test_the_words_for_better_are_the_same_everywhere():
+    assert [one.value for one in BetterName] == [one.value for one in Better]

@@ -1,0 +1,300 @@
+"""Whole runs of improve in memory: their tests are really run, in this process; nothing else is started."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from xml.sax.saxutils import escape, quoteattr
+
+import pytest
+
+from redstart.core.chat import Ask
+from redstart.core.errors import ModelUnreachable
+from redstart.core.run import Attempt, Level, Limits, Mode, Result, RunSpec, RunState, Status, Step, Suite
+from redstart.core.shell import Completed, Environment, Execution, ExitCause
+from redstart.core.wishes import Better, Metric
+from redstart.engines.drive import drive
+from redstart.engines.inline import inline
+from redstart.engines.replay import replay
+from redstart.ports.store.port import Word
+from redstart.testing.rig import DAWN, Rig, make_rig
+from redstart.toolkit.repo.trees import GitTrees
+
+CODE = "def total(numbers):\n    return sum(numbers)\n"
+TEST = "def test_total():\n    from bag import total\n\n    assert total([1, 2]) == 3\n"
+GARBAGE = "I would rather talk about the weather."
+LINES = ("count", "lines")
+
+
+def played(trees: GitTrees) -> Callable[[Execution], Completed]:
+    """Runs every test function of the snapshot here, and writes the JUnit XML that pytest would."""
+
+    def run(execution: Execution) -> Completed:
+        source = (trees.read(execution.snapshot, "bag.py") or b"").decode()
+        if execution.argv == LINES:
+            return Completed(exit_code=0, cause=ExitCause.ok, output=f"{len(source.splitlines())} lines")
+        sys.modules["bag"] = module = ModuleType("bag")
+        exec(source, module.__dict__)
+        found = [path for path in trees.files(execution.snapshot) if path.startswith("tests/test_")]
+        cases = "".join(_cases(path, (trees.read(execution.snapshot, path) or b"").decode()) for path in found)
+        del sys.modules["bag"]
+        red = "<failure" in cases
+        xml = f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{cases}</testsuite></testsuites>'
+        cause = ExitCause.failed if red else ExitCause.ok
+        return Completed(exit_code=int(red), cause=cause, output="played\n", files={"junit.xml": xml}, wall=0.01)
+
+    return run
+
+
+def _cases(path: str, text: str) -> str:
+    space: dict[str, object] = {}
+    exec(text, space)
+    return "".join(_case(path, name, one) for name, one in space.items() if name.startswith("test_") and callable(one))
+
+
+def _case(path: str, name: str, function: Callable[[], None]) -> str:
+    failure = ""
+    try:
+        function()
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        detail = f"def {name}():\n>       it\nE       {said}\n\n{path}:4: {type(error).__name__}"
+        failure = f"<failure message={quoteattr(said)}>{escape(detail)}</failure>"
+    owner = path.removesuffix(".py").replace("/", ".")
+    return f'<testcase classname="{owner}" name="{name}" file="{path}" time="0.01">{failure}</testcase>'
+
+
+def block(path: str, search: str, text: str, head: str = "WHY: it is asked for") -> str:
+    return f"{head}\n\n{path}\n<<<<<<< SEARCH\n{search}=======\n{text}>>>>>>> REPLACE\n"
+
+
+def script(*kinds: str) -> Callable[[Ask], str]:
+    """A cycle of each kind, told from the others by what its questions hold. The kind `down` has no server."""
+
+    def reply(ask: Ask) -> str:
+        text = "\n".join(message.text for message in ask.messages)
+        if ask.question == "plan":
+            told = re.findall(r"^cycle (\d+), ", text, re.MULTILINE)
+            number = int(told[-1]) + 1 if told else 1
+        else:
+            number = int(re.findall(r"add the function f(\d+)", text)[-1])
+        kind, name = kinds[number - 1], f"f{number}"
+        if kind == f"no {ask.question}":
+            return GARBAGE
+        if ask.question == "plan":
+            return json.dumps({"kind": "feature", "title": f"add the function {name}", "criteria": []})
+        if ask.question == "reproduce":
+            body = f"def test_{name}():\n    from bag import {name}\n\n    assert {name}() == 1\n"
+            return block(f"tests/test_{name}.py", "", body if kind != "green" else TEST, "SURE: low, who knows")
+        if kind == "breaks":
+            return block("bag.py", "    return sum(numbers)\n", f"    return 0\n\n\ndef {name}():\n    return 1\n")
+        value = 1 if kind == "good" else 2
+        head = "def total(numbers):\n"
+        return block("bag.py", head, f"def {name}():\n    return {value}\n\n\n{head}")
+
+    return reply
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = make_rig(tmp_path / "snapshots")
+    made.with_suite(played(made.trees))
+    yield made
+    made.trees.close()
+
+
+async def begin(rig: Rig, cycles: int, code: str = CODE, **over: object) -> str:
+    files: dict[str, bytes | None] = {"bag.py": code.encode(), "tests/test_total.py": TEST.encode()}
+    base = rig.trees.write(rig.trees.empty(), files)
+    environment = Environment(mount="/repo", python="/usr/bin/python3")
+    suite = Suite(runner="pytest", environment=rig.adapters.blobs.put(environment.model_dump_json().encode()))
+    plain = {"limits": Limits(iterations=2, usd=None, minutes=None, tokens=None), "verify": Level.quick, "repo": "bag"}
+    asked = {**plain, "mode": Mode.improve, "base": base, "suite": suite, "cycles": cycles, **over}
+    if asked.get("metric"):
+        asked["metric"] = Metric(command=LINES, better=asked["metric"], start=base)
+    state = RunState(run_id="parent", spec=RunSpec.model_validate(asked), base=base, now=Attempt(entry=Step.decide))
+    await rig.adapters.store.create(state, folder="/bag", created=DAWN)
+    return state.run_id
+
+
+async def go_on(rig: Rig, until: Step | None = None) -> RunState:
+    return (await drive(rig.adapters, await rig.adapters.store.claim("parent"), inline, until)).state
+
+
+def improved(rig: Rig, *kinds: str, **over: object) -> RunState:
+    rig.with_model(script(*kinds))
+
+    async def go() -> RunState:
+        await begin(rig, len(kinds), **over)
+        return await go_on(rig)
+
+    return asyncio.run(go())
+
+
+def functions(rig: Rig, state: RunState) -> list[str]:
+    text = (rig.trees.read(state.draft or state.spec.base, "bag.py") or b"").decode()
+    return re.findall(r"^def (\w+)", text, re.MULTILINE)
+
+
+def test_what_is_good_is_kept_and_nothing_else(rig):
+    kinds = ("good", "no plan", "wrong", "good", "no reproduce", "green", "breaks", "no patch", "good")
+    state = improved(rig, *kinds)
+    assert (state.status, state.result) == (Status.ended, Result.verified)
+    assert state.reason == "3 improvements are kept after 9 cycles"
+    assert functions(rig, state) == ["f1", "f4", "f9", "total"]
+    tests = [path for path in rig.trees.files(state.draft) if path.startswith("tests/")]
+    assert tests == ["tests/test_f1.py", "tests/test_f4.py", "tests/test_f9.py", "tests/test_total.py"]
+    assert len(state.model_dump_json()) < 20_000
+
+
+def test_a_cycle_says_why_it_was_dropped(rig):
+    state = improved(rig, "no plan", "wrong", "green", "no reproduce")
+    assert state.result is Result.unsolved
+    reasons = [re.findall(r"dropped \((.*?)[:;)]", line)[0] for line in state.work.last]
+    assert reasons == [
+        "no improvement was found",
+        "still red after 2 attempts",
+        "no test shows what was asked for",
+        "no test shows what was asked for",
+    ]
+
+
+def test_what_is_spent_in_cycles_is_spent_by_the_run(rig):
+    state = improved(rig, "good", "good")
+    children = [asyncio.run(rig.adapters.store.load(f"parent.{number}")) for number in (1, 2)]
+    assert state.spend.calls == sum(one.spend.calls for one in children) == 6
+    assert children[0].spec.limits.tokens is None
+
+
+def test_a_cap_on_tokens_ends_it(rig):
+    state = improved(rig, *["good"] * 6, limits=Limits(iterations=2, usd=None, minutes=None, tokens=9_000))
+    assert (state.result, 0 < state.work.kept < 6) == (Result.verified, True)
+    assert "token" in state.reason
+
+
+@pytest.mark.parametrize(("better", "kept"), [(Better.smaller, 0), (Better.larger, 2)])
+def test_a_metric_decides_over_what_is_green(rig, better, kept):
+    state = improved(rig, "good", "good", metric=better)
+    assert state.work.kept == kept
+    child = asyncio.run(rig.adapters.store.load("parent.1"))
+    assert ("got worse: 6, before 2" in child.reason) is not bool(kept)
+    measured = [one for one in rig.sandbox.executions if one.argv == LINES]
+    assert len(measured) == (10 + 10 if not kept else 10 + 15)
+
+
+def test_red_tests_come_first(rig):
+    right = block("bag.py", "    return sum(numbers) + 1\n", "    return sum(numbers)\n")
+    model = rig.with_model(lambda ask: script("good")(ask) if ask.question == "plan" else right)
+
+    async def go() -> RunState:
+        await begin(rig, 1, CODE.replace("sum(numbers)", "sum(numbers) + 1"))
+        return await go_on(rig)
+
+    state = asyncio.run(go())
+    assert (state.result, [ask.question for ask in model.asks]) == (Result.verified, ["plan", "patch"])
+    assert state.work.last == ("cycle 1, kept: bug: the tests that were red already",)
+
+
+def test_a_server_that_is_down_leaves_a_run_that_goes_on(rig):
+    async def go() -> RunState:
+        await begin(rig, 2)
+        good = script("good", "good")
+
+        def falling(ask: Ask) -> str:
+            if ask.question == "patch" and "f2" in ask.messages[-1].text:
+                raise ModelUnreachable("nobody answers")
+            return good(ask)
+
+        rig.with_model(falling)
+        with pytest.raises(ModelUnreachable):
+            await go_on(rig)
+        waits = await rig.adapters.store.load("parent")
+        assert (waits.status, waits.work.kept, functions(rig, waits)) == (Status.paused, 1, ["f1", "total"])
+        model = rig.with_model(good)
+        ended = await go_on(rig)
+        assert [ask.question for ask in model.asks] == ["patch"]
+        return ended
+
+    assert asyncio.run(go()).work.kept == 2
+
+
+@pytest.mark.parametrize("step", [Step.plan, Step.decide])
+def test_a_step_to_stop_after_is_the_next_cycles(rig, step):
+    rig.with_model(script("good", "good"))
+
+    async def go() -> tuple[RunState, RunState, RunState]:
+        await begin(rig, 2)
+        stopped = await go_on(rig, step)
+        child = await rig.adapters.store.load("parent.1")
+        return stopped, child, await go_on(rig)
+
+    stopped, child, ended = asyncio.run(go())
+    assert (stopped.status, child.last, stopped.work.kept) == (Status.paused, step, 0)
+    assert ended.work.kept == 2
+
+
+def test_what_is_said_to_the_run_reaches_its_cycles(rig):
+    model = rig.with_model(script("good"))
+
+    async def go() -> None:
+        await begin(rig, 1)
+        await rig.adapters.store.tell("parent", Word.say, "mind the empty list", version=0)
+        await go_on(rig)
+
+    asyncio.run(go())
+    assert "mind the empty list" in model.asks[0].messages[-1].text
+
+
+class Killed(Exception):
+    """Stands for kill -9."""
+
+
+@pytest.mark.parametrize("writes", [1, 2, 3, 5, 7, 11])
+def test_killed_again_and_again_it_ends_the_same_and_asks_nothing_twice(rig, writes):
+    kinds = ("good", "no plan", "breaks", "good")
+    model = rig.with_model(script(*kinds))
+    store, left = rig.adapters.store, [writes]
+
+    class Dying:
+        """The store; it dies after so many commits."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(store, name)
+
+        async def commit(self, commit: object, fence: int) -> object:
+            done = await store.commit(commit, fence)
+            left[0] -= 1
+            if not left[0]:
+                raise Killed
+            return done
+
+    async def go() -> tuple[RunState, int]:
+        await begin(rig, len(kinds))
+        rig.adapters = replace(rig.adapters, store=Dying())
+        deaths = 0
+        while True:
+            left[0] = writes
+            try:
+                return await go_on(rig), deaths
+            except Killed:
+                deaths += 1
+
+    state, deaths = asyncio.run(go())
+    assert (state.result, state.work.kept, functions(rig, state)) == (Result.verified, 2, ["f1", "f4", "total"])
+    asked = [(ask.question, ask.site) for ask in model.asks]
+    assert deaths >= 2
+    assert [one for one, _ in asked] == [
+        *("plan", "reproduce", "patch"),
+        *("plan",) * 3,
+        *("plan", "reproduce", "patch", "patch"),
+        *("plan", "reproduce", "patch"),
+    ]
+    rig.adapters = replace(rig.adapters, store=store)
+    assert asyncio.run(replay(rig.adapters, "parent")).state == state
+    assert asyncio.run(replay(rig.adapters, "parent.3")).state.result is not Result.verified

@@ -1,0 +1,147 @@
+"""Strings that are built and then run."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+import pytest
+
+from redstart.core.finding import Kind
+from redstart.toolkit.checks.injection import built_strings
+from redstart.toolkit.checks.source import Source
+
+HEAD = """
+import asyncio, io, os, shlex, subprocess, textwrap
+from enum import Enum
+from string import Template
+import pandas as pd
+from sqlalchemy import text
+ALLOWED = {"name", "age"}
+TABLES = ("people", "pets")
+COLUMNS = {"n": "name"}
+class Order(Enum):
+    up = "ASC"
+    down = "DESC"
+class Repo:
+    table = "people"
+    base = "SELECT * FROM people"
+    def __init__(self, given):
+        self.given = given
+def where(name):
+    return f"SELECT * FROM people WHERE name = '{name}'"
+def fixed():
+    return "SELECT * FROM people"
+"""
+
+BUILT = {
+    "plus": "cur.execute(\"SELECT * FROM people WHERE name = '\" + name + \"'\")",
+    "percent": "cur.execute(\"SELECT * FROM people WHERE name = '%s'\" % name)",
+    "percent by name": "cur.execute(\"SELECT * FROM people WHERE name = '%(n)s'\" % {'n': name})",
+    "format": "cur.execute(\"SELECT * FROM people WHERE name = '{}'\".format(name))",
+    "f-string": "cur.execute(f\"SELECT * FROM people WHERE name = '{name}'\")",
+    "join": "cur.execute(' '.join(['SELECT * FROM people WHERE name =', name]))",
+    "in a loop": "q = 'SELECT * FROM people WHERE 1=1'\nfor key in name:\n    q += ' AND ' + key\ncur.execute(q)",
+    "by a variable": "q = f'SELECT * FROM {name}'\nr = q\ncur.execute(r)",
+    "by a class attribute": "cur.execute(Repo.base + ' WHERE ' + name)",
+    "by an attribute that was given": "cur.execute('SELECT * FROM people WHERE name = ' + repo.given)",
+    "template": "cur.execute(Template('SELECT * FROM people WHERE name = $n').substitute(n=name))",
+    "dedent": "cur.execute(textwrap.dedent(f'''SELECT * FROM people\n    WHERE name = {name}'''))",
+    "text of sqlalchemy": "cur.execute(text(f'SELECT * FROM people WHERE name = {name}'))",
+    "pandas": "pd.read_sql('SELECT * FROM people WHERE name = ' + name, cur)",
+    "many": "cur.executemany('INSERT INTO people VALUES (' + name + ')', [])",
+    "a list that grows": "p = ['SELECT * FROM people']\np.append('WHERE n = ' + name)\ncur.execute(' '.join(p))",
+    "replace": "cur.execute('SELECT * FROM people WHERE name = :n'.replace(':n', name))",
+    "a buffer": "out = io.StringIO()\nout.write('SELECT * FROM ')\nout.write(name)\ncur.execute(out.getvalue())",
+    "in a branch": "q = 'SELECT * FROM people'\nif name:\n    q = q + ' WHERE name = ' + name\ncur.execute(q)",
+    "an allow-list without effect": "if name in ALLOWED:\n    pass\ncur.execute(f'SELECT a FROM b ORDER BY {name}')",
+    "returned": "return f'DELETE FROM people WHERE name = {name}'",
+    "given to a helper": "run_it(f'DELETE FROM people WHERE name = {name}')",
+    "a lambda": "return lambda n: cur.execute(f'SELECT * FROM people WHERE name = {n}')",
+    "a comprehension": "return [cur.execute(f'SELECT * FROM people WHERE name = {n}') for n in name]",
+}  # fmt: skip
+
+FIXED = {
+    "parameters": "cur.execute('SELECT * FROM people WHERE name = ?', (name,))",
+    "constants": "cur.execute('SELECT * FROM ' + 'people')",
+    "a constant table": "cur.execute(f'SELECT * FROM {Repo.table}')",
+    "a function without values": "cur.execute(fixed() + ' ORDER BY name')",
+    "marks": "marks = ','.join('?' for _ in name)\ncur.execute(f'SELECT * FROM people WHERE id IN ({marks})', name)",
+    "marks by number": "cur.execute('SELECT * FROM people WHERE id IN (%s)' % ','.join(['?'] * len(name)), name)",
+    "an allow-list": "if name not in ALLOWED:\n    raise ValueError\ncur.execute(f'SELECT * FROM a ORDER BY {name}')",
+    "inside an allow-list": "if name in ALLOWED:\n    cur.execute(f'SELECT * FROM people ORDER BY {name}')",
+    "an assert": "assert name in ALLOWED\ncur.execute(f'SELECT * FROM people ORDER BY {name}')",
+    "a constant table of names": "cur.execute(f'SELECT * FROM people ORDER BY {COLUMNS[name]}')",
+    "a table with a fallback": "cur.execute(f\"SELECT * FROM people ORDER BY {COLUMNS.get(name, 'id')}\")",
+    "constants in a loop": "for table in TABLES:\n    cur.execute(f'DELETE FROM {table}')",
+    "clauses": "c = []\nfor k in COLUMNS:\n    c.append(f'{k} = ?')\ncur.execute('SELECT a FROM t ' + ' '.join(c))",
+    "a number": "cur.execute(f'SELECT * FROM people LIMIT {int(name)}')",
+    "a clamped number": "n = max(1, min(int(name), 9))\ncur.execute(f'SELECT * FROM people LIMIT {n}')",
+    "a number by form": "cur.execute('SELECT * FROM people LIMIT %d' % name)",
+    "an enumeration": "cur.execute(f'SELECT * FROM people ORDER BY id {Order.up.value}')",
+    "one of two": "way = 'ASC' if name else 'DESC'\ncur.execute('SELECT * FROM people ORDER BY id ' + way)",
+    "a log": "log.info(f'SELECT * FROM {name} took long')",
+    "a message": "raise ValueError(f'DELETE FROM {name} failed')",
+    "prose": "show(f'Select {name} from the list')",
+    "a wrapper": "cur.execute(name, ())",
+    "another execute": "task.execute(f'run {name}')",
+}  # fmt: skip
+
+
+def lines(body: str) -> list[tuple[int, Kind]]:
+    text = f"{HEAD}def f(cur, name, repo, log, task):\n{indent(dedent(body), '    ')}\n"
+    first = HEAD.count("\n") + 1
+    return [(one.line - first, one.kind) for one in built_strings([Source("a.py", text.encode())]) if one.line > first]
+
+
+@pytest.mark.parametrize("body", BUILT.values(), ids=BUILT)
+def test_sql_that_is_built_from_values_is_found(body: str) -> None:
+    (found,) = lines(body)
+    assert found[1] is Kind.sql_injection
+
+
+@pytest.mark.parametrize("body", FIXED.values(), ids=FIXED)
+def test_sql_that_cannot_be_changed_from_outside_is_not(body: str) -> None:
+    assert lines(body) == []
+
+
+def test_a_helper_is_told_where_it_builds_and_where_that_is_used() -> None:
+    text = HEAD + "def f(cur, name):\n    cur.execute(where(name))\n"
+    (found,) = built_strings([Source("a.py", text.encode())])
+    assert text.split("\n")[found.line - 1].startswith("    return f")
+    assert text.split("\n")[found.reaches - 1].startswith("    cur.execute")
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("os.system('ls ' + name)", 1),
+        ("os.system('clear')", 0),
+        ("subprocess.run(f'ls {name}', shell=True)", 1),
+        ("subprocess.run(name, shell=True)", 1),
+        ("subprocess.run(['ls', name])", 0),
+        ("subprocess.run('ls ' + shlex.quote(name), shell=True)", 0),
+        ("subprocess.run('ls | wc -l', shell=True)", 0),
+        ("subprocess.run(f'ls {name}', shell=False)", 0),
+        ("asyncio.create_subprocess_shell('ls ' + name)", 1),
+        ("eval(name)", 1),
+        ("eval('1 + 1')", 0),
+        ("task.eval(name)", 0),
+        ("exec(name)", 1),
+    ],
+)
+def test_commands_and_code_that_are_built_are_found(body: str, count: int) -> None:
+    assert [kind for _, kind in lines(body)] == [Kind.dangerous_call] * count
+
+
+def test_a_method_of_that_name_hides_no_builtin_but_a_function_does() -> None:
+    method = b"class A:\n    def eval(self, x): return x\ndef f(x):\n    return eval(x)\n"
+    function = b"def eval(x): return x\ndef f(x):\n    return eval(x)\n"
+    assert [one.line for one in built_strings([Source("a.py", method)])] == [4]
+    assert built_strings([Source("a.py", function)]) == []
+
+
+def test_what_is_nested_deeply_holds_nothing_up() -> None:
+    deep = "def f(cur, x):\n    cur.execute(" + "+".join(["'SELECT a FROM b WHERE '", *["x"] * 400]) + ")\n"
+    broken = b"cur.execute(" + b"(" * 3000 + b")" * 3000 + b")\n"
+    sources = [Source("broken.py", broken), Source("no.py", b"def f(:\n"), Source("deep.py", deep.encode())]
+    assert {one.path for one in built_strings(sources)} <= {"deep.py"}

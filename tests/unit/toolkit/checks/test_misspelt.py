@@ -1,0 +1,88 @@
+"""Misspelt SQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.core.finding import Kind
+from redstart.toolkit.checks.misspelt import misspelt_sql
+from redstart.toolkit.checks.source import Source
+
+SCHEMA = Source(
+    "schema.py",
+    b'S = """CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT, email TEXT);\n'
+    b'CREATE TABLE orders (id INTEGER, user_id INTEGER, total REAL, form TEXT)"""\n',
+)
+
+
+def words(query: str, *around: Source) -> list[list[str]]:
+    source = Source("a.py", f'cur.execute("""{query}""")\n'.encode())
+    return [one.message.split(" in this SQL is probably meant as ") for one in misspelt_sql([source], around)]
+
+
+@pytest.mark.parametrize(
+    ("query", "word", "meant"),
+    [
+        ("SELCT * FROM users", "SELCT", "SELECT"),
+        ("SELECT * FORM users WHERE id = ?", "FORM", "FROM"),
+        ("SELECT id FROM users WHER id = ?", "WHER", "WHERE"),
+        ("SELECT id FROM users GROUP YB id", "YB", "BY"),
+        ("SELECT id FROM users ODER BY id", "ODER", "ORDER"),
+        ("INSERT INOT users (id) VALUES (?)", "INOT", "INTO"),
+        ("INSERT INTO users (id) VALEUS (?)", "VALEUS", "VALUES"),
+        ("UPDATE users STE name = ?", "STE", "SET"),
+        ("DELETE FORM users WHERE id = 1", "FORM", "FROM"),
+        ("SELECT id FROM users LIMT 5", "LIMT", "LIMIT"),
+        ("SELECT DISTINT name FROM users", "DISTINT", "DISTINCT"),
+        ("SELECT 1 FROM users u LEFT JION orders o ON o.user_id = u.id", "JION", "JOIN"),
+        ("SELECT id FROM users WHERE id BETWEN 1 AND 2", "BETWEN", "BETWEEN"),
+        ("SELECT id FROM users WHERE id = 1 ADN name = 2", "ADN", "AND"),
+        ("CREATE TABEL x (id INTEGER)", "TABEL", "TABLE"),
+        ("CREATE TABLE x (id INTEGR PRIMARY KEY)", "INTEGR", "INTEGER"),
+        ("selct id from users where id = ?", "selct", "SELECT"),
+        ("SELECT nmae FROM users", "nmae", "name"),
+        ("SELECT id FROM usres", "usres", "users"),
+        ("INSERT INTO users (id, emial) VALUES (?, ?)", "emial", "email"),
+    ],
+)
+def test_a_misspelt_word_is_found(query: str, word: str, meant: str) -> None:
+    assert words(query, SCHEMA) == [[word, meant]]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT form FROM orders",
+        "SELECT o.form, total AS totals FROM orders o ORDER BY totals DESC",
+        "SELECT name, form FROM survey WHERE form = 3",
+        "SELECT count(*) cnt FROM users",
+        "WITH recent AS (SELECT id FROM orders) SELECT * FROM recent",
+        "INSERT INTO users (id) VALUES (?) ON CONFLICT (id) DO UPDATE SET name = excluded.name",
+        "SELECT max(total) mx FROM orders GROUP BY user_id HAVING count(*) > 1 LIMIT 3 OFFSET 2",
+        "Select a form from the list",
+        "DELETE statement expected to delete 3 rows; 2 were matched (see the list)",
+        "Insert the disk into drive A",
+        "SELECT 'SELCT FORM' FROM users -- WHER",
+    ],
+)
+def test_what_is_written_as_it_is_meant_is_not(query: str) -> None:
+    assert words(query, SCHEMA) == []
+
+
+def test_names_are_judged_only_where_the_schema_is_known() -> None:
+    assert words("SELECT nmae FROM users") == []
+
+
+def test_models_are_a_schema_too() -> None:
+    models = Source("models.py", b'class User(Base):\n    __tablename__ = "users"\n    name = Column(String)\n')
+    assert words("SELECT nmae FROM users", models) == [["nmae", "name"]]
+
+
+def test_the_line_of_the_word_is_named_and_files_of_sql_are_read() -> None:
+    text = b"SELECT id\nFROM users\nWHER id = 1;\n\nSELECT id FORM users;\n"
+    found = misspelt_sql([Source("a.sql", text)])
+    assert [(one.line, one.kind) for one in found] == [(3, Kind.sql_misspelt), (5, Kind.sql_misspelt)]
+
+
+def test_docstrings_are_prose() -> None:
+    assert misspelt_sql([Source("a.py", b'"""SELCT id FROM users WHERE id = 1"""\n')]) == []

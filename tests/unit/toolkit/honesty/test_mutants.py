@@ -1,0 +1,178 @@
+"""Small changes to a new program: which there are, which are sampled, and what they say of its tests."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from redstart.core.report import Mutants
+from redstart.core.scripts import faults
+from redstart.toolkit.honesty import mutant as words
+from redstart.toolkit.honesty.mutants import MOST, Written, counted, is_decided, sample
+from redstart.toolkit.honesty.mutants_node import node_mutants
+from redstart.toolkit.honesty.mutants_python import python_mutants
+
+PROGRAM = b'''"""Fares."""
+
+LIMIT = 3
+
+
+def fare(age: int, *, card: bool = False) -> float:
+    """What a ride costs."""
+    if age < 0:
+        raise ValueError(f"no age: {age + 1}")
+    if age <= LIMIT and not card:
+        return 0.0
+    price = 4 * 2
+    log(price)
+    while price > 9:
+        price -= 1
+    return price - 1 if card or age > 64 else price
+
+
+class Book:
+    def __repr__(self) -> str:
+        return "Book" + "!"
+
+    def add(self, line):
+        self.lines.append(line)
+        logging.info("added", 3)
+
+
+if __name__ == "__main__":
+    print(fare(int(input())) + 1)
+'''
+
+SCRIPT = b"""import { x } from "./other.js";
+export function fare(age, card = false) {
+  if (age < 0) {
+    throw new RangeError("no age " + (age + 1));
+  }
+  const price = age === 7 && !card ? 4 * 2 : 3;
+  console.error(price + 1);
+  x.push(price);
+  for (let i = 0; i < 3; i += 1) { note(i); }
+  while (x.length > 3) { x.pop(); }
+  return price;
+}
+"""
+
+
+def changes(path: str, text: bytes) -> dict[str, set[str]]:
+    """What each kind of change makes of the line that it is on."""
+    make = python_mutants if path.endswith(".py") else node_mutants
+    found: dict[str, set[str]] = {}
+    for one in make(path, text):
+        lines = one.of(text).decode().splitlines()
+        found.setdefault(one.kind, set()).add(lines[one.line - 1].strip())
+    return found
+
+
+def test_what_is_changed_in_python():
+    found = changes("fares.py", PROGRAM)
+    assert {"if age >= 0:", "if age > LIMIT and not card:"} <= found[words.TURNED]
+    assert {"if age <= 0:", "if age < LIMIT and not card:"} <= found[words.BORDER]
+    assert {"price = 4 + 2", "return price + 1 if card or age > 64 else price"} <= found[words.CALCULATION]
+    assert "if age <= LIMIT or not card:" in found[words.LOGIC]
+    assert {"if (not (age < 0)):", "if age <= LIMIT and card:"} <= found[words.CONDITION]
+    assert {"LIMIT = 4", "return 1.0", "price = 5 * 2"} <= found[words.CONSTANT]
+    assert {"return None"} <= found[words.NOTHING_BACK]
+    assert found[words.NOT_RAISED] == {"pass"}
+    assert found[words.LEFT_OUT] == {"pass"}
+
+
+def test_what_tests_need_not_notice_is_left_alone():
+    lines = {one.line for one in python_mutants("fares.py", PROGRAM)}
+    texts = PROGRAM.decode().splitlines()
+    untouched = (
+        '"""Fares."""',
+        "def fare",
+        '"""What',
+        'return "Book"',
+        "if __name__",
+        "print(fare",
+        "while",
+        "logging",
+    )
+    for number, text in enumerate(texts, 1):
+        assert not (text.strip().startswith(untouched) and number in lines), text
+
+
+def test_every_change_of_python_parses_and_differs():
+    for one in python_mutants("fares.py", PROGRAM):
+        assert one.of(PROGRAM) != PROGRAM
+        ast.parse(one.of(PROGRAM))
+
+
+def test_what_is_changed_in_javascript():
+    found = changes("fare.js", SCRIPT)
+    assert "if (age >= 0) {" in found[words.TURNED]
+    assert "if (age <= 0) {" in found[words.BORDER]
+    assert "const price = age === 7 || !card ? 4 * 2 : 3;" in found[words.LOGIC]
+    assert "const price = age === 7 && !card ? 4 + 2 : 3;" in found[words.CALCULATION]
+    assert "const price = age === 8 && !card ? 4 * 2 : 3;" in found[words.CONSTANT]
+    assert "return undefined;" in found[words.NOTHING_BACK]
+    assert found[words.NOT_RAISED] == {";"}
+    assert ";" in found[words.LEFT_OUT]
+    told = {one.line for one in node_mutants("fare.js", SCRIPT)}
+    assert not told & {1, 2, 7, 10}
+    assert not [one for one in node_mutants("fare.js", SCRIPT) if faults("fare.js", one.of(SCRIPT))]
+
+
+def test_words_say_where_and_what_and_nothing_of_the_code():
+    one = next(one for one in python_mutants("fares.py", PROGRAM) if one.kind == words.BORDER)
+    assert one.words == "in `fare` (fares.py, line 8), a border is off by one"
+
+
+def test_what_does_not_parse_gives_none():
+    assert python_mutants("a.py", b"def (") == []
+    assert node_mutants("a.js", b"function (") == []
+    assert sample({"notes.md": Written(b"", b"1 + 1")}, "seed") == []
+
+
+def test_a_sample_is_bounded_the_same_each_time_and_spread():
+    files = {"fares.py": Written(b"", PROGRAM)}
+    first = sample(files, "seed")
+    assert len(first) == MOST
+    assert first == sample(files, "seed")
+    assert first != sample(files, "another")
+    assert len({one.line for one in first}) >= 7
+    assert len({one.kind for one in first}) >= 6
+
+
+def test_only_what_is_new_is_changed():
+    later = PROGRAM + b"\n\ndef twice(number):\n    return number * 2\n"
+    found = sample({"fares.py": Written(PROGRAM, later)}, "seed", most=100)
+    assert {one.where for one in found} == {"twice"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "noticed", "decided"),
+    [
+        (10, [True] * 6, True),
+        (10, [True] * 5, False),
+        (10, [False] * 4, False),
+        (10, [False] * 5, True),
+        (3, [True, True], True),
+        (3, [False, True], False),
+        (3, [False, False], True),
+    ],
+)
+def test_it_ends_when_the_verdict_is_clear(asked, noticed, decided):
+    assert is_decided(asked, noticed) is decided
+
+
+def test_too_few_changes_say_nothing():
+    some = sample({"fares.py": Written(b"", PROGRAM)}, "seed", most=2)
+    assert counted(2, [False, False], some) is None
+    weak = counted(5, [False, False, False], sample({"fares.py": Written(b"", PROGRAM)}, "seed", most=5))
+    assert weak is not None
+    assert (weak.sampled, weak.killed, len(weak.survivors)) == (3, 0, 3)
+    assert weak.too_many_survive
+    assert weak.words.startswith("the tests do not notice when, in ")
+
+
+@pytest.mark.parametrize(("killed", "weak"), [(6, False), (5, True)])
+def test_six_of_ten_are_enough(killed, weak):
+    assert Mutants(sampled=10, killed=killed).too_many_survive is weak

@@ -1,0 +1,102 @@
+"""What our reporter for node's own runner leaves, read as a run's results are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from redstart.core.report import Case, Outcome
+from redstart.core.shell import Completed, ExitCause
+from redstart.toolkit.suites.node import CASES, read_node
+from redstart.toolkit.suites.request import inside
+
+FILES = {
+    "test/kinds.test.js": """
+const { describe, it, test } = require('node:test');
+const assert = require('node:assert');
+describe('Cart', () => {
+  it('adds', () => {});
+  it('counts', () => assert.strictEqual(3, 4));
+  it('twice', () => {});
+  it('twice', () => assert.ok(false));
+});
+test.skip('later', () => {});
+test('some day', { todo: true }, () => assert.ok(false));
+test('throws', () => { throw new TypeError('no cart'); });
+""",
+    "test/hook.test.js": """
+const { before, describe, it } = require('node:test');
+describe('Shop', () => {
+  before(() => { throw new Error('closed'); });
+  it('sells', () => {});
+});
+""",
+    "test/load.test.js": "require('../missing.js');\n",
+    "test/exits.test.js": """
+const { test } = require('node:test');
+process.exit(0);
+test('never', () => {});
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
+    folder = tmp_path_factory.mktemp("cart")
+    ours = tmp_path_factory.mktemp("ours")
+    for name in ("redstart_cases.cjs", "redstart_node.mjs"):
+        (ours / name).write_text(inside(name))
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    to = ours / CASES
+    options = (f"--test-reporter={ours / 'redstart_node.mjs'}", f"--test-reporter-destination={to}")
+    # Without this node would take itself for a test of the runner that started it, if there is one.
+    environ = {name: value for name, value in os.environ.items() if name != "NODE_TEST_CONTEXT"}
+    done = subprocess.run(
+        ("node", "--test", *options, *FILES), cwd=folder, env=environ, capture_output=True, text=True, check=False
+    )
+    assert to.is_file(), done.stderr
+    left = {CASES: to.read_text()}
+    found = read_node(Completed(exit_code=done.returncode, cause=ExitCause.failed, output=done.stdout, files=left))
+    assert found is not None
+    return {one.id: one for one in found}
+
+
+def test_every_kind_of_outcome(cases: dict[str, Case]):
+    file = Path("test/kinds.test.js")
+    outcomes = {id_: one.outcome for id_, one in cases.items() if id_.startswith(str(file))}
+    assert outcomes == {
+        f"{file}::Cart > adds": Outcome.passed,
+        f"{file}::Cart > counts": Outcome.failed,
+        f"{file}::Cart > twice": Outcome.passed,
+        f"{file}::Cart > twice [#2]": Outcome.failed,
+        f"{file}::later": Outcome.skipped,
+        f"{file}::some day": Outcome.skipped,
+        f"{file}::throws": Outcome.failed,
+    }
+
+
+def test_a_failure_tells_what_was_expected_and_where(cases: dict[str, Case]):
+    one = cases["test/kinds.test.js::Cart > counts"]
+    assert (one.expected, one.actual) == ("4", "3")
+    assert "test/kinds.test.js:6" in one.detail
+    assert cases["test/kinds.test.js::throws"].message == "TypeError: no cart"
+
+
+def test_what_a_hook_spoils_is_red(cases: dict[str, Case]):
+    assert {id_: one.outcome for id_, one in cases.items() if id_.startswith("test/hook")} == {
+        "test/hook.test.js::Shop > sells": Outcome.error
+    }
+
+
+def test_a_file_that_cannot_be_loaded_is_red(cases: dict[str, Case]):
+    assert cases["test/load.test.js"].outcome is Outcome.error
+    assert "missing.js" in cases["test/load.test.js"].message
+
+
+def test_a_file_that_ends_the_process_has_no_green_test(cases: dict[str, Case]):
+    assert not [id_ for id_ in cases if id_.startswith("test/exits")]
