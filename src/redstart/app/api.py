@@ -34,16 +34,9 @@ def fix(
     """
 
     async def begin(house: House) -> RunState:
-        command = test_command or tuple(shlex.split(house.settings.tests.command))
-        settings = house.settings
-        asked = Asked(limits or settings.limits, command, protect=settings.protect, verify=settings.verify)
-        return await begin_fix(house, Path(path), asked)
+        return await begin_fix(house, Path(path), _asked(house.settings, limits, test_command))
 
-    def hand_over(house: House, state: RunState) -> None:
-        if patch is not None:
-            write_patch(house, state, Path(patch))
-
-    return _run(configuration.load(model, Path(path)), on_event, begin, hand_over)
+    return _run(configuration.load(model, Path(path)), on_event, begin, _to_file(patch))
 
 
 def create(
@@ -88,16 +81,9 @@ def improve(
     """
 
     async def begin(house: House) -> RunState:
-        settings = house.settings
-        command = tuple(shlex.split(settings.tests.command))
-        asked = Asked(limits or settings.limits, command, protect=settings.protect, verify=settings.verify)
-        return await begin_improve(house, Path(path), Wanted(asked, goal, cycles))
+        return await begin_improve(house, Path(path), Wanted(_asked(house.settings, limits), goal, cycles))
 
-    def hand_over(house: House, state: RunState) -> None:
-        if patch is not None:
-            write_patch(house, state, Path(patch))
-
-    return _run(configuration.load(model, Path(path)), on_event, begin, hand_over)
+    return _run(configuration.load(model, Path(path)), on_event, begin, _to_file(patch))
 
 
 def audit(
@@ -126,6 +112,16 @@ def audit(
     needs_sandbox = any(settings.checks.commands.values())
     _run(settings, on_event, begin, hand_over, asks=review, runs=needs_sandbox)
     return tuple(found)
+
+
+def _asked(settings: Settings, limits: Limits | None, command: tuple[str, ...] = ()) -> Asked:
+    words = command or tuple(shlex.split(settings.tests.command))
+    return Asked(limits or settings.limits, words, protect=settings.protect, verify=settings.verify)
+
+
+def _to_file(patch: str | Path | None) -> Callable[[House, RunState], object]:
+    """What hands a verified patch over: into this file, or not at all."""
+    return lambda house, state: write_patch(house, state, Path(patch)) if patch is not None else None
 
 
 def _run(

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from redstart.app.ground import own_environment
+from redstart.app.runs import keep_run
 from redstart.app.wire import House, asking
 from redstart.core.errors import ConfigError
 from redstart.core.finding import ChangedLines, Finding, FindingList, Known, Risk, Scan
-from redstart.core.run import GOAL_LIMIT, Attempt, Limits, Mode, RunSpec, RunState, Suite
+from redstart.core.run import GOAL_LIMIT, Limits, Mode, RunSpec, RunState, Suite
 from redstart.core.shell import Environment
-from redstart.flow.modes import MODES
 from redstart.toolkit.repo.git import require_git
 from redstart.toolkit.repo.since import changed_lines
 from redstart.toolkit.suites.history import work_root
@@ -73,11 +73,7 @@ async def begin_audit(house: House, path: Path, asked: AuditAsked) -> RunState:
         ),
         repo=root.name,
     )
-    state = RunState(
-        run_id=house.adapters.world.fresh_id(), spec=spec, base=spec.base, now=Attempt(entry=MODES[Mode.audit][0])
-    )
-    await house.adapters.store.create(state, folder=str(folder), created=house.moment)
-    return state
+    return await keep_run(house, spec, folder=folder)
 
 
 def _none(root: Path) -> Environment:

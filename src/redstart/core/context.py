@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from redstart.core.noun import Noun
 
 
@@ -20,3 +22,8 @@ class Context(Noun):
     chunks: tuple[Chunk, ...] = ()
     left_out: int = 0
     """How many candidates did not fit."""
+
+    def moved(self, paths: Mapping[str, str]) -> Context:
+        """The same with other names for its files, each of which `paths` has."""
+        chunks = (chunk.model_copy(update={"path": paths[chunk.path]}) for chunk in self.chunks)
+        return self.model_copy(update={"chunks": tuple(chunks)})

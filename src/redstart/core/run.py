@@ -375,6 +375,12 @@ class RunState(Noun):
         return self.draft or self.base
 
     @property
+    def splits(self) -> bool:
+        """Whether the plan's subtasks are to be runs of their own, put together afterwards (create)."""
+        several = self.now.plan is not None and len(self.now.plan.subtasks) > 1
+        return several and self.spec.mode is Mode.create and not self.spec.errand and not self.work.begun
+
+    @property
     def probes(self) -> int:
         """How many attempts ended with a probe, the one at hand among them."""
         now = bool(self.now.test and self.now.test.probe)

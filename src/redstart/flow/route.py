@@ -111,7 +111,7 @@ def _elsewhere(state: RunState, last: Step) -> Step | None:
         return Step.decide
     if last is Step.reproduce and goes_on_from_draft(state):
         return Step.apply
-    if last is Step.plan and (has_errands(state) or _has_no_aim(state)):
+    if last is Step.plan and (state.splits or _has_no_aim(state)):
         return Step.decide
     if last is Step.plan and _tests_exist(state):
         return Step.retrieve
@@ -124,13 +124,6 @@ def _elsewhere(state: RunState, last: Step) -> Step | None:
     if last is Step.test:
         return _after_test(state)
     return None
-
-
-def has_errands(state: RunState) -> bool:
-    """Whether the plan has subtasks, each of which is a run of its own; what they made is put together afterwards."""
-    plan = state.now.plan
-    several = plan is not None and len(plan.subtasks) > 1
-    return several and state.spec.mode is Mode.create and not state.spec.errand and not state.work.begun
 
 
 def _has_no_aim(state: RunState) -> bool:

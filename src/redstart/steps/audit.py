@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from redstart.core.chat import Ask, Tier
 from redstart.core.finding import ChangedLines, Finding, FindingList, Findings, Kind, Known, Scan
 from redstart.core.run import Mode, RunState
+from redstart.core.scripts import is_script
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
 from redstart.toolkit.checks.audit import merged, run_tools, without_suppressed
@@ -16,7 +17,7 @@ from redstart.toolkit.checks.review import Claim, Reviewed, verified
 from redstart.toolkit.checks.ruff import check
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
-from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes_audit import ReviewAnswer
 
@@ -103,7 +104,8 @@ async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found
     dropped = 0
     for shown in _portions(files, found):
         told = [f"{one.path}:{one.line} {one.message}" for one in found if one.path in shown][:40]
-        question = fit_question(
+        messages = fitted(
+            ports.note,
             "audit",
             run.spec.asks.room(ANSWER),
             goal=sections.goal(run.spec.goal),
@@ -113,7 +115,7 @@ async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found
         asked = Ask(
             question="audit",
             tier=Tier.strong,
-            messages=question.messages,
+            messages=messages,
             max_tokens=run.spec.asks.answer(ANSWER),
         )
         said = (await ask_for(ports.model, asked, ReviewAnswer)).value
@@ -127,7 +129,7 @@ async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found
 def _portions(files: Mapping[str, bytes], found: Sequence[Finding]) -> list[dict[str, bytes]]:
     """Files that are code, those with findings first, in portions of which each fits a question."""
     counted = {path: sum(one.path == path for one in found) for path in files}
-    code = [path for path in files if path.endswith((".py", ".sql", ".js", ".ts", ".mjs", ".cjs", ".tsx", ".jsx"))]
+    code = [path for path in files if is_script(path) or path.endswith((".py", ".sql"))]
     portions: list[dict[str, bytes]] = []
     room = 0
     for path in sorted(code, key=lambda one: (-counted[one], one)):

@@ -10,6 +10,7 @@ from redstart.core.learning import Plan
 from redstart.core.noun import clip
 from redstart.core.report import Judged, Mutants, Reproduced
 from redstart.core.run import Action, Decision, Ended, Mode, Result, RunState, Step
+from redstart.core.scripts import is_code
 from redstart.core.shell import Environment, Execution
 from redstart.ports.bundle import Ports
 from redstart.ports.store.port import Reply
@@ -100,22 +101,23 @@ def _reported(run: RunState) -> Decision:
 
 def _has_errands(run: RunState) -> bool:
     """Whether its work is done by runs of their own: cycles of improvement, or a plan's subtasks until all are done."""
-    spec, plan = run.spec, run.now.plan
-    if spec.errand:
+    if run.spec.errand:
         return False
-    waits = run.now.decide is not None and run.now.decide.action is Action.spawn
-    planned = spec.mode is Mode.create and run.last is Step.plan and plan is not None and len(plan.subtasks) > 1
-    return spec.mode is Mode.improve or waits or (planned and not run.work.begun)
+    return run.spec.mode is Mode.improve or _has_begun_some(run) or (run.splits and run.last is Step.plan)
+
+
+def _has_begun_some(run: RunState) -> bool:
+    """Whether what it decided last was to wait for errands."""
+    return run.now.decide is not None and run.now.decide.action is Action.spawn
 
 
 async def _errands(run: RunState, ports: Ports) -> Decision:
-    waits = run.now.decide is not None and run.now.decide.action is Action.spawn
-    ended = await ports.errands.ended() if waits else ()
+    ended = await ports.errands.ended() if _has_begun_some(run) else ()
     if run.spec.mode is Mode.create:
         return _with_packages(next_subtasks(run, run.now.plan or Plan(), ended, ports.trees.merge), ended)
     so_far = run.model_copy(update={"spend": run.spend.plus(spent(ended))})
     files = ports.trees.files(run.draft or run.spec.base)
-    empty = bool(run.spec.goal) and not any(map(_is_code, files))
+    empty = bool(run.spec.goal) and not any(map(is_code, files))
     return _with_packages(next_cycle(run, ended, _cap(so_far), empty=empty), ended)
 
 
@@ -124,10 +126,6 @@ def _with_packages(decision: Decision, ended: Sequence[Ended]) -> Decision:
     approved = tuple(dict.fromkeys(name for one in ended for name in one.approved))
     made = [one.installed for one in ended if one.made is not None and one.installed is not None]
     return decision.model_copy(update={"approved": approved, "installed": made[-1] if made else None})
-
-
-def _is_code(path: str) -> bool:
-    return path.endswith((".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".go"))
 
 
 def _ask(run: RunState) -> Decision:

@@ -21,7 +21,7 @@ from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_json, schema
 from redstart.toolkit.prompts.asking import mend, repair_note
 from redstart.toolkit.prompts.converse import converse
-from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.forms import brief_form, form_words, given_whole, often_rejected
 from redstart.toolkit.prompts.projects import project
 from redstart.toolkit.prompts.render import section
@@ -120,13 +120,9 @@ async def _question(run: RunState, ports: Ports) -> tuple[Message, ...]:
     room = run.spec.asks.room(ANSWER)
     # A brief question is about code that is there.
     if run.spec.asks.brief and run.spec.mode is not Mode.create:
-        question = fit_question("brief/patch", room, **_brief(run, ports, asked, said))
-    else:
-        name = "create/patch" if run.spec.mode is Mode.create else "patch"
-        question = fit_question(name, room, **_whole(run, ports, asked, said))
-    if question.left_out:
-        ports.note(not_shown=list(question.left_out))
-    return question.messages
+        return fitted(ports.note, "brief/patch", room, **_brief(run, ports, asked, said))
+    name = "create/patch" if run.spec.mode is Mode.create else "patch"
+    return fitted(ports.note, name, room, **_whole(run, ports, asked, said))
 
 
 def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import read_json, schema
 from redstart.toolkit.prompts.asking import REPAIRS, ask_for, json_note, mend, reader
 from redstart.toolkit.prompts.converse import converse
-from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.projects import project
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import ImprovementAnswer, PlanAnswer
@@ -60,7 +60,8 @@ async def plan(run: RunState, ports: Ports) -> Plan:
     is_new = run.spec.mode is Mode.create
     notes = sections.notes(partial(ports.trees.read, run.ground))
     about = {"package": project(run.spec)} if is_new else {"notes": notes}
-    question = fit_question(
+    messages = fitted(
+        ports.note,
         "create/plan" if is_new else "plan",
         run.spec.asks.room(ANSWER),
         goal=sections.goal(run.spec.goal, run.spec.whole),
@@ -72,11 +73,9 @@ async def plan(run: RunState, ports: Ports) -> Plan:
         looking=sections.looking(run.spec.looks),
         ask=section("Now", "The last attempts went in circles: plan something else.") if stuck else "",
     )
-    if question.left_out:
-        ports.note(not_shown=list(question.left_out))
     said = await converse(
         ports.model,
-        _asked(run, question.messages),
+        _asked(run, messages),
         desk(run, ports, find=walk_search, ask_git=ask_git),
         run.spec.looks,
         is_answer=lambda text: read_json(text, PlanAnswer) is not None,
@@ -137,13 +136,14 @@ async def _scope(run: RunState, ports: Ports) -> Plan:
     if not run.spec.goal or scan is None or not scan.review:
         return Plan(summary=run.spec.goal[:600])
     listed = "\n".join(ports.trees.files(run.ground)[:LISTED])
-    question = fit_question(
+    messages = fitted(
+        ports.note,
         "audit/plan",
         run.spec.asks.room(ANSWER),
         goal=sections.goal(run.spec.goal),
         files=section("Files", data("files", listed, 40_000)),
     )
-    asked = Ask(question="plan", tier=Tier.fast, messages=question.messages, max_tokens=run.spec.asks.answer(ANSWER))
+    asked = Ask(question="plan", tier=Tier.fast, messages=messages, max_tokens=run.spec.asks.answer(ANSWER))
     heard = await ask_for(ports.model, asked, ScopeAnswer)
     found = heard.value
     if found is None:
@@ -159,7 +159,8 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
     trees, ground = ports.trees, run.ground
     read = partial(trees.read, ground)
     shown = outline(Files(trees.files(ground), read, partial(trees.size, ground)), is_test_path, OUTLINE)
-    question = fit_question(
+    messages = fitted(
+        ports.note,
         "improve/plan",
         run.spec.asks.room(ANSWER),
         goal=sections.goal(run.spec.goal),
@@ -170,7 +171,7 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
         before=section("Done before", data("cycles", "\n".join(run.spec.before), 4000)) if run.spec.before else "",
     )
     most = run.spec.asks.answer(ANSWER)
-    asked = Ask(question="plan", tier=Tier.fast, messages=question.messages, max_tokens=most)
+    asked = Ask(question="plan", tier=Tier.fast, messages=messages, max_tokens=most)
     heard = await ask_for(ports.model, asked, ImprovementAnswer)
     found = heard.value
     if found is None or not found.title.strip():

@@ -10,7 +10,7 @@ from redstart.core.run import Effort, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
-from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import ReflectionAnswer
 
@@ -24,7 +24,8 @@ async def reflect(run: RunState, ports: Ports) -> Reflection:
     if run.spec.effort is Effort.lean or report is None:
         return noted
     diff = ports.blobs.get(run.now.apply.diff).decode(errors="replace") if run.now.apply else ""
-    question = fit_question(
+    messages = fitted(
+        ports.note,
         "reflect",
         run.spec.asks.room(ANSWER),
         failing=sections.failing(report.cases, report.counts.red),
@@ -33,7 +34,7 @@ async def reflect(run: RunState, ports: Ports) -> Reflection:
     asked = Ask(
         question="reflect",
         tier=Tier.fast,
-        messages=question.messages,
+        messages=messages,
         max_tokens=run.spec.asks.answer(ANSWER),
     )
     found = (await ask_for(ports.model, asked, ReflectionAnswer)).value

@@ -10,7 +10,7 @@ from redstart.core.run import Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
-from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import CardAnswer
 
@@ -65,7 +65,8 @@ async def _ask_for_card(run: RunState, ports: Ports) -> CardAnswer | None:
     found = run.now.reproduce
     cases = found.report.cases if found else ()
     diff = ports.blobs.get(run.now.diff).decode(errors="replace") if run.now.diff else ""
-    question = fit_question(
+    messages = fitted(
+        ports.note,
         "remember",
         run.spec.asks.room(ANSWER),
         failing=sections.failing(cases[:2], 0),
@@ -75,7 +76,7 @@ async def _ask_for_card(run: RunState, ports: Ports) -> CardAnswer | None:
     asked = Ask(
         question="remember",
         tier=Tier.fast,
-        messages=question.messages,
+        messages=messages,
         max_tokens=run.spec.asks.answer(ANSWER),
     )
     return (await ask_for(ports.model, asked, CardAnswer)).value

@@ -31,7 +31,7 @@ from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading
 from redstart.toolkit.prompts.asked import Shown, about_test, told_of
 from redstart.toolkit.prompts.asking import ask_until, mend_tried, repair_note
-from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.projects import answer_with_tests, names_that_are_taken, project, rules_of_tests
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.retrieval.lexical import walk_search
@@ -95,9 +95,8 @@ async def _first_tests(run: RunState, ports: Ports) -> Reproduced:
     kept = {path: trees.read(held, path) for path in trees.files(held) if is_test_path(path) and path not in before}
     if parts and kept and not weak:
         return await _red(run, ports, kept)
-    asked = Ask(
-        question="reproduce", tier=Tier.strong, messages=_about_new_tests(run, ports, kept if weak else {}, weak)
-    )
+    messages, most = _about_new_tests(run, ports, kept if weak else {}, weak), run.spec.asks.answer(ANSWER)
+    asked = Ask(question="reproduce", tier=Tier.strong, messages=messages, max_tokens=most)
     heard = await ask_until(ports.model, asked, partial(_read_new_tests, before), note=repair_note, repairs=1)
     if heard.value is None:
         return _no_tests(run, heard.fault)
@@ -124,7 +123,8 @@ def _about_new_tests(run: RunState, ports: Ports, kept: Mapping[str, bytes | Non
     last = run.history[-1].reason if run.history else ""
     texts = (data(path, (text or b"").decode(errors="replace")) for path, text in sorted(kept.items()))
     again = "Give the files in which something changes again, each as a whole."
-    question = fit_question(
+    return fitted(
+        ports.note,
         "reproduce",
         run.spec.asks.room(ANSWER),
         rules=rules_of_tests(run.spec),
@@ -136,7 +136,6 @@ def _about_new_tests(run: RunState, ports: Ports, kept: Mapping[str, bytes | Non
         tests=section("The tests so far", *texts, again) if kept else "",
         tried=section("Why the last tests were not taken", *dict.fromkeys((weak, last))),
     )
-    return question.messages
 
 
 def _read_new_tests(there: Collection[str], answer: Answer) -> Reading[Sequence[Edit]]:
@@ -211,10 +210,9 @@ def _about_test(run: RunState, ports: Ports) -> tuple[Message, ...]:
     view = View(run.spec.suite, paths, read)
     sought = Question(cases=(), goal=told_of(run), tests=(), is_test=is_test_path, budget=SHOWN_CODE)
     found = rank(sought, sorted(view.kept), view.read, walk_search(sorted(view.kept), view.read))
-    chunks = tuple(one.model_copy(update={"path": view.kept[one.path]}) for one in found.chunks)
     files = outline(Files(paths, read, partial(trees.size, base)), is_test_path, SHOWN_FILES)
     example = example_of((path for path in paths if is_test_path(path)), read)
-    return about_test(run, Shown(files, found.model_copy(update={"chunks": chunks}), read, example), ANSWER)
+    return about_test(run, Shown(files, found.moved(view.kept), read, example), ANSWER, ports.note)
 
 
 def _read_tests(answer: Answer) -> Reading[Sequence[Edit]]:

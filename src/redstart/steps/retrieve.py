@@ -42,8 +42,7 @@ async def retrieve(run: RunState, ports: Ports) -> Context:
     else:
         with ports.trees.checkout(run.ground) as folder:
             found = rank(question, files, view.read, _seen_from(suite.as_shown, ripgrep_search(folder)))
-    chunks = tuple(chunk.model_copy(update={"path": view.kept[chunk.path]}) for chunk in found.chunks)
-    return found.model_copy(update={"chunks": chunks})
+    return found.moved(view.kept)
 
 
 def _chosen(run: RunState, ports: Ports) -> Context:

@@ -14,6 +14,7 @@ from redstart.app.installs import IndexInstaller
 from redstart.ports.install.port import Language, Prepared, Refusal
 from redstart.toolkit.installs.environment import requests_of
 from redstart.toolkit.installs.judge import judge
+from redstart.toolkit.installs.pip import pip_for
 
 PROMPT = ("path file", "build backend", "npm postinstall")
 """Cases that are looked at in every run; the rest takes minutes."""
@@ -47,7 +48,7 @@ def bare(case: Case, index: FakeIndex, folder: Path, fetching: dict[str, str]) -
     variables["PATH"] = f"{python.parent}:{fetching['PATH']}"
     if case.second_index:
         variables["PIP_EXTRA_INDEX_URL"] = index.address("second/simple/")
-    pip = (sys.executable, "-I", "-m", "pip", "--python", str(python), "install", "-q")
+    pip = (*pip_for(python, os.environ), "install", "-q")
     commands = {
         Language.python: [
             (sys.executable, "-I", "-m", "venv", "--without-pip", str(folder / "venv")),

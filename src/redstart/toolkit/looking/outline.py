@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from redstart.core.scripts import is_code
 from redstart.toolkit.looking.files import Files, Text
 from redstart.toolkit.looking.symbols import symbols
 
 OF_A_FILE = 30
 """Names of one file."""
-_CODE = (".py", ".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".go")
 _LINE = 160
 
 
@@ -18,7 +18,7 @@ def outline(files: Files, is_test: Callable[[str], bool], most: int) -> str:
 
     Code comes first, then the tests by their paths alone, then all else. What is not shown is counted.
     """
-    code = [path for path in files.paths if path.endswith(_CODE) and not is_test(path)]
+    code = [path for path in files.paths if is_code(path) and not is_test(path)]
     tests = [path for path in files.paths if is_test(path)]
     rest = sorted(set(files.paths) - {*code, *tests})
     told: list[str] = []

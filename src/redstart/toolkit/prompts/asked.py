@@ -8,8 +8,9 @@ from typing import NamedTuple
 from redstart.core.chat import Message
 from redstart.core.context import Context
 from redstart.core.run import RunState
+from redstart.ports.bundle import Note
 from redstart.toolkit.prompts import sections
-from redstart.toolkit.prompts.fit import fit_question
+from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import data, section
 
 
@@ -31,10 +32,11 @@ def told_of(run: RunState) -> str:
     return "\n".join((run.spec.goal, *aims))
 
 
-def about_test(run: RunState, shown: Shown, answer: int) -> tuple[Message, ...]:
+def about_test(run: RunState, shown: Shown, answer: int, note: Note) -> tuple[Message, ...]:
     """The question, with room for an answer of so many tokens."""
     spec = run.spec
-    question = fit_question(
+    return fitted(
+        note,
         "asked/reproduce",
         spec.asks.room(answer),
         goal=section("Issue", data("issue", spec.goal, 16_000)) if spec.issue else sections.goal(spec.goal),
@@ -46,4 +48,3 @@ def about_test(run: RunState, shown: Shown, answer: int) -> tuple[Message, ...]:
         code=sections.code(shown.code, shown.read),
         example=section("A test of this project", data(*shown.example)) if shown.example else "",
     )
-    return question.messages

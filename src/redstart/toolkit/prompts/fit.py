@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from redstart.core.chat import Message
 from redstart.core.noun import clip
+from redstart.ports.bundle import Note
 from redstart.toolkit.prompts.render import data, render
 
 CHARACTERS_A_TOKEN = 3
@@ -59,6 +60,14 @@ class Question(NamedTuple):
     messages: tuple[Message, ...]
     left_out: tuple[str, ...]
     """What of the sections is not in them, each in a few words."""
+
+
+def fitted(note: Note, question: str, room: int, **sections: str) -> tuple[Message, ...]:
+    """The messages of a question in that room; `note` is told what of its sections is not in them."""
+    asked = fit_question(question, room, **sections)
+    if asked.left_out:
+        note(not_shown=list(asked.left_out))
+    return asked.messages
 
 
 def fit_question(question: str, room: int, **sections: str) -> Question:
