@@ -144,14 +144,6 @@ def _ask_packages(found: Findings) -> Decision:
     return Decision(action=Action.ask, reason=found.asks, result=Result.needs_human, next=Step.check)
 
 
-def _packages_answered(found: Findings, reply: Reply) -> Decision:
-    names = ", ".join(found.packages)
-    if reply.accepts:
-        allowed = _again(Step.check, f"you allowed {names}")
-        return allowed.model_copy(update={"approved": found.packages})
-    return _again(Step.patch, clip(f"you do not want these packages: {names}. {reply.text}".strip(), 400))
-
-
 def answered(run: RunState, asked: Decision, reply: Reply) -> Decision:
     """What a person's answer leads to.
 
@@ -159,16 +151,23 @@ def answered(run: RunState, asked: Decision, reply: Reply) -> Decision:
     reject is tried otherwise, while the limits leave an attempt; `asked.next` says where that begins.
     """
     if asked.next is Step.check and run.now.check is not None:
-        return _packages_answered(run.now.check, reply)
+        packages = run.now.check.packages
+        if reply.accepts:
+            return _again(Step.check, f"you allowed {', '.join(packages)}").model_copy(update={"approved": packages})
+        return _rejected(run, Step.patch, f"you do not want these packages: {', '.join(packages)}. {reply.text}")
     if not reply.accepts:
-        said = clip(f"you rejected it: {reply.text}" if reply.text else "you rejected it", 400)
-        ended = _stop(run)
-        if ended is not None and ended.result is Result.unsolved:
-            return _end(Result.unsolved, f"{said}; no attempt is left")
-        return ended or _again(asked.next or Step.patch, said)
+        return _rejected(run, asked.next or Step.patch, f"you rejected it: {reply.text}")
     if not _green_by_its_tests(run.now.test):
         return _end(Result.unsolved, "you accepted it, but its tests are not green")
     return _accept(Result.verified, clip(f"you accepted it: {asked.reason}", 400))
+
+
+def _rejected(run: RunState, back: Step, said: str) -> Decision:
+    said = clip(said.strip().removesuffix(":"), 400)
+    ended = _stop(run)
+    if ended is not None and ended.result is Result.unsolved:
+        return _end(Result.unsolved, f"{said}; no attempt is left")
+    return ended or _again(back, said)
 
 
 def _green_by_its_tests(judged: Judged | None) -> bool:

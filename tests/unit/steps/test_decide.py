@@ -153,6 +153,19 @@ def test_what_is_rejected_is_tried_again_where_the_question_says_and_within_the_
     assert replied(Reply(accepts=False), Verdict(fixed=ONE), **spent).result is Result.capped
 
 
+def test_packages_that_are_not_wanted_cost_an_attempt_like_any_other_no():
+    asked = ASKED.model_copy(update={"next": Step.check})
+    now = Attempt(entry=Step.reproduce, check=Findings(asks="may they be installed?", packages=("python:left-pad",)))
+    no = Reply(accepts=False, text="only the standard library")
+    again = answered(state(now=now), asked, no)
+    said = "you do not want these packages: python:left-pad. only the standard library"
+    assert (again.action, again.next, again.reason) == (Action.retry, Step.patch, said)
+    last = answered(state(now=now, spec=spec(limits=Limits(iterations=1))), asked, no)
+    assert (last.result, last.reason) == (Result.unsolved, f"{said}; no attempt is left")
+    yes = answered(state(now=now), asked, Reply(accepts=True))
+    assert (yes.next, yes.approved) == (Step.check, ("python:left-pad",))
+
+
 def test_a_red_run_goes_further_where_a_retry_would_begin():
     refused = Attempt(entry=Step.reproduce, patch=Patch(edits="x"), apply=Applied(ok=False, refused=True))
     assert further(state(now=refused)) is Step.patch
