@@ -112,15 +112,15 @@ def jobs() -> Iterator[Job]:
             yield Job("reflect", render("reflect", failing=bug.failing, tried=tried), most)
     for bug in BUGS:
         fix = section("The fix", data("patch", bug.diff))
-        for most in (120, 120, 60, 120):
+        for most in (240, 240, 60, 240):
             yield Job("remember", render("remember", failing=bug.failing, fix=fix), most)
     for goal in GOALS:
-        for most in (150, 150, 150, 70):
+        for most in (300, 300, 300, 90):
             yield Job("plan", render("plan", goal=sections.goal(goal)), most)
     for bug in BUGS:
-        yield Job("plan", render("plan", failing=bug.failing), 110)
+        yield Job("plan", render("plan", failing=bug.failing), 240)
         code = section("Code", data(f"{bug.path} lines 1-9", bug.code))
-        for most in (120, 120):
+        for most in (240, 240):
             yield Job("patch", render("patch", failing=bug.failing, code=code), most)
     for goal in GOALS[1:]:
         package = section("Package name", data("user", "tool", 100))

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,7 +104,14 @@ def test_a_patch_of_the_test_is_6(user, repo_of):
     assert "it is a test" in ran.out
 
 
-@pytest.mark.parametrize("step", list(Step))
+def stops() -> Iterator[Any]:
+    """The first step, the middle one and the last; the rest takes minutes."""
+    for step in Step:
+        prompt = step in (Step.reproduce, Step.patch, Step.decide)
+        yield pytest.param(step, id=step.value, marks=() if prompt else pytest.mark.soak)
+
+
+@pytest.mark.parametrize("step", [*stops()])
 def test_stop_after_is_130_and_resumes(user, repo, step):
     ran = user.redstart("fix", repo, "--stop-after", step.value)
     assert ran.code == 130, ran.out + ran.err

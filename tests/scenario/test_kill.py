@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,18 @@ def undisturbed(tmp_path_factory, project) -> dict[str, Any]:
     return final_state(user, repo)
 
 
-@pytest.mark.parametrize("moment", ["before", "during", "after"])
-@pytest.mark.parametrize("step", list(Step))
+SOAK = [pytest.mark.soak]
+
+
+def places() -> Iterator[Any]:
+    """During each step, and around the two that leave something outside the run's own rows; the rest takes minutes."""
+    for step in Step:
+        for moment in ("before", "during", "after"):
+            prompt = moment == "during" or step in (Step.patch, Step.remember)
+            yield pytest.param(step, moment, id=f"{step.value}-{moment}", marks=() if prompt else SOAK)
+
+
+@pytest.mark.parametrize(("step", "moment"), [*places()])
 def test_kill(step: Step, moment: str, user, repo_of, undisturbed):
     repo = repo_of(SCENARIO.name)
     with ScriptedServer(SCENARIO.reply) as server:

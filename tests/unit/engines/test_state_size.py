@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from redstart.core.finding import Findings
 from redstart.core.run import Limits, Result, Step
 from redstart.core.shell import Completed, Execution, ExitCause
@@ -13,7 +15,7 @@ from redstart.engines.inline import inline
 from redstart.testing import rig as play
 from redstart.testing.rig import make_rig
 
-TESTS, RED, FINDINGS, ITERATIONS, LIMIT = 10_000, 3_000, 2_000, 15, 64 * 1024
+TESTS, RED, FINDINGS, LIMIT = 10_000, 3_000, 2_000, 64 * 1024
 
 
 def big_suite(execution: Execution) -> Completed:
@@ -29,7 +31,8 @@ def big_suite(execution: Execution) -> Completed:
     return Completed(exit_code=1, cause=ExitCause.failed, output="x" * 1_000_000, files={"junit.xml": xml})
 
 
-def test_the_state_of_a_large_repo_stays_small(tmp_path: Path):
+@pytest.mark.parametrize("iterations", [3, pytest.param(15, marks=pytest.mark.soak)])
+def test_the_state_of_a_large_repo_stays_small(iterations: int, tmp_path: Path):
     rig = make_rig(tmp_path / "snapshots")
     rig.with_suite(big_suite)
     smelly = "\n".join(f"def f{number}():\n    return undefined_{number}" for number in range(FINDINGS))
@@ -44,7 +47,7 @@ def test_the_state_of_a_large_repo_stays_small(tmp_path: Path):
     rig.with_model(reply)
 
     async def go() -> tuple[list[int], Result | None, Findings]:
-        run_id = await rig.begin(limits=Limits(iterations=ITERATIONS, tokens=None, usd=None), goal="𝒸" * 4_000)
+        run_id = await rig.begin(limits=Limits(iterations=iterations, tokens=None, usd=None), goal="𝒸" * 4_000)
         claim = await rig.adapters.store.claim(run_id)
         with_findings = {play.CODE: (play.BUGGY + "\n" + smelly + "\n").encode()}
         base = rig.trees.write(claim.state.base, with_findings)
@@ -59,5 +62,5 @@ def test_the_state_of_a_large_repo_stays_small(tmp_path: Path):
     rig.trees.close()
     assert result is Result.unsolved
     assert audited.count >= FINDINGS
-    assert len(sizes) >= ITERATIONS * 8
+    assert len(sizes) >= iterations * 8
     assert max(sizes) < LIMIT
