@@ -40,6 +40,10 @@ test *args:
 bench *args="--quick":
     @for script in $(grep -l '"bench":' bench/*.py); do printf '%s ' "$script"; {{ bin }}/python "$script" {{ args }} | tail -n 1; done
 
+# Break a fleet in many ways and see that nothing is lost (minutes with --quick, about an hour without)
+chaos *args:
+    {{ bin }}/python bench/chaos.py {{ args }}
+
 # Check the docs: their commands run, their links resolve
 docs:
     {{ bin }}/pytest -q tests/test_docs.py
@@ -55,7 +59,8 @@ live *args:
 # Resolve the dependencies anew into requirements/; `just lock --upgrade` takes newer versions
 lock *args:
     {{ compile }} {{ args }} pyproject.toml -o requirements/base.txt
-    {{ compile }} {{ args }} -c requirements/base.txt --group dev pyproject.toml -o requirements/dev.txt
+    {{ compile }} {{ args }} -c requirements/base.txt --extra fleet pyproject.toml -o requirements/fleet.txt
+    {{ compile }} {{ args }} -c requirements/base.txt --extra fleet --group dev pyproject.toml -o requirements/dev.txt
     {{ compile }} {{ args }} requirements/tools.in -o requirements/tools.txt
 
 # Build the wheel into dist/

@@ -9,12 +9,12 @@ from redstart.engines.inline import inline
 from redstart.engines.langgraph import langgraph
 from redstart.engines.port import Engine
 from redstart.testing.contracts.engine import EngineContract
-from redstart.testing.rig import Rig, make_rig
+from redstart.testing.rig import Keep, Rig, make_rig
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    made = make_rig(tmp_path / "snapshots")
+def rig(tmp_path: Path, keep: Keep) -> Iterator[Rig]:
+    made = make_rig(tmp_path / "snapshots", keep)
     yield made
     made.trees.close()
 

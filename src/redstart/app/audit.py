@@ -72,6 +72,7 @@ async def begin_audit(house: House, path: Path, asked: AuditAsked) -> RunState:
             review=asked.review,
         ),
         repo=root.name,
+        tenant=house.settings.tenant,
     )
     return await keep_run(house, spec, folder=folder)
 

@@ -75,6 +75,7 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted:
         checks=house.settings.checks.checks,
         packages=Packages(allow=house.settings.dependencies.by_language, approve=asked.approve),
         repo=ground.package,
+        tenant=house.settings.tenant,
         kind=wanted.kind,
         offers=offers,
         own_tests=tuple(sorted(path for path in tests if _is_test(path, node=wanted.node))),

@@ -20,7 +20,7 @@ from redstart.app.images import containers, runtimes, wanted
 from redstart.app.settings import SandboxSettings, Settings, StepModels, load, public_values, require_model
 from redstart.app.wire import connect
 from redstart.core.chat import Ask, Message, Role, Tier
-from redstart.core.errors import ConfigError, ModelError, SandboxUnavailable
+from redstart.core.errors import ConfigError, ModelError, SandboxUnavailable, StoreError
 from redstart.core.noun import Noun
 from redstart.ports.model.providers import ENDPOINTS
 from redstart.ports.sandbox.bwrap import Bubblewrap
@@ -29,6 +29,7 @@ from redstart.ports.sandbox.docker import Docker
 from redstart.ports.sandbox.docker_spec import GVISOR
 from redstart.ports.sandbox.prove import Leaks, Make, prove
 from redstart.ports.sandbox.seatbelt import Seatbelt
+from redstart.ports.sql.postgres import revision_at
 from redstart.ports.sql.schema import HEAD
 
 VERSION = 1
@@ -77,7 +78,7 @@ def examine(*, online: bool = False, project: Path | None = None, platform: str 
     else:
         checks += _sandboxes(settings.sandbox, platform)
         try:
-            checks += _data(settings.home)
+            checks += _data(settings)
         except OSError as error:
             checks.append(_check("data", "folder", Health.fail, f"cannot be looked at: {error}", OTHER_HOME))
         checks += _models(settings, os.environ, online)
@@ -178,15 +179,19 @@ def _docker(settings: SandboxSettings) -> Make:
 # -- what is kept ------------------------------------------------------------------------------------------------------
 
 
-def _data(home: Path) -> Iterator[Check]:
+def _data(settings: Settings) -> Iterator[Check]:
+    home = settings.home
     exists = home.is_dir()
     if home.exists() and not exists:
         yield _check("data", "folder", Health.fail, f"{home} is no folder", OTHER_HOME)
         return
     yield _check("data", "folder", Health.ok, str(home) if exists else f"{home}, made by the first run")
     yield _disk(home)
+    if settings.store.url:
+        yield _server(settings.store.url)
     if exists:
-        yield _database(home / "redstart.db")
+        if not settings.store.url:
+            yield _database(home / "redstart.db")
         parts = {"blobs": "blobs", "snapshots": "snapshots", "database": "redstart.db*", "patches": "patches"}
         sizes = {name: sum(map(_size, home.glob(pattern))) for name, pattern in parts.items()}
         told = ", ".join(f"{name} {size / 1e6:.1f} MB" for name, size in sizes.items())
@@ -212,6 +217,17 @@ def _database(path: Path) -> Check:
     except (sqlite3.Error, OSError) as error:
         remedy = f"restore {path} from a copy, or move it away to begin anew"
         return _check("data", "database", Health.fail, f"cannot be read: {error}", remedy)
+    return _judged(revision)
+
+
+def _server(url: str) -> Check:
+    try:
+        return _judged(revision_at(url))
+    except (StoreError, ConfigError) as error:
+        return _check("data", "database", Health.fail, str(error), error.remedy or "look at store.url")
+
+
+def _judged(revision: str | None) -> Check:
     if revision is None:
         return _check("data", "database", Health.ok, "empty; filled by the next run")
     if revision > HEAD:

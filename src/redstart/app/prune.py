@@ -8,9 +8,12 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from redstart.app.settings import Settings
+from redstart.app.store_settings import folder_of
+from redstart.app.wire import blobs_of, open_database
 from redstart.core.noun import Noun
-from redstart.ports.sql.engine import Database
 from redstart.ports.sql.prune import BLOB_NAME, SqlPrune
+from redstart.ports.store.port import SweptBlobs
 from redstart.toolkit.repo.trees import alive
 
 DAY = 86_400.0
@@ -29,31 +32,35 @@ class Swept(Noun):
     """Bytes of blobs and patches. The database keeps its size and fills the space with new runs."""
 
 
-async def prune(home: Path, *, days: float, keep: int, dry: bool, now: float) -> Swept:
+async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: float) -> Swept:
     """Removes ended runs older than so many days, but for the `keep` newest; what was learned from them stays.
 
     Then goes what no run that is left needs: blobs, patches of the removed runs, work folders of processes that are no
-    more. Where there is no data yet, nothing is made. Raises `StoreError` for a store that cannot be used.
+    more. All of it is the settings' tenant's. Where there is no data yet, nothing is made. Raises `StoreError` for a
+    store that cannot be used.
     """
-    path = home / "redstart.db"
-    if not path.is_file():
+    if not settings.store.url and not (settings.home / "redstart.db").is_file():
         return Swept()
-    with Database.open(path) as database:
+    old = now - FRESH
+    with open_database(settings) as opened:
+        database = opened.of(settings.tenant)
         pruned = await SqlPrune(database).prune(now - days * DAY, keep, dry=dry)
-    blobs = home / "blobs"
-    needed = _closed(pruned.named, blobs)
-    unneeded = [one for one in _blobs(blobs) if one.name not in needed and _is_old(one, now)]
-    patches = [one for run_id in pruned.runs if (one := home / "patches" / f"{run_id}.patch").is_file()]
-    folders = list(_left_behind(home / "snapshots" / "work"))
-    size = sum(_size(one) for one in (*unneeded, *patches))
+        blobs = blobs_of(settings, database)
+        needed = _closed(pruned.named, blobs)
+        unneeded = [one for one in blobs.kept() if one.name not in needed and one.put < old]
+        if not dry:
+            blobs.drop([one.name for one in unneeded], old)
+    of_run = settings.home / "patches"
+    patches = [one for run_id in pruned.runs if (one := of_run / f"{run_id}.patch").is_file()]
+    folders = list(_left_behind(folder_of(settings.home, settings.tenant) / "snapshots" / "work"))
+    size = sum(one.size for one in unneeded) + sum(map(_size, patches))
     if not dry:
-        _remove(unneeded, lambda one: one.unlink(missing_ok=True) if _is_old(one, now) else None)
         _remove(patches, lambda one: one.unlink(missing_ok=True))
         _remove(folders, lambda one: shutil.rmtree(one, ignore_errors=True))
     return Swept(runs=pruned.runs, blobs=len(unneeded), patches=len(patches), folders=len(folders), size=size)
 
 
-def _closed(named: frozenset[str], blobs: Path) -> set[str]:
+def _closed(named: frozenset[str], blobs: SweptBlobs) -> set[str]:
     """With the blobs that those blobs name: a journaled execution is one, and names the pack and diff of its snapshot.
 
     Only JSON names others; packs, diffs and outputs hold none. A test's output that happens to hold such a name keeps
@@ -62,34 +69,9 @@ def _closed(named: frozenset[str], blobs: Path) -> set[str]:
     needed: set[str] = set()
     waiting = set(named)
     while waiting:
-        name = waiting.pop()
-        needed.add(name)
-        waiting |= {found for found in _names_in(blobs / name[:2] / name) if found not in needed}
+        needed |= waiting
+        waiting = {found for text in blobs.texts(waiting) for found in BLOB_NAME.findall(text)} - needed
     return needed
-
-
-def _names_in(blob: Path) -> Iterable[str]:
-    try:
-        with blob.open("rb") as file:
-            if file.read(1) != b"{":
-                return ()
-            return BLOB_NAME.findall(file.read().decode(errors="replace"))
-    except OSError:
-        return ()
-
-
-def _blobs(folder: Path) -> Iterator[Path]:
-    """Every blob, and what an interrupted write left beside them."""
-    for one in folder.glob("??/*"):
-        if BLOB_NAME.fullmatch(one.name) or one.name.startswith(".new-"):
-            yield one
-
-
-def _is_old(path: Path, now: float) -> bool:
-    try:
-        return path.stat().st_mtime < now - FRESH
-    except OSError:
-        return False
 
 
 def _left_behind(work: Path) -> Iterator[Path]:

@@ -113,6 +113,7 @@ def take_folder(house: House, path: Path, asked: Asked, choose: Choose | None = 
         checks=house.settings.checks.checks,
         scope=(ground.folder, *asked.scope) if ground.folder else asked.scope,
         repo=folder.name,
+        tenant=house.settings.tenant,
     )
     return Folder(spec, folder)
 

@@ -20,7 +20,9 @@ from pydantic_settings import PydanticBaseSettingsSource as Source
 from redstart.app import layers
 from redstart.app.checking import ChecksSettings, command_line
 from redstart.app.dependencies import DependencySettings
+from redstart.app.fleet_settings import FleetSettings
 from redstart.app.layers import Given, Keys, Layer
+from redstart.app.store_settings import HOME, StoreSettings, Tenant
 from redstart.core.errors import ConfigError
 from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
@@ -119,6 +121,8 @@ class ModelOptions(BaseModel):
     """The most calls at a time."""
     tokens_a_minute: int | None = Field(default=None, gt=0)
     """The most tokens in any minute."""
+    requests_a_minute: int | None = Field(default=None, gt=0)
+    """The most calls in any minute."""
 
 
 class Models(BaseModel):
@@ -224,6 +228,10 @@ class Settings(BaseSettings):
     sandbox: SandboxSettings = SandboxSettings()
     dependencies: DependencySettings = DependencySettings()
     checks: ChecksSettings = ChecksSettings()
+    store: StoreSettings = StoreSettings()
+    tenant: Tenant = HOME
+    """Whose runs these are, where several share one database; none sees another's."""
+    fleet: FleetSettings = FleetSettings()
     verify: Level = Level.standard
     """How much is run before a green counts: quick, standard or strict."""
     protect: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()
@@ -305,6 +313,8 @@ def public_values(settings: Settings) -> dict[str, Any]:
     }
     if settings.models.base_url:
         values["models.base_url"] = _without_credentials(settings.models.base_url)
+    if settings.store.url:
+        values["store.url"] = _without_credentials(settings.store.url)
     for option in values["models.options"].values():
         if option["base_url"]:
             option["base_url"] = _without_credentials(option["base_url"])

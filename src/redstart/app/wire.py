@@ -13,6 +13,7 @@ from pathlib import Path
 from redstart.app.images import wanted
 from redstart.app.installs import IndexInstaller
 from redstart.app.settings import Settings, api_key, require_model
+from redstart.app.store_settings import folder_of
 from redstart.core.chat import Ask, Tier
 from redstart.core.events import Event
 from redstart.core.run import Limits, Spend
@@ -21,18 +22,21 @@ from redstart.engines.drive import Adapters, StepLedger
 from redstart.engines.port import Engine
 from redstart.ports.model.budget import Budgeted, RunLedger
 from redstart.ports.model.gateway import Gateway, Policy
-from redstart.ports.model.lanes import Lane, Options
+from redstart.ports.model.lanes import Lane, Options, Rates
 from redstart.ports.model.mask import secrets_of
 from redstart.ports.model.masked import Masked
 from redstart.ports.model.port import Ledger, Model, Profile
 from redstart.ports.model.profiles import profile_of
 from redstart.ports.sandbox.cgroups import restart_in_own_group
 from redstart.ports.sandbox.choose import choose, lacks_of
+from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
+from redstart.ports.sql.rates import SqlRates
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.ports.store.port import SweptBlobs
 from redstart.ports.world.port import World
 from redstart.ports.world.system import SystemWorld
 from redstart.toolkit.repo.trees import GitTrees
@@ -48,6 +52,8 @@ class House:
     settings: Settings
     adapters: Adapters
     trees: GitTrees
+    rates: Rates | None = None
+    """The rates of models, where others share them."""
 
     @property
     def moment(self) -> datetime:
@@ -62,14 +68,14 @@ class House:
     def with_sandbox(self, *, unsafe: bool = False) -> House:
         """Raises `SandboxUnavailable` with the remedy."""
         scratch = self.settings.home / "scratch"
-        scratch.mkdir(exist_ok=True)
+        scratch.mkdir(parents=True, exist_ok=True)
         asked = wanted(self.settings.sandbox, os.environ)
         sandbox = choose(self.trees, scratch, unsafe=unsafe, wanted=asked)
         return replace(self, adapters=replace(self.adapters, sandbox=sandbox))
 
     def with_model(self, model: Model | None = None) -> House:
         """With this model, or with those of the settings. Raises `ConfigError` where none can be had."""
-        return replace(self, adapters=replace(self.adapters, model=model or connect(self.settings)))
+        return replace(self, adapters=replace(self.adapters, model=model or connect(self.settings, rates=self.rates)))
 
 
 def leave_shared_group() -> None:
@@ -82,27 +88,46 @@ def leave_shared_group() -> None:
 
 @contextmanager
 def open_house(
-    settings: Settings, *, listen: Callable[[Event], None] | None = None, world: World | None = None
+    settings: Settings,
+    *,
+    listen: Callable[[Event], None] | None = None,
+    world: World | None = None,
+    opened: Database | None = None,
 ) -> Generator[House]:
-    """Opens the store; closes everything at the end."""
+    """Opens the store as the settings' tenant sees it; closes everything at the end.
+
+    Who opens many houses gives a database that is `opened` already, which is left open.
+    """
     world = world or SystemWorld()
-    home = settings.home
-    database = Database.open(home / "redstart.db")
+    database = (opened or open_database(settings)).of(settings.tenant)
     try:
-        blobs = DirectoryBlobs(home / "blobs")
-        trees = GitTrees(home / "snapshots", blobs)
+        blobs = blobs_of(settings, database)
+        trees = GitTrees(folder_of(settings.home, settings.tenant) / "snapshots", blobs)
+        rates = SqlRates(database) if database.is_postgres else None
         try:
-            yield House(settings, _adapters(settings, database, blobs, trees, world, listen), trees)
+            yield House(settings, _adapters(settings, database, blobs, trees, world, listen), trees, rates)
         finally:
             trees.close()
     finally:
-        database.close()
+        if opened is None:
+            database.close()
+
+
+def open_database(settings: Settings) -> Database:
+    """Where the settings say. Raises `StoreError` where it cannot be used."""
+    return Database.open(settings.store.url or settings.home / "redstart.db")
+
+
+def blobs_of(settings: Settings, database: Database) -> SweptBlobs:
+    if settings.store.keeps_blobs:
+        return SqlBlobs(database)
+    return DirectoryBlobs(folder_of(settings.home, settings.tenant) / "blobs")
 
 
 def _adapters(
     settings: Settings,
     database: Database,
-    blobs: DirectoryBlobs,
+    blobs: SweptBlobs,
     trees: GitTrees,
     world: World,
     listen: Callable[[Event], None] | None,
@@ -142,11 +167,11 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def connect(settings: Settings, tell: Callable[[str], None] = _say) -> Model:
+def connect(settings: Settings, tell: Callable[[str], None] = _say, rates: Rates | None = None) -> Model:
     """Every model of the settings behind one gateway; or the recorded model, or the person, that stands for all.
 
-    `tell` is for what a person who answers by hand is to know. Raises `ConfigError` where a model or its key is
-    missing.
+    `tell` is for what a person who answers by hand is to know, `rates` are those that others share. Raises
+    `ConfigError` where a model or its key is missing.
     """
     require_model(settings)
     models = settings.models
@@ -158,7 +183,7 @@ def connect(settings: Settings, tell: Callable[[str], None] = _say) -> Model:
     def choose(ask: Ask) -> list[Lane]:
         return [lanes[name] for name in models.roster.chosen(ask)]
 
-    return Gateway(choose, Policy(tries=models.tries, patience=models.patience))
+    return Gateway(choose, Policy(tries=models.tries, patience=models.patience), rates=rates)
 
 
 def profile(settings: Settings, step: str = "patch") -> Profile:
@@ -202,7 +227,7 @@ def _lane(settings: Settings, name: str) -> Lane:
             variable=own.key_variable,
             profile=known,
         )
-    options = Options(own.temperature, own.max_tokens, own.at_once, own.tokens_a_minute)
+    options = Options(own.temperature, own.max_tokens, own.at_once, own.tokens_a_minute, own.requests_a_minute)
     return Lane(name, _masked(model), profile=known, options=options)
 
 

@@ -13,6 +13,7 @@ from redstart.cli import options
 if TYPE_CHECKING:
     from redstart.app.audit import AuditAsked
     from redstart.app.settings import Settings
+    from redstart.app.wire import House
     from redstart.core.finding import Finding
     from redstart.core.run import RunState
 
@@ -50,6 +51,7 @@ def audit(
     model: options.Model = None,
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
+    detach: options.Detach = False,
     engine: options.Engine = options.EngineName.inline,
 ) -> None:
     """Look a project over for security defects and mistakes. Nothing of it is changed or run."""
@@ -70,8 +72,25 @@ def audit(
         review=not no_llm,
         baseline=None if write_baseline else baseline,
     )
+    if detach:
+        raise typer.Exit(_hand_over(settings, path, asked, keeps=write_baseline))
     keep = (baseline or folder / BASELINE) if write_baseline else None
     raise typer.Exit(_run(settings, path, asked, output, engine.value, keep))
+
+
+def _hand_over(settings: Settings, path: Path, asked: AuditAsked, *, keeps: bool) -> int:
+    """To the fleet, which reads the same store: what it finds is shown there."""
+    from redstart.app.audit import begin_audit
+    from redstart.cli.session import How, drive_run
+    from redstart.core.errors import ConfigError
+
+    if keeps:
+        raise ConfigError("--write-baseline and --detach cannot both be meant")
+
+    async def begin(house: House) -> RunState:
+        return await begin_audit(house, path, asked)
+
+    return drive_run(settings, How(detach=True), begin)
 
 
 def _run(settings: Settings, path: Path, asked: AuditAsked, output: FormatName, engine: str, keep: Path | None) -> int:
@@ -80,7 +99,7 @@ def _run(settings: Settings, path: Path, asked: AuditAsked, output: FormatName, 
     from redstart.app.audit import begin_audit, found_by, write_baseline
     from redstart.app.exits import exit_code
     from redstart.app.runs import go_on
-    from redstart.app.wire import House, engine_called, open_house
+    from redstart.app.wire import engine_called, open_house
 
     async def go(house: House) -> RunState:
         state = await begin_audit(house, path, asked)

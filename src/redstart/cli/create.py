@@ -47,6 +47,7 @@ def create(
     looks: options.Looks = None,
     approve: options.Approve = False,
     no_input: options.NoInput = False,
+    detach: options.Detach = False,
     stop_after: options.StopAfter = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
@@ -72,7 +73,7 @@ def create(
         return await begin_create(house, words, out, asked, wanted)
 
     until = Step(stop_after.value) if stop_after else None
-    how = How(json, verbose, unsafe_no_sandbox, engine.value, until)
+    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, detach=detach)
     raise typer.Exit(drive_run(settings, how, begin))
 
 

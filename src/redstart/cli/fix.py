@@ -47,6 +47,7 @@ def fix(
     looks: options.Looks = None,
     dry_run: options.DryRun = False,
     no_input: options.NoInput = False,
+    detach: options.Detach = False,
     patch: options.PatchFile = None,
     stop_after: options.StopAfter = None,
     json: options.Json = False,
@@ -77,7 +78,8 @@ def fix(
     )._replace(looks=looks, issue=_issue(issue))
     display = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch)
     somebody_there = sys.stdin.isatty() and not (no_input or json)
-    raise typer.Exit(_drive(settings, path, asked, display, dry_run=dry_run, somebody_there=somebody_there))
+    way = (dry_run, detach)
+    raise typer.Exit(_drive(settings, path, asked, display, way, somebody_there=somebody_there))
 
 
 def _issue(given: str | None) -> str:
@@ -114,8 +116,8 @@ def _drive(
     path: Path,
     asked: Asked,
     display: tuple[bool, bool, bool, str, options.StepName | None, Path | None],
+    way: tuple[bool, bool],
     *,
-    dry_run: bool,
     somebody_there: bool,
 ) -> int:
     from redstart.app import settings as configuration
@@ -125,13 +127,14 @@ def _drive(
 
     configuration.require_model(settings)
     json, verbose, unsafe, engine, stop_after, patch = display
+    dry_run, detach = way
 
     async def begin(house: House) -> RunState:
         return await begin_fix(house, path, asked, _ask_which if somebody_there else None)
 
     until = Step(stop_after.value) if stop_after else None
     may_take = _ask_whether if somebody_there else None
-    how = How(json, verbose, unsafe, engine, until, patch, dry_run=dry_run, may_take=may_take)
+    how = How(json, verbose, unsafe, engine, until, patch, dry_run=dry_run, may_take=may_take, detach=detach)
     return drive_run(settings, how, begin)
 
 

@@ -48,6 +48,7 @@ def improve(
     looks: options.Looks = None,
     approve: options.Approve = False,
     no_input: options.NoInput = False,
+    detach: options.Detach = False,
     patch: options.PatchFile = None,
     stop_after: options.StopAfter = None,
     json: options.Json = False,
@@ -81,7 +82,7 @@ def improve(
         return await begin_improve(house, path, wanted)
 
     until = Step(stop_after.value) if stop_after else None
-    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch)
+    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch, detach=detach)
     raise typer.Exit(drive_run(settings, how, begin))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -18,6 +20,7 @@ from redstart.cli import (
     demo,
     doctor,
     fix,
+    fleet,
     graph,
     improve,
     init,
@@ -26,6 +29,7 @@ from redstart.cli import (
     runs,
     sandbox,
     show,
+    worker,
 )
 
 app = typer.Typer(
@@ -48,12 +52,14 @@ app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("init")(init.init)
 app.command("graph")(graph.graph)
+app.command("worker")(worker.worker)
 runs.app.command("prune")(prune.prune)
 app.add_typer(runs.app, name="runs")
 app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")
+app.add_typer(fleet.app, name="fleet")
 
-RUN_CODE = {"fix", "create", "improve", "resume", "sandbox"}
+RUN_CODE = {"fix", "create", "improve", "resume", "sandbox", "worker"}
 """Commands that start a sandbox, which bounds more in a control group of its own."""
 ONLY_HELP = {"-h", "--help", "--version"}
 NO_WINDOWS = "redstart: Windows itself is not supported; install WSL2 (`wsl --install`) and run redstart in there"
@@ -84,6 +90,26 @@ def is_refused(platform: str, arguments: Sequence[str]) -> bool:
 
 def main() -> None:
     """Runs the command; ends with one of the documented exit codes, whatever happens."""
+    try:
+        _run()
+    except SystemExit as end:
+        if "temporalio" in sys.modules:
+            _leave_at_once(end.code)
+        raise
+
+
+def _leave_at_once(code: object) -> None:
+    """Ends the process without taking the interpreter down.
+
+    Threads of Temporal's library may still call into it then, which aborts the process, whatever its exit code was.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+def _run() -> None:
     if is_refused(sys.platform, sys.argv[1:]):
         typer.echo(NO_WINDOWS, err=True)
         sys.exit(3)

@@ -109,6 +109,9 @@ Looks = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Run the tests, say what would be done and within which caps, and stop.")
 ]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Hand the run to the fleet and return; `runs watch` shows how it goes.")
+]
 PatchFile = Annotated[Path | None, typer.Option("--patch", help="Where to write the patch file.")]
 
 

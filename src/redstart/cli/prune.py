@@ -21,8 +21,8 @@ def prune(
     from redstart.app import settings as configuration
     from redstart.app.prune import prune as prune_runs
 
-    home = configuration.load().home
-    swept = asyncio.run(prune_runs(home, days=older_than, keep=keep, dry=dry_run, now=time.time()))
+    settings = configuration.load()
+    swept = asyncio.run(prune_runs(settings, days=older_than, keep=keep, dry=dry_run, now=time.time()))
     did = "would remove" if dry_run else "removed"
     typer.echo(
         f"{did} {len(swept.runs)} runs, {swept.patches} patches, {swept.blobs} blobs and {swept.folders} work folders: "

@@ -9,7 +9,9 @@ import typer
 
 from redstart.cli import options
 
-app = typer.Typer(help="List, replay, export and fork runs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List, watch, pause, cancel, replay, export and fork runs.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @app.command("list")
@@ -121,3 +123,60 @@ def fork(
             return made.run_id
 
         typer.echo(f"forked. Go on with: redstart resume {asyncio.run(go())}")
+
+
+@app.command("watch")
+def watch(run: options.RunId = None, json: options.Json = False, verbose: options.Verbose = False) -> None:
+    """Follow a run that goes on elsewhere, until it ends or waits for you."""
+    import asyncio
+    from contextlib import ExitStack
+
+    from redstart.app import settings as configuration
+    from redstart.app.runs import find_run
+    from redstart.app.wire import open_house
+    from redstart.cli.display import display
+    from redstart.cli.session import How
+    from redstart.cli.watch import watch as follow
+
+    with ExitStack() as stack:
+        shown = stack.enter_context(display(json=json, verbose=verbose))
+        house = stack.enter_context(open_house(configuration.load()))
+
+        async def go() -> int:
+            return await follow(house, await find_run(house, run, Path.cwd()), shown, How(json, verbose))
+
+        raise typer.Exit(asyncio.run(go()))
+
+
+@app.command("pause")
+def pause(run: Annotated[str, typer.Argument(help="Run id or its beginning.")]) -> None:
+    """Have a run stop after the step at hand, wherever it is driven; `resume` goes on."""
+    typer.echo(f"run {_ask(run, 'pause')} stops after the step at hand. Go on with: redstart resume {run}")
+
+
+@app.command("cancel")
+def cancel(run: Annotated[str, typer.Argument(help="Run id or its beginning.")]) -> None:
+    """End a run after the step at hand. What was done is kept, and `resume` could still go on."""
+    typer.echo(f"run {_ask(run, 'cancel')} ends after the step at hand")
+
+
+def _ask(run: str, word: str) -> str:
+    """Tells the run, and the fleet where there is one. The run's id."""
+    import asyncio
+
+    from redstart.app import settings as configuration
+    from redstart.app.control import ask
+    from redstart.app.fleet import tell
+    from redstart.app.runs import find_run
+    from redstart.app.wire import open_house
+    from redstart.ports.store.port import Control
+
+    with open_house(configuration.load()) as house:
+
+        async def go() -> str:
+            run_id = await find_run(house, run, Path.cwd())
+            await ask(house, run_id, Control(word))
+            await tell(house.settings, await house.adapters.store.load(run_id), word)
+            return run_id
+
+        return asyncio.run(go())

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from redstart.app.create import write_project
 from redstart.app.doctor import UNTESTED_MACOS
 from redstart.app.exits import INTERRUPTED, exit_code
+from redstart.app.fleet import require_fleet, submit
 from redstart.app.parts import part_ids
 from redstart.app.runs import go_on, write_patch
 from redstart.app.settings import Settings
@@ -62,10 +63,14 @@ class How(NamedTuple):
     """Asks whether a proof may take so many seconds; None where nobody can be asked, and the caps decide."""
     passing: bool = False
     """Nothing of the run is kept (the demo): the patch is shown instead of where it lies."""
+    detach: bool = False
+    """The run is handed to the fleet instead."""
 
 
 def drive_run(settings: Settings, how: How, begin: Callable[[House], Awaitable[RunState]]) -> int:
     """Begins or finds a run with `begin`, drives it and says how it ended. Returns the exit code."""
+    if how.detach:
+        require_fleet(settings)
     with ExitStack() as stack:
         shown = stack.enter_context(display(json=how.json, verbose=how.verbose))
         house = stack.enter_context(open_house(settings, listen=shown, world=how.world))
@@ -77,6 +82,10 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
     try:
         state = await begin(house)
         run_id = state.run_id
+        if how.detach:
+            await submit(house, state)
+            shown.say(f"run {run_id} is with the fleet. See how it goes: redstart runs watch {run_id}", "bold")
+            return 0
         if state.status is Status.running or waits_for_errands(state):
             house = house.with_sandbox(unsafe=how.unsafe)
             ready = house.with_model(how.model)

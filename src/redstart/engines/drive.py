@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ from redstart.engines.journal import (
     reply_to,
 )
 from redstart.engines.port import Engine
-from redstart.flow.errands import begun
+from redstart.flow.errands import begun, errand_id
 from redstart.flow.loop import STEPS, Advanced
 from redstart.flow.modes import MODES
 from redstart.flow.route import settle, waits_for_a_person, waits_for_errands, wake
@@ -43,6 +43,10 @@ from redstart.ports.world.port import World
 
 AT_ONCE = 2
 """Errands that are driven at the same time."""
+REST = 1.0
+"""Seconds between two looks at whether a driver that rests is to stop."""
+NEEDS = "needs:"
+UNTIL = "until"
 WAITS = "an errand waits"
 BEGUN_ALIKE = 1000
 """Runs whose ids begin as an errand's does: those of its own number with more digits."""
@@ -59,6 +63,11 @@ class StepLedger(Ledger, Protocol):
 
 class Commits(Protocol):
     async def commit(self, commit: Commit, fence: int) -> Control: ...
+
+
+def _never() -> str:
+    """Nobody but the store stops the driver."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,8 @@ class Adapters:
     budgeted: Callable[[Model, Ledger], Model]
     """Wraps a model so that it reserves and settles with the ledger."""
     listen: Callable[[Event], None]
+    halting: Callable[[], str] = _never
+    """Asked after each commit: why the driver is to stop there, in a word; empty where it is to go on."""
 
 
 async def drive(adapters: Adapters, claim: Claim, engine: Engine, until: Step | None = None) -> Advanced:
@@ -115,36 +126,72 @@ async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, un
     """
     decided = parent.now.decide
     errands = decided.errands if decided else ()
-    if parent.spec.pause and parent.work.begun > 1:
-        await asyncio.sleep(parent.spec.pause)
+    if await _rests(adapters, parent, errands) and (halt := await _rest(adapters, parent.spec.pause)):
+        return halt
     slots = asyncio.Semaphore(AT_ONCE)
+    stopped: list[str] = []
 
     async def one(errand: Errand) -> str:
         async with slots:
+            if stopped:
+                return stopped[0]
             child = await _begun(adapters, parent, errand)
             if child.status is Status.ended:
                 return ""
             row = MODES[child.spec.mode]
             claim = await adapters.store.claim(child.run_id)
             done = await drive(adapters, claim, engine, until if until in row else None)
+            if _rank(done.halt) == 0:
+                # Who stops one means them all: those that have no driver yet get none.
+                stopped.append(done.halt)
             return done.halt or ("" if done.state.status is Status.ended else WAITS)
 
     told = await asyncio.gather(*(one(errand) for errand in errands), return_exceptions=True)
     for each in told:
         if isinstance(each, BaseException):
             raise each
-    return next((each for each in told if isinstance(each, str) and each), "")
+    return min((each for each in told if isinstance(each, str)), key=_rank, default="")
+
+
+def _rank(halt: str) -> int:
+    """Which halt of several errands counts: being stopped first; and who waits for a person keeps nobody else."""
+    if halt == "":
+        return 4
+    if halt in (UNTIL, WAITS):
+        return 2 if halt == UNTIL else 3
+    return 1 if halt.startswith(NEEDS) else 0
+
+
+async def _rests(adapters: Adapters, parent: RunState, errands: Sequence[Errand]) -> bool:
+    """Whether the pause between two improvements is due: not before the first, nor in the middle of one."""
+    if not parent.spec.pause or parent.work.begun <= 1:
+        return False
+    return not any([await _is_there(adapters, errand_id(parent.run_id, errand.number)) for errand in errands])
+
+
+async def _rest(adapters: Adapters, seconds: float) -> str:
+    """Waits so long, or until the driver is to stop; why, then."""
+    ends = adapters.world.monotonic() + seconds
+    while (left := ends - adapters.world.monotonic()) > 0:
+        if halt := adapters.halting():
+            return halt
+        await asyncio.sleep(min(left, REST))
+    return ""
 
 
 async def _begun(adapters: Adapters, parent: RunState, errand: Errand) -> RunState:
     """The errand's run as it stands; a new one where it was not begun."""
     fresh = begun(parent, errand)
-    if any(row.run_id == fresh.run_id for row in await adapters.store.runs(prefix=fresh.run_id, limit=BEGUN_ALIKE)):
+    if await _is_there(adapters, fresh.run_id):
         return await adapters.store.load(fresh.run_id)
     # Without a folder: who asks for a folder's last run means the one that they began.
     moment = datetime.fromtimestamp(adapters.world.now(), UTC)
     await adapters.store.create(fresh, folder="", created=moment)
     return fresh
+
+
+async def _is_there(adapters: Adapters, run_id: str) -> bool:
+    return any(row.run_id == run_id for row in await adapters.store.runs(prefix=run_id, limit=BEGUN_ALIKE))
 
 
 async def awake(store: Store, state: RunState) -> RunState:
@@ -155,7 +202,7 @@ async def awake(store: Store, state: RunState) -> RunState:
 
 
 class Driver:
-    """Holds a run by its fence and does one step at a time. With `replaying`, nothing is called and nothing written."""
+    """Holds a run by its fence and does one step at a time. With `replayed`, nothing is called and nothing written."""
 
     def __init__(
         self,
@@ -164,11 +211,12 @@ class Driver:
         until: Step | None = None,
         *,
         commits: Commits | None = None,
-        replaying: bool = False,
+        replayed: Callable[[RunState], float] | None = None,
     ) -> None:
         self._adapters, self._fence, self._until = adapters, fence, until
         self._commits: Commits = commits or adapters.store
-        self._replaying = replaying
+        # How long the step after a state took, of a run that is done once more.
+        self._replayed = replayed
 
     async def advance(self, state: RunState, step: Step) -> Advanced:
         started = self._adapters.world.monotonic()
@@ -183,8 +231,8 @@ class Driver:
         try:
             artifact = await STEPS[step](state, self._ports(state, step, stream, recorder, ledger))
         except Needs as needs:
-            return Advanced(state, f"needs:{needs.privilege}")
-        seconds = await self._seconds(recorder, started)
+            return Advanced(state, f"{NEEDS}{needs.privilege}")
+        seconds = self._seconds(state, started)
         after = self._settled(state, step, artifact, ledger.spend_of_step, seconds)
         spent: dict[str, JsonValue] = {"tokens": after.spend.tokens, "usd": round(after.spend.usd, 6)}
         stream.tell(step.value, Phase.end, seconds=seconds, **spent, **brief(artifact))
@@ -199,7 +247,7 @@ class Driver:
     def _halt(self, step: Step, control: Control) -> str:
         if control is not Control.none:
             return control.value
-        return "until" if step is self._until else ""
+        return UNTIL if step is self._until else self._adapters.halting()
 
     def _recorder(self, state: RunState, step: Step, stream: _Stream) -> Recorder:
         def discarded(call: str, count: int) -> None:
@@ -209,7 +257,7 @@ class Driver:
         again = f"@{state.version}" if step is state.last else ""
         call = Call(state.run_id, state.now.number, f"{step.value}{again}", 0)
         journal, blobs = self._adapters.journal, self._adapters.blobs
-        return Recorder(journal, blobs, call, self._fence, replaying=self._replaying, on_discard=discarded)
+        return Recorder(journal, blobs, call, self._fence, replaying=self._replayed is not None, on_discard=discarded)
 
     def _ports(self, state: RunState, step: Step, stream: _Stream, recorder: Recorder, ledger: StepLedger) -> Ports:
         def note(**data: JsonValue) -> None:
@@ -224,19 +272,20 @@ class Driver:
             person=JournaledPerson(parts.store, state, recorder),
             errands=JournaledErrands(parts.store, state, recorder),
             installer=JournaledInstaller(parts.installer, recorder),
-            forms=JournaledForms(parts.store, parts.writer, state.spec.tenant, recorder),
+            forms=JournaledForms(parts.store, parts.writer if model else None, state.spec.tenant, recorder),
             blobs=parts.blobs,
             trees=parts.trees,
             note=note,
         )
 
-    async def _seconds(self, recorder: Recorder, started: float) -> float:
-        """How long this driver was in the step: a reading of the clock, so it is journaled like any call."""
+    def _seconds(self, state: RunState, started: float) -> float:
+        """How long this driver was in the step.
 
-        async def make(call: Call) -> str:  # noqa: ARG001
-            return f"{self._adapters.world.monotonic() - started:.3f}"
-
-        return float(await recorder.call("clock", "", make))
+        The step's commit keeps it, in its last event: a record of its own would be a second durable write a step.
+        """
+        if self._replayed is not None:
+            return self._replayed(state)
+        return round(self._adapters.world.monotonic() - started, 3)
 
     @staticmethod
     def _settled(state: RunState, step: Step, artifact: BaseModel, spent: Spend, seconds: float) -> RunState:

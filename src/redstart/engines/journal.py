@@ -286,13 +286,18 @@ class JournaledErrands:
 
 
 class JournaledForms:
-    """The counts as the step first saw them: other runs may add to them while it is at work."""
+    """The counts as the step first saw them: other runs may add to them while it is at work.
 
-    def __init__(self, store: Store, model: str, tenant: str, recorder: Recorder) -> None:
+    A driver without a model does not know who will be asked: `None`.
+    """
+
+    def __init__(self, store: Store, model: str | None, tenant: str, recorder: Recorder) -> None:
         self._store, self._model, self._tenant, self._recorder = store, model, tenant, recorder
 
     async def tally(self) -> dict[EditKind, Tally]:
         async def make() -> str:
+            if self._model is None:
+                raise Needs("think")
             counts = await self._store.tally(self._model, tenant=self._tenant)
             return _TALLY.dump_json(counts).decode()
 

@@ -10,7 +10,7 @@ It needs no checkpointer: each node commits to the run store, and the graph is e
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, cast
 
 from langgraph.graph import END, START, StateGraph
 from langsmith import tracing_context
@@ -24,10 +24,11 @@ STEPS_AT_MOST = 100_000
 
 
 class Flow(TypedDict):
-    """What passes along the edges."""
+    """What passes along the edges. `then` is where to go on; who enters the graph need not say."""
 
     run: dict[str, Any]
     halt: str
+    then: NotRequired[str]
 
 
 async def langgraph(state: RunState, advance: Advance) -> Advanced:
@@ -45,7 +46,7 @@ def build(advance: Advance) -> StateGraph[Flow]:
     for step in Step:
         graph.add_node(step.value, _node(step, advance))
         graph.add_conditional_edges(step.value, _where, [*(one.value for one in LEADS_TO[step]), END])
-    graph.add_conditional_edges(START, _where, [*(step.value for step in Step), END])
+    graph.add_conditional_edges(START, _entry, [*(step.value for step in Step), END])
     return graph
 
 
@@ -61,11 +62,21 @@ def mermaid() -> str:
 def _node(step: Step, advance: Advance) -> Callable[[Flow], Awaitable[Flow]]:
     async def node(flow: Flow) -> Flow:
         done = await advance(RunState.model_validate(flow["run"]), step)
-        return Flow(run=done.state.model_dump(mode="json"), halt=done.halt)
+        then = END if done.halt else _following(done.state)
+        return Flow(run=done.state.model_dump(mode="json"), halt=done.halt, then=then)
 
     return node
 
 
-def _where(flow: Flow) -> str:
-    following = None if flow["halt"] else route(RunState.model_validate(flow["run"]))
-    return following.value if following else cast(str, END)
+def _following(state: RunState) -> str:
+    step = route(state)
+    return step.value if step else cast(str, END)
+
+
+# LangGraph hands a router that is a plain function to a thread, which costs as much as all else it does for a step.
+async def _entry(flow: Flow) -> str:
+    return _following(RunState.model_validate(flow["run"]))
+
+
+async def _where(flow: Flow) -> str:
+    return flow.get("then", cast(str, END))

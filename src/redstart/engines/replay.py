@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from redstart.core.errors import ReplayDiverged
+from redstart.core.events import Event, Phase
 from redstart.core.run import RunState, Status, Step
 from redstart.engines.drive import Adapters, Driver
 from redstart.flow.loop import Advance, Advanced, loop
@@ -26,7 +27,9 @@ async def replay(adapters: Adapters, run_id: str) -> Replayed:
     """
     rows = await adapters.store.steps(run_id)
     expected = _Expected(rows)
-    driver = Driver(replace(adapters, model=None, sandbox=None, installer=None), 0, commits=expected, replaying=True)
+    took = _seconds(rows, await adapters.store.events(run_id))
+    alone = replace(adapters, model=None, sandbox=None, installer=None)
+    driver = Driver(alone, 0, commits=expected, replayed=lambda state: took.get(state.version, 0.0))
     advance = _bounded(driver, expected)
     done = await loop(await adapters.store.first(run_id), advance)
     while expected.left and done.state.status is Status.paused:
@@ -35,6 +38,13 @@ async def replay(adapters: Adapters, run_id: str) -> Replayed:
     if done.state != stored:
         raise ReplayDiverged("the final state differs from the one that was stored")
     return Replayed(done.state, len(rows), len(await adapters.journal.records(run_id)))
+
+
+def _seconds(rows: list[StepRow], events: list[Event]) -> dict[int, float]:
+    """How long each step took, by the version of the state before it: its last event says so."""
+    names = {step.value for step in Step}
+    ends = [event.data for event in events if event.phase is Phase.end and event.name in names]
+    return {row.version - 1: float(str(data["seconds"])) for row, data in zip(rows, ends, strict=False)}
 
 
 def _bounded(driver: Driver, expected: _Expected) -> Advance:

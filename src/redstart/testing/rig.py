@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from redstart.core.chat import Ask
@@ -20,9 +21,10 @@ from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters
 from redstart.flow.modes import MODES
+from redstart.ports.memory.port import Memory
 from redstart.ports.model.budget import Budgeted, RunLedger
 from redstart.ports.model.port import Ledger, Model
-from redstart.ports.store.port import Blobs
+from redstart.ports.store.port import Blobs, Journal, Store
 from redstart.ports.world.system import NumberedWorld
 from redstart.testing.model import ScriptedModel
 from redstart.testing.sandbox import FakeSandbox
@@ -96,6 +98,23 @@ def _failure(value: int) -> str:
     return f"<failure message={quoteattr(message)}>{detail}</failure>"
 
 
+class Kept(NamedTuple):
+    """Where a rig's runs are kept."""
+
+    store: Store
+    journal: Journal
+    memory: Memory
+
+
+Keep = Callable[[], Kept]
+"""Makes a place with nothing in it."""
+
+
+def in_memory() -> Kept:
+    database = MemoryDatabase()
+    return Kept(MemoryStore(database), MemoryJournal(database), MemoryMemory(database))
+
+
 @dataclass
 class Rig:
     """Everything a driver stands on, and what it left behind."""
@@ -103,11 +122,12 @@ class Rig:
     adapters: Adapters
     trees: GitTrees
     sandbox: FakeSandbox
+    keep: Keep
     events: list[Event] = field(default_factory=list[Event])
 
     def twin(self) -> Rig:
         """Another rig with nothing in its store and memory, on the same snapshots."""
-        return _rig(self.trees, self.adapters.blobs)
+        return _rig(self.trees, self.adapters.blobs, self.keep)
 
     def with_model(self, answers: Sequence[str | Exception] | Callable[[Ask], str]) -> ScriptedModel:
         """Gives the driver this model; it is returned so that a test can see what it was asked."""
@@ -154,25 +174,25 @@ class Rig:
         return [(row.attempt, row.step) for row in await self.adapters.store.steps(run_id)]
 
 
-def make_rig(folder: Path) -> Rig:
-    """A rig whose snapshots lie in `folder`; close its `trees` at the end."""
+def make_rig(folder: Path, keep: Keep = in_memory) -> Rig:
+    """A rig whose snapshots lie in `folder`, and its runs where `keep` says; close its `trees` at the end."""
     blobs = MemoryBlobs()
-    return _rig(GitTrees(folder, blobs), blobs)
+    return _rig(GitTrees(folder, blobs), blobs, keep)
 
 
-def _rig(trees: GitTrees, blobs: Blobs) -> Rig:
-    database, sandbox = MemoryDatabase(), FakeSandbox(computed_suite(trees))
+def _rig(trees: GitTrees, blobs: Blobs, keep: Keep) -> Rig:
+    kept, sandbox = keep(), FakeSandbox(computed_suite(trees))
     events: list[Event] = []
 
     def budgeted(model: Model, ledger: Ledger) -> Model:
         return Budgeted(model, ledger, lambda tier: f"openai:{tier.value}-unpriced")
 
     adapters = Adapters(
-        store=MemoryStore(database),
-        journal=MemoryJournal(database),
+        store=kept.store,
+        journal=kept.journal,
         blobs=blobs,
         trees=trees,
-        memory=MemoryMemory(database),
+        memory=kept.memory,
         world=NumberedWorld("rig"),
         model=None,
         writer=WRITER,
@@ -182,4 +202,4 @@ def _rig(trees: GitTrees, blobs: Blobs) -> Rig:
         budgeted=budgeted,
         listen=events.append,
     )
-    return Rig(adapters, trees, sandbox, events)
+    return Rig(adapters, trees, sandbox, keep, events)

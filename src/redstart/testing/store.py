@@ -74,6 +74,13 @@ class MemoryDatabase:
         default_factory=dict[tuple[str, int], Learned[FailureRecord]]
     )
     edits: dict[tuple[str, int], KeptEdits] = field(default_factory=dict[tuple[str, int], KeptEdits])
+    tenant: str = "home"
+    others: dict[str, MemoryDatabase] = field(default_factory=dict[str, "MemoryDatabase"])
+
+    def of(self, tenant: str) -> MemoryDatabase:
+        """The same database as this tenant sees it: nothing of what another one keeps."""
+        self.others.setdefault(self.tenant, self)
+        return self.others.setdefault(tenant, MemoryDatabase(tenant=tenant, others=self.others))
 
     def run(self, run_id: str) -> KeptRun:
         if run_id not in self.runs:
@@ -93,6 +100,8 @@ class MemoryStore:
         self._now = now
 
     async def create(self, state: RunState, *, folder: str, created: datetime) -> None:
+        if state.spec.tenant != self._database.tenant:
+            raise StoreError(f"run {state.run_id} is of tenant {state.spec.tenant}")
         if state.run_id in self._database.runs:
             raise StoreError(f"there is a run {state.run_id} already")
         moment = created.astimezone(UTC)
@@ -253,7 +262,7 @@ class MemoryBlobs:
 
     def put(self, data: bytes) -> str:
         name = hashlib.sha256(data).hexdigest()
-        self.kept.setdefault(name, data)
+        self.kept[name] = data
         return name
 
     def get(self, name: str) -> bytes:

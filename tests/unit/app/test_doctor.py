@@ -21,6 +21,7 @@ from redstart.cli.doctor import doctor as doctor_command
 from redstart.ports.sandbox import bwrap
 from redstart.ports.sandbox.bwrap import find_bubblewrap
 from redstart.ports.sql.engine import Database
+from redstart.ports.sql.schema import HEAD
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.testing.server import Reply, ScriptedServer
@@ -86,7 +87,7 @@ def test_a_healthy_machine(home):
     health = {one.name: one.health for one in examination.checks}
     assert health.pop("models") is Health.warn, "no key is no fault, but it is told"
     assert set(health.values()) == {Health.ok}
-    assert found("database").detail == "revision 0003"
+    assert found("database").detail == f"revision {HEAD}"
     assert "blobs 0.3 MB" in found("size").detail
     assert str(home) in found("folder").detail
 
@@ -190,7 +191,7 @@ def test_a_database_of_a_newer_redstart_fails(home):
 def test_a_database_that_is_in_use_is_read_as_it_stands(home):
     with Database.open(home / "redstart.db"):
         assert (home / "redstart.db-wal").stat().st_size > 0, "what was just written is not in the file itself yet"
-        assert found("database").detail == "revision 0003"
+        assert found("database").detail == f"revision {HEAD}"
 
 
 def test_an_empty_home_has_no_database_yet(home):
@@ -284,3 +285,12 @@ def test_the_command_is_0_where_nothing_failed(tmp_path, monkeypatch):
     ran = command()
     assert ran.exit_code == 0
     assert "  warn  models" in ran.output
+
+
+def test_a_database_of_a_server_is_looked_at_and_one_that_is_away_told(home, monkeypatch, new_postgres):
+    monkeypatch.setenv("REDSTART_STORE__URL", new_postgres())
+    assert found("database").detail == f"revision {HEAD}"
+    monkeypatch.setenv("REDSTART_STORE__URL", "postgresql://user:hidden@127.0.0.1:9/none")
+    away = found("database")
+    assert away.health is Health.fail
+    assert "hidden" not in f"{away.detail} {away.remedy}"

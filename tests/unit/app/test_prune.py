@@ -7,27 +7,28 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import typer
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from typer.testing import CliRunner
 
 from redstart.app.prune import DAY, Swept, prune
+from redstart.app.settings import Settings
+from redstart.app.store_settings import StoreSettings
+from redstart.app.wire import blobs_of, open_database
 from redstart.cli.prune import prune as prune_command
 from redstart.core.learning import Remembered
 from redstart.core.run import Result, Status, Step, Suite
 from redstart.core.shell import Environment, Execution
-from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.prune import SqlPrune
-from redstart.ports.sql.schema import cards, events, failures, journal, runs, steps
+from redstart.ports.sql.schema import blobs, cards, events, failures, journal, runs, steps
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.ports.store.port import Call
 from redstart.testing.states import card, commit, failure, record, signature, snapshot, spec, state
 from redstart.testing.store import Clock
@@ -38,19 +39,33 @@ NOW = 2_000_000_000.0
 class Home:
     """A data folder with runs of any age."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.database = Database.open(folder / "redstart.db")
-        self.blobs = DirectoryBlobs(folder / "blobs")
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.folder = settings.home
+        self.folder.mkdir(exist_ok=True)
+        self.database = open_database(settings)
+        self.blobs = blobs_of(settings, self.database)
         self.clock = Clock()
 
     def blob(self, data: bytes, *, age: float = 10 * DAY) -> str:
         name = self.blobs.put(data)
-        os.utime(self.path(name), (NOW - age, NOW - age))
+        self.age(name, age)
         return name
 
+    def age(self, name: str, age: float) -> None:
+        if self.settings.store.keeps_blobs:
+            with self.database.writing() as connection:
+                connection.execute(update(blobs).where(blobs.c.name == name).values(put=NOW - age))
+        else:
+            os.utime(self.path(name), (NOW - age, NOW - age))
+
     def path(self, name: str) -> Path:
+        """Of a blob that is a file."""
         return self.folder / "blobs" / name[:2] / name
+
+    def there(self, names: Iterable[str]) -> list[bool]:
+        kept = {one.name for one in self.blobs.kept()}
+        return [name in kept for name in names]
 
     def run(self, run_id: str, days: float, status: Status = Status.ended) -> dict[str, str]:
         """A run that was last changed so many days ago, with a blob wherever a row may name one."""
@@ -93,16 +108,18 @@ class Home:
         return {one.relative_to(self.folder).as_posix() for one in self.folder.rglob("*") if one.is_file()}
 
     def prune(self, days: float = 30, keep: int = 0, dry: bool = False) -> Swept:
-        return asyncio.run(prune(self.folder, days=days, keep=keep, dry=dry, now=NOW))
+        return asyncio.run(prune(self.settings, days=days, keep=keep, dry=dry, now=NOW))
 
 
 def all_of(run_id: str) -> dict[str, set[str]]:
     return {table: {run_id} for table in ("runs", "steps", "events", "journal")}
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    made = Home(tmp_path / "home")
+@pytest.fixture(params=["folder", "database", "postgres"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
+    url = request.getfixturevalue("new_postgres")() if request.param == "postgres" else ""
+    store = StoreSettings(url=url, blobs="" if url else request.param)
+    made = Home(Settings(home=tmp_path / "home", store=store))
     yield made
     made.database.close()
 
@@ -112,8 +129,8 @@ def test_an_old_run_goes_with_all_that_is_its_own(home: Home):
     swept = home.prune()
     assert swept.runs == ("old",)
     assert home.rows() == all_of("new")
-    assert [home.path(name).exists() for name in old.values()] == [False] * len(old)
-    assert [home.path(name).exists() for name in new.values()] == [True] * len(new)
+    assert home.there(old.values()) == [False] * len(old)
+    assert home.there(new.values()) == [True] * len(new)
     assert [one.name for one in (home.folder / "patches").iterdir()] == ["new.patch"]
     assert (swept.blobs, swept.patches) == (len(old), 1)
     assert swept.size == sum(len(f"{kind} of old") for kind in old) + len("of old")
@@ -135,7 +152,7 @@ def test_a_run_that_is_not_ended_is_never_touched(home: Home, status):
     assert home.prune(days=0) == Swept()
     assert home.rows() == all_of("on")
     assert home.files() == before
-    assert all(home.path(name).exists() for name in named.values())
+    assert all(home.there(named.values()))
 
 
 def test_the_newest_are_kept_however_old(home: Home):
@@ -174,24 +191,38 @@ def test_a_blob_that_a_run_which_stays_shares_is_kept(home: Home):
     call = Call("new", 1, "test", 0)
     asyncio.run(SqlJournal(home.database).add(record(call, kind="sandbox", request=named), fence))
     home.prune()
-    assert home.path(named).exists()
-    assert home.path(old["first"]).exists(), "the pack of a recorded execution's snapshot"
-    assert home.path(old["artifact"]).exists(), "its diff"
-    assert not home.path(old["request"]).exists()
-    assert all(home.path(name).exists() for name in new.values())
+    assert home.there([named]) == [True]
+    assert home.there([old["first"]]) == [True], "the pack of a recorded execution's snapshot"
+    assert home.there([old["artifact"]]) == [True], "its diff"
+    assert home.there([old["request"]]) == [False]
+    assert all(home.there(new.values()))
 
 
 def test_a_fresh_blob_may_belong_to_a_step_that_is_not_committed_yet(home: Home):
     fresh, stale = home.blob(b"fresh", age=3500), home.blob(b"stale", age=3700)
-    half = home.path(stale).with_name(".new-abc")
-    half.write_bytes(b"half")
-    os.utime(half, (NOW - DAY, NOW - DAY))
-    foreign = home.path(stale).with_name("README")
-    foreign.write_bytes(b"not ours")
-    os.utime(foreign, (NOW - DAY, NOW - DAY))
     home.prune()
-    assert [home.path(fresh).exists(), home.path(stale).exists(), half.exists()] == [True, False, False]
-    assert foreign.exists()
+    assert home.there([fresh, stale]) == [True, False]
+
+
+def test_what_is_half_written_goes_and_what_is_not_ours_stays(tmp_path: Path):
+    home = Home(Settings(home=tmp_path / "home"))
+    stale = home.blob(b"stale")
+    half = home.path(stale).with_name(".new-abc")
+    foreign = home.path(stale).with_name("README")
+    for one in (half, foreign):
+        one.write_bytes(b"some")
+        os.utime(one, (NOW - DAY, NOW - DAY))
+    home.prune()
+    home.database.close()
+    assert [half.exists(), foreign.exists()] == [False, True]
+
+
+def test_another_tenants_runs_and_blobs_are_not_touched(home: Home):
+    mine = home.run("old", 100)
+    asked = home.settings.model_copy(update={"tenant": "other"})
+    assert asyncio.run(prune(asked, days=0, keep=0, dry=False, now=NOW)) == Swept()
+    assert home.rows() == all_of("old")
+    assert all(home.there(mine.values()))
 
 
 def ended_process() -> int:
@@ -210,7 +241,7 @@ def test_work_folders_go_with_their_process(home: Home):
 
 
 def test_where_there_is_no_data_nothing_is_made(tmp_path: Path):
-    assert asyncio.run(prune(tmp_path / "none", days=30, keep=0, dry=False, now=NOW)) == Swept()
+    assert asyncio.run(prune(Settings(home=tmp_path / "none"), days=30, keep=0, dry=False, now=NOW)) == Swept()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -230,6 +261,8 @@ def test_many_runs_go_at_once(home: Home):
 
 def test_the_command_says_what_it_did(home: Home, monkeypatch):
     monkeypatch.setenv("REDSTART_HOME", str(home.folder))
+    monkeypatch.setenv("REDSTART_STORE__URL", home.settings.store.url)
+    monkeypatch.setenv("REDSTART_STORE__BLOBS", home.settings.store.blobs)
     days = (NOW - time.time()) / DAY
     home.run("old", days + 31)
     app = typer.Typer()

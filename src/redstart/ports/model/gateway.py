@@ -13,7 +13,7 @@ from typing import NamedTuple
 from redstart.core.chat import Answer, Ask, Fault, Usage
 from redstart.core.errors import BudgetExceeded, ModelBusy, ModelError, ModelTimeout
 from redstart.ports.model.budget import held
-from redstart.ports.model.lanes import Breaker, Bucket, Lane
+from redstart.ports.model.lanes import Breaker, Lane, OwnRates, Rates
 from redstart.ports.model.port import Ledger, Model
 from redstart.ports.model.prices import added
 
@@ -40,6 +40,8 @@ class Chance:
     """Time and luck, so that a test needs neither."""
 
     now: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = time.time
+    """For what is shared with other machines."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     luck: Callable[[], float] = random.random
     """Between 0 and 1."""
@@ -58,13 +60,18 @@ class Gateway:
     """
 
     def __init__(
-        self, choose: Callable[[Ask], Sequence[Lane]], policy: Policy | None = None, chance: Chance | None = None
+        self,
+        choose: Callable[[Ask], Sequence[Lane]],
+        policy: Policy | None = None,
+        chance: Chance | None = None,
+        rates: Rates | None = None,
     ) -> None:
         self._choose = choose
         self._policy = policy or Policy()
         self._chance = chance or Chance()
         self._breakers: dict[str, Breaker] = {}
-        self._buckets: dict[str, Bucket] = {}
+        self._rates = rates or OwnRates()
+        self._rate_time = self._chance.clock if rates else self._chance.now
 
     async def ask(self, ask: Ask) -> Answer:
         return await self._answer(ask, _NoLedger())
@@ -144,32 +151,46 @@ class Gateway:
         stack.callback(slot.release)
 
     async def _paced(self, lane: Lane, most: Usage, course: _Course) -> None:
-        """Waits until the model's own rate allows the call. Raises `ModelBusy` where that is past the deadline."""
-        bucket = self._bucket(lane)
-        if bucket is None:
-            return
-        tokens, now = most.tokens, self._chance.now()
-        wait = bucket.take(tokens, now)
-        if wait >= course.left(now):
-            bucket.give_back(tokens, now)
+        """Waits until the model's own rates allow the call. Raises `ModelBusy` where that is past the deadline."""
+        now = self._rate_time()
+        rates = _rates_of(lane, most)
+        waits = [(self._rates.take(rate.name, rate.tokens, rate.a_minute, now), rate) for rate in rates]
+        wait, slowest = max(waits, key=lambda one: one[0], default=(0.0, None))
+        if slowest and wait >= course.left(self._chance.now()):
+            for rate in rates:
+                self._rates.give_back(rate.name, rate.tokens, rate.a_minute, now)
             raise ModelBusy(
-                f"{lane.name} may not be asked for {wait:.0f} s by its own limit of tokens a minute",
-                remedy="raise its tokens_a_minute, or use another model",
+                f"{lane.name} may not be asked for {wait:.0f} s by its own limit of {slowest.unit} a minute",
+                remedy=f"raise its {slowest.unit}_a_minute, or use another model",
                 retry_after=wait,
             )
         if wait:
             await self._chance.sleep(wait)
 
     def _paid(self, lane: Lane, most: Usage, used: Usage) -> None:
-        if bucket := self._bucket(lane):
-            bucket.give_back(most.tokens - used.tokens, self._chance.now())
+        if a_minute := lane.options.tokens_a_minute:
+            self._rates.give_back(lane.name, most.tokens - used.tokens, a_minute, self._rate_time())
 
     def _breaker(self, lane: Lane) -> Breaker:
         return self._breakers.setdefault(lane.name, Breaker(self._policy.failures, self._policy.rest))
 
-    def _bucket(self, lane: Lane) -> Bucket | None:
-        rate = lane.options.tokens_a_minute
-        return self._buckets.setdefault(lane.name, Bucket(rate, self._chance.now())) if rate else None
+
+class _Rate(NamedTuple):
+    """What one call takes of one of its model's rates."""
+
+    name: str
+    unit: str
+    tokens: int
+    a_minute: int
+
+
+def _rates_of(lane: Lane, most: Usage) -> list[_Rate]:
+    options, found = lane.options, list[_Rate]()
+    if options.tokens_a_minute:
+        found.append(_Rate(lane.name, "tokens", most.tokens, options.tokens_a_minute))
+    if options.requests_a_minute:
+        found.append(_Rate(f"{lane.name} requests", "requests", 1, options.requests_a_minute))
+    return found
 
 
 class _Course:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from redstart.core.chat import Ask, Usage
 from redstart.ports.model.port import Model, Profile
@@ -23,6 +23,8 @@ class Options(NamedTuple):
     """At most so many calls at a time, in one event loop."""
     tokens_a_minute: int | None = None
     """At most so many tokens in any minute, counted before the call by what it can take at most."""
+    requests_a_minute: int | None = None
+    """At most so many calls in any minute."""
 
 
 class Breaker:
@@ -86,7 +88,35 @@ class Bucket:
 
     def _flow(self, now: float) -> None:
         self._level = min(self._level + max(now - self._at, 0.0) * self._size / 60, self._size)
-        self._at = now
+        self._at = max(now, self._at)
+
+
+class Rates(Protocol):
+    """Buckets by name. Who shares them keeps to one rate, whatever process it is in."""
+
+    def take(self, name: str, tokens: int, a_minute: int, now: float) -> float:
+        """As `Bucket.take`, of the bucket with this name and size."""
+        ...
+
+    def give_back(self, name: str, tokens: int, a_minute: int, now: float) -> None:
+        """As `Bucket.give_back`."""
+        ...
+
+
+class OwnRates:
+    """Rates that one process keeps to by itself."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[str, Bucket] = {}
+
+    def take(self, name: str, tokens: int, a_minute: int, now: float) -> float:
+        return self._bucket(name, a_minute, now).take(tokens, now)
+
+    def give_back(self, name: str, tokens: int, a_minute: int, now: float) -> None:
+        self._bucket(name, a_minute, now).give_back(tokens, now)
+
+    def _bucket(self, name: str, a_minute: int, now: float) -> Bucket:
+        return self._buckets.setdefault(name, Bucket(a_minute, now))
 
 
 class Lane:

@@ -1,93 +1,102 @@
-"""How a database is opened, brought up to date and closed."""
+"""A database as the adapters use it: whose rows are seen, and what a transaction is."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from sqlite3 import Connection as SqliteConnection
 from types import TracebackType
 from typing import TypeVar
 
 from pydantic import ValidationError
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Connection, Engine, text
 
 from redstart.core.errors import StoreError
 from redstart.core.noun import Noun
-from redstart.ports.sql.schema import HEAD
-
-BUSY_SECONDS = 10.0
-"""How long a write waits for another process's."""
+from redstart.ports.sql import postgres, sqlite
+from redstart.ports.sql.opening import store_errors
+from redstart.ports.sql.schema import HOME
 
 N = TypeVar("N", bound=Noun)
 
-_BEGIN = "redstart_begin"
+_TENANT = "redstart.tenant"
+_SEE = text("SELECT set_config('redstart.tenant', :tenant, false)")
 
 
 class Database:
-    """One open database. Not to be carried over a fork: open it in the process that uses it."""
+    """One open database, as one tenant sees it. Not to be carried over a fork: open it in the process that uses it.
 
-    def __init__(self, engine: Engine) -> None:
+    Where a server was restarted, the connections to it are found dead before anything is sent over them, and made
+    anew. While it is away, and where it goes in the middle of a statement, that is a `StoreError`; the next call tries
+    again.
+    """
+
+    def __init__(self, engine: Engine, tenant: str = HOME) -> None:
         self.engine = engine
-        # A transaction that will write says so at its start: one that read first and then asks for the write lock
-        # is refused at once, without waiting, when another process wrote in between.
-        self._writer = engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+        self.tenant = tenant
+        self.is_postgres = engine.dialect.name == postgres.DIALECT
+        self._reader = engine
+        if self.is_postgres:
+            # A statement by itself is a transaction there, and needs no further word to the server.
+            self._reader = self._single = engine.execution_options(isolation_level="AUTOCOMMIT")
+            self._writer = engine
+        else:
+            # A transaction that will write says so at its start: one that read first and then asks for the write lock
+            # is refused at once, without waiting, when another process wrote in between.
+            self._single = self._writer = engine.execution_options(**{sqlite.BEGIN: "BEGIN IMMEDIATE"})
 
     @classmethod
-    def open(cls, path: Path) -> Database:
-        """The SQLite database at `path`, made (with its folder) where there is none, and migrated if it is old.
+    def open(cls, where: Path | str) -> Database:
+        """The database at `where`, migrated if it is old: the path of a SQLite file, or a `postgresql://` address.
 
-        Raises `StoreError` if it cannot be read or written, or was written by a newer redstart.
+        A file is made, with its folder, where there is none; a database of a server has to be there. Raises
+        `StoreError` if it cannot be read or written, or was written by a newer redstart, and `ConfigError` for an
+        address that is none.
         """
-        try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with _alone_in(path.parent):
-                return cls._open(path)
-        except OSError as error:
-            raise StoreError(
-                f"the run store {path} cannot be opened: {error.strerror or error}",
-                remedy="Check who owns that folder, or choose another one for redstart's data.",
-            ) from error
+        return cls(sqlite.opened(where) if isinstance(where, Path) else postgres.opened(where))
 
-    @classmethod
-    def _open(cls, path: Path) -> Database:
-        database = cls(_sqlite(path))
-        try:
-            with database.reading() as connection:
-                current = _revision(connection)
-            if current != HEAD:
-                database._migrate()
-        except BaseException:
-            database.close()
-            raise
-        return database
-
-    def _migrate(self) -> None:
-        # Alembic takes longer to import than all the rest of opening, and is hardly ever needed.
-        from redstart.ports.sql.migrations import upgrade  # noqa: PLC0415
-
-        with _store_errors(), self.engine.connect() as connection:
-            # Lasts in the file. It cannot be set inside a transaction, hence past SQLAlchemy.
-            driver = connection.connection.driver_connection
-            if isinstance(driver, SqliteConnection):
-                driver.execute("PRAGMA journal_mode = WAL").close()
-        with self.writing() as connection:
-            upgrade(connection)
+    def of(self, tenant: str) -> Database:
+        """The same database as this tenant sees it. It has the same connections: closing either closes both."""
+        return Database(self.engine, tenant)
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
-        """A transaction that sees one moment of the database."""
-        with _store_errors(), self.engine.begin() as connection:
+        """For reading. In SQLite all of it sees one moment, in Postgres each statement one of its own."""
+        with store_errors(), self._reader.connect() as connection, self._begun(connection):
+            yield connection
+
+    @contextmanager
+    def steady(self) -> Generator[Connection]:
+        """For reading, where all of it is to see one moment."""
+        level = {"isolation_level": "REPEATABLE READ"} if self.is_postgres else {}
+        with (
+            store_errors(),
+            self.engine.execution_options(**level).connect() as connection,
+            self._begun(connection),
+        ):
+            yield connection
+
+    @contextmanager
+    def single(self) -> Generator[Connection]:
+        """For one statement that writes, whole or not at all. In Postgres it takes one round trip."""
+        with store_errors(), self._single.connect() as connection, self._begun(connection):
             yield connection
 
     @contextmanager
     def writing(self) -> Generator[Connection]:
         """A transaction that is committed at the end, and rolled back by any exception."""
-        with _store_errors(), self._writer.begin() as connection:
+        with store_errors(), self._writer.connect() as connection, self._begun(connection):
             yield connection
+
+    @contextmanager
+    def _begun(self, connection: Connection) -> Generator[None]:
+        # What a connection may see is told to it only when that changes: it is a round trip.
+        if self.is_postgres and connection.info.get(_TENANT) != self.tenant:
+            connection.execute(_SEE, {"tenant": self.tenant})
+            connection.commit()
+            connection.info[_TENANT] = self.tenant
+        with connection.begin():
+            yield
 
     def close(self) -> None:
         """Closes every connection. May be called twice."""
@@ -111,50 +120,3 @@ def parse(noun: type[N], body: str) -> N:
             f"a {noun.__name__} in the run store cannot be read: {error.error_count()} fields are not as expected",
             remedy="It was kept by another version of redstart; use that version for this run.",
         ) from error
-
-
-def _sqlite(path: Path) -> Engine:
-    engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": BUSY_SECONDS})
-    event.listen(engine, "connect", _on_connect)
-    event.listen(engine, "begin", _on_begin)
-    return engine
-
-
-def _on_connect(connection: SqliteConnection, _record: object) -> None:
-    # The driver would begin transactions by itself, and too late: `_on_begin` does it.
-    connection.isolation_level = None
-    for pragma in ("synchronous = FULL", "foreign_keys = ON"):
-        connection.execute(f"PRAGMA {pragma}").close()
-
-
-def _on_begin(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get(_BEGIN, "BEGIN"))
-
-
-def _revision(connection: Connection) -> str | None:
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Generator[None]:
-    """Holds a lock on the folder: of several processes that find no database, one makes it and the others wait.
-
-    SQLite's own locks do not do: the switch to WAL fails, without waiting, while another process so much as reads.
-    """
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _store_errors() -> Generator[None]:
-    try:
-        yield
-    except SQLAlchemyError as error:
-        cause = getattr(error, "orig", None) or error
-        raise StoreError(f"the run store cannot be used: {str(cause).splitlines()[0]}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, insert, select
+from sqlalchemy import ColumnElement, Row, bindparam, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from redstart.core.errors import Fenced, StoreError
@@ -11,17 +11,39 @@ from redstart.ports.sql.schema import journal, runs
 from redstart.ports.store.port import Call, Record
 
 # Made once: putting a statement together costs more than running it.
-_HOLD = select(runs.c.fence).where(runs.c.id == bindparam("run_id")).with_for_update()
-_LAST = select(func.coalesce(func.max(journal.c.position), -1)).where(journal.c.run_id == bindparam("of_run"))
-_ADD = insert(journal).values(position=_LAST.scalar_subquery() + 1)
+_LAST = select(func.coalesce(func.max(journal.c.position), -1)).where(
+    journal.c.tenant == bindparam("tenant"), journal.c.run_id == bindparam("run_id")
+)
+_HELD = (
+    runs.c.tenant == bindparam("tenant"),
+    runs.c.id == bindparam("run_id"),
+    runs.c.fence == bindparam("fence"),
+)
+_GIVEN = [column for column in journal.c if column.name != "position"]
+# The run's row is locked, so that nobody takes the run over before the record is kept: in databases that let two
+# transactions write at once. SQLite does not, and has no such lock.
+_ADD = (
+    insert(journal)
+    .from_select(
+        [*_GIVEN, journal.c.position],
+        select(*(bindparam(column.name, type_=column.type) for column in _GIVEN), _LAST.scalar_subquery() + 1)
+        .select_from(runs)
+        .where(*_HELD)
+        .with_for_update(key_share=True, of=runs),
+    )
+    .returning(journal.c.position)
+)
+_HOLD = select(runs.c.fence).where(*_HELD).with_for_update(key_share=True)
 
 
 class SqlJournal:
+    """The records of its database's tenant."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def find(self, call: Call) -> Record | None:
-        query = select(journal).where(*_in_step(call), journal.c.ordinal == call.ordinal)
+        query = select(journal).where(*self._in_step(call), journal.c.ordinal == call.ordinal)
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else _record(row)
@@ -30,45 +52,45 @@ class SqlJournal:
         call = record.call
         row = {
             **call._asdict(),
-            "of_run": call.run_id,
+            "tenant": self._database.tenant,
+            "fence": fence,
             "kind": record.kind,
             "request_hash": record.request_hash,
             "request": record.request,
             "result": record.result,
             "digest": record.digest,
         }
-        with self._database.writing() as connection:
-            _hold(connection, call.run_id, fence)
+        with self._database.single() as connection:
             try:
-                connection.execute(_ADD, row)
+                added = connection.execute(_ADD, row).scalar()
             except IntegrityError as error:
                 raise StoreError(f"{call} of run {call.run_id} is recorded already") from error
+        if added is None:
+            raise Fenced
 
     async def discard(self, call: Call, fence: int) -> int:
+        held = {"tenant": self._database.tenant, "run_id": call.run_id, "fence": fence}
         with self._database.writing() as connection:
-            _hold(connection, call.run_id, fence)
+            if connection.execute(_HOLD, held).first() is None:
+                raise Fenced
             return connection.execute(
-                delete(journal).where(*_in_step(call), journal.c.ordinal >= call.ordinal)
+                delete(journal).where(*self._in_step(call), journal.c.ordinal >= call.ordinal)
             ).rowcount
 
     async def records(self, run_id: str) -> list[Record]:
-        query = select(journal).where(journal.c.run_id == run_id).order_by(journal.c.attempt, journal.c.position)
+        mine = (journal.c.tenant == self._database.tenant, journal.c.run_id == run_id)
+        query = select(journal).where(*mine).order_by(journal.c.attempt, journal.c.position)
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
         return [_record(row) for row in rows]
 
-
-def _hold(connection: Connection, run_id: str, fence: int) -> None:
-    """Makes sure that the run is held with `fence`, and stays so until the transaction ends.
-
-    The lock on the row is for databases that let two transactions write at once; SQLite does not, and ignores it.
-    """
-    if connection.execute(_HOLD, {"run_id": run_id}).scalar() != fence:
-        raise Fenced
-
-
-def _in_step(call: Call) -> list[ColumnElement[bool]]:
-    return [journal.c.run_id == call.run_id, journal.c.attempt == call.attempt, journal.c.step == call.step]
+    def _in_step(self, call: Call) -> list[ColumnElement[bool]]:
+        return [
+            journal.c.tenant == self._database.tenant,
+            journal.c.run_id == call.run_id,
+            journal.c.attempt == call.attempt,
+            journal.c.step == call.step,
+        ]
 
 
 def _record(row: Row[*tuple[object, ...]]) -> Record:

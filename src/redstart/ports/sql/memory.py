@@ -10,7 +10,7 @@ from redstart.ports.sql.schema import cards
 
 
 class SqlMemory:
-    """Scores 1 for a card of the same signature and 0.5 for one of the same family."""
+    """The cards of its database's tenant: 1 for one of the same signature, 0.5 for one of the same family."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -29,7 +29,7 @@ class SqlMemory:
     def _cards(self, tenant: str, repo: str, limit: int, *wanted: ColumnElement[bool]) -> list[FixCard]:
         query = (
             select(cards.c.body)
-            .where(cards.c.tenant == tenant, *wanted)
+            .where(cards.c.tenant == self._database.tenant, cards.c.tenant == tenant, *wanted)
             .order_by(case((cards.c.repo == repo, 0), else_=1), cards.c.created.desc(), cards.c.id.desc())
             .limit(limit)
         )

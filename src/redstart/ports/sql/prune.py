@@ -31,6 +31,8 @@ class Pruned(NamedTuple):
 
 
 class SqlPrune:
+    """Of its database's tenant."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -41,30 +43,33 @@ class SqlPrune:
         cards, failures, and how a model's edits fitted.
         With `dry` nothing is written. A run that is not ended is never touched.
         """
-        with self._database.reading() if dry else self._database.writing() as connection:
-            gone = _ended(connection, before, keep)
+        tenant = self._database.tenant
+        with self._database.steady() if dry else self._database.writing() as connection:
+            gone = _ended(connection, tenant, before, keep)
             if gone and not dry:
-                _forget(connection, gone)
-            return Pruned(gone, _named(connection, frozenset(gone)))
+                _forget(connection, tenant, gone)
+            return Pruned(gone, _named(connection, tenant, frozenset(gone)))
 
 
-def _ended(connection: Connection, before: float, keep: int) -> tuple[str, ...]:
-    ended = select(runs.c.id, runs.c.updated).where(runs.c.status == Status.ended.value)
+def _ended(connection: Connection, tenant: str, before: float, keep: int) -> tuple[str, ...]:
+    mine = (runs.c.tenant == tenant, runs.c.status == Status.ended.value)
+    ended = select(runs.c.id, runs.c.updated).where(*mine)
     newest_first = connection.execute(ended.order_by(runs.c.updated.desc(), runs.c.id.desc())).all()
     return tuple(row.id for row in reversed(newest_first[keep:]) if row.updated < before)
 
 
-def _forget(connection: Connection, gone: tuple[str, ...]) -> None:
-    which = [{"gone": run_id} for run_id in gone]
-    for table in _PARTS:
-        connection.execute(delete(table).where(table.c.run_id == bindparam("gone")), which)
-    connection.execute(delete(runs).where(runs.c.id == bindparam("gone")), which)
+def _forget(connection: Connection, tenant: str, gone: tuple[str, ...]) -> None:
+    which = [{"of": tenant, "gone": run_id} for run_id in gone]
+    for of_run in (*(table.c.run_id for table in _PARTS), runs.c.id):
+        table = of_run.table
+        connection.execute(delete(table).where(table.c.tenant == bindparam("of"), of_run == bindparam("gone")), which)
 
 
-def _named(connection: Connection, gone: frozenset[str]) -> frozenset[str]:
+def _named(connection: Connection, tenant: str, gone: frozenset[str]) -> frozenset[str]:
     found: set[str] = set()
     for of_run, *columns in _HOLDERS:
-        rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(select(of_run, *columns))
+        mine = select(of_run, *columns).where(of_run.table.c.tenant == tenant)
+        rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(mine)
         for run_id, *texts in rows:
             if run_id not in gone:
                 for text in texts:

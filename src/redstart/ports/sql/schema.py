@@ -1,11 +1,29 @@
-"""The tables. JSON is kept as text and time as seconds since the epoch, so that every database keeps them alike."""
+"""The tables. JSON is kept as text and time as seconds since the epoch, so that every database keeps them alike.
+
+Every table has a tenant, which is the first part of every key. In Postgres each table shows a connection only the rows
+of the tenant that the connection was opened for; SQLite has no such thing, and each query names the tenant.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Double, ForeignKey, Index, Integer, MetaData, Table, Text, UniqueConstraint
+from sqlalchemy import (
+    Column,
+    Double,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest revision in `migrations/versions`. A database that is at it is opened without importing Alembic."""
+
+HOME = "home"
+"""The tenant of whoever names none."""
 
 GOAL_SHOWN = 200
 """How much of a goal the list of runs carries."""
@@ -13,23 +31,40 @@ GOAL_SHOWN = 200
 metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+        "fk": "fk_%(table_name)s_run_id_%(referred_table_name)s",
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     }
 )
 
+NAME = Text().with_variant(Text(collation="C"), "postgresql")
+"""A name that is compared letter by letter, whatever language the database speaks."""
+
+
+def _tenant() -> Column[str]:
+    return Column("tenant", NAME, primary_key=True)
+
+
+def _of_run() -> tuple[Column[str], Column[str], ForeignKeyConstraint]:
+    """The columns that say whose row it is. The default serves programs of before, which knew one tenant."""
+    return (
+        Column("tenant", NAME, primary_key=True, server_default=HOME),
+        Column("run_id", NAME, primary_key=True),
+        ForeignKeyConstraint(["tenant", "run_id"], ["runs.tenant", "runs.id"]),
+    )
+
+
 runs = Table(
     "runs",
     metadata,
-    Column("id", Text, primary_key=True),
-    Column("tenant", Text, nullable=False),
+    _tenant(),
+    Column("id", NAME, primary_key=True),
     Column("mode", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("result", Text, nullable=False),
     Column("goal", Text, nullable=False),
     Column("repo", Text, nullable=False),
-    Column("folder", Text, nullable=False),
+    Column("folder", NAME, nullable=False),
     Column("parent", Text, nullable=False),
     Column("fence", Integer, nullable=False),
     Column("version", Integer, nullable=False),
@@ -39,14 +74,19 @@ runs = Table(
     Column("created", Double, nullable=False),
     Column("updated", Double, nullable=False),
     Column("holder", Text, nullable=False, server_default=""),
-    Index(None, "folder", "created"),
+    Column("errand", Integer, nullable=False, server_default="0"),
+    # For the list: the newest are read, and the others not looked at. The id is not in them, or a database that does
+    # not know its tables well yet would look for single runs there, through all of a tenant's.
+    Index(None, "tenant", "created"),
+    Index(None, "tenant", "errand", "created"),
+    Index(None, "tenant", "folder", "errand", "created"),
 )
 
 steps = Table(
     "steps",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
-    Column("version", Integer, primary_key=True),
+    *_of_run(),
+    Column("version", Integer, primary_key=True, autoincrement=False),
     Column("attempt", Integer, nullable=False),
     Column("step", Text, nullable=False),
     Column("artifact", Text, nullable=False),
@@ -56,33 +96,33 @@ steps = Table(
 events = Table(
     "events",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
-    Column("seq", Integer, primary_key=True),
+    *_of_run(),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("body", Text, nullable=False),
 )
 
 journal = Table(
     "journal",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
-    Column("attempt", Integer, primary_key=True),
-    Column("step", Text, primary_key=True),
-    Column("ordinal", Integer, primary_key=True),
+    *_of_run(),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("step", NAME, primary_key=True),
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
     Column("kind", Text, nullable=False),
     Column("request_hash", Text, nullable=False),
     Column("request", Text, nullable=False),
     Column("result", Text, nullable=False),
     Column("digest", Text, nullable=False),
     Column("position", Integer, nullable=False),
-    UniqueConstraint("run_id", "position"),
+    UniqueConstraint("tenant", "run_id", "position"),
 )
 
 
 told = Table(
     "told",
     metadata,
-    Column("run_id", Text, ForeignKey("runs.id"), primary_key=True),
-    Column("number", Integer, primary_key=True),
+    *_of_run(),
+    Column("number", Integer, primary_key=True, autoincrement=False),
     Column("word", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("version", Integer, nullable=False),
@@ -95,16 +135,16 @@ def _learned(name: str) -> Table:
     return Table(
         name,
         metadata,
-        Column("id", Text, primary_key=True),
-        Column("tenant", Text, nullable=False),
+        _tenant(),
+        Column("id", NAME, primary_key=True),
         Column("repo", Text, nullable=False),
-        Column("run_id", Text, nullable=False),
+        Column("run_id", NAME, nullable=False),
         Column("attempt", Integer, nullable=False),
-        Column("key", Text, nullable=False),
-        Column("family", Text, nullable=False),
+        Column("key", NAME, nullable=False),
+        Column("family", NAME, nullable=False),
         Column("body", Text, nullable=False),
         Column("created", Double, nullable=False),
-        UniqueConstraint("run_id", "attempt"),
+        UniqueConstraint("tenant", "run_id", "attempt"),
     )
 
 
@@ -117,13 +157,33 @@ failures = _learned("failures")
 edits = Table(
     "edits",
     metadata,
-    Column("run_id", Text, primary_key=True),
-    Column("attempt", Integer, primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("tenant", Text, nullable=False),
-    Column("model", Text, nullable=False),
+    _tenant(),
+    Column("run_id", NAME, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("model", NAME, nullable=False),
     Column("kind", Text, nullable=False),
     Column("rung", Text, nullable=False),
     Index(None, "tenant", "model"),
 )
 """What became of each edit of an answer, from 1; `rung` is empty where it did not fit."""
+
+blobs = Table(
+    "blobs",
+    metadata,
+    _tenant(),
+    Column("name", NAME, primary_key=True),
+    Column("data", LargeBinary, nullable=False),
+    Column("put", Double, nullable=False),
+)
+"""Where blobs are kept in the database. `put` is when that was last done."""
+
+rates = Table(
+    "rates",
+    metadata,
+    _tenant(),
+    Column("name", NAME, primary_key=True),
+    Column("level", Double, nullable=False),
+    Column("at", Double, nullable=False),
+)
+"""What is left of a rate that all workers share, and at which moment that was so."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
 import tempfile
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from redstart.core.errors import StoreError
+from redstart.ports.store.port import KeptBlob
 
 _NAME = re.compile(r"[0-9a-f]{64}")
+_HALF = ".new-"
 
 
 class DirectoryBlobs:
@@ -24,9 +29,7 @@ class DirectoryBlobs:
         name = hashlib.sha256(data).hexdigest()
         path = self._path(name)
         try:
-            if _is_there(path, len(data)):
-                os.utime(path)  # new again: whoever prunes what is old and unreferenced must not take it
-            else:
+            if not self._put_again(path, len(data)):
                 _write(path, data)
         except OSError as error:
             raise StoreError(f"blob {name} cannot be written: {error.strerror or error}") from error
@@ -45,6 +48,48 @@ class DirectoryBlobs:
             raise StoreError(f"blob {name} is damaged: its bytes are not what was put")
         return data
 
+    def kept(self) -> Iterator[KeptBlob]:
+        """Every blob, and what an interrupted write left beside them."""
+        for path in self._folder.glob("??/*"):
+            if _NAME.fullmatch(path.name) or path.name.startswith(_HALF):
+                with suppress(OSError):
+                    status = path.stat()
+                    yield KeptBlob(path.name, status.st_size, status.st_mtime)
+
+    def texts(self, names: Iterable[str]) -> Iterator[str]:
+        """What those of them hold that begin as JSON does; of one that is not there nothing."""
+        for name in names:
+            with suppress(OSError), self._path(name).open("rb") as file:
+                if file.read(1) == b"{":
+                    yield file.read().decode(errors="replace")
+
+    def drop(self, names: Iterable[str], before: float) -> None:
+        """Removes those of them that were last put before that moment; one that is put meanwhile stays."""
+        wanted = frozenset(names)
+        for path in [one for one in self._folder.glob("??/*") if one.name in wanted]:
+            with suppress(OSError), self._lock(fcntl.LOCK_EX):
+                if path.stat().st_mtime < before:
+                    path.unlink()
+
+    def _put_again(self, path: Path, size: int) -> bool:
+        """Makes what is there new again, so that whoever removes what is old does not take it."""
+        if not _is_there(path, size):
+            return False
+        with self._lock(fcntl.LOCK_SH):
+            if there := _is_there(path, size):
+                os.utime(path)
+            return there
+
+    @contextmanager
+    def _lock(self, how: int) -> Generator[None]:
+        """Between finding a blob old and removing it nobody may find it there."""
+        handle = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, how)
+            yield
+        finally:
+            os.close(handle)
+
     def _path(self, name: str) -> Path:
         return self._folder / name[:2] / name
 
@@ -61,7 +106,7 @@ def _write(path: Path, data: bytes) -> None:
     """All of the file or none of it, and on the disk: first its bytes, then its name, then its folder's name."""
     new_folder = not path.parent.is_dir()
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_HALF)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
@@ -265,6 +265,15 @@ class Journal(Protocol):
         ...
 
 
+class KeptBlob(NamedTuple):
+    """A blob as it lies there."""
+
+    name: str
+    size: int
+    put: float
+    """When it was last put, in seconds since the epoch."""
+
+
 class Blobs(Protocol):
     """Bytes by their SHA-256. What was put is never changed."""
 
@@ -274,6 +283,22 @@ class Blobs(Protocol):
 
     def get(self, name: str) -> bytes:
         """Raises `StoreError` if it is not there, or if its bytes are not what the name says."""
+        ...
+
+
+class SweptBlobs(Blobs, Protocol):
+    """Blobs of which those that nobody needs can be removed while others put more."""
+
+    def kept(self) -> Iterator[KeptBlob]:
+        """Every blob, and what an interrupted write left."""
+        ...
+
+    def texts(self, names: Iterable[str]) -> Iterator[str]:
+        """What those of them hold that begin as JSON does; of one that is not there nothing."""
+        ...
+
+    def drop(self, names: Iterable[str], before: float) -> None:
+        """Removes those of them that were last put before that moment; one that is put meanwhile stays."""
         ...
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import time
 
 import pytest
 
 from redstart.core.errors import StoreError
-from redstart.ports.store.port import Blobs
+from redstart.ports.store.port import Blobs, SweptBlobs
 
 
 class BlobsContract:
@@ -43,3 +44,41 @@ class BlobsContract:
         self.damage(blobs, name, damaged)
         with pytest.raises(StoreError, match="damaged"):
             blobs.get(name)
+
+    def test_one_that_was_cut_short_is_put_again(self, blobs: Blobs) -> None:
+        name = blobs.put(b"one")
+        self.damage(blobs, name, b"")
+        assert blobs.put(b"one") == name
+        assert blobs.get(name) == b"one"
+
+
+class SweptBlobsContract:
+    """What those do of which some can be removed. Say how to make one look as if it was put at another time."""
+
+    def age(self, blobs: SweptBlobs, name: str, put: float) -> None:
+        raise NotImplementedError
+
+    def test_every_blob_is_told_with_its_size_and_when_it_was_put(self, blobs: SweptBlobs) -> None:
+        names = {blobs.put(data): len(data) for data in (b"", b"one", b"three")}
+        assert {one.name: one.size for one in blobs.kept()} == names
+        assert all(abs(one.put - time.time()) < 60 for one in blobs.kept())
+
+    def test_what_is_dropped_is_gone_and_the_rest_stays(self, blobs: SweptBlobs) -> None:
+        names = [blobs.put(str(number).encode()) for number in range(250)]
+        stays = blobs.put(b"stays")
+        for name in (names[7], stays):
+            self.age(blobs, name, 1000.0)
+        blobs.drop([*names, "not there"], time.time() - 600)
+        assert {one.name for one in blobs.kept()} == {*names, stays} - {names[7]}, "only that is old enough"
+        blobs.drop(names, time.time() + 600)
+        assert [one.name for one in blobs.kept()] == [stays]
+        with pytest.raises(StoreError, match="missing"):
+            blobs.get(names[0])
+
+    def test_one_that_is_put_again_is_new(self, blobs: SweptBlobs) -> None:
+        name = blobs.put(b"one")
+        self.age(blobs, name, 1000.0)
+        assert [one.put for one in blobs.kept()] == [1000.0]
+        assert blobs.put(b"one") == name
+        blobs.drop([name], time.time() - 600)
+        assert blobs.get(name) == b"one"

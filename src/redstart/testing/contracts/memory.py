@@ -17,7 +17,7 @@ STRANGER = signature(exception="ValueError")
 
 async def learn(stores: Stores, id: str, of: Signature = BUG, *, tenant: str = "home", repo: str = "shop") -> FixCard:  # noqa: A002
     """A card that a run of its own left, a minute after the one before."""
-    stores.clock.time += 60
+    stores, stores.clock.time = stores.of(tenant), stores.clock.time + 60
     left = card(id, of)
     new, fence = await begin(stores.store, f"run of {id}", spec=spec(tenant=tenant, repo=repo))
     await stores.store.commit(commit(new, Step.remember, remembered=Remembered(card=left)), fence)
@@ -25,7 +25,7 @@ async def learn(stores: Stores, id: str, of: Signature = BUG, *, tenant: str = "
 
 
 async def ids(stores: Stores, of: Signature = BUG, *, tenant: str = "home", repo: str = "shop", limit: int = 3) -> str:
-    found = await stores.memory.recall(of, tenant=tenant, repo=repo, limit=limit)
+    found = await stores.of(tenant).memory.recall(of, tenant=tenant, repo=repo, limit=limit)
     return " ".join(one.card.id for one in found)
 
 

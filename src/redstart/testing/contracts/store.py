@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -22,12 +23,13 @@ DAWN = datetime(2030, 1, 1, 6, 30, 0, 123456, tzinfo=UTC)
 
 
 class Stores(NamedTuple):
-    """Adapters of the three ports over one empty database, and the clock that the store reads."""
+    """Adapters of the three ports over one empty database as `home` sees it, the clock, and `of` another tenant."""
 
     store: Store
     journal: Journal
     memory: Memory
     clock: Clock
+    of: Callable[[str], Stores]
 
 
 async def begin(store: Store, run_id: str = "run-1", **over: object) -> tuple[RunState, int]:
@@ -270,13 +272,14 @@ class StoreContract:
 
             tenants = (("run-2", "home", "a:1"), ("run-3", "home", "b:2"), ("run-4", "other", "a:1"))
             for run_id, tenant, model in tenants:
-                begun, held = await begin(store, run_id, spec=spec(tenant=tenant))
+                begun, held = await begin(stores.of(tenant).store, run_id, spec=spec(tenant=tenant))
                 tried = _tried(model, (EditKind.diff, Rung.merge), (EditKind.block, Rung.exact))
-                await store.commit(commit(begun, Step.apply, now=tried), held)
+                await stores.of(tenant).store.commit(commit(begun, Step.apply, now=tried), held)
             both = {EditKind.diff: Tally(1, 1), EditKind.block: Tally(1, 1)}
             assert await store.tally("a:1", tenant="home") == {**both, EditKind.block: Tally(2, 3)}
-            assert await store.tally("b:2", tenant="home") == await store.tally("a:1", tenant="other") == both
-            assert await store.tally("b:2", tenant="other") == {}
+            theirs = stores.of("other").store
+            assert await store.tally("b:2", tenant="home") == await theirs.tally("a:1", tenant="other") == both
+            assert await theirs.tally("b:2", tenant="other") == await store.tally("a:1", tenant="other") == {}
 
         asyncio.run(scenario())
 

@@ -1,21 +1,83 @@
-"""Databases as earlier versions left them."""
+"""Databases as earlier versions left them, and places for both kinds."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from alembic import command
-from sqlalchemy import text
+from sqlalchemy import Connection, Engine, MetaData, create_engine, insert, inspect, select, text
 
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.migrations import config
+from redstart.ports.sql.schema import metadata
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import DAWN
+from redstart.testing.postgres import Postgres
 from redstart.testing.states import state
 from redstart.testing.store import Clock
+
+Where = Path | str
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Where:
+    """Where a database may be that is not there yet, or that has nothing in it."""
+    if request.param == "sqlite":
+        return tmp_path / "store.db"
+    server: Postgres = request.getfixturevalue("postgres")
+    return server.make_database()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Where:
+    """Where an empty database is that is up to date, or is made by opening it."""
+    if request.param == "sqlite":
+        return tmp_path / "store.db"
+    make: Callable[[], str] = request.getfixturevalue("new_postgres")
+    return make()
+
+
+@contextmanager
+def bare(where: Where) -> Iterator[Engine]:
+    """The database without what we know of it."""
+    url = f"sqlite:///{where}" if isinstance(where, Path) else where.replace("postgresql:", "postgresql+psycopg:")
+    engine = create_engine(url)
+    yield engine
+    engine.dispose()
+
+
+def left_by(revision: str, where: Where, source: Database) -> None:
+    """Makes the database of that revision, with as much of what `source` holds as it has tables and columns for."""
+    if isinstance(where, Path):
+        with sqlite3.connect(where) as made:
+            made.execute("PRAGMA journal_mode = WAL")
+        made.close()
+    with bare(where) as engine, engine.begin() as connection, source.reading() as now:
+        setup = config()
+        setup.attributes["connection"] = connection
+        command.upgrade(setup, revision)
+        _copy(now, connection)
+
+
+def _copy(now: Connection, then: Connection) -> None:
+    old = MetaData()
+    old.reflect(then)
+    for table in metadata.sorted_tables:
+        if table.name in old.tables:
+            columns = [table.c[column.name] for column in old.tables[table.name].c]
+            rows = [row._asdict() for row in now.execute(select(*columns))]
+            if rows:
+                then.execute(insert(old.tables[table.name]), rows)
+
+
+@pytest.fixture
+def left() -> Callable[[str, Where, Database], None]:
+    return left_by
 
 
 @pytest.fixture
@@ -24,14 +86,12 @@ def of_before(tmp_path: Path) -> Callable[[str, str], Path]:
 
     def make(revision: str, lacking: str) -> Path:
         path = tmp_path / "store.db"
-        with Database.open(path) as database:
+        with Database.open(tmp_path / "now.db") as database:
             asyncio.run(SqlStore(database, Clock()).create(state(), folder="/home/shop", created=DAWN))
-            with database.writing() as connection:
-                setup = config()
-                setup.attributes["connection"] = connection
-                command.downgrade(setup, revision)
-                there = text("SELECT count(*) FROM sqlite_master WHERE name = :name")
-                assert connection.execute(there, {"name": lacking}).scalar() == 0
+            left_by(revision, path, database)
+        with bare(path) as engine, engine.connect() as connection:
+            assert not inspect(connection).has_table(lacking)
+            assert connection.execute(text("SELECT count(*) FROM runs")).scalar() == 1
         return path
 
     return make

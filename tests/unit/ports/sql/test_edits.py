@@ -56,6 +56,6 @@ def test_each_edit_has_its_row_which_stays_when_the_run_is_forgotten(tmp_path: P
         with database.reading() as connection:
             rows = connection.execute(select(edits).order_by(edits.c.number)).all()
     assert [tuple(row) for row in rows] == [
-        ("run-1", 1, 1, "home", "a:1", "diff", "recount"),
-        ("run-1", 1, 2, "home", "a:1", "diff", ""),
+        ("home", "run-1", 1, 1, "a:1", "diff", "recount"),
+        ("home", "run-1", 1, 2, "a:1", "diff", ""),
     ]

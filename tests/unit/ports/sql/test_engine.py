@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, insert, select, text
 
 from redstart.core.errors import StoreError
-from redstart.ports.sql import engine, migrations
+from redstart.ports.sql import migrations, sqlite
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import HEAD, events
 
@@ -49,7 +49,7 @@ def test_a_database_is_looked_at_and_migrated_under_one_lock(tmp_path: Path, mon
 
         return watch
 
-    monkeypatch.setattr(engine, "_revision", watched(engine._revision))
+    monkeypatch.setattr(sqlite, "revision", watched(sqlite.revision))
     monkeypatch.setattr(migrations, "upgrade", watched(migrations.upgrade))
     with Database.open(tmp_path / "store.db"):
         assert seen == [True, True]
@@ -104,7 +104,7 @@ def test_a_reader_is_not_held_up_by_a_writer(tmp_path: Path) -> None:
 
 
 def test_a_second_writer_is_told_when_it_waited_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("redstart.ports.sql.engine.BUSY_SECONDS", 0.01)
+    monkeypatch.setattr("redstart.ports.sql.sqlite.BUSY_SECONDS", 0.01)
     with (
         Database.open(tmp_path / "store.db") as database,
         database.writing(),

@@ -1,0 +1,83 @@
+"""Stores that benches stand on: a database of each kind, and a run in it as a real one leaves it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import text
+
+from redstart.engines.drive import drive
+from redstart.engines.inline import inline
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.memory import SqlMemory
+from redstart.ports.sql.store import SqlStore
+from redstart.testing import rig as play
+from redstart.testing.postgres import serve_postgres
+from redstart.testing.rig import Kept, make_rig
+
+KINDS = ("sqlite", "postgres")
+
+
+@contextmanager
+def places(folder: Path) -> Iterator[dict[str, Iterator[Path | str]]]:
+    """For each kind of database, as many places for new ones as are asked for."""
+    with serve_postgres(folder / "server") as server:
+
+        def files() -> Iterator[Path | str]:
+            number = 0
+            while True:
+                number += 1
+                yield folder / f"store-{number}.db"
+
+        def databases() -> Iterator[Path | str]:
+            while True:
+                yield server.make_database()
+
+        yield {"sqlite": files(), "postgres": databases()}
+
+
+def keep_a_run(database: Database, folder: Path) -> str:
+    """Keeps a run of two attempts, driven to its end by a scripted model; its id."""
+
+    async def go() -> str:
+        rig.with_model([play.WRONG, play.RIGHT, play.CARD])
+        run_id = await rig.begin()
+        await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)
+        return run_id
+
+    kept = Kept(SqlStore(database, time.time), SqlJournal(database), SqlMemory(database))
+    rig = make_rig(folder, lambda: kept)
+    try:
+        return asyncio.run(go())
+    finally:
+        rig.trees.close()
+
+
+_NUMBERS = "WITH RECURSIVE numbers(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM numbers WHERE i < :count)"
+_COPIES = (
+    "INSERT INTO runs SELECT tenant, 'run-' || i, mode, 'running', '', goal, repo, '/home/' || (i % 20), parent, 0,"
+    " version, '', replace(state, :source, 'run-' || i), first_state, created + i, updated + i, '', 0"
+    " FROM runs, numbers WHERE id = :source",
+    "INSERT INTO steps SELECT tenant, 'run-' || i, version, attempt, step, artifact, state"
+    " FROM steps, numbers WHERE run_id = :source",
+    "INSERT INTO events SELECT tenant, 'run-' || i, seq, body FROM events, numbers WHERE run_id = :source",
+    "INSERT INTO journal SELECT tenant, 'run-' || i, attempt, step, ordinal, kind, request_hash, request, result,"
+    " digest, position FROM journal, numbers WHERE run_id = :source",
+)
+
+
+def fill(database: Database, source: str, count: int) -> None:
+    """Makes so many runs `run-1`, `run-2` … of that one, with all their rows."""
+    with database.writing() as connection:
+        for copies in _COPIES:
+            connection.execute(text(f"{_NUMBERS} {copies}"), {"count": count, "source": source})
+            if database.is_postgres:
+                connection.execute(text("ANALYZE runs"))  # or it goes on as if there were the one
+    if database.is_postgres:
+        with database.single() as connection:
+            connection.execute(text("VACUUM ANALYZE"))

@@ -1,0 +1,62 @@
+"""What becomes of runs when machines die: drills on a fleet that is started here, on loopback, and stopped again.
+
+    python bench/chaos.py [--quick] [--seed N] [--runs N] [--drill NAME]...
+
+`kills`: the worker is killed with SIGKILL before, during and after each of the eleven steps of a run, and another one
+goes on. `storm`: queued runs, four workers of which one is killed every five seconds, Postgres restarted every 20 to
+40 seconds, Temporal twice. `frozen`: a worker is stopped until others take it for dead, and woken. `fairness`: one
+tenant queues many runs, then another one a few. `privilege`: two pools serve runs; a key is looked for where it must
+not be, and processes where there must be none.
+
+The repos are tiny and the model is scripted; git, the sandbox, pytest, both servers and the workers are real. Same
+seed, same choice of whom to kill and when to restart; what that hits depends on the machine. Exit code 1 where an aim
+is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from drills.fairness import fairness
+from drills.figures import Figure, print_figures
+from drills.frozen import frozen
+from drills.kills import kills
+from drills.privilege import privilege
+from drills.storm import storm
+
+RUNS, QUICK_RUNS = 1000, 12
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a short form of each, some minutes in all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=None, help=f"queued runs of the storm ({RUNS}, quick {QUICK_RUNS})")
+    names = ("kills", "storm", "frozen", "fairness", "privilege")
+    parser.add_argument("--drill", choices=names, action="append", help="only this one; may be given again")
+    asked = parser.parse_args()
+    quick, seed = asked.quick, asked.seed
+    drills: dict[str, Callable[[], list[Figure]]] = {
+        "kills": lambda: kills(seed, quick=quick, say=_say),
+        "storm": lambda: storm(seed, asked.runs or (QUICK_RUNS if quick else RUNS), quick=quick, say=_say),
+        "frozen": lambda: frozen(quick=quick, say=_say),
+        "fairness": lambda: fairness(quick=quick, say=_say),
+        "privilege": lambda: privilege(quick=quick, say=_say),
+    }
+    figures: list[Figure] = []
+    for name in asked.drill or names:
+        began = time.monotonic()
+        figures += drills[name]()
+        _say(f"{name} took {time.monotonic() - began:.0f} s")
+    return 0 if print_figures("chaos", figures, seed=seed, quick=quick) else 1
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""What a drill measures, and the table and the line of JSON that they are told in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Figure(NamedTuple):
+    """`aim` is empty for what is only told."""
+
+    name: str
+    value: float
+    aim: str = ""
+    holds: bool = True
+
+
+def exactly(name: str, value: float, wanted: float) -> Figure:
+    return Figure(name, value, f"= {wanted:g}", value == wanted)
+
+
+def at_most(name: str, value: float, most: float) -> Figure:
+    return Figure(name, round(value, 2), f"<= {most:g}", value <= most)
+
+
+def at_least(name: str, value: float, least: float) -> Figure:
+    return Figure(name, round(value, 2), f">= {least:g}", value >= least)
+
+
+def told(name: str, value: float) -> Figure:
+    """A figure without an aim."""
+    return Figure(name, round(value, 2))
+
+
+def print_figures(bench: str, figures: Sequence[Figure], **more: object) -> bool:
+    """A table, then the line of JSON. Whether all of them hold."""
+    width = max(len(one.name) for one in figures)
+    for one in figures:
+        verdict = "" if not one.aim else "ok" if one.holds else "MISSED"
+        print(f"{one.name:<{width}}  {one.value:>10g}  {one.aim:<10} {verdict}".rstrip())
+    rows = [
+        {"name": one.name, "value": one.value} | ({"aim": one.aim, "holds": one.holds} if one.aim else {})
+        for one in figures
+    ]
+    print(json.dumps({"bench": bench, **more, "figures": rows}), flush=True)
+    return all(one.holds for one in figures)

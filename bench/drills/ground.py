@@ -1,0 +1,208 @@
+"""A fleet of one's own on this machine: Postgres, Temporal, a scripted model, and workers that are real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from redstart.app.fleet_settings import FleetSettings
+from redstart.app.runs import Asked, keep_run, take_folder
+from redstart.app.settings import Models, Settings
+from redstart.app.store_settings import StoreSettings
+from redstart.app.wire import open_house
+from redstart.core.errors import PortError
+from redstart.core.run import Level, Limits, RunState
+from redstart.engines.temporal.client import FleetClient, order_of
+from redstart.testing.postgres import Postgres, serve_postgres
+from redstart.testing.scenarios import question
+from redstart.testing.server import Request, Script, ScriptedServer
+from redstart.testing.temporal import Temporal, serve_temporal
+
+ROOT = Path(__file__).parent.parent.parent
+DRIVERS = Path(__file__).parent
+DYING = ROOT / "tests" / "scenario" / "drivers" / "crash.py"
+"""Runs the command and dies at the step and moment that it is told first."""
+MODEL = "openai:scripted"
+HOME = "home"
+START_SECONDS = 120.0
+SUBMITTED_AT_ONCE = 16
+
+CODE = "def double(number):\n    return number + number + 1\n"
+TESTS = "from calc import double\n\n\ndef test_double():\n    assert double(2) == 4\n\n\n"
+TESTS += "def test_zero():\n    assert True\n"
+RIGHT = (
+    "WHY: one too many\n\ncalc.py\n<<<<<<< SEARCH\n    return number + number + 1\n=======\n"
+    "    return number + number\n>>>>>>> REPLACE\n"
+)
+CARD = '{"summary": "off by one", "root_cause": "one too many", "fix": "no extra one", "debug_steps": []}'
+
+
+def answer(request: Request) -> str:
+    """The script of the tiny repo: the right edit at once, then the card."""
+    return CARD if question(request) == "remember" else RIGHT
+
+
+def tiny_repo(folder: Path, tests: str = TESTS) -> Path:
+    """A git repo of two files with one red test."""
+    folder.mkdir(parents=True)
+    (folder / "calc.py").write_text(CODE)
+    (folder / "test_calc.py").write_text(tests)
+    return folder
+
+
+class Worker:
+    """A `redstart worker`, or a driver that becomes one, in a process of its own."""
+
+    def __init__(self, command: Sequence[str], environ: dict[str, str], log: Path) -> None:
+        self.log = log
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, *command],
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def is_ready(self) -> bool:
+        return b" serves " in self.log.read_bytes()
+
+    def wait_ready(self) -> None:
+        ends = time.monotonic() + START_SECONDS
+        while not self.is_ready():
+            if self.process.poll() is not None or time.monotonic() > ends:
+                raise PortError(f"a worker does not start: {self.log.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.05)
+
+    def signal(self, how: signal.Signals) -> None:
+        self.process.send_signal(how)
+
+    def kill(self) -> None:
+        """As kill -9 does; what it has started dies with it."""
+        self.process.kill()
+        self.process.wait()
+
+    def end(self, seconds: float = 60.0) -> None:
+        """Drains it where that is quick, else kills it."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            try:
+                self.process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+
+class Ground:
+    """The servers are up while it is open; workers come and go."""
+
+    def __init__(
+        self, folder: Path, postgres: Postgres, temporal: Temporal, model: ScriptedServer, stack: ExitStack
+    ) -> None:
+        self.folder, self.postgres, self.temporal, self.model = folder, postgres, temporal, model
+        self.home = folder / "home"
+        self.home.mkdir()
+        self._stack, self._started = stack, 0
+        self._lock = threading.Lock()
+        self.workers: list[Worker] = []
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What a worker is started with; nothing of who runs the drill reaches it."""
+        return {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(self.folder),
+            "LC_ALL": "C.UTF-8",
+            "REDSTART_HOME": str(self.home),
+            "REDSTART_STORE__URL": self.postgres.url,
+            "REDSTART_FLEET__ADDRESS": self.temporal.address,
+            "REDSTART_MODELS__STRONG": MODEL,
+            "REDSTART_MODELS__BASE_URL": self.model.openai_url,
+            "REDSTART_VERIFY": "quick",
+        }
+
+    def settings(self, tenant: str = HOME) -> Settings:
+        return Settings(
+            home=self.home,
+            tenant=tenant,
+            models=Models(strong=MODEL, fast=MODEL, base_url=self.model.openai_url),
+            store=StoreSettings(url=self.postgres.url),
+            fleet=FleetSettings(address=self.temporal.address, same_machine=True),
+        )
+
+    def worker(
+        self, *arguments: str, driver: Sequence[str] = (), environ: dict[str, str] | None = None, at_once: int = 4
+    ) -> Worker:
+        """Starts one; `driver` is a script that becomes the worker, with its own arguments."""
+        with self._lock:
+            self._started += 1
+            log = self.folder / f"worker-{self._started}.log"
+        program = driver or ("-m", "redstart.cli.main")
+        command = [*program, "worker", "--at-once", str(at_once), *arguments]
+        started = Worker(command, self.environ if environ is None else environ, log)
+        self._stack.callback(started.end, 10.0)
+        self.workers.append(started)
+        return started
+
+    async def begin(self, repo: Path, count: int, tenant: str = HOME) -> list[RunState]:
+        """So many runs on the repo, kept but not handed over yet. The snapshot is taken once."""
+        with open_house(self.settings(tenant)) as house:
+            asked = Asked(Limits(minutes=None), own_python=True, verify=Level.quick)
+            taken = take_folder(house, repo, asked)
+            return [await keep_run(house, taken.spec, taken.path) for _ in range(count)]
+
+    async def fleet(self) -> FleetClient:
+        return await FleetClient.connect(self.temporal.address, "default")
+
+    async def submit(self, runs: Iterable[RunState]) -> None:
+        """Hands them to the fleet, some at a time."""
+        fleet, slots = await self.fleet(), asyncio.Semaphore(SUBMITTED_AT_ONCE)
+
+        async def one(run: RunState) -> None:
+            async with slots:
+                await fleet.submit(run)
+
+        await asyncio.gather(*(one(run) for run in runs))
+
+    async def finish(self, runs: Iterable[RunState]) -> list[str]:
+        """Waits until the supervisor of each has ended; their results in the same order."""
+        fleet = await self.fleet()
+        return [(await fleet.ended(order_of(run))).outcome for run in runs]
+
+    def rows(self, query: str, tenant: str = HOME) -> list[tuple[Any, ...]]:
+        """Of the store, as this tenant sees it."""
+        with psycopg.connect(self.postgres.url, autocommit=True) as connection:
+            connection.execute("SELECT set_config('redstart.tenant', %s, false)", (tenant,))
+            return connection.execute(query.encode()).fetchall()
+
+
+@contextmanager
+def new_ground(script: Script = answer, *, fair: bool = False) -> Generator[Ground]:
+    """In a folder of its own that is gone afterwards. With `fair` the server heeds fairness keys."""
+    folder = Path(tempfile.mkdtemp(prefix="redstart-chaos-"))
+    try:
+        with ExitStack() as stack:
+            postgres = stack.enter_context(serve_postgres(folder))
+            temporal = stack.enter_context(serve_temporal(folder, fair=fair))
+            model = stack.enter_context(ScriptedServer(script))
+            yield Ground(folder, postgres, temporal, model, stack)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,57 @@
+"""What the store says of runs after a drill: whether each ended once, and nothing of it is missing or there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from drills.ground import HOME, Ground
+
+_ENDED = "SELECT id FROM runs WHERE status = 'ended'"
+_ENDED_ONCE = """
+    SELECT run_id FROM events WHERE body::json->>'name' = 'run' AND body::json->>'phase' = 'end'
+    GROUP BY run_id HAVING count(*) = 1"""
+_GAPS = """
+    SELECT steps.run_id FROM steps JOIN runs ON runs.tenant = steps.tenant AND runs.id = steps.run_id
+    GROUP BY steps.run_id, runs.version
+    HAVING min(steps.version) <> 1 OR max(steps.version) <> count(*) OR count(*) <> runs.version
+    UNION SELECT run_id FROM events GROUP BY run_id HAVING min(seq) <> 0 OR max(seq) + 1 <> count(*)
+    UNION SELECT run_id FROM journal WHERE ordinal >= 0
+    GROUP BY run_id, attempt, step HAVING max(ordinal) + 1 <> count(*)"""
+_TWICE = """
+    SELECT run_id FROM steps GROUP BY run_id, attempt, step HAVING count(*) > 1
+    UNION SELECT run_id FROM cards GROUP BY run_id HAVING count(*) > 1
+    UNION SELECT run_id FROM journal GROUP BY run_id, position HAVING count(*) > 1"""
+_TRAILS = "SELECT run_id, string_agg(step, ' ' ORDER BY version) FROM steps GROUP BY run_id"
+_CARDS = "SELECT run_id FROM cards"
+
+
+class Truth(NamedTuple):
+    """Ids of runs, by what is wrong with them."""
+
+    lost: set[str]
+    """Not ended, or not once."""
+    gaps: set[str]
+    """A step, an event or a record is missing."""
+    twice: set[str]
+    """A step, a card or a record is there more than once."""
+    other_way: set[str]
+    """Went another way than most did, or left no card."""
+
+
+def truth(ground: Ground, ids: Sequence[str], tenant: str = HOME) -> Truth:
+    """Of runs that should all have ended green on the same way."""
+
+    def found(query: str) -> set[str]:
+        return {row[0] for row in ground.rows(query, tenant)}
+
+    trails = {run: trail for run, trail in ground.rows(_TRAILS, tenant) if run in set(ids)}
+    ways = list(trails.values())
+    usual = max(ways, key=ways.count, default="")
+    asked = set(ids)
+    return Truth(
+        lost=asked - (found(_ENDED) & found(_ENDED_ONCE)),
+        gaps=asked & found(_GAPS),
+        twice=asked & found(_TWICE),
+        other_way={run for run in asked if trails.get(run) != usual} | (asked - found(_CARDS)),
+    )

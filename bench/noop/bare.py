@@ -1,0 +1,114 @@
+"""The bare engines: the same bytes made durable step by step, with nothing of ours around it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypedDict
+
+import psycopg
+from langgraph.graph import END, START, StateGraph
+from langsmith import tracing_context
+
+from noop.canned import Written
+
+TABLE = "CREATE TABLE IF NOT EXISTS bare (run text, version int, state text, again text, artifact text, said text"
+TABLE += ", PRIMARY KEY (run, version))"
+"""A commit of ours writes the state twice: as the run's own, and as that after the step."""
+Insert = Callable[[str, int, Written], None]
+
+
+def into_sqlite(path: Path) -> tuple[Insert, Callable[[], None]]:
+    """One row, one transaction, one fsync; and how to close it."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL").close()
+    connection.execute("PRAGMA synchronous = FULL").close()
+    connection.execute(TABLE).close()
+
+    def insert(run: str, version: int, row: Written) -> None:
+        connection.execute("INSERT INTO bare VALUES (?, ?, ?, ?, ?, ?)", (run, version, row.state, *row)).close()
+
+    return insert, connection.close
+
+
+def into_postgres(url: str) -> tuple[Insert, Callable[[], None]]:
+    connection = psycopg.connect(url, autocommit=True)
+    connection.execute(TABLE.encode())
+
+    def insert(run: str, version: int, row: Written) -> None:
+        connection.execute("INSERT INTO bare VALUES (%s, %s, %s, %s, %s, %s)", (run, version, row.state, *row))
+
+    return insert, connection.close
+
+
+class At(TypedDict):
+    at: int
+
+
+async def bare_langgraph(trail: tuple[Written, ...], insert: Insert, run: str) -> int:
+    """A graph of eleven nodes in a ring, as many steps as the trail has; how many it did."""
+    graph = StateGraph(At)
+    names = [f"step{number}" for number in range(11)]
+
+    def node(flow: At) -> At:
+        insert(run, flow["at"], trail[flow["at"]])
+        return At(at=flow["at"] + 1)
+
+    def where(flow: At) -> str:
+        return names[flow["at"] % len(names)] if flow["at"] < len(trail) else END
+
+    for name in names:
+        graph.add_node(name, node)
+        graph.add_conditional_edges(name, where, [*names, END])
+    graph.add_conditional_edges(START, where, [*names, END])
+    with tracing_context(enabled=False):
+        done = await graph.compile().ainvoke(At(at=0), {"recursion_limit": 10_000})
+    return done["at"]
+
+
+class Carried(TypedDict):
+    at: int
+    run: dict[str, Any]
+
+
+def saved_langgraph(trail: tuple[Written, ...], saver: Any, run: str) -> int:
+    """The same ring with LangGraph's own checkpointer instead of an INSERT: the state is what each node changes."""
+    graph = StateGraph(Carried)
+    names = [f"step{number}" for number in range(11)]
+    states = [json.loads(one.state) for one in trail]
+
+    def node(flow: Carried) -> Carried:
+        return Carried(at=flow["at"] + 1, run=states[flow["at"]])
+
+    def where(flow: Carried) -> str:
+        return names[flow["at"] % len(names)] if flow["at"] < len(trail) else END
+
+    for name in names:
+        graph.add_node(name, node)
+        graph.add_conditional_edges(name, where, [*names, END])
+    graph.add_conditional_edges(START, where, [*names, END])
+    config = {"recursion_limit": 10_000, "configurable": {"thread_id": run}}
+    with tracing_context(enabled=False):
+        done = graph.compile(checkpointer=saver).invoke(Carried(at=0, run={}), config, durability="sync")
+    return done["at"]
+
+
+def official_saver(folder: Path) -> Callable[[Path], Any] | None:
+    """Opens LangGraph's SQLite saver, which is installed into `folder` for it; None where that cannot be had."""
+    uv = shutil.which("uv")
+    wanted = ["langgraph-checkpoint-sqlite==3.1.2", "aiosqlite", "sqlite-vec"]
+    command = [uv or "uv", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), *wanted]
+    if uv is None or subprocess.run(command, capture_output=True, check=False).returncode:
+        return None
+    sys.path.append(str(folder))
+    import langgraph.checkpoint
+
+    langgraph.checkpoint.__path__.append(str(folder / "langgraph" / "checkpoint"))
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    return lambda path: SqliteSaver(sqlite3.connect(path, check_same_thread=False))

@@ -1,0 +1,107 @@
+"""Use cases of a fleet: hand it a run, tell it something, take the run back.
+
+Temporal's library comes with the extra `fleet`; what needs it says so.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from redstart.app.settings import Settings
+from redstart.app.wire import House
+from redstart.core.errors import ConfigError
+from redstart.core.run import Mode, RunState
+from redstart.core.shell import Environment
+from redstart.engines.temporal.orders import DriveOrder, Standing
+
+if TYPE_CHECKING:
+    from redstart.engines.temporal.client import FleetClient
+
+_HOW = "name its server, as host:port: export REDSTART_FLEET__ADDRESS=…, or start one here: redstart fleet up"
+
+
+async def reach(settings: Settings) -> FleetClient:
+    """The fleet of the settings. Raises `ConfigError` where none is named, and `PortError` where it does not answer."""
+    require_fleet(settings)
+    from redstart.engines.temporal.client import FleetClient  # noqa: PLC0415  (slow to load)
+
+    return await FleetClient.connect(settings.fleet.address, settings.fleet.namespace)
+
+
+def require_fleet(settings: Settings) -> None:
+    """Raises `ConfigError` with what to do where no fleet is named, or what it needs is not installed."""
+    if not settings.fleet.address:
+        raise ConfigError("there is no fleet", remedy=_HOW)
+    if find_spec("temporalio") is None:
+        raise ConfigError("a fleet needs more than is installed", remedy="pip install 'redstart[fleet]'")
+
+
+async def submit(house: House, state: RunState) -> None:
+    """Has the fleet drive the run from where it stands; one that it drives already is told to go on.
+
+    Raises `ConfigError` where the run cannot leave this machine, and says why.
+    """
+    refuse_stuck(house, state)
+    await (await reach(house.settings)).submit(state)
+
+
+def refuse_stuck(house: House, state: RunState) -> None:
+    """Raises `ConfigError` where the run needs what only this machine has, unless the fleet is on it as well."""
+    if house.settings.fleet.same_machine:
+        return
+    reasons = kept_here(house.settings)
+    if state.spec.mode is not Mode.audit:
+        environment = Environment.model_validate_json(house.adapters.blobs.get(state.suited.suite.environment))
+        reasons += bound_to_machine(environment)
+    if reasons:
+        raise ConfigError(
+            f"run {state.run_id} cannot move to another machine: {'; '.join(reasons)}",
+            remedy=(
+                f"drive it here: redstart resume {state.run_id} --engine langgraph; or, where the fleet's workers are "
+                "on this machine, set fleet.same_machine = true"
+            ),
+        )
+
+
+def kept_here(settings: Settings) -> list[str]:
+    """Why others could not read the run at all."""
+    return (
+        []
+        if getattr(getattr(settings, "store", None), "url", "")
+        else ["runs are kept on this machine, since store.url is not set"]
+    )
+
+
+def bound_to_machine(environment: Environment) -> list[str]:
+    """What of the environment another machine does not have, each in a few words."""
+    reasons: list[str] = []
+    if environment.copies or environment.left_out:
+        first = (*environment.copies, *environment.left_out)[0]
+        reasons.append(f"its tests use files that git ignores, such as {first}")
+    if environment.read_only:
+        reasons.append(f"its interpreter, or what is installed for it, lies in {environment.read_only[0]}")
+    return reasons
+
+
+async def is_supervised(settings: Settings, state: RunState) -> bool:
+    """Whether a fleet drives the run, or waits to."""
+    if not settings.fleet.address:
+        return False
+    return await (await reach(settings)).is_supervised(order_of(state))
+
+
+async def tell(settings: Settings, state: RunState, signal: str) -> bool:
+    """Passes `go_on`, `pause`, `cancel` or `let_go` on to the run's supervisor. False where it has none."""
+    if not settings.fleet.address:
+        return False
+    return await (await reach(settings)).tell(order_of(state), signal)
+
+
+async def standing(settings: Settings, state: RunState) -> Standing | None:
+    """What the run's supervisor is doing; None where it has none."""
+    return await (await reach(settings)).standing(order_of(state)) if settings.fleet.address else None
+
+
+def order_of(state: RunState) -> DriveOrder:
+    return DriveOrder(state.spec.tenant, state.run_id)

@@ -1,0 +1,49 @@
+"""Settings of where runs are kept, and whose they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+HOME = "home"
+"""The tenant of whoever names none."""
+_TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+
+
+def _address(text: str) -> str:
+    if text and not text.startswith("postgresql://"):
+        raise ValueError("the address is to begin with postgresql://")
+    return text
+
+
+def _tenant(text: str) -> str:
+    if not _TENANT.fullmatch(text):
+        raise ValueError("a tenant's name is up to 63 small letters, digits, dots and dashes, a letter or digit first")
+    return text
+
+
+Tenant = Annotated[str, AfterValidator(_tenant)]
+
+
+class StoreSettings(BaseModel):
+    """Where runs and all that belongs to them are kept."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    url: Annotated[str, AfterValidator(_address)] = ""
+    """A Postgres database, as postgresql://user:password@host/database; empty for a file in `home`."""
+    blobs: Literal["", "folder", "database"] = ""
+    """Where blobs are kept: in a `folder` of `home` or in the `database`; empty for a folder, with a `url` for that."""
+
+    @property
+    def keeps_blobs(self) -> bool:
+        """Whether blobs are in the database."""
+        return self.blobs == "database" or bool(self.url and not self.blobs)
+
+
+def folder_of(home: Path, tenant: str) -> Path:
+    """Where the files of a tenant lie: each has a folder of its own but the one that everybody is who names none."""
+    return home if tenant == HOME else home / "tenants" / tenant

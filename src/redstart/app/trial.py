@@ -1,0 +1,95 @@
+"""A whole fleet on this machine, for a trial: a server, a database where one is found, and workers."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app.settings import Settings
+from redstart.core.errors import ConfigError
+from redstart.testing.postgres import serve_postgres
+from redstart.testing.temporal import serve_temporal
+
+DRAINED_WITHIN = 120.0
+"""Seconds that workers have to end the steps at hand."""
+LOOK = 0.5
+
+
+class Trial(NamedTuple):
+    """What was started."""
+
+    address: str
+    keeps: str
+    """Where runs are kept, in words."""
+    variables: Path
+    """A file of shell, for this user alone, that has redstart use this fleet."""
+    workers: list[subprocess.Popen[bytes]]
+
+
+@contextmanager
+def trial(settings: Settings, folder: Path, workers: int) -> Generator[Trial]:
+    """Starts all of it and, at the end, has the workers end their steps and stops it.
+
+    Where there is no Postgres, runs are kept as they are without a fleet. Raises `ConfigError` where there is no server
+    of Temporal's, and `PortError` where something does not start.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        server = stack.enter_context(serve_temporal(folder, fair=True))
+        own = {"REDSTART_FLEET__ADDRESS": server.address, "REDSTART_FLEET__SAME_MACHINE": "true"}
+        keeps = "where they were" if settings.store.url else str(settings.home)
+        if not settings.store.url:
+            with suppress(ConfigError):  # There is none on this machine.
+                own["REDSTART_STORE__URL"] = stack.enter_context(serve_postgres(folder)).url
+                keeps = f"Postgres in {folder}"
+        started: list[subprocess.Popen[bytes]] = []
+        stack.callback(_drained, started)
+        started += [_worker({**os.environ, **own}) for _ in range(workers)]
+        yield Trial(server.address, keeps, write_variables(folder / "env.sh", own), started)
+
+
+def keep_up(running: Trial, tell: Callable[[str], None]) -> None:
+    """Until somebody interrupts. Raises `ConfigError` where a worker cannot do its part, as its own words say."""
+    while True:
+        for process in list(running.workers):
+            code = process.poll()
+            if code == 2:
+                raise ConfigError("a worker cannot do its part", remedy="what it said stands above")
+            if code is not None:
+                running.workers.remove(process)
+                tell(f"worker {process.pid} has ended with {code}; what it was at goes to the others")
+        if not running.workers:
+            raise ConfigError("no worker is left", remedy="redstart doctor tells what is missing on this machine")
+        time.sleep(LOOK)
+
+
+def _worker(environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "redstart.cli.main", "worker", "--pool", "both"]
+    return subprocess.Popen(command, env=dict(environ), stdin=subprocess.DEVNULL, start_new_session=True)
+
+
+def _drained(workers: list[subprocess.Popen[bytes]]) -> None:
+    for process in workers:
+        process.terminate()
+    ends = time.monotonic() + DRAINED_WITHIN
+    for process in workers:
+        try:
+            process.wait(max(0.1, ends - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def write_variables(file: Path, variables: Mapping[str, str]) -> Path:
+    """It may hold a password of the trial's database: it is the user's alone."""
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600)
+    file.write_text("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()))
+    return file

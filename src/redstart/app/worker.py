@@ -1,0 +1,99 @@
+"""Serving a fleet as one of its workers, with the privileges of a pool and no others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from redstart.app.fleet import require_fleet
+from redstart.app.settings import Settings
+from redstart.app.wire import House, engine_called, open_database, open_house
+from redstart.core.errors import ConfigError
+from redstart.core.run import Mode
+from redstart.core.shell import Environment
+from redstart.engines.drive import drive
+from redstart.engines.temporal.orders import DriveOrder
+from redstart.flow.loop import Advanced
+from redstart.ports.model.endpoints import ENDPOINTS
+
+Pool = Literal["think", "act", "both"]
+
+
+def refuse_keys(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Who runs code of strangers must hold no key: raises `ConfigError` naming where one is, and not what it is."""
+    named = {endpoint.variable for endpoint in ENDPOINTS.values()}
+    named |= {option.key_variable for option in settings.models.options.values()}
+    found = sorted(name for name in environ if environ[name] and (name in named or name.upper().endswith("_API_KEY")))
+    addresses = {"models.base_url": settings.models.base_url}
+    addresses |= {f"models.options.{name}.base_url": one.base_url for name, one in settings.models.options.items()}
+    found += sorted(name for name, address in addresses.items() if address and "@" in address)
+    if found:
+        raise ConfigError(
+            f"a worker that runs tests must hold no key of a model, and {found[0]} is set",
+            remedy="start it without: a worker of the pool think asks the models",
+        )
+
+
+async def work(settings: Settings, pool: Pool, at_once: int, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+    """Serves the fleet until `stop` is set, then ends each drive after the step that it is at.
+
+    `ready` is called when orders are taken. Raises `ConfigError` where this worker may not or cannot do its part.
+    """
+    require_fleet(settings)
+    from redstart.engines.temporal.client import connect  # noqa: PLC0415  (slow to load)
+    from redstart.engines.temporal.driver import Drives  # noqa: PLC0415
+    from redstart.engines.temporal.worker import Post, serve  # noqa: PLC0415
+
+    fleet = settings.fleet
+    client = await connect(fleet.address, fleet.namespace)
+    pools = ("think", "act") if pool == "both" else (pool,)
+    post = Post(pools, at_once, fleet.deployment, fleet.build or version("redstart"))
+    with open_database(settings) as database:
+
+        def house_of(tenant: str) -> AbstractContextManager[House]:
+            return open_house(settings.model_copy(update={"tenant": tenant}), opened=database)
+
+        await serve(client, Drives(partial(go, pool, house_of)), post, stop, ready)
+
+
+async def go(
+    pool: Pool,
+    house_of: Callable[[str], AbstractContextManager[House]],
+    order: DriveOrder,
+    halting: Callable[[], str],
+) -> Advanced:
+    """One drive of a run with the privileges of this pool, as the run's tenant sees the store."""
+    with house_of(order.tenant) as house:
+        if pool != "think":
+            await refuse_missing(house, order.run_id)
+        adapters = replace(privileged(house, pool).adapters, halting=halting)
+        claim = await adapters.store.claim(order.run_id)
+        return await drive(adapters, claim, engine_called("langgraph"))
+
+
+def privileged(house: House, pool: Pool) -> House:
+    """With what this pool may do, and without the rest: who thinks can run nothing, who acts can ask nobody."""
+    if pool != "think":
+        house = house.with_sandbox()
+    if pool != "act":
+        house = house.with_model()
+    return house if pool != "think" else replace(house, adapters=replace(house.adapters, sandbox=None, installer=None))
+
+
+async def refuse_missing(house: House, run_id: str) -> None:
+    """Raises `ConfigError` where the interpreter of the run's tests is not on this machine."""
+    state = await house.adapters.store.load(run_id)
+    if state.spec.mode is Mode.audit:
+        return
+    environment = Environment.model_validate_json(house.adapters.blobs.get(state.spec.suite.environment))
+    if not Path(environment.python).exists():
+        raise ConfigError(
+            f"the tests of run {run_id} need {environment.python}, which is not on this worker's machine",
+            remedy="put the same environment there, or take the run back: redstart resume --engine langgraph",
+        )

@@ -1,0 +1,84 @@
+"""Following a run that somebody else drives, from what they commit to the store."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import time
+
+from redstart.app.exits import exit_code
+from redstart.app.fleet import is_supervised, standing
+from redstart.app.parts import part_ids
+from redstart.app.wire import House
+from redstart.cli.display import Display
+from redstart.cli.session import How, say_ending
+from redstart.core.errors import PortError
+from redstart.core.run import RunState, Status
+from redstart.engines.temporal.orders import TROUBLE
+from redstart.flow.route import waits_for_a_person
+from redstart.toolkit.repo.trees import alive
+
+LOOK = 0.3
+"""Seconds between two looks at the store."""
+IDLE = 5.0
+"""Seconds without news after which it is asked who drives the run at all."""
+PATIENCE = 60.0
+"""Seconds without news after which a fleet that does not answer is not waited for any longer."""
+
+
+async def watch(house: House, run_id: str, shown: Display, how: How) -> int:
+    """Shows what is committed until the run ends, waits for a person, or nobody drives it. Returns the exit code."""
+    seen: dict[str, int] = {}
+    news = asked = time.monotonic()
+    while True:
+        state = await house.adapters.store.load(run_id)
+        if await _show_new(house, state, seen, shown):
+            news = asked = time.monotonic()
+        if state.status is Status.ended or await _asks(house, state):
+            await say_ending(house, state, shown, how)
+            return exit_code(state)
+        if time.monotonic() - asked > IDLE:
+            if why := await _stands_still(house, state, patient=time.monotonic() - news < PATIENCE):
+                shown.say(why, "bold")
+                return exit_code(state)
+            asked = time.monotonic()
+        await asyncio.sleep(LOOK)
+
+
+async def _show_new(house: House, state: RunState, seen: dict[str, int], shown: Display) -> bool:
+    """Events that were not shown yet, of the run and of those that it began; whether there were any."""
+    found = False
+    for one in (state.run_id, *await part_ids(house, state)):
+        for event in await house.adapters.store.events(one, seen.get(one, -1)):
+            shown(event)
+            seen[one], found = event.seq, True
+    return found
+
+
+async def _asks(house: House, state: RunState) -> bool:
+    """Whether the run, or one that it began, asks a person something, and nobody has answered yet."""
+    runs = [state, *[await house.adapters.store.load(one) for one in await part_ids(house, state)]]
+    for one in runs:
+        if waits_for_a_person(one):
+            told = await house.adapters.store.told(one.run_id)
+            if not any(each.version == one.version for each in told):
+                return True
+    return False
+
+
+async def _stands_still(house: House, state: RunState, *, patient: bool) -> str:
+    """Why nothing more will come, in words; empty where somebody is at it."""
+    run_id = state.run_id
+    holder = await house.adapters.store.holder(run_id)
+    if holder is not None and (holder.host != platform.node() or alive(holder.pid)):
+        return ""
+    try:
+        if not await is_supervised(house.settings, state):
+            return f"nobody drives run {run_id}. Go on with: redstart resume {run_id}"
+        stands = await standing(house.settings, state)
+    except PortError as error:
+        return "" if patient else f"{error}\nWhat was done is kept. Go on with: redstart resume {run_id}"
+    if stands is None or stands.phase != "waits":
+        return ""
+    why = f": {stands.reason}" if stands.halt == TROUBLE else ""
+    return f"run {run_id} waits{why}\nGo on with: redstart resume {run_id}"

@@ -1,0 +1,50 @@
+"""`redstart worker`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class PoolName(StrEnum):
+    think = "think"
+    act = "act"
+    both = "both"
+
+
+def worker(
+    pool: Annotated[
+        PoolName,
+        typer.Option("--pool", help="What it may do: think (ask models), act (run tests; it holds no key), or both."),
+    ] = PoolName.both,
+    at_once: Annotated[
+        int | None, typer.Option("--at-once", min=1, help="Runs at a time, in each pool (default 4).")
+    ] = None,
+) -> None:
+    """Serve a fleet: drive runs until stopped. Ctrl-C or SIGTERM ends it after the steps at hand; nothing is lost."""
+    import asyncio
+    import os
+    import signal
+
+    from redstart.app import settings as configuration
+    from redstart.app.worker import refuse_keys, work
+
+    settings = configuration.load()
+    if pool is PoolName.act:
+        refuse_keys(settings, os.environ)
+    if pool is not PoolName.act:
+        configuration.require_model(settings)
+
+    def ready() -> None:
+        typer.echo(f"worker {os.getpid()} serves {settings.fleet.address}, pool {pool.value}")
+
+    async def go() -> None:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, stop.set)
+        await work(settings, pool.value, at_once or settings.fleet.at_once, stop, ready)
+
+    asyncio.run(go())
+    typer.echo("drained")

@@ -1,0 +1,92 @@
+"""What passes between a supervisor, its workers and who asks: ids and a few words. Nothing here imports Temporal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+THINK = "redstart-think"
+ACT = "redstart-act"
+QUEUES = {"think": THINK, "act": ACT}
+"""The task queue of each privilege. Supervisors themselves are on that of `think`."""
+
+SUPERVISOR = "redstart-run"
+"""The workflow's type, as a server knows it."""
+
+ATTRIBUTES = ("RedstartTenant", "RedstartRepo", "RedstartMode", "RedstartOutcome")
+"""Search attributes of a supervisor, each a keyword."""
+OUTCOME = ATTRIBUTES[3]
+
+FENCED = "fenced"
+"""Somebody else has taken the run over."""
+TROUBLE = "trouble"
+"""Something that a person has to mend; the reason says what."""
+DRAIN = "drain"
+"""The worker is going, and another goes on."""
+LET_GO = "let go"
+"""The run was taken back: whoever did that drives it."""
+STOPPED = "stopped"
+"""The driver was asked to end after the step at hand; its supervisor knows why."""
+PAUSE = "pause"
+CANCEL = "cancel"
+NEEDS = "needs:"
+
+REASON = 300
+"""Letters of a reason that are kept."""
+
+
+@dataclass(frozen=True)
+class DriveOrder:
+    """Which run to go on with."""
+
+    tenant: str
+    run_id: str
+
+
+@dataclass(frozen=True)
+class DriveReport:
+    """How a drive ended. `halt` is why the driver stopped, empty where the run itself has nothing more to do."""
+
+    halt: str
+    status: str
+    result: str = ""
+    reason: str = ""
+    """Of trouble: what is wrong, without anything secret."""
+
+    @property
+    def ended(self) -> bool:
+        return self.status == "ended"
+
+    @property
+    def outcome(self) -> str:
+        """In a word, for who looks over many runs."""
+        return self.result if self.ended else self.halt or "waits"
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What a supervisor is started with, and what it hands to itself when its history has grown long."""
+
+    order: DriveOrder
+    pool: str
+    """`think` or `act`: which privilege the run needs next."""
+    drives: int = 0
+    """How many activities there were before."""
+    history: int = 500
+    """Activities after which it begins a new history."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a supervisor is doing."""
+
+    phase: str
+    """`queued` (asked for a worker, which may be at it), `waits` for a person, or `ended`."""
+    pool: str
+    halt: str
+    reason: str
+    drives: int
+
+
+def workflow_id(order: DriveOrder) -> str:
+    """One run has one supervisor at the most: this is its name."""
+    return f"{order.tenant}/{order.run_id}"

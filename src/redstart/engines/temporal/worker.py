@@ -1,0 +1,72 @@
+"""A worker: takes orders from the queues that its privileges are for, until it is told to drain."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import NamedTuple
+
+from temporalio.client import Client
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
+from temporalio.worker import Worker, WorkerDeploymentConfig
+
+from redstart.engines.temporal.driver import BEAT, Drives
+from redstart.engines.temporal.orders import QUEUES
+from redstart.engines.temporal.supervisor import RunSupervisor
+
+PATIENCE = timedelta(minutes=30)
+"""How long a worker that drains waits for the steps at hand."""
+
+
+class Post(NamedTuple):
+    """What a worker serves, and as which version."""
+
+    pools: Sequence[str]
+    """`think`, `act` or both."""
+    at_once: int
+    """Runs that each of them drives at a time."""
+    deployment: str = ""
+    """Empty where the worker takes what any version began."""
+    build: str = ""
+
+
+async def serve(client: Client, drives: Drives, post: Post, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+    """Serves until `stop` is set; then every drive ends after the step that it is at.
+
+    `ready` is called when orders are taken. A worker with a deployment gets none before the server is told that its
+    build is current. Supervisors are served by whoever may think.
+    """
+    async with AsyncExitStack() as stack:
+        workers: list[Worker] = []
+        for pool in post.pools:
+            executor = stack.enter_context(ThreadPoolExecutor(post.at_once, thread_name_prefix=f"drive-{pool}"))
+            workers.append(await stack.enter_async_context(_worker(client, drives, post, pool, executor)))
+        ready()
+        await stop.wait()
+        drives.drain()
+        # All at once: while one pool ends its steps the other must take no new ones.
+        await asyncio.gather(*(one.shutdown() for one in workers))
+
+
+def _worker(client: Client, drives: Drives, post: Post, pool: str, executor: ThreadPoolExecutor) -> Worker:
+    versioned = WorkerDeploymentConfig(
+        version=WorkerDeploymentVersion(post.deployment, post.build),
+        use_worker_versioning=True,
+        default_versioning_behavior=VersioningBehavior.AUTO_UPGRADE,
+    )
+    return Worker(
+        client,
+        task_queue=QUEUES[pool],
+        workflows=[RunSupervisor] if pool == "think" else [],
+        activities=[drives.drive],
+        activity_executor=executor,
+        max_concurrent_activities=post.at_once,
+        graceful_shutdown_timeout=PATIENCE,
+        # A beat is passed on at once: by default the library keeps it back for most of the server's patience.
+        max_heartbeat_throttle_interval=timedelta(seconds=BEAT),
+        default_heartbeat_throttle_interval=timedelta(seconds=BEAT),
+        deployment_config=versioned if post.deployment else None,
+    )

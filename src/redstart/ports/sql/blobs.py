@@ -1,0 +1,94 @@
+"""Blobs in SQL."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterable, Iterator
+
+from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from redstart.core.errors import StoreError
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.schema import blobs
+from redstart.ports.store.port import KeptBlob
+
+_NAME = re.compile(r"[0-9a-f]{64}")
+_MINE = (blobs.c.tenant == bindparam("my_tenant"), blobs.c.name == bindparam("my_name"))
+# One that was cut short by something is put again. Who puts what is there sends its name and not its bytes.
+_PUT_AGAIN = (
+    update(blobs)
+    .where(*_MINE, func.length(blobs.c.data) == bindparam("size"))
+    .values(put=bindparam("now"))
+    .returning(blobs.c.put)
+)
+_GET = select(blobs.c.data).where(*_MINE)
+_AT_ONCE = 100
+
+
+class SqlBlobs:
+    """The blobs of its database's tenant."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        insert = postgresql.insert if database.is_postgres else sqlite.insert
+        adding = insert(blobs)
+        new = {"data": adding.excluded.data, "put": adding.excluded.put}
+        self._put = adding.on_conflict_do_update(index_elements=["tenant", "name"], set_=new)
+
+    def put(self, data: bytes) -> str:
+        """Raises `StoreError` if it cannot be written."""
+        name, now = hashlib.sha256(data).hexdigest(), time.time()
+        with self._database.single() as connection:
+            again = connection.execute(_PUT_AGAIN, {**self._of(name), "size": len(data), "now": now}).first()
+        if again is None:
+            row = {"tenant": self._database.tenant, "name": name, "data": data, "put": now}
+            with self._database.single() as connection:
+                connection.execute(self._put, row)
+        return name
+
+    def get(self, name: str) -> bytes:
+        if not _NAME.fullmatch(name):
+            raise StoreError(f"{name!r} is not the name of a blob")
+        with self._database.reading() as connection:
+            data = connection.execute(_GET, self._of(name)).scalar()
+        if data is None:
+            raise StoreError(f"blob {name} is missing")
+        if hashlib.sha256(data).hexdigest() != name:
+            raise StoreError(f"blob {name} is damaged: its bytes are not what was put")
+        return bytes(data)
+
+    def kept(self) -> Iterator[KeptBlob]:
+        """Every blob, without reading its bytes."""
+        every = select(blobs.c.name, func.length(blobs.c.data), blobs.c.put)
+        with self._database.reading() as connection:
+            rows = connection.execute(every.where(blobs.c.tenant == self._database.tenant)).all()
+        for name, size, put in rows:
+            yield KeptBlob(name, size, put)
+
+    def texts(self, names: Iterable[str]) -> Iterator[str]:
+        """What those of them hold that begin as JSON does; of one that is not there nothing."""
+        mine = (blobs.c.tenant == self._database.tenant, func.substr(blobs.c.data, 1, 1) == b"{")
+        for some in _some_of(names):
+            with self._database.reading() as connection:
+                found = connection.execute(select(blobs.c.data).where(*mine, blobs.c.name.in_(some))).scalars().all()
+            for data in found:
+                yield bytes(data).decode(errors="replace")
+
+    def drop(self, names: Iterable[str], before: float) -> None:
+        """Removes those of them that were last put before that moment: whoever puts one meanwhile keeps it."""
+        mine = (blobs.c.tenant == self._database.tenant, blobs.c.put < before)
+        for some in _some_of(names):
+            with self._database.single() as connection:
+                connection.execute(delete(blobs).where(*mine, blobs.c.name.in_(some)))
+
+    def _of(self, name: str) -> dict[str, str]:
+        return {"my_tenant": self._database.tenant, "my_name": name}
+
+
+def _some_of(names: Iterable[str]) -> Iterator[list[str]]:
+    waiting = sorted(names)
+    for start in range(0, len(waiting), _AT_ONCE):
+        yield waiting[start : start + _AT_ONCE]

@@ -1,0 +1,239 @@
+"""A step's commit: in SQLite a transaction, in Postgres one statement, which is a transaction and one round trip."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ARRAY,
+    BindParameter,
+    Column,
+    Connection,
+    Insert,
+    Integer,
+    Select,
+    String,
+    Table,
+    Text,
+    bindparam,
+    exists,
+    func,
+    insert,
+    literal_column,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from redstart.core.errors import Fenced
+from redstart.core.learning import FailureRecord, FixCard
+from redstart.core.run import RunState
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.schema import cards, edits, events, failures, runs, steps
+from redstart.ports.store.port import Commit, Control
+
+Row = dict[str, Any]
+
+
+class Rows(NamedTuple):
+    """A commit as rows. What is learned is None, or has no rows, where the step taught nothing of that kind."""
+
+    held: Row
+    """The run as it has to stand for the commit to be written."""
+    progress: Row
+    step: Row
+    events: list[Row]
+    card: Row | None
+    failure: Row | None
+    edits: list[Row]
+
+
+def progress(state: RunState, now: float) -> Row:
+    """The columns of a run that change from step to step."""
+    return {
+        "status": state.status.value,
+        "result": "" if state.result is None else state.result.value,
+        "version": state.version,
+        "state": state.model_dump_json(),
+        "updated": now,
+    }
+
+
+def rows_of(commit: Commit, tenant: str, fence: int, now: float) -> Rows:
+    before, new = commit.before, progress(commit.after, now)
+    of_run = {"tenant": tenant, "run_id": before.run_id}
+    learned = commit.remembered
+    return Rows(
+        held={"held_tenant": tenant, "held_id": before.run_id, "held_fence": fence, "held_version": before.version},
+        progress=new,
+        step={
+            **of_run,
+            "version": commit.after.version,
+            "attempt": before.now.number,
+            "step": commit.step.value,
+            "artifact": commit.artifact,
+            "state": new["state"],
+        },
+        events=[{**of_run, "seq": event.seq, "body": event.model_dump_json()} for event in commit.events],
+        card=_learned(learned.card, tenant, before, now) if learned else None,
+        failure=_learned(learned.failure, tenant, before, now) if learned else None,
+        edits=_edits(commit, tenant),
+    )
+
+
+def _learned(learned: FixCard | FailureRecord | None, tenant: str, run: RunState, now: float) -> Row | None:
+    if learned is None:
+        return None
+    return {
+        "id": learned.id,
+        "tenant": tenant,
+        "repo": run.spec.repo,
+        "run_id": run.run_id,
+        "attempt": run.now.number,
+        "key": learned.error_signature,
+        "family": learned.family,
+        "body": learned.model_dump_json(),
+        "created": now,
+    }
+
+
+def _edits(commit: Commit, tenant: str) -> list[Row]:
+    """What became of an answer's edits. Of a model that nobody can name nothing is learned."""
+    if not commit.model:
+        return []
+    run = commit.before
+    of_all = {"tenant": tenant, "run_id": run.run_id, "attempt": run.now.number, "model": commit.model}
+    return [
+        {**of_all, "number": number, "kind": one.kind.value, "rung": "" if one.rung is None else one.rung.value}
+        for number, one in enumerate(commit.edits, 1)
+    ]
+
+
+def write(database: Database, rows: Rows) -> Control:
+    """Writes all of it and returns what people ask for. Raises `Fenced`, with nothing written; see `Store.commit`."""
+    if database.is_postgres:
+        with database.single() as connection:
+            control = _at_once(connection, rows)
+    else:
+        with database.writing() as connection:
+            control = _one_by_one(connection, rows)
+    if control is None:
+        raise Fenced
+    return Control(control)
+
+
+# Made once: putting a statement together costs more than running it.
+_HELD = (
+    runs.c.tenant == bindparam("held_tenant"),
+    runs.c.id == bindparam("held_id"),
+    runs.c.fence == bindparam("held_fence"),
+    runs.c.version == bindparam("held_version"),
+)
+_ADVANCE = update(runs).where(*_HELD).returning(runs.c.control)
+_ADD_STEP, _ADD_EVENTS, _ADD_EDITS = insert(steps), insert(events), insert(edits)
+
+
+def _one_by_one(connection: Connection, rows: Rows) -> str | None:
+    control = connection.execute(_ADVANCE, {**rows.progress, **rows.held}).scalar()
+    if control is None:
+        return None
+    connection.execute(_ADD_STEP, rows.step)
+    if rows.events:
+        connection.execute(_ADD_EVENTS, rows.events)
+    for table, row in ((cards, rows.card), (failures, rows.failure)):
+        if row is not None and not _was_kept(connection, table, row):
+            connection.execute(insert(table), row)
+    if rows.edits and not _was_kept(connection, edits, rows.edits[0]):
+        connection.execute(_ADD_EDITS, rows.edits)
+    return control
+
+
+def _was_kept(connection: Connection, table: Table, row: Row) -> bool:
+    """Whether the attempt left something in that table before: that stays as it is."""
+    of_attempt = [table.c[name] == row[name] for name in ("tenant", "run_id", "attempt")]
+    return connection.execute(select(table.c.run_id).where(*of_attempt)).first() is not None
+
+
+# In Postgres: the same as one statement. Every part of it sees the tables as they were before, and writes only where
+# the first part found the run as it has to stand. What comes in several rows comes as an array a column, so that the
+# statement is the same text however many they are, and the server plans it once.
+_advanced = (
+    update(runs)
+    .where(*_HELD)
+    .values({name: bindparam(f"new_{name}") for name in ("status", "result", "version", "state", "updated")})
+    .returning(runs.c.control)
+    .cte("advanced")
+)
+_SENT_ONCE = {"step_state": "new_state", "step_version": "new_version"}
+"""What two tables get is bound under one name: a state may be large."""
+
+
+def _bound(prefix: str, column: Column[Any]) -> BindParameter[Any]:
+    name = prefix + column.name
+    return bindparam(_SENT_ONCE.get(name, name), type_=column.type)
+
+
+def _added(table: Table, prefix: str) -> Select[Any]:
+    """A row whose values are bound by the names of its columns after `prefix`, if the run was advanced."""
+    return select(*(_bound(prefix, column) for column in table.c)).select_from(_advanced)
+
+
+def _spread(table: Table, prefix: str, many: tuple[str, ...]) -> Select[Any]:
+    """As many rows as the arrays bound for the columns `many` are long; the other columns are alike in all of them."""
+    arrays = [bindparam(f"{prefix}{name}", type_=ARRAY(_plain(table, name))) for name in many]
+    each = func.unnest(*arrays).table_valued(*many, name=f"{prefix}rows").render_derived()
+    return select(
+        *(each.c[column.name] if column.name in many else _bound(prefix, column) for column in table.c)
+    ).select_from(_advanced.join(each, literal_column("true")))
+
+
+def _plain(table: Table, name: str) -> Integer | Text:
+    return Text() if isinstance(table.c[name].type, String) else Integer()
+
+
+def _kept_once(table: Table, prefix: str) -> Insert:
+    adding = upsert(table).from_select(list(table.c), _added(table, prefix))
+    return adding.on_conflict_do_nothing(index_elements=["tenant", "run_id", "attempt"])
+
+
+def _edits_once() -> Insert:
+    adding = _spread(edits, "edit_", ("number", "kind", "rung"))
+    of_attempt = [edits.c[name] == bindparam(f"edit_{name}") for name in ("tenant", "run_id", "attempt")]
+    return insert(edits).from_select(list(edits.c), adding.where(~exists().where(*of_attempt)))
+
+
+_COMMIT = select(_advanced.c.control).add_cte(
+    insert(steps).from_select(list(steps.c), _added(steps, "step_")).cte("stepped"),
+    insert(events).from_select(list(events.c), _spread(events, "event_", ("seq", "body"))).cte("said"),
+)
+_LEARNING = {
+    "card": _kept_once(cards, "card_").cte("carded"),
+    "failure": _kept_once(failures, "failure_").cte("failed"),
+    "edits": _edits_once().cte("edited"),
+}
+
+
+def _at_once(connection: Connection, rows: Rows) -> str | None:
+    of_run = {"event_tenant": rows.step["tenant"], "event_run_id": rows.step["run_id"]}
+    bound: Row = {
+        **rows.held,
+        **_prefixed("new_", rows.progress),
+        **{name: value for name, value in _prefixed("step_", rows.step).items() if name not in _SENT_ONCE},
+        **of_run,
+        "event_seq": [event["seq"] for event in rows.events],
+        "event_body": [event["body"] for event in rows.events],
+    }
+    statement = _COMMIT
+    for name, row in (("card", rows.card), ("failure", rows.failure)):
+        if row is not None:
+            statement = statement.add_cte(_LEARNING[name])
+            bound |= _prefixed(f"{name}_", row)
+    if rows.edits:
+        statement = statement.add_cte(_LEARNING["edits"])
+        bound |= _prefixed("edit_", rows.edits[0])
+        bound |= {f"edit_{name}": [row[name] for row in rows.edits] for name in ("number", "kind", "rung")}
+    return connection.execute(statement, bound).scalar()
+
+
+def _prefixed(prefix: str, row: Row) -> Row:
+    return {prefix + name: value for name, value in row.items()}

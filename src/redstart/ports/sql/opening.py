@@ -1,0 +1,29 @@
+"""What opening a database is in either kind."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from redstart.core.errors import StoreError
+
+
+def revision(connection: Connection) -> str | None:
+    """The revision at which the database is; None for a new one."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+
+
+@contextmanager
+def store_errors() -> Generator[None]:
+    """Raises what the database says as a `StoreError`, in a line."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        cause = getattr(error, "orig", None) or error
+        lines = str(cause).strip().splitlines() or [type(cause).__name__]
+        raise StoreError(f"the run store cannot be used: {lines[0]}") from error

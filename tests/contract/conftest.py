@@ -1,0 +1,92 @@
+"""The places where runs are kept, each of which every contract of theirs runs on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.memory import SqlMemory
+from redstart.ports.sql.store import SqlStore
+from redstart.testing.contracts.store import Stores
+from redstart.testing.rig import Keep, Kept, in_memory
+from redstart.testing.store import Clock, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryStore
+
+SQL = ["sqlite", "postgres"]
+PROMPT = {"TestInline": "memory", "TestLangGraph": "sqlite", "TestTemporal": "postgres", "two_pools": "postgres"}
+"""Where each engine keeps its runs in every run of the tests; every engine on every store takes minutes."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        spec = getattr(item, "callspec", None)
+        kept = spec.params.get("keep") if spec is not None else None
+        if kept is not None and not any(name in item.nodeid and kept == where for name, where in PROMPT.items()):
+            item.add_marker(pytest.mark.soak)
+
+
+@pytest.fixture
+def make_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Database]]:
+    """Opens new databases of the named kind; they are closed at the end."""
+    numbers = count()
+
+    with ExitStack() as opened:
+
+        def make(kind: str) -> Database:
+            if kind == "sqlite":
+                return opened.enter_context(Database.open(tmp_path / f"store-{next(numbers)}.db"))
+            return opened.enter_context(Database.open(request.getfixturevalue("new_postgres")()))
+
+        yield make
+
+
+@pytest.fixture(params=SQL)
+def database(request: pytest.FixtureRequest, make_database: Callable[[str], Database]) -> Database:
+    return make_database(request.param)
+
+
+@pytest.fixture(params=["memory", *SQL])
+def stores(request: pytest.FixtureRequest, make_database: Callable[[str], Database]) -> Stores:
+    if request.param == "memory":
+        return _in_memory(MemoryDatabase(), Clock())
+    return _in_sql(make_database(request.param), Clock())
+
+
+@pytest.fixture(params=["memory", *SQL])
+def keep(request: pytest.FixtureRequest, make_database: Callable[[str], Database]) -> Keep:
+    """Where a rig keeps its runs."""
+    if request.param == "memory":
+        return in_memory
+
+    def kept() -> Kept:
+        database = make_database(request.param)
+        return Kept(SqlStore(database, time.time), SqlJournal(database), SqlMemory(database))
+
+    return kept
+
+
+def _in_memory(database: MemoryDatabase, clock: Clock) -> Stores:
+    return Stores(
+        MemoryStore(database, clock),
+        MemoryJournal(database),
+        MemoryMemory(database),
+        clock,
+        lambda tenant: _in_memory(database.of(tenant), clock),
+    )
+
+
+def _in_sql(database: Database, clock: Clock) -> Stores:
+    return Stores(
+        SqlStore(database, clock),
+        SqlJournal(database),
+        SqlMemory(database),
+        clock,
+        lambda tenant: _in_sql(database.of(tenant), clock),
+    )

@@ -1,0 +1,72 @@
+"""Rates of one process, and those that all with one database share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from redstart.ports.model.lanes import OwnRates
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.rates import SqlRates
+from redstart.testing.contracts.rates import NOW, RatesContract
+
+TAKER = """
+import sys
+from pathlib import Path
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.rates import SqlRates
+where, count = sys.argv[1], int(sys.argv[2])
+with Database.open(where if "://" in where else Path(where)) as database:
+    rates = SqlRates(database)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    waits = [rates.take("model", 10, 600, 1_900_000_000.0) for _ in range(count)]
+    print(*waits)
+"""
+
+
+class TestOwnRates(RatesContract):
+    @pytest.fixture
+    def rates(self) -> OwnRates:
+        return OwnRates()
+
+
+class TestSqlRates(RatesContract):
+    @pytest.fixture
+    def rates(self, database: Database) -> SqlRates:
+        return SqlRates(database)
+
+
+def test_tenants_have_rates_of_their_own(database: Database) -> None:
+    SqlRates(database).take("model", 60, 60, NOW)
+    assert SqlRates(database.of("other")).take("model", 60, 60, NOW) == 0.0
+
+
+def test_a_clock_that_was_wrong_by_hours_is_not_waited_for(database: Database) -> None:
+    rates = SqlRates(database)
+    rates.take("model", 60, 60, NOW + 36_000)
+    assert rates.take("model", 6, 60, NOW) == pytest.approx(6.0)
+    assert rates.take("model", 0, 60, NOW + 6) == pytest.approx(0.0, abs=1e-6), "it flows again"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_two_processes_together_keep_to_the_rate(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    new: Callable[[], str] | None = request.getfixturevalue("new_postgres") if kind == "postgres" else None
+    where = new() if new else str(tmp_path / "store.db")
+    command = [sys.executable, "-W", "error", "-c", TAKER, where, "40"]
+    takers = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for taker in takers:
+        assert taker.stdout
+        assert taker.stdout.readline() == "ready\n"
+    for taker in takers:
+        assert taker.stdin
+        taker.stdin.write("\n")
+        taker.stdin.flush()
+    waits = sorted(float(wait) for taker in takers for wait in taker.communicate(timeout=60)[0].split())
+    assert len(waits) == 80
+    # Ten tokens flow in each second: 60 calls of ten tokens are there at once, and then one a second.
+    assert waits == pytest.approx([0.0] * 60 + [float(second) for second in range(1, 21)])

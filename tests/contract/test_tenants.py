@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from redstart.testing.contracts.tenants import TenantContract
+
+
+class TestTenants(TenantContract):
+    """On every place of `conftest`."""

@@ -1,0 +1,127 @@
+"""Two pools serve one run: one asks models and starts nothing, the other runs tests and holds no key."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.scenarios import Program, Scenario, question
+from redstart.testing.server import Request, ScriptedServer, Wire
+from redstart.testing.user import User
+
+SCENARIOS = Path(__file__).parent.parent
+PAGER = Scenario.load(SCENARIOS / "repos" / "pager")
+CANARY = "sk-canary-4711"
+PLAN = json.dumps({"kind": "feature", "title": "add the function once", "criteria": ["once() is there"]})
+TEST = "from bag import once\n\n\ndef test_once():\n    assert once() == 1\n"
+DANGER = "import pickle\n\n\ndef load(data):\n    return pickle.loads(data)\n"
+
+
+def handed_over(said: str) -> str:
+    found = re.search(r"run (\w+) is with the fleet", said)
+    assert found, said
+    return found[1]
+
+
+def block(head: str, path: str, search: str, text: str) -> str:
+    return f"{head}\n\n{path}\n<<<<<<< SEARCH\n{search}=======\n{text}>>>>>>> REPLACE\n"
+
+
+@pytest.fixture
+def pools(user: User, started: Callable[..., object]):
+    """Starts a thinker, who has a key, and an actor, who has none and knows no model."""
+
+    def start(server: ScriptedServer) -> tuple[object, object]:
+        user.uses(server, Wire.openai)
+        thinker = started("think", OPENAI_API_KEY=CANARY)
+        unnamed = {name: "" for name in user.environ if name.startswith("REDSTART_MODELS")}
+        return thinker, started("act", **unnamed)
+
+    return start
+
+
+def drive(user: User, *command: str | Path) -> tuple[str, int]:
+    detached = user.redstart(*command, "--detach")
+    assert detached.code == 0, detached.out + detached.err
+    run_id = handed_over(detached.out)
+    watched = user.redstart("runs", "watch", run_id)
+    replayed = user.redstart("runs", "replay", run_id)
+    assert replayed.code == 0, replayed.out + replayed.err
+    return run_id, watched.code
+
+
+def test_a_fix_holds_no_key_where_tests_run_and_starts_nothing_where_models_are_asked(user, repo_of, pools):
+    repo = repo_of(PAGER.name)
+    with ScriptedServer(PAGER.reply) as server:
+        thinker, actor = pools(server)
+        assert drive(user, "fix", repo)[1] == 0
+        keys = [request.headers.get("authorization", "") for request in server.requests]
+        environ = Path(f"/proc/{actor.pid}/environ").read_bytes()
+        started_by_thinker = Path(f"/proc/{thinker.pid}/task/{thinker.pid}/children").read_text().split()
+    assert keys
+    assert all(CANARY in key for key in keys)
+    assert CANARY.encode() not in environ
+    assert started_by_thinker == []
+    assert all(CANARY.encode() not in file.read_bytes() for file in user.home.rglob("*") if file.is_file())
+    assert CANARY not in actor.log.read_text() + thinker.log.read_text()
+
+
+def test_a_program_of_several_parts_is_made_by_two_pools(user, tmp_path, pools):
+    program = Program.load(SCENARIOS / "pair.script")
+    out = tmp_path / program.package
+    with ScriptedServer(program.reply) as server:
+        pools(server)
+        run_id, code = drive(user, "create", program.goal, "-o", out)
+        asked = [str(request.body) for request in server.requests]
+    assert code == 0
+    assert len(asked) == len(set(asked)) == 7
+    assert (out / "pair" / "total.py").exists()
+    rows = [json.loads(line) for line in user.redstart("runs", "list", "--all", "--json").out.splitlines()]
+    assert sorted(row["run_id"] for row in rows) == [run_id, *(f"{run_id}.{number}" for number in (1, 2, 3))]
+    assert {row["result"] for row in rows} == {"verified"}
+
+
+def test_an_improvement_is_made_by_two_pools(user, tmp_path, pools):
+    repo = tmp_path / "projects" / "bag"
+    (repo / "tests").mkdir(parents=True)
+    (repo / "bag.py").write_text("def total(numbers):\n    return sum(numbers)\n")
+    (repo / "conftest.py").write_text("")
+    (repo / "tests" / "test_total.py").write_text(
+        "from bag import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
+    )
+    old = "def total(numbers):\n    return sum(numbers)\n"
+    answers = {
+        "plan": PLAN,
+        "reproduce": block("SURE: high, it is plain", "tests/test_once.py", "", TEST),
+        "patch": block("WHY: asked for", "bag.py", old, f"{old}\n\ndef once():\n    return 1\n"),
+    }
+
+    def reply(request: Request) -> str:
+        return answers[question(request)]
+
+    with ScriptedServer(reply) as server:
+        pools(server)
+        run_id, _ = drive(user, "improve", repo, "--no-cap", "--pause", "0", "--max-iters", "1")
+    state = json.loads(user.redstart("show", run_id, "--json").out)
+    assert (state["status"], state["work"]["kept"]) == ("ended", 1)
+
+
+def test_an_audit_is_made_by_the_fleet(user, tmp_path, pools):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "store.py").write_text(DANGER)
+
+    def reply(request: Request) -> str:
+        assert question(request) in ("plan", "audit")
+        return json.dumps({"summary": "all of it", "reviews": [], "files": [], "findings": []})
+
+    with ScriptedServer(reply) as server:
+        pools(server)
+        run_id, _ = drive(user, "audit", folder, "--no-llm")
+    state = json.loads(user.redstart("show", run_id, "--json").out)
+    assert (state["status"], state["result"]) == ("ended", "reported")
+    assert state["now"]["audit"]["count"] == 1
