@@ -20,6 +20,11 @@ REPAIRS = 2
 SHOWN = 6000
 """How much of an answer that could not be read is shown to the model again."""
 
+SHOWN_OF_CUT = 400
+"""The same of one that did not come to its end: what goes round in circles goes on so where it is shown whole."""
+OTHERWISE = 0.6
+"""The temperature after an answer that did not come to its end: asked at 0 again, a model says the same again."""
+
 _FINAL = frozenset({Fault.budget, Fault.refused})
 """Faults that asking again does not mend."""
 _JSON_ONLY = "Answer again: the whole of it, as one JSON object in the form described above, with nothing around it."
@@ -103,10 +108,15 @@ async def mend_tried(
         if turn >= repairs:
             return Heard(None, answer, error, turn)
         turn += 1
-        said = clip(answer.text, SHOWN).strip() or "(nothing)"
+        cut = answer.fault is Fault.truncated
+        said = clip(answer.text, SHOWN_OF_CUT if cut else SHOWN).strip() or "(nothing)"
         # Of the turns before, only the last: two failed answers teach a model to fail.
-        again = (Message(role=Role.assistant, text=said), Message(role=Role.user, text=note(error)))
-        answer = await model.ask(ask.model_copy(update={"messages": (*ask.messages, *again)}))
+        again = (
+            Message(role=Role.assistant, text=said),
+            Message(role=Role.user, text=note(f"{error}; be shorter" if cut else error)),
+        )
+        warmth = max(ask.temperature, OTHERWISE) if cut else ask.temperature
+        answer = await model.ask(ask.model_copy(update={"messages": (*ask.messages, *again), "temperature": warmth}))
     return Heard(None, answer, answer.fault.value if answer.fault else "", turn)
 
 

@@ -43,6 +43,8 @@ _HYPOTHESIS = (
     " Where something holds for all input of a kind, a property with Hypothesis says so better than examples; give it "
     "`@settings(derandomize=True, deadline=None)`."
 )
+_FEW = " Write at most six short tests, each a function with one or two asserts and no table of cases; then stop."
+"""For small models, which do not find the end of a long list."""
 _NODE_RULES = (
     "Use node:test and node:assert/strict, as ES modules. Import the program by its relative path, such as "
     "`../src/index.js`. Files are called `test/*.test.js`; nothing can be imported besides the modules of Node.js and "
@@ -67,10 +69,11 @@ def project(spec: RunSpec) -> str:
 
 def rules_of_tests(spec: RunSpec) -> str:
     """How tests of it are written."""
+    few = _FEW if spec.asks.brief else ""
     if spec.suite.is_node:
-        return _NODE_RULES
+        return _NODE_RULES + few
     named = "".join(f", {one}" for one in spec.offers)
-    return _PYTHON_RULES.format(offers=named) + (_HYPOTHESIS if "hypothesis" in spec.offers else "")
+    return _PYTHON_RULES.format(offers=named) + (few or (_HYPOTHESIS if "hypothesis" in spec.offers else ""))
 
 
 def names_that_are_taken(spec: RunSpec, files: Iterable[str]) -> str:

@@ -86,6 +86,17 @@ def test_an_answer_that_was_cut_off_is_read_where_it_is_whole_and_asked_for_agai
     assert "cut off at the token limit" in asks[1].messages[-1].text
 
 
+def test_an_answer_that_went_round_in_circles_is_hardly_shown_again_and_asked_for_otherwise():
+    said, asks = heard(faulty(Fault.truncated, "(0, 1),\n" * 400), GOOD)
+    assert said.value == CARD
+    assert len(asks[1].messages[2].text) < 600
+    assert "be shorter" in asks[1].messages[-1].text
+    assert (asks[0].temperature, asks[1].temperature) == (0.0, 0.6)
+    assert "be shorter" not in said.fault
+    _, plain = heard("no JSON", GOOD)
+    assert (plain[1].temperature, "shorter" in plain[1].messages[-1].text) == (0.0, False)
+
+
 def test_an_empty_answer_is_asked_for_again_and_no_turn_is_empty():
     said, asks = heard(faulty(Fault.empty), GOOD)
     assert said.value == CARD
