@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from redstart.app.fleet_settings import FleetSettings
 from redstart.app.settings import Models, SandboxSettings, Settings, StepModels, keys_of, load, resolve
+from redstart.app.store_settings import StoreSettings
 from redstart.cli.config import app
 from redstart.core.errors import ConfigError
 
@@ -137,12 +139,15 @@ def test_the_list_of_what_a_project_may_set_is_of_real_settings():
     assert KEYS.settings - ALLOWED == {
         *(
             "home",
+            "tenant",
             "verify",
             "checks.block",
             "checks.commands",
             "dependencies.allow.node",
             "dependencies.allow.python",
             *(f"sandbox.{name}" for name in SandboxSettings.model_fields),
+            *(f"store.{name}" for name in StoreSettings.model_fields),
+            *(f"fleet.{name}" for name in FleetSettings.model_fields),
             *(f"models.{name}" for name in Models.model_fields if name != "steps"),
             *(f"models.steps.{name}" for name in StepModels.model_fields),
         )
