@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from drills.figures import Figure, at_most, exactly, told
 from drills.ground import Ground, new_ground, tiny_repo
 from redstart.core.run import RunState
-from redstart.engines.temporal.client import FleetClient, order_of
+from redstart.engines.temporal.client import FleetClient
+from redstart.engines.temporal.orders import order_of
 
 QUEUED, QUICK_QUEUED = 500, 60
 FEW, QUICK_FEW = 10, 6

@@ -25,7 +25,8 @@ from redstart.app.store_settings import StoreSettings
 from redstart.app.wire import open_house
 from redstart.core.errors import PortError
 from redstart.core.run import Level, Limits, RunState
-from redstart.engines.temporal.client import FleetClient, order_of
+from redstart.engines.temporal.client import FleetClient
+from redstart.engines.temporal.orders import order_of
 from redstart.testing.postgres import Postgres, serve_postgres
 from redstart.testing.scenarios import question
 from redstart.testing.server import Request, Script, ScriptedServer

@@ -17,7 +17,7 @@ from drills.ground import Ground, Worker, new_ground, tiny_repo
 from drills.truth import truth
 from redstart.core.errors import PortError
 from redstart.core.run import RunState
-from redstart.engines.temporal.client import order_of
+from redstart.engines.temporal.orders import order_of
 
 WORKERS = 4
 AT_ONCE = 2

@@ -21,9 +21,9 @@ from noop.canned import ACTS, ASKS, TWO_POOLS, Canned, on_database
 from redstart.core.run import RunState, Step
 from redstart.engines.drive import drive
 from redstart.engines.langgraph import langgraph
-from redstart.engines.temporal.client import FleetClient, order_of
+from redstart.engines.temporal.client import FleetClient
 from redstart.engines.temporal.driver import Drives, Go
-from redstart.engines.temporal.orders import DriveOrder, workflow_id
+from redstart.engines.temporal.orders import DriveOrder, order_of, workflow_id
 from redstart.engines.temporal.worker import Post, serve
 from redstart.flow.loop import Advanced
 from redstart.ports.sql.engine import Database

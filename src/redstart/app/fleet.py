@@ -13,7 +13,7 @@ from redstart.app.wire import House
 from redstart.core.errors import ConfigError
 from redstart.core.run import Mode, RunState
 from redstart.core.shell import Environment
-from redstart.engines.temporal.orders import DriveOrder, Standing
+from redstart.engines.temporal.orders import Standing, order_of
 
 if TYPE_CHECKING:
     from redstart.engines.temporal.client import FleetClient
@@ -66,11 +66,7 @@ def refuse_stuck(house: House, state: RunState) -> None:
 
 def kept_here(settings: Settings) -> list[str]:
     """Why others could not read the run at all."""
-    return (
-        []
-        if getattr(getattr(settings, "store", None), "url", "")
-        else ["runs are kept on this machine, since store.url is not set"]
-    )
+    return [] if settings.store.url else ["runs are kept on this machine, since store.url is not set"]
 
 
 def bound_to_machine(environment: Environment) -> list[str]:
@@ -101,7 +97,3 @@ async def tell(settings: Settings, state: RunState, signal: str) -> bool:
 async def standing(settings: Settings, state: RunState) -> Standing | None:
     """What the run's supervisor is doing; None where it has none."""
     return await (await reach(settings)).standing(order_of(state)) if settings.fleet.address else None
-
-
-def order_of(state: RunState) -> DriveOrder:
-    return DriveOrder(state.spec.tenant, state.run_id)

@@ -7,7 +7,7 @@ import platform
 import time
 
 from redstart.app.exits import exit_code
-from redstart.app.fleet import is_supervised, standing
+from redstart.app.fleet import standing
 from redstart.app.parts import part_ids
 from redstart.app.wire import House
 from redstart.cli.display import Display
@@ -73,12 +73,12 @@ async def _stands_still(house: House, state: RunState, *, patient: bool) -> str:
     if holder is not None and (holder.host != platform.node() or alive(holder.pid)):
         return ""
     try:
-        if not await is_supervised(house.settings, state):
-            return f"nobody drives run {run_id}. Go on with: redstart resume {run_id}"
         stands = await standing(house.settings, state)
     except PortError as error:
         return "" if patient else f"{error}\nWhat was done is kept. Go on with: redstart resume {run_id}"
-    if stands is None or stands.phase != "waits":
+    if stands is None:
+        return f"nobody drives run {run_id}. Go on with: redstart resume {run_id}"
+    if stands.phase != "waits":
         return ""
     why = f": {stands.reason}" if stands.halt == TROUBLE else ""
     return f"run {run_id} waits{why}\nGo on with: redstart resume {run_id}"

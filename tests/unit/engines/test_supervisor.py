@@ -12,9 +12,9 @@ import pytest
 from redstart.core.errors import ConfigError, Fenced, ModelRefused, PolicyViolation, ReplayDiverged, StoreError
 from redstart.core.run import Result, RunState, Status
 from redstart.engines.temporal import driver, worker
-from redstart.engines.temporal.client import FleetClient, Supervised, order_of
+from redstart.engines.temporal.client import FleetClient, Supervised
 from redstart.engines.temporal.driver import Go
-from redstart.engines.temporal.orders import DriveOrder, DriveReport, Standing
+from redstart.engines.temporal.orders import DriveOrder, DriveReport, Standing, order_of
 from redstart.flow.loop import Advanced
 from redstart.testing import states
 from redstart.testing.supervised import Workers

@@ -15,8 +15,8 @@ from temporalio.worker import Replayer
 
 from redstart.core.errors import ConfigError
 from redstart.core.run import Result, RunState, Status
-from redstart.engines.temporal.client import FleetClient, order_of
-from redstart.engines.temporal.orders import SUPERVISOR, THINK, DriveOrder, DriveReport, Watch, workflow_id
+from redstart.engines.temporal.client import FleetClient
+from redstart.engines.temporal.orders import SUPERVISOR, THINK, DriveOrder, DriveReport, Watch, order_of, workflow_id
 from redstart.engines.temporal.supervisor import RunSupervisor
 from redstart.flow.loop import Advanced
 from redstart.testing import states

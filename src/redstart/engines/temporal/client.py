@@ -25,6 +25,7 @@ from redstart.engines.temporal.orders import (
     DriveReport,
     Standing,
     Watch,
+    order_of,
     workflow_id,
 )
 from redstart.engines.temporal.supervisor import RunSupervisor
@@ -203,10 +204,6 @@ async def connect(address: str, namespace: str) -> Client:
     except (RPCError, RuntimeError) as error:
         raise _unreachable(error, address) from error
     return client
-
-
-def order_of(state: RunState) -> DriveOrder:
-    return DriveOrder(state.spec.tenant, state.run_id)
 
 
 def needed_first(state: RunState) -> str:

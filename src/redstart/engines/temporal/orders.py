@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from redstart.core.run import RunState
 
 THINK = "redstart-think"
 ACT = "redstart-act"
@@ -85,6 +89,10 @@ class Standing:
     halt: str
     reason: str
     drives: int
+
+
+def order_of(state: RunState) -> DriveOrder:
+    return DriveOrder(state.spec.tenant, state.run_id)
 
 
 def workflow_id(order: DriveOrder) -> str:

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from redstart.core.errors import StoreError
+from redstart.ports.sql.schema import HEAD
+
+
+def brought_up(engine: Engine, migrate: Callable[[Engine], None]) -> Engine:
+    """The same engine, its database at the newest revision; closed where that fails. Raises `StoreError`."""
+    try:
+        with store_errors():
+            with engine.begin() as connection:
+                current = revision(connection)
+            if current != HEAD:
+                migrate(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
 
 
 def revision(connection: Connection) -> str | None:

@@ -9,8 +9,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, InvalidatePoolError
 
 from redstart.core.errors import ConfigError
-from redstart.ports.sql.opening import revision, store_errors
-from redstart.ports.sql.schema import HEAD
+from redstart.ports.sql.opening import brought_up, revision, store_errors
 
 DIALECT = "postgresql"
 AT_ONCE = 30
@@ -42,16 +41,7 @@ def opened(url: str) -> Engine:
     """The database at that address, migrated. Raises `StoreError` and `ConfigError`; see `Database.open`."""
     engine = _engine(url)
     event.listen(engine, "checkout", _on_checkout)
-    try:
-        with store_errors():
-            with engine.connect() as connection:
-                current = revision(connection)
-            if current != HEAD:
-                _migrate(engine)
-    except BaseException:
-        engine.dispose()
-        raise
-    return engine
+    return brought_up(engine, _migrate)
 
 
 def revision_at(url: str) -> str | None:

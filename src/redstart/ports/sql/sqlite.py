@@ -12,8 +12,7 @@ from sqlite3 import Connection as SqliteConnection
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from redstart.core.errors import StoreError
-from redstart.ports.sql.opening import revision, store_errors
-from redstart.ports.sql.schema import HEAD
+from redstart.ports.sql.opening import brought_up
 
 BUSY_SECONDS = 10.0
 """How long a write waits for another process's."""
@@ -38,16 +37,7 @@ def _opened(path: Path) -> Engine:
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
-    try:
-        with store_errors():
-            with engine.begin() as connection:
-                current = revision(connection)
-            if current != HEAD:
-                _migrate(engine)
-    except BaseException:
-        engine.dispose()
-        raise
-    return engine
+    return brought_up(engine, _migrate)
 
 
 def _migrate(engine: Engine) -> None:

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, insert, select, text
 
 from redstart.core.errors import StoreError
-from redstart.ports.sql import migrations, sqlite
+from redstart.ports.sql import migrations, opening
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import HEAD, events
 
@@ -49,7 +49,7 @@ def test_a_database_is_looked_at_and_migrated_under_one_lock(tmp_path: Path, mon
 
         return watch
 
-    monkeypatch.setattr(sqlite, "revision", watched(sqlite.revision))
+    monkeypatch.setattr(opening, "revision", watched(opening.revision))
     monkeypatch.setattr(migrations, "upgrade", watched(migrations.upgrade))
     with Database.open(tmp_path / "store.db"):
         assert seen == [True, True]
