@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from redstart.testing.scenarios import Goal, Program, Recorded, question
-from redstart.testing.server import ScriptedServer, Wire
+from redstart.testing.server import Reply, ScriptedServer, Wire
 
 GOALS = [Goal.load(folder) for folder in sorted((Path(__file__).parent / "goals").iterdir())]
 
@@ -107,3 +107,35 @@ def test_a_folder_that_is_not_empty_is_refused(user, tmp_path):
     assert ran.code == 2
     assert "not empty" in ran.err
     assert (tmp_path / "out" / "kept.txt").read_text() == "mine"
+
+
+TIMES = "def times(a, b):\n    return a * b\n"
+OF_TIMES = """def test_{name}():
+    assert times({a}, {b}) == {product}
+"""
+
+
+@pytest.mark.parametrize(("ending", "taken"), [("def test_cut():\n    assert times(4, 5) ==", 3), ("```\n", 3)])
+def test_a_small_model_is_asked_in_few_words_and_its_endless_list_of_tests_ends_with_the_last_whole_one(
+    user, tmp_path, ending, taken
+):
+    cases = [("two", 2, 3, 6), ("zero", 0, 5, 0), ("far", -7, 9, -63)]
+    tests = "\n\n".join(OF_TIMES.format(name=n, a=a, b=b, product=c) for n, a, b, c in cases)
+    said = f"tests/test_calc.py\n```python\nfrom calc import times\n\n\n{tests}\n\n{ending}"
+    wrong, right = (f"calc/__init__.py\n```python\n{text}```\n" for text in (TIMES.replace("*", "+"), TIMES))
+    answers = {"reproduce": [Reply(said, finish="stop" if ending == "```\n" else "length")], "patch": [wrong, right]}
+    script = Recorded(lambda request: answers[question(request)].pop(0))
+    out = tmp_path / "calc"
+    profile = '{"openai:scripted": {"context": 4096, "looks": 0, "brief": true}}'
+    with ScriptedServer(script) as server:
+        user.uses(server, Wire.openai)
+        user.environ["REDSTART_MODELS__PROFILES"] = profile
+        ran = user.redstart("create", "A function times(a, b) that multiplies.", "-o", out, "--json")
+        texts = [request.text for request in server.requests]
+    assert ran.code == 0, ran.out + ran.err
+    assert script.questions == ["reproduce", "patch", "patch"]
+    assert (out / "tests" / "test_calc.py").read_text().count("def test_") == taken
+    assert (out / "calc" / "__init__.py").read_text() == TIMES
+    assert max(map(len, texts)) < 2500
+    assert "assert times(-7, 9) == -63" in texts[1]
+    assert "return a + b" in texts[2]

@@ -44,7 +44,7 @@ class Asking(Noun):
     shaped: bool = False
     """Whether edits are asked for as JSON of a given schema."""
     brief: bool = False
-    """Whether the question for edits says only what is needed: a small model loses its way in a long one."""
+    """Whether questions for edits and tests say only what is needed: a small model loses its way in a long one."""
 
     def answer(self, most: int) -> int:
         """Tokens that an answer may have: `most`, or a third of a small window."""

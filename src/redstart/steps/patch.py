@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from redstart.core.change import Edit, EditKind, EditList, Patch
@@ -23,8 +23,8 @@ from redstart.toolkit.prompts.asking import mend, repair_note
 from redstart.toolkit.prompts.converse import converse
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.forms import brief_form, form_words, given_whole, often_rejected
-from redstart.toolkit.prompts.projects import project
-from redstart.toolkit.prompts.render import section
+from redstart.toolkit.prompts.projects import brief_answer_with_program, project
+from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import PatchAnswer
 from redstart.toolkit.retrieval.lexical import walk_search
 from redstart.toolkit.suites.history import ask_git
@@ -75,7 +75,9 @@ def _asked(run: RunState, messages: tuple[Message, ...]) -> Ask:
 
 
 def _is_shaped(run: RunState) -> bool:
-    return run.spec.asks.shaped and not run.spec.looks
+    # A small program is asked for as one file: as a string in JSON it would lose its lines.
+    is_one_file = run.spec.asks.brief and run.spec.mode is Mode.create
+    return run.spec.asks.shaped and not run.spec.looks and not is_one_file
 
 
 def _parsed(run: RunState, ports: Ports, text: str) -> Parsed:
@@ -118,9 +120,10 @@ async def _question(run: RunState, ports: Ports) -> tuple[Message, ...]:
     asked = best_form(await ports.forms.tally(), _longest(run, read), run.spec.asks.edits)
     said = await ports.person.said()
     room = run.spec.asks.room(ANSWER)
-    # A brief question is about code that is there.
-    if run.spec.asks.brief and run.spec.mode is not Mode.create:
-        return fitted(ports.note, "brief/patch", room, **_brief(run, ports, asked, said))
+    if run.spec.asks.brief:
+        new = run.spec.mode is Mode.create
+        about = _brief_new(run, ports, said) if new else _brief(run, ports, asked, said)
+        return fitted(ports.note, "brief/create" if new else "brief/patch", room, **about)
     name = "create/patch" if run.spec.mode is Mode.create else "patch"
     return fitted(ports.note, name, room, **_whole(run, ports, asked, said))
 
@@ -172,6 +175,27 @@ def _brief(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         "failing": sections.failing_briefly(red_cases(run, ports.blobs)),
         "tried": tried,
         "ask": "Give another fix than what was tried." if tried else "",
+    }
+
+
+def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, str]:
+    """The same for a program that is to be made: its tests, and what was written so far."""
+
+    def shown(title: str, paths: Iterable[str]) -> str:
+        texts = ((path, ports.trees.read(run.ground, path) or b"") for path in sorted(paths))
+        return section(title, *(data(path, text.decode(errors="replace")) for path, text in texts))
+
+    spec, found = run.spec, run.now.reproduce
+    begun = ports.trees.files(run.ground) if run.draft else ()
+    return {
+        "answer": brief_answer_with_program(spec),
+        "goal": sections.goal(spec.goal, spec.whole),
+        "package": project(spec),
+        "hint": sections.hint(spec.hint, said),
+        "tests": shown("The tests", found.tests if found else ()),
+        "code": shown("The program so far", [path for path in begun if not protected(path, spec.protect)]),
+        "failing": sections.failing_briefly(red_cases(run, ports.blobs)) if begun else "",
+        "ask": "Give another program than what was tried." if run.history else "",
     }
 
 

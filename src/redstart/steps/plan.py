@@ -44,7 +44,7 @@ async def plan(run: RunState, ports: Ports) -> Plan:
         return await _scope(run, ports)
     if run.spec.mode is Mode.improve and run.now.reproduce is None:
         return await _improvement(run, ports)
-    if run.spec.mode is Mode.create and not run.history and (given := _given(run)):
+    if run.spec.mode is Mode.create and (given := _given(run)):
         return given
     recalled = await _recall(run, ports)
     stuck = bool(run.history)
@@ -90,9 +90,14 @@ async def plan(run: RunState, ports: Ports) -> Plan:
 
 
 def _given(run: RunState) -> Plan | None:
-    """The plan where it is not asked for: of a part of a larger program, and where the user's tests say it all."""
+    """The plan where it is not asked for: of a part of a larger program, and where the user's tests say it all.
+
+    A small model is asked for none at all: it would break up what it could write at once.
+    """
     spec = run.spec
-    if not (spec.whole or spec.own_tests):
+    if spec.asks.brief and not spec.whole:
+        return Plan(summary=clip(spec.goal, 600))
+    if run.history or not (spec.whole or spec.own_tests):
         return None
     parts = (Subtask(title=clip(spec.goal, 200), criteria=spec.criteria),) if spec.whole else ()
     return Plan(summary=clip(spec.goal, 600), subtasks=parts)

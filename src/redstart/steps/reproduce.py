@@ -32,7 +32,13 @@ from redstart.toolkit.prompts.answers import Reading
 from redstart.toolkit.prompts.asked import Shown, about_test, told_of
 from redstart.toolkit.prompts.asking import ask_until, mend_tried, repair_note
 from redstart.toolkit.prompts.fit import fitted
-from redstart.toolkit.prompts.projects import answer_with_tests, names_that_are_taken, project, rules_of_tests
+from redstart.toolkit.prompts.projects import (
+    answer_with_tests,
+    brief_answer_with_tests,
+    names_that_are_taken,
+    project,
+    rules_of_tests,
+)
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.retrieval.lexical import walk_search
 from redstart.toolkit.retrieval.rank import Question
@@ -45,7 +51,7 @@ from redstart.toolkit.suites.project import Project, project_of
 from redstart.toolkit.suites.select import chooser
 from redstart.toolkit.suites.sentinel import own_packages
 from redstart.toolkit.suites.view import View
-from redstart.toolkit.suites.written import why_no_test
+from redstart.toolkit.suites.written import said_in_full, why_no_test
 
 NONE_CHOSEN = "no test has the ids, or fits the expression, that you gave. What to do: redstart fix without them."
 CHOSEN_GREEN = "the tests that you chose are green already"
@@ -123,18 +129,24 @@ def _about_new_tests(run: RunState, ports: Ports, kept: Mapping[str, bytes | Non
     last = run.history[-1].reason if run.history else ""
     texts = (data(path, (text or b"").decode(errors="replace")) for path, text in sorted(kept.items()))
     again = "Give the files in which something changes again, each as a whole."
+    about = {
+        "goal": sections.goal(run.spec.goal, run.spec.whole),
+        "package": project(run.spec),
+        "tests": section("The tests so far", *texts, again) if kept else "",
+        "tried": section("Why the last tests were not taken", *dict.fromkeys((weak, last))),
+    }
+    room = run.spec.asks.room(ANSWER)
+    if run.spec.asks.brief:
+        return fitted(ports.note, "brief/tests", room, **about, answer=brief_answer_with_tests(run.spec))
     return fitted(
         ports.note,
         "reproduce",
-        run.spec.asks.room(ANSWER),
+        room,
+        **about,
         rules=rules_of_tests(run.spec),
         answer=answer_with_tests(run.spec),
-        goal=sections.goal(run.spec.goal, run.spec.whole),
         plan=sections.plan(run.now.plan),
-        package=project(run.spec),
         there=names_that_are_taken(run.spec, ports.trees.files(run.spec.base)),
-        tests=section("The tests so far", *texts, again) if kept else "",
-        tried=section("Why the last tests were not taken", *dict.fromkeys((weak, last))),
     )
 
 
@@ -216,9 +228,10 @@ def _about_test(run: RunState, ports: Ports) -> tuple[Message, ...]:
 
 
 def _read_tests(answer: Answer) -> Reading[Sequence[Edit]]:
-    parsed = parse(answer.text)
+    is_cut = answer.fault is Fault.truncated
+    parsed = parse(said_in_full(answer.text) if is_cut else answer.text)
     fault = parsed.fault or _why_not(parsed.edits)
-    return Reading(None, fault) if fault or answer.fault else Reading(parsed.edits)
+    return Reading(None, fault) if fault or (answer.fault and not is_cut) else Reading(parsed.edits)
 
 
 def _why_not(edits: Sequence[Edit]) -> str:

@@ -68,7 +68,7 @@ class Profile(Noun):
     json_edits: bool = False
     """Whether, where it can be held to a schema, edits too are asked for as JSON."""
     brief: bool = False
-    """Whether it is asked for edits in few words: the code, what fails, and the form of the answer."""
+    """Whether it is asked for edits, and for tests of a new program, in few words."""
     looks: int = Field(default=6, ge=0)
     """How often it may look around before it answers."""
     caching: bool = False

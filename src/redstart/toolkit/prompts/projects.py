@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from redstart.core.run import RunSpec
 from redstart.core.wishes import Kind
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import data, form_of_answer, section
 
 _PIPELINE = (
     "A data pipeline: reading, transforming and writing are functions of their own, and each can be tested on a few "
@@ -43,8 +43,6 @@ _HYPOTHESIS = (
     " Where something holds for all input of a kind, a property with Hypothesis says so better than examples; give it "
     "`@settings(derandomize=True, deadline=None)`."
 )
-_FEW = " Write at most six short tests, each a function with one or two asserts and no table of cases; then stop."
-"""For small models, which do not find the end of a long list."""
 _NODE_RULES = (
     "Use node:test and node:assert/strict, as ES modules. Import the program by its relative path, such as "
     "`../src/index.js`. Files are called `test/*.test.js`; nothing can be imported besides the modules of Node.js and "
@@ -69,11 +67,10 @@ def project(spec: RunSpec) -> str:
 
 def rules_of_tests(spec: RunSpec) -> str:
     """How tests of it are written."""
-    few = _FEW if spec.asks.brief else ""
     if spec.suite.is_node:
-        return _NODE_RULES + few
+        return _NODE_RULES
     named = "".join(f", {one}" for one in spec.offers)
-    return _PYTHON_RULES.format(offers=named) + (few or (_HYPOTHESIS if "hypothesis" in spec.offers else ""))
+    return _PYTHON_RULES.format(offers=named) + (_HYPOTHESIS if "hypothesis" in spec.offers else "")
 
 
 def names_that_are_taken(spec: RunSpec, files: Iterable[str]) -> str:
@@ -90,3 +87,25 @@ def names_that_are_taken(spec: RunSpec, files: Iterable[str]) -> str:
 def answer_with_tests(spec: RunSpec) -> str:
     """The form of the answer that holds them."""
     return _ANSWER.format(path="test/name.test.js" if spec.suite.is_node else "tests/test_name.py")
+
+
+def brief_answer_with_tests(spec: RunSpec) -> str:
+    """The same for a small model, which takes an example at its word and does not find the end of a long list."""
+    form = form_of_answer("brief_tests").replace("{language}", _language(spec))
+    if spec.suite.is_node:
+        named = {"runner": "node:test and node:assert/strict", "main": "../src/index.js", "path": "test/first.test.js"}
+    else:
+        named = {"runner": "pytest", "main": spec.repo, "path": f"tests/test_{spec.repo}.py"}
+    for hole, text in named.items():
+        form = form.replace(f"{{{hole}}}", text)
+    return form
+
+
+def brief_answer_with_program(spec: RunSpec) -> str:
+    """The form of the answer that holds a small program: one file."""
+    path = "src/index.js" if spec.suite.is_node else f"{spec.repo}/__init__.py"
+    return form_of_answer("brief_new").replace("{path}", path).replace("{language}", _language(spec))
+
+
+def _language(spec: RunSpec) -> str:
+    return "js" if spec.suite.is_node else "python"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,19 @@ if TYPE_CHECKING:
 SUPPORT = ("conftest.py", "__init__.py")
 """Files of tests that hold none."""
 _ASSERTING = ("assert", "expect")
+_NEXT = re.compile(r"^(?=(?:async )?def test_|@pytest\.|(?:test|it)\()", re.MULTILINE)
+
+
+def said_in_full(answer: str) -> str:
+    """Of an answer that was cut off inside one fenced file of tests: that file with the tests before the last.
+
+    Tests stand side by side, so that those which were said to their end mean what they would have meant. The answer
+    itself where that is not how it was cut.
+    """
+    *_, last = [0, *(found.start() for found in _NEXT.finditer(answer))]
+    if answer.count("```") != 1 or not last:
+        return answer
+    return f"{answer[:last].rstrip()}\n```\n"
 
 
 def why_no_test(path: str, text: str) -> str:

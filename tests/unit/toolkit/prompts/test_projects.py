@@ -5,17 +5,29 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.run import Suite
-from redstart.core.wishes import Asking
 from redstart.testing.states import spec
-from redstart.toolkit.prompts.projects import rules_of_tests
+from redstart.toolkit.prompts.projects import brief_answer_with_program, brief_answer_with_tests, rules_of_tests
 
 
-@pytest.mark.parametrize("runner", ["pytest", "node"])
-def test_a_small_model_is_asked_for_few_tests_and_no_properties(runner):
-    suite = Suite(runner=runner, command=(runner,), environment="")
-    plain = rules_of_tests(spec(suite=suite, offers=("hypothesis",)))
-    brief = rules_of_tests(spec(suite=suite, offers=("hypothesis",), asks=Asking(brief=True)))
-    assert "at most six short tests" in brief
-    assert "at most six" not in plain
-    assert "a property with Hypothesis" not in brief
-    assert ("a property with Hypothesis" in plain) is (runner == "pytest")
+def suite(runner: str) -> Suite:
+    return Suite(runner=runner, command=(runner,), environment="")
+
+
+def test_properties_are_offered_where_they_can_be_written():
+    offered = {one: rules_of_tests(spec(suite=suite(one), offers=("hypothesis",))) for one in ("pytest", "node")}
+    assert "a property with Hypothesis" in offered["pytest"]
+    assert "a property with Hypothesis" not in offered["node"]
+
+
+@pytest.mark.parametrize(
+    ("runner", "tests", "program"),
+    [
+        ("pytest", "tests/test_calc.py\n```python\n", "calc/__init__.py\n```python\n"),
+        ("node", "test/first.test.js\n```js\n", "src/index.js\n```js\n"),
+    ],
+)
+def test_a_small_model_is_shown_the_paths_of_what_it_writes(runner, tests, program):
+    asked = spec(suite=suite(runner), repo="calc")
+    assert tests in brief_answer_with_tests(asked)
+    assert program in brief_answer_with_program(asked)
+    assert "{" not in brief_answer_with_tests(asked) + brief_answer_with_program(asked)

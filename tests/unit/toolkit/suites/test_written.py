@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.suites.written import why_no_test
+from redstart.toolkit.suites.written import said_in_full, why_no_test
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,25 @@ def test_taken(path, text):
 )
 def test_refused(path, text, why):
     assert why_no_test(path, text) == why
+
+
+HEAD = "tests/test_a.py\n```python\nimport a\n"
+ONE = "\n\ndef test_one():\n    assert a.one() == 1\n"
+
+
+@pytest.mark.parametrize(
+    ("cut", "kept"),
+    [
+        (f"{HEAD}{ONE}\n\ndef test_two():\n    assert", f"{HEAD}{ONE}```\n"),
+        (f"{HEAD}{ONE}\n\nasync def test_two():\n    assert", f"{HEAD}{ONE}```\n"),
+        (f"{HEAD}{ONE}\n\n@pytest.mark.parametrize('x', [1,", f"{HEAD}{ONE}```\n"),
+        ("a.test.js\n```js\ntest('a', f);\ntest('b', ", "a.test.js\n```js\ntest('a', f);\n```\n"),
+    ],
+)
+def test_of_a_list_of_tests_that_was_cut_those_before_the_last_are_kept(cut, kept):
+    assert said_in_full(cut) == kept
+
+
+@pytest.mark.parametrize("answer", ["", "no file at all", f"{HEAD}x = 1", f"{HEAD}{ONE}```\n\nb.py\n", f"{ONE}"])
+def test_what_was_cut_in_another_way_stays_as_it_is(answer):
+    assert said_in_full(answer) == answer
