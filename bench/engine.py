@@ -40,13 +40,14 @@ def langgraph_figures(canned: Canned, folder: Path, rounds: int) -> list[Figure]
     insert, close = into_sqlite(folder / "bare.db")
     names = iter(range(100_000))
     steps = len(canned.trail)
+    invoke = bare_langgraph(canned.trail, insert)
     with Database.open(folder / "ours.db") as database:
 
         def ours() -> Timed:
             return drive_once(canned, database, langgraph, f"run{next(names)}")
 
         def bare() -> Timed:
-            return timed(steps, lambda: asyncio.run(bare_langgraph(canned.trail, insert, f"bare{next(names)}")))
+            return timed(steps, lambda: asyncio.run(invoke(f"bare{next(names)}")))
 
         found = pair(rounds, ours, bare)
         _show("drive by langgraph, SQLite", found, "bare LangGraph, one INSERT a node")

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -48,27 +48,33 @@ def into_postgres(url: str) -> tuple[Insert, Callable[[], None]]:
 
 class At(TypedDict):
     at: int
+    run: str
 
 
-async def bare_langgraph(trail: tuple[Written, ...], insert: Insert, run: str) -> int:
-    """A graph of eleven nodes in a ring, as many steps as the trail has; how many it did."""
+def bare_langgraph(trail: tuple[Written, ...], insert: Insert) -> Callable[[str], Coroutine[Any, Any, int]]:
+    """A graph of eleven nodes in a ring, compiled once as ours is; runs as many steps as the trail has."""
     graph = StateGraph(At)
     names = [f"step{number}" for number in range(11)]
 
-    def node(flow: At) -> At:
-        insert(run, flow["at"], trail[flow["at"]])
-        return At(at=flow["at"] + 1)
+    async def node(flow: At) -> At:
+        insert(flow["run"], flow["at"], trail[flow["at"]])
+        return At(at=flow["at"] + 1, run=flow["run"])
 
-    def where(flow: At) -> str:
+    async def where(flow: At) -> str:
         return names[flow["at"] % len(names)] if flow["at"] < len(trail) else END
 
     for name in names:
         graph.add_node(name, node)
         graph.add_conditional_edges(name, where, [*names, END])
     graph.add_conditional_edges(START, where, [*names, END])
-    with tracing_context(enabled=False):
-        done = await graph.compile().ainvoke(At(at=0), {"recursion_limit": 10_000})
-    return done["at"]
+    compiled = graph.compile()
+
+    async def invoke(run: str) -> int:
+        with tracing_context(enabled=False):
+            done = await compiled.ainvoke(At(at=0, run=run), {"recursion_limit": 10_000})
+        return done["at"]
+
+    return invoke
 
 
 class Carried(TypedDict):

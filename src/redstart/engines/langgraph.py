@@ -10,9 +10,12 @@ It needs no checkpointer: each node commits to the run store, and the graph is e
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from functools import cache
 from typing import Any, NotRequired, TypedDict, cast
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langsmith import tracing_context
 
 from redstart.core.run import RunState, Step
@@ -31,13 +34,32 @@ class Flow(TypedDict):
     then: NotRequired[str]
 
 
+_advance: ContextVar[Advance] = ContextVar("advance")
+
+
 async def langgraph(state: RunState, advance: Advance) -> Advanced:
-    graph = build(advance).compile()
     flow = Flow(run=state.model_dump(mode="json"), halt="")
-    # A tracing variable in the user's shell must not send a repo's text to a third party.
-    with tracing_context(enabled=False):
-        done = await graph.ainvoke(flow, {"recursion_limit": STEPS_AT_MOST})
+    token = _advance.set(advance)
+    try:
+        # A tracing variable in the user's shell must not send a repo's text to a third party.
+        with tracing_context(enabled=False):
+            done = await _compiled().ainvoke(flow, {"recursion_limit": STEPS_AT_MOST})
+    finally:
+        _advance.reset(token)
     return Advanced(RunState.model_validate(done["run"]), done["halt"])
+
+
+@cache
+def _compiled() -> CompiledStateGraph[Flow]:
+    """Compiled once: that takes as long as dozens of steps, and a worker of a fleet enters the graph many times a run.
+
+    Its nodes ask the driver that entered it.
+    """
+
+    async def by_driver(state: RunState, step: Step) -> Advanced:
+        return await _advance.get()(state, step)
+
+    return build(by_driver).compile()
 
 
 def build(advance: Advance) -> StateGraph[Flow]:

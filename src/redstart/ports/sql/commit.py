@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ARRAY,
     BindParameter,
+    ClauseElement,
     Column,
-    Connection,
     Insert,
     Integer,
     Select,
@@ -24,15 +26,19 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
 from redstart.core.errors import Fenced
 from redstart.core.learning import FailureRecord, FixCard
 from redstart.core.run import RunState
-from redstart.ports.sql.engine import Database
+from redstart.ports.sql.engine import Database, Driver
 from redstart.ports.sql.schema import cards, edits, events, failures, runs, steps
 from redstart.ports.store.port import Commit, Control
 
 Row = dict[str, Any]
+Found = Sequence[Sequence[Any]]
+"""What the run's row says after it; nothing where it did not stand as it had to."""
 
 
 class Rows(NamedTuple):
@@ -111,59 +117,60 @@ def _edits(commit: Commit, tenant: str) -> list[Row]:
 
 def write(database: Database, rows: Rows) -> Control:
     """Writes all of it and returns what people ask for. Raises `Fenced`, with nothing written; see `Store.commit`."""
-    if database.is_postgres:
-        with database.single() as connection:
-            control = _at_once(connection, rows)
-    else:
-        with database.writing() as connection:
-            control = _one_by_one(connection, rows)
-    if control is None:
-        raise Fenced
-    return Control(control)
+    put = _at_once if database.is_postgres else _one_by_one
+    with database.driven() as driver:
+        found = put(driver, rows)
+        if not found:
+            raise Fenced
+    return Control(found[0][0])
 
 
-# Made once: putting a statement together costs more than running it.
 _HELD = (
     runs.c.tenant == bindparam("held_tenant"),
     runs.c.id == bindparam("held_id"),
     runs.c.fence == bindparam("held_fence"),
     runs.c.version == bindparam("held_version"),
 )
-_ADVANCE = update(runs).where(*_HELD).returning(runs.c.control)
-_ADD_STEP, _ADD_EVENTS, _ADD_EDITS = insert(steps), insert(events), insert(edits)
+_CHANGES = ("status", "result", "version", "state", "updated")
+_ADVANCE = (
+    update(runs).where(*_HELD).values({name: bindparam(f"new_{name}") for name in _CHANGES}).returning(runs.c.control)
+)
+_OF_ATTEMPT = ("tenant", "run_id", "attempt")
 
 
-def _one_by_one(connection: Connection, rows: Rows) -> str | None:
-    control = connection.execute(_ADVANCE, {**rows.progress, **rows.held}).scalar()
-    if control is None:
-        return None
-    connection.execute(_ADD_STEP, rows.step)
-    if rows.events:
-        connection.execute(_ADD_EVENTS, rows.events)
-    for table, row in ((cards, rows.card), (failures, rows.failure)):
-        if row is not None and not _was_kept(connection, table, row):
-            connection.execute(insert(table), row)
-    if rows.edits and not _was_kept(connection, edits, rows.edits[0]):
-        connection.execute(_ADD_EDITS, rows.edits)
-    return control
+def _sqlite(statement: ClauseElement) -> str:
+    return str(statement.compile(dialect=SQLiteDialect(paramstyle="named")))
 
 
-def _was_kept(connection: Connection, table: Table, row: Row) -> bool:
-    """Whether the attempt left something in that table before: that stays as it is."""
-    of_attempt = [table.c[name] == row[name] for name in ("tenant", "run_id", "attempt")]
-    return connection.execute(select(table.c.run_id).where(*of_attempt)).first() is not None
+_SQLITE_ADVANCE = _sqlite(_ADVANCE)
+_SQLITE_ADD = {table: _sqlite(insert(table)) for table in (steps, events, cards, failures, edits)}
+_SQLITE_KEPT = {
+    table: _sqlite(select(table.c.run_id).where(*(table.c[name] == bindparam(name) for name in _OF_ATTEMPT)))
+    for table in (cards, failures, edits)
+}
+
+
+def _one_by_one(driver: Driver, rows: Rows) -> Found:
+    found = driver.execute(_SQLITE_ADVANCE, {**_prefixed("new_", rows.progress), **rows.held}).fetchall()
+    if not found:
+        return found
+    driver.execute(_SQLITE_ADD[steps], rows.step)
+    for event in rows.events:
+        driver.execute(_SQLITE_ADD[events], event)
+    learned = ((cards, [rows.card]), (failures, [rows.failure]), (edits, rows.edits))
+    for table, added in learned:
+        new = [row for row in added if row is not None]
+        # What the attempt left in that table before stays as it is.
+        if new and not driver.execute(_SQLITE_KEPT[table], new[0]).fetchall():
+            for row in new:
+                driver.execute(_SQLITE_ADD[table], row)
+    return found
 
 
 # In Postgres: the same as one statement. Every part of it sees the tables as they were before, and writes only where
 # the first part found the run as it has to stand. What comes in several rows comes as an array a column, so that the
 # statement is the same text however many they are, and the server plans it once.
-_advanced = (
-    update(runs)
-    .where(*_HELD)
-    .values({name: bindparam(f"new_{name}") for name in ("status", "result", "version", "state", "updated")})
-    .returning(runs.c.control)
-    .cte("advanced")
-)
+_advanced = _ADVANCE.cte("advanced")
 _SENT_ONCE = {"step_state": "new_state", "step_version": "new_version"}
 """What two tables get is bound under one name: a state may be large."""
 
@@ -193,12 +200,12 @@ def _plain(table: Table, name: str) -> Integer | Text:
 
 def _kept_once(table: Table, prefix: str) -> Insert:
     adding = upsert(table).from_select(list(table.c), _added(table, prefix))
-    return adding.on_conflict_do_nothing(index_elements=["tenant", "run_id", "attempt"])
+    return adding.on_conflict_do_nothing(index_elements=list(_OF_ATTEMPT))
 
 
 def _edits_once() -> Insert:
     adding = _spread(edits, "edit_", ("number", "kind", "rung"))
-    of_attempt = [edits.c[name] == bindparam(f"edit_{name}") for name in ("tenant", "run_id", "attempt")]
+    of_attempt = [edits.c[name] == bindparam(f"edit_{name}") for name in _OF_ATTEMPT]
     return insert(edits).from_select(list(edits.c), adding.where(~exists().where(*of_attempt)))
 
 
@@ -213,7 +220,16 @@ _LEARNING = {
 }
 
 
-def _at_once(connection: Connection, rows: Rows) -> str | None:
+@cache
+def _postgres(learned: tuple[str, ...]) -> str:
+    """The statement for a commit that taught something of these kinds."""
+    statement = _COMMIT
+    for kind in learned:
+        statement = statement.add_cte(_LEARNING[kind])
+    return str(statement.compile(dialect=PGDialect_psycopg(paramstyle="pyformat")))
+
+
+def _at_once(driver: Driver, rows: Rows) -> Found:
     of_run = {"event_tenant": rows.step["tenant"], "event_run_id": rows.step["run_id"]}
     bound: Row = {
         **rows.held,
@@ -223,16 +239,16 @@ def _at_once(connection: Connection, rows: Rows) -> str | None:
         "event_seq": [event["seq"] for event in rows.events],
         "event_body": [event["body"] for event in rows.events],
     }
-    statement = _COMMIT
+    learned: list[str] = []
     for name, row in (("card", rows.card), ("failure", rows.failure)):
         if row is not None:
-            statement = statement.add_cte(_LEARNING[name])
+            learned.append(name)
             bound |= _prefixed(f"{name}_", row)
     if rows.edits:
-        statement = statement.add_cte(_LEARNING["edits"])
+        learned.append("edits")
         bound |= _prefixed("edit_", rows.edits[0])
         bound |= {f"edit_{name}": [row[name] for row in rows.edits] for name in ("number", "kind", "rung")}
-    return connection.execute(statement, bound).scalar()
+    return driver.execute(_postgres(tuple(learned)), bound).fetchall()
 
 
 def _prefixed(prefix: str, row: Row) -> Row:

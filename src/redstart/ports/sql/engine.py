@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, text
@@ -21,6 +21,28 @@ N = TypeVar("N", bound=Noun)
 
 _TENANT = "redstart.tenant"
 _SEE = text("SELECT set_config('redstart.tenant', :tenant, false)")
+_SEE_BY_DRIVER = "SELECT set_config('redstart.tenant', %(tenant)s, false)"
+
+
+class Rows(Protocol):
+    def fetchall(self) -> Sequence[Sequence[Any]]: ...
+
+
+class Driver(Protocol):
+    """What the drivers of both databases have in common. The text of a statement is of their own dialect."""
+
+    def execute(self, statement: str, bound: Mapping[str, Any] = ..., /) -> Rows: ...
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+
+
+class _ServerDriver(Driver, Protocol):
+    """That of Postgres."""
+
+    autocommit: bool
+
+    @property
+    def closed(self) -> bool: ...
 
 
 class Database:
@@ -89,6 +111,36 @@ class Database:
             yield connection
 
     @contextmanager
+    def driven(self) -> Generator[Driver]:
+        """For what every step writes: the driver itself, as SQLAlchemy takes longer over a statement than SQLite does.
+
+        In SQLite it is a transaction, as in `writing`; in Postgres each statement is one, as in `single`.
+        """
+        with store_errors(self.engine.dialect.loaded_dbapi.Error):
+            held = self.engine.raw_connection()
+            try:
+                if self.is_postgres:
+                    with self._each_for_itself(cast(_ServerDriver, held.driver_connection), held.info) as server:
+                        yield server
+                else:
+                    with _all_or_nothing(cast(Driver, held.driver_connection)) as driver:
+                        yield driver
+            finally:
+                held.close()
+
+    @contextmanager
+    def _each_for_itself(self, driver: _ServerDriver, known: dict[Any, Any]) -> Generator[Driver]:
+        driver.autocommit = True
+        try:
+            if known.get(_TENANT) != self.tenant:
+                driver.execute(_SEE_BY_DRIVER, {"tenant": self.tenant})
+                known[_TENANT] = self.tenant
+            yield driver
+        finally:
+            if not driver.closed:
+                driver.autocommit = False
+
+    @contextmanager
     def _begun(self, connection: Connection) -> Generator[None]:
         # What a connection may see is told to it only when that changes: it is a round trip.
         if self.is_postgres and connection.info.get(_TENANT) != self.tenant:
@@ -109,6 +161,17 @@ class Database:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def _all_or_nothing(driver: Driver) -> Generator[Driver]:
+    driver.execute("BEGIN IMMEDIATE")
+    try:
+        yield driver
+    except BaseException:
+        driver.rollback()
+        raise
+    driver.commit()
 
 
 def parse(noun: type[N], body: str) -> N:

@@ -34,11 +34,11 @@ def revision(connection: Connection) -> str | None:
 
 
 @contextmanager
-def store_errors() -> Generator[None]:
-    """Raises what the database says as a `StoreError`, in a line."""
+def store_errors(driver: type[Exception] = SQLAlchemyError) -> Generator[None]:
+    """Raises what the database says as a `StoreError`, in a line; also what its `driver` says by itself."""
     try:
         yield
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, driver) as error:
         cause = getattr(error, "orig", None) or error
         lines = str(cause).strip().splitlines() or [type(cause).__name__]
         raise StoreError(f"the run store cannot be used: {lines[0]}") from error
