@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from redstart.core.change import EditKind
 from redstart.core.chat import Message, Role
 from redstart.core.report import Case, Outcome
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import read_answer
 from redstart.toolkit.prompts.asking import json_note
+from redstart.toolkit.prompts.forms import form_words
 from redstart.toolkit.prompts.render import data, render, section
 from redstart.toolkit.prompts.shapes import SHAPES
 
@@ -117,11 +119,12 @@ def jobs() -> Iterator[Job]:
     for goal in GOALS:
         for most in (300, 300, 300, 90):
             yield Job("plan", render("plan", goal=sections.goal(goal)), most)
+    as_json = form_words(EditKind.whole, shaped=True)
     for bug in BUGS:
         yield Job("plan", render("plan", failing=bug.failing), 240)
         code = section("Code", data(f"{bug.path} lines 1-9", bug.code))
         for most in (240, 240):
-            yield Job("patch", render("patch", failing=bug.failing, code=code), most)
+            yield Job("patch", render("patch", answer=as_json, failing=bug.failing, code=code), most)
     for goal in GOALS[1:]:
         package = section("Package name", data("user", "tool", 100))
         yield Job("reproduce", render("reproduce", goal=sections.goal(goal), package=package), 160)

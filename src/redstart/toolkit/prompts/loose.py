@@ -234,6 +234,10 @@ class _Reader:
                     self._separate(found)
         except Cut:
             self._cut_off()
+            return items
+        if self._text[self.at - 1] != "]" and items and isinstance(last := items[-1], str):
+            # The list was not closed: its bracket may have come to stand before the last quote.
+            items[-1] = last[:-1] if last.endswith("]") and "[" not in last else last
         return items
 
     def _separate(self, before: object) -> None:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 DOUBLE = '"“”„‟'
 SINGLE = "'‘’‚‛"
 
-_SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": ""}
+_SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "\n": ""}
+"""Not `\\b` and `\\f`: no model means a backspace or a form feed, but some write `\\frac` as it stands."""
 _LITERAL = "\"'\\/`“”‘’"
 _CODED = re.compile(r"u\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})")
 _LOW = re.compile(r"\\u(d[c-f][0-9a-f]{2})", re.IGNORECASE)

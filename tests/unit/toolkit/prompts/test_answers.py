@@ -87,9 +87,18 @@ def test_quotes_inside_a_text_are_read_where_only_one_reading_is_left():
 
 
 def test_escapes_that_json_has_not_stand_for_themselves_and_coded_ones_are_decoded():
-    assert read_json(r'{"name": "\d+ \_ \u00e9 \ud83d\ude00 \ud83d \x41"}', Shape) == Shape(
-        name="\\d+ \\_ é 😀 \ufffd A"
+    assert read_json(r'{"name": "\d+ \_ \u00e9 \ud83d\ude00 \ud83d \x41 \frac{9}{5} \bword"}', Shape) == Shape(
+        name="\\d+ \\_ é 😀 \ufffd A \\frac{9}{5} \\bword"
     )
+
+
+def test_a_bracket_and_a_quote_that_changed_places_are_put_right_and_brackets_of_a_text_are_not():
+    text = (
+        '{"summary": "s", "subtasks": [{"title": "A", "criteria": ["x", "y.]"}, {"title": "B", "criteria": ["[z]"]}]}'
+    )
+    found = read_json(text, PlanAnswer)
+    assert found is not None
+    assert [one.criteria for one in found.subtasks] == [["x", "y."], ["[z]"]]
 
 
 def cuts(answer: dict[str, object]) -> list[str]:
