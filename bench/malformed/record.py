@@ -2,8 +2,8 @@
 
     python bench/malformed/record.py --url http://127.0.0.1:8080 --out answers.jsonl
 
-Each row is an item of recorded.jsonl without `expected`, which is added by looking at `raw`: the value that it says, or
-null where it says none. A run that was stopped goes on where it was.
+Each row is an item of recorded.jsonl, with what was asked, and without `expected`: that is added by looking at `raw`,
+the value that it says to whoever reads it, or null where it says none. A run that was stopped goes on where it was.
 """
 
 from __future__ import annotations

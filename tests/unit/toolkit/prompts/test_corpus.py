@@ -19,3 +19,4 @@ def test_the_corpus_is_read_right_or_refused():
     assert figures["recovered"]["holds"], done.stdout
     assert (figures["wrong"]["value"], figures["crashes"]["value"]) == (0, 0), done.stdout
     assert figures["answers"]["value"] >= 200
+    assert figures["recorded"]["value"] >= 80
