@@ -1,0 +1,99 @@
+"""Grading: on a copy, with the hidden tests in their place and every other test as it was given, by our own verdict."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from redstart.app.wire import House
+from redstart.core.change import Snapshot
+from redstart.core.errors import SandboxUnavailable
+from redstart.core.noun import Noun
+from redstart.core.report import Case, Verdict
+from redstart.evals.sealed import Site, changed
+from redstart.toolkit.honesty.verdict import green_among, judge
+from redstart.toolkit.learning.signature import sign
+from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.suites.execute import SuiteRun, run_suite
+
+
+class Standard(NamedTuple):
+    """What a task is graded by."""
+
+    before: tuple[Case, ...]
+    """Every test of the given code, the hidden ones among them."""
+    targets: tuple[str, ...]
+    """Those that have to become green."""
+    trouble: str = ""
+    """Why nothing can be graded by it; empty where it can."""
+
+
+class Grade(Noun):
+    """Whether a change solves a task."""
+
+    solved: bool
+    verdict: Verdict = Verdict()
+    restored: tuple[str, ...] = ()
+    """Tests and test configuration that the change had touched; they were put back first."""
+    trouble: str = ""
+    """Why it could not be graded; empty where it was."""
+
+
+class Grader:
+    """Grades by running tests in the sandbox; the standard of each task is found once and kept."""
+
+    def __init__(self, house: House) -> None:
+        if house.adapters.sandbox is None:
+            raise SandboxUnavailable("grading needs a sandbox")
+        self._house, self._sandbox = house, house.adapters.sandbox
+        self._standards: dict[str, Standard] = {}
+
+    async def run(self, site: Site, snapshot: Snapshot) -> SuiteRun:
+        """All tests of the site once, on a fresh copy. Raises what the sandbox raises."""
+        unsigned = partial(sign, is_source=lambda _: False)
+        return await run_suite(self._sandbox, self._house.adapters.blobs, site.spec, snapshot, sign=unsigned)
+
+    def with_hidden(self, site: Site, snapshot: Snapshot) -> Snapshot:
+        return changed(self._house.trees, snapshot, site.task.hidden, f"{site.task.id}: its hidden tests")
+
+    def with_fix(self, site: Site, snapshot: Snapshot) -> Snapshot:
+        return changed(self._house.trees, snapshot, site.task.fix, f"{site.task.id}: its fix")
+
+    async def standard(self, site: Site) -> Standard:
+        """By running the given code and, where it is known, the true fix."""
+        known = self._standards.get(site.task.digest)
+        if known is None:
+            known = self._standards[site.task.digest] = await self._find_standard(site)
+        return known
+
+    async def _find_standard(self, site: Site) -> Standard:
+        bare = self.with_hidden(site, site.spec.base)
+        first = await self.run(site, bare)
+        red = [case.id for case in first.cases if case.red]
+        if first.trouble or not red:
+            return Standard(first.cases, (), first.report.fault or "no test is red")
+        wanted = set(site.task.red) or set(red)
+        if site.task.fix:
+            done = await self.run(site, self.with_fix(site, bare))
+            wanted = green_among(wanted, done.cases)
+        trouble = "" if wanted else "no red test is green with the true fix"
+        return Standard(first.cases, tuple(sorted(wanted)), trouble)
+
+    async def grade(self, site: Site, made: Snapshot) -> Grade:
+        """Whether what an agent made of the site solves its task. Raises what the sandbox raises."""
+        standard = await self.standard(site)
+        if standard.trouble:
+            return Grade(solved=False, trouble=standard.trouble)
+        trees, base = self._house.trees, site.spec.base
+        touched = [one.path for one in trees.changes(base, made) if protected(one.path)]
+        clean = trees.write(made, {path: trees.read(base, path) for path in touched}) if touched else made
+        final = self.with_hidden(site, clean)
+        first, again = await self.run(site, final), await self.run(site, final)
+        verdict = judge(
+            standard.before,
+            first.cases,
+            standard.targets,
+            repeats=[again.cases],
+            unexplained=first.unexplained or first.report.fault,
+        )
+        return Grade(solved=verdict.honest_green, verdict=verdict, restored=tuple(touched[:20]))

@@ -1,0 +1,207 @@
+"""The public sets: each row becomes a small repo with a program, part of its tests to see, and all of them to grade.
+
+None of the data is shipped; where each set comes from stands in docs/benchmarks.md.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from redstart.evals.halves import half_of_asserts, half_of_lines, half_of_tests
+from redstart.evals.shown import SHOWN_WHOLE
+from redstart.evals.task import Base, Change, Language, Task
+
+Row = dict[str, Any]
+
+INI = "[pytest]\npythonpath = .\n"
+_CONFTEST = '''"""A test that computes without an end is red."""
+
+import signal
+
+import pytest
+
+{extra}
+@pytest.fixture(autouse=True)
+def ends():
+    def too_long(number, frame):
+        raise TimeoutError("the test did not end")
+
+    signal.signal(signal.SIGVTALRM, too_long)
+    signal.setitimer(signal.ITIMER_VIRTUAL, {seconds})
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+'''
+_CONFIGURES = """
+def pytest_configure(config):
+    pytest.use_correct = False
+    pytest.run_slow = False
+
+"""
+QUICK, LONG = 1, 5
+"""Seconds of processor time that a test may take."""
+WALL = 60.0
+"""Seconds that all tests of a task may take: Node.js has no clock for a test that does not give way."""
+NODE_PACKAGE = json.dumps({"name": "task", "version": "0.0.0", "scripts": {"test": "node --test"}}, indent=2) + "\n"
+
+
+def quixbugs(row: Row, data: Path) -> Task:
+    """A program with a bug of one line; every second line of its data is shown, where it has data in a file."""
+    name, cases = str(row["name"]), str(row["cases"] or "")
+    support = _support(data / "quixbugs_support.json")
+    there = {
+        f"python_programs/{name}.py": str(row["buggy"]).lstrip("\n"),
+        f"python_testcases/test_{name}.py": str(row["test"]),
+        "python_testcases/load_testdata.py": support["load_testdata.py"],
+        "python_testcases/node.py": support["node.py"],
+        "conftest.py": _CONFTEST.format(extra=_CONFIGURES, seconds=QUICK),
+        "pytest.ini": "[pytest]\npythonpath = . python_testcases\n",
+    }
+    hidden = {f"json_testcases/{name}.json": cases} if cases else {}
+    shown = {path: text if row["id"] in SHOWN_WHOLE else half_of_lines(text) for path, text in hidden.items()}
+    return _task(row["id"], there, shown, hidden, {f"python_programs/{name}.py": str(row["fixed"]).lstrip("\n")})
+
+
+def humanevalfix_py(row: Row, data: Path) -> Task:
+    """A function with a bug; the examples of its docstring are shown as tests."""
+    del data
+    name, entry, prompt = f"humanevalfix/{row['task_id']}", str(row["entry_point"]), str(row["prompt"])
+    shown = str(row["test"] if name in SHOWN_WHOLE else row["example_test"])
+    return _task(
+        name,
+        {"solution.py": prompt + str(row["buggy_solution"]), **_around()},
+        {"test_solution.py": _checked(shown, entry)},
+        {"test_solution.py": _checked(str(row["test"]), entry)},
+        {"solution.py": prompt + str(row["canonical_solution"])},
+        tags=(f"bug: {row['bug_type']}",),
+    )
+
+
+def humanevalfix_js(row: Row, data: Path) -> Task:
+    """The same in JavaScript, with the runner that Node.js has itself."""
+    del data
+    name, entry, prompt = f"humanevalfix/{row['task_id']}", str(row["entry_point"]), str(row["prompt"])
+    shown = str(row["test"] if name in SHOWN_WHOLE else row["example_test"])
+    exported = f"\nmodule.exports = {{ {entry} }};\n"
+    return _task(
+        name,
+        {"solution.js": prompt + str(row["buggy_solution"]) + exported, "package.json": NODE_PACKAGE},
+        {"solution.test.js": _asserted(shown, entry)},
+        {"solution.test.js": _asserted(str(row["test"]), entry)},
+        {"solution.js": prompt + str(row["canonical_solution"]) + exported},
+        tags=(f"bug: {row['bug_type']}",),
+        language=Language.javascript,
+    )
+
+
+def humaneval(row: Row, data: Path) -> Task:
+    """A function to write: its signature and docstring are there, and every second of its assertions."""
+    del data
+    entry, prompt, test = str(row["entry_point"]), str(row["prompt"]), str(row["test"])
+    return _task(
+        str(row["task_id"]).lower(),
+        {"solution.py": f"{prompt}    raise NotImplementedError\n", **_around()},
+        {"test_solution.py": _checked(half_of_asserts(test, "check"), entry)},
+        {"test_solution.py": _checked(test, entry)},
+        {"solution.py": prompt + str(row["canonical_solution"])},
+        tags=("stub",),
+    )
+
+
+def mbpp(row: Row, data: Path) -> Task:
+    """A function to write from a sentence: the first of its assertions is shown."""
+    del data
+    goal, code, asserts = str(row["prompt"]), str(row["code"]), [str(one) for one in row["test_list"]]
+    imports = "".join(f"{line}\n" for line in row["test_imports"])
+
+    def tests(wanted: list[str]) -> str:
+        body = "\n".join(f"def test_{number}():\n    {_lines(one)}\n\n" for number, one in enumerate(wanted, 1))
+        return f"{imports}from solution import *\n\n\n{body}"
+
+    return _task(
+        f"mbpp/{row['task_id']}",
+        {"solution.py": f'"""{goal}"""\n\n\n{_stub_of(code, asserts)}', **_around()},
+        {"test_solution.py": tests(asserts[:1])},
+        {"test_solution.py": tests(asserts)},
+        {"solution.py": code.replace("\r\n", "\n").rstrip() + "\n"},
+        tags=("stub",),
+        goal=goal,
+    )
+
+
+def exercism(row: Row, data: Path) -> Task:
+    """An exercise with its text and stub; every second of its tests is shown."""
+    del data
+    goal, stub, tests = str(row["instructions"]), dict(row["stub"]), dict(row["tests"])
+    (solution,) = stub
+    (example,) = row["example"].values()
+    shown = {path: half_of_tests(text) for path, text in tests.items()}
+    there = {**stub, "INSTRUCTIONS.md": goal, **_around()}
+    return _task(str(row["id"]), there, shown, tests, {solution: str(example)}, tags=("stub",), goal=goal)
+
+
+def _task(
+    name: str,
+    there: dict[str, str],
+    shown: dict[str, str],
+    hidden: dict[str, str],
+    fixed: dict[str, str],
+    *,
+    tags: tuple[str, ...] = (),
+    goal: str = "",
+    language: Language = Language.python,
+) -> Task:
+    return Task(
+        id=name,
+        language=language,
+        seconds=WALL,
+        base=Base(change=Change(files={**there, **shown})),
+        goal=goal,
+        hidden=Change(files={**hidden}),
+        fix=Change(files={**fixed}),
+        tags=(name.partition("/")[0], *tags),
+    )
+
+
+def _around() -> dict[str, str]:
+    return {"conftest.py": _CONFTEST.format(extra="", seconds=LONG), "pytest.ini": INI}
+
+
+@cache
+def _support(file: Path) -> dict[str, str]:
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def _checked(test: str, entry: str) -> str:
+    """A `check` function as a test of pytest: the call that ends it, where there is one, goes."""
+    body = "\n".join(line for line in test.strip("\n").split("\n") if line.strip() != f"check({entry})")
+    head = "import solution\nfrom solution import *"
+    return f"{head}\n\n\n{body.strip()}\n\n\ndef test_{entry}():\n    check(solution.{entry})\n"
+
+
+def _asserted(test: str, entry: str) -> str:
+    """`console.assert` only prints: here it fails the test."""
+    body = "\n".join(f"  {line}".rstrip() for line in test.strip("\n").split("\n"))
+    return (
+        'const test = require("node:test");\n'
+        'const assert = require("node:assert");\n'
+        f'const {{ {entry} }} = require("./solution.js");\n\n'
+        f'test("{entry}", () => {{\n'
+        '  const console = { assert: (held) => assert.ok(held, "an assertion does not hold"), log: () => {} };\n'
+        f"{body}\n}});\n"
+    )
+
+
+def _lines(statement: str) -> str:
+    return statement.replace("\r\n", "\n").replace("\n", "\n    ")
+
+
+def _stub_of(code: str, asserts: list[str]) -> str:
+    """The definition that the assertions call, without its body; the last one where they call none by name."""
+    functions = [node for node in ast.parse(code).body if isinstance(node, ast.FunctionDef)]
+    called = {one.id for text in asserts for one in ast.walk(ast.parse(text.strip())) if isinstance(one, ast.Name)}
+    wanted = next((one for one in functions if one.name in called), functions[-1])
+    return f"def {wanted.name}({ast.unparse(wanted.args)}):\n    raise NotImplementedError\n"
