@@ -1,0 +1,166 @@
+"""The figures of an evaluation, each with an interval."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from redstart.core.noun import Noun
+from redstart.evals.compare import Comparison, detectable, exact_paired, paired_bootstrap
+from redstart.evals.intervals import Estimate, bootstrap, bootstrap_of, pass_at, wilson
+from redstart.evals.outcome import NO_RUNG, Outcome, Place
+
+COSTS: dict[str, Callable[[Outcome], float]] = {
+    "attempts": lambda row: row.attempts,
+    "seconds": lambda row: row.seconds,
+    "tokens": lambda row: row.tokens,
+    "usd": lambda row: row.usd,
+}
+
+
+class Figures(Noun):
+    """What an evaluation says. A figure that nothing can be said about is None."""
+
+    tasks: int
+    runs: int
+    broken: int
+    """Runs whose machinery failed; they are in no other figure."""
+    pass_at_1: Estimate | None = None
+    """The share of solved tasks; of several runs of a task, the share of them that solved it."""
+    pass_at_k: dict[int, float] = {}
+    """For every k up to the fewest runs that a task has."""
+    honest_green: Estimate | None = None
+    """Of the runs that called themselves green, the share that the hidden tests confirm."""
+    dishonest_caught: int = 0
+    attempts: Estimate | None = None
+    seconds: Estimate | None = None
+    seconds_to_green: Estimate | None = None
+    tokens: Estimate | None = None
+    usd: Estimate | None = None
+    unpriced: int = 0
+    """Model calls whose price is not known: `usd` lacks them."""
+    apply_rate: Estimate | None = None
+    """Of all edits, the share that fitted."""
+    rungs: dict[str, int] = {}
+    recall: Estimate | None = None
+    lines_shown: Estimate | None = None
+    repeated: Estimate | None = None
+    """Of all attempts after a run's first, the share with a patch that had been tried."""
+    revisited: Estimate | None = None
+    """Likewise, those that ended in a failing state that was known."""
+    places: dict[str, int] = {}
+
+
+def figures(rows: Sequence[Outcome]) -> Figures:
+    """All of them. Runs of one task are taken together: an interval is over tasks, which is what was sampled."""
+    good = [row for row in rows if row.place is not Place.broken]
+    by_task = _by_task(good)
+    claimed = [row for row in good if row.claimed]
+    rungs = sum((Counter(row.rungs) for row in good), Counter[str]())
+    return Figures(
+        tasks=len(by_task),
+        runs=len(rows),
+        broken=len(rows) - len(good),
+        pass_at_1=_share(good, lambda row: row.solved),
+        pass_at_k=_pass_at(by_task),
+        honest_green=_share(claimed, lambda row: row.solved),
+        dishonest_caught=sum(row.dishonest for row in good),
+        attempts=_mean(good, COSTS["attempts"]),
+        seconds=_mean(good, COSTS["seconds"]),
+        seconds_to_green=_mean([row for row in good if row.solved and row.claimed], COSTS["seconds"]),
+        tokens=_mean(good, COSTS["tokens"]),
+        usd=_mean(good, COSTS["usd"]),
+        unpriced=sum(row.unpriced for row in good),
+        apply_rate=_ratio(good, _fitted, lambda row: sum(row.rungs.values())),
+        rungs=dict(sorted(rungs.items())),
+        recall=_mean([row for row in good if row.recall is not None], lambda row: row.recall or 0.0),
+        lines_shown=_share([row for row in good if row.lines_shown is not None], lambda row: bool(row.lines_shown)),
+        repeated=_ratio(good, lambda row: row.repeated, _later_attempts),
+        revisited=_ratio(good, lambda row: row.revisited, _later_attempts),
+        places=dict(sorted(Counter(row.place.value for row in rows).items())),
+    )
+
+
+def compare(a: Sequence[Outcome], b: Sequence[Outcome]) -> Comparison:
+    """B beside A, paired by task, seed and number of the run; what only one of them did, or broke, is left out."""
+    first = {row.key: row for row in a if row.place is not Place.broken}
+    second = {row.key: row for row in b if row.place is not Place.broken}
+    keys = sorted(first.keys() & second.keys(), key=str)
+    pairs = [(first[key], second[key]) for key in keys]
+    by_task: dict[str, list[tuple[Outcome, Outcome]]] = defaultdict(list)
+    for one, two in pairs:
+        by_task[one.key.task].append((one, two))
+    only_a = sum(one.solved and not two.solved for one, two in pairs)
+    only_b = sum(two.solved and not one.solved for one, two in pairs)
+    both = sum(one.solved and two.solved for one, two in pairs)
+    if not pairs:
+        return Comparison(tasks=0, pairs=0, only_a=0, only_b=0, both=0)
+    groups = list(by_task.values())
+
+    def means(count: Callable[[Outcome], float], side: int) -> list[float]:
+        return [fmean(count(pair[side]) for pair in group) for group in groups]
+
+    def gap(count: Callable[[Outcome], float]) -> Estimate:
+        return paired_bootstrap(means(count, 0), means(count, 1))
+
+    return Comparison(
+        tasks=len(groups),
+        pairs=len(pairs),
+        only_a=only_a,
+        only_b=only_b,
+        both=both,
+        difference=gap(lambda row: row.solved),
+        p=exact_paired([sum(int(two.solved) - int(one.solved) for one, two in group) for group in groups]),
+        costs={name: gap(count) for name, count in COSTS.items()},
+        detectable=detectable(len(groups), max(only_a + only_b, 1) / len(pairs)),
+    )
+
+
+def _by_task(rows: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    found: dict[str, list[Outcome]] = defaultdict(list)
+    for row in rows:
+        found[row.key.task].append(row)
+    return found
+
+
+def _mean(rows: Sequence[Outcome], count: Callable[[Outcome], float]) -> Estimate | None:
+    groups = _by_task(rows).values()
+    return bootstrap([fmean(map(count, group)) for group in groups]) if groups else None
+
+
+def _share(rows: Sequence[Outcome], holds: Callable[[Outcome], bool]) -> Estimate | None:
+    """By Wilson where each task has one run; runs of one task are alike, so that else tasks are resampled."""
+    groups = _by_task(rows).values()
+    if not groups:
+        return None
+    if all(len(group) == 1 for group in groups):
+        return wilson(sum(holds(row) for row in rows), len(rows))
+    return bootstrap([fmean(float(holds(row)) for row in group) for group in groups])
+
+
+def _ratio(rows: Sequence[Outcome], part: Callable[[Outcome], int], whole: Callable[[Outcome], int]) -> Estimate | None:
+    """A share of what the runs did: it is added up over tasks, and tasks are resampled."""
+    sums = [(sum(map(part, group)), sum(map(whole, group))) for group in _by_task(rows).values()]
+    counted = [one for one in sums if one[1]]
+    return bootstrap_of(counted, _share_of_sums) if counted else None
+
+
+def _share_of_sums(sums: Sequence[tuple[int, int]]) -> float:
+    return sum(part for part, _ in sums) / sum(whole for _, whole in sums)
+
+
+def _fitted(row: Outcome) -> int:
+    return sum(count for rung, count in row.rungs.items() if rung != NO_RUNG)
+
+
+def _later_attempts(row: Outcome) -> int:
+    return max(row.attempts - 1, 0)
+
+
+def _pass_at(by_task: dict[str, list[Outcome]]) -> dict[int, float]:
+    fewest = min((len(group) for group in by_task.values()), default=0)
+    return {
+        draws: fmean(pass_at(len(group), sum(row.solved for row in group), draws) for group in by_task.values())
+        for draws in range(1, fewest + 1)
+    }

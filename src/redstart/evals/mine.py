@@ -1,0 +1,133 @@
+"""Tasks mined from a git history: commits that change source and tests, where those tests tell before from after."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from redstart.app.wire import House
+from redstart.core.errors import ConfigError
+from redstart.core.scripts import SUFFIXES
+from redstart.evals.grading import Grader
+from redstart.evals.sealed import open_site
+from redstart.evals.task import Base, Change, Language, Task
+from redstart.evals.verify import REPEATS, Verified, verify
+from redstart.toolkit.patching.policy import IS_TEST, protected
+from redstart.toolkit.repo.git import GitFailed, git, split_z
+from redstart.toolkit.suites.detect import is_test_path
+
+MOST_SOURCE, MOST_TESTS = 5, 8
+"""Files of one commit: what changes more of them is seldom one fix."""
+SCANNED = 2000
+"""Commits that are looked at."""
+
+
+class Candidate(NamedTuple):
+    """A commit that may be a fix, with the one before it."""
+
+    base: str
+    fix: str
+    source: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+class Mined(NamedTuple):
+    """What became of a candidate; `verified.ok` says whether `task` is kept."""
+
+    task: Task
+    verified: Verified
+
+
+def candidates(repo: Path, scanned: int = SCANNED) -> Iterator[Candidate]:
+    """The commits of the current branch that change a few source files and tests, newest first; merges are none.
+
+    Raises `ConfigError` where there is no history.
+    """
+    try:
+        listed = git("rev-list", "--no-merges", "--parents", f"--max-count={scanned}", "HEAD", cwd=repo).decode()
+    except GitFailed as error:
+        raise ConfigError(f"{repo} has no history to mine: {error}") from error
+    for line in listed.splitlines():
+        fix, *parents = line.split()
+        if len(parents) == 1 and (found := _candidate(repo, parents[0], fix)):
+            yield found
+
+
+def listed_candidates(file: Path, name: str) -> Iterator[Candidate]:
+    """Those that a file in JSON Lines lists for the project `name`, as rows of repo, base, fix, src and tests."""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        if row["repo"] == name:
+            yield Candidate(row["base"], row["fix"], tuple(row["src"]), tuple(row["tests"]))
+
+
+async def mine(
+    house: House,
+    repo: Path,
+    found: Iterable[Candidate],
+    *,
+    hide: bool = False,
+    python: str = "",
+    repeats: int = REPEATS,
+) -> AsyncIterator[Mined]:
+    """Each candidate as a task, with what running it told; those whose texts cannot be read are passed over.
+
+    With `hide` the tests are for grading alone, and the commit's message is the goal. The repo is not touched.
+    """
+    grader = Grader(house)
+    for candidate in found:
+        task = task_of(repo, candidate, hide=hide, python=python)
+        if task is None:
+            continue
+        with tempfile.TemporaryDirectory() as work:
+            site = open_site(house, task, Path(work) / task.slug)
+            standard = await grader.standard(site)
+            if standard.trouble:
+                yield Mined(task, Verified(task=task.id, digest=task.digest, ok=False, why=standard.trouble))
+                continue
+            # What was red before for other reasons stays so: only what the commit made green is asked for.
+            task = task.model_copy(update={"red": standard.targets})
+            yield Mined(task, await verify(grader, site._replace(task=task), repeats))
+
+
+def task_of(repo: Path, candidate: Candidate, *, hide: bool = False, python: str = "") -> Task | None:
+    """The candidate as a task, nothing of it run yet; None where a text is not there or is no UTF-8."""
+    try:
+        tests = {path: _text(repo, candidate.fix, path) for path in candidate.tests}
+        fixed = {path: _text(repo, candidate.fix, path) for path in candidate.source}
+        message = git("log", "-1", "--format=%B", candidate.fix, cwd=repo).decode()
+    except (GitFailed, UnicodeDecodeError):
+        return None
+    is_node = any(PurePosixPath(path).suffix in SUFFIXES for path in candidate.source)
+    given, hidden = (Change(), Change(files=tests)) if hide else (Change(files=tests), Change())
+    return Task(
+        id=f"{repo.resolve().name}/{candidate.fix[:12]}",
+        language=Language.javascript if is_node else Language.python,
+        base=Base(repo=str(repo.resolve()), commit=candidate.base, change=given),
+        goal=message.strip() if hide else "",
+        shows_red=not hide,
+        hidden=hidden,
+        fix=Change(files=fixed),
+        tags=("mined",),
+        python=python,
+    )
+
+
+def _candidate(repo: Path, base: str, fix: str) -> Candidate | None:
+    names = split_z(git("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, fix, cwd=repo))
+    tests = tuple(path for path in names if is_test_path(path) or protected(path) == IS_TEST)
+    code = (path for path in names if path not in tests and PurePosixPath(path).suffix in (".py", *SUFFIXES))
+    source = tuple(path for path in code if not protected(path))
+    if not (0 < len(source) <= MOST_SOURCE and 0 < len(tests) <= MOST_TESTS):
+        return None
+    return Candidate(base, fix, source, tests)
+
+
+def _text(repo: Path, commit: str, path: str) -> str | None:
+    """The file at that commit; None where it has none."""
+    if not git("ls-tree", "-z", commit, "--", path, cwd=repo):
+        return None
+    return git("cat-file", "blob", f"{commit}:{path}", cwd=repo).decode()
