@@ -1,0 +1,94 @@
+"""Whether the statistics of `redstart eval` keep what they promise, on simulated agents.
+
+10,000 pairs of equal agents on 150 tasks each: how often one is called better. As many pairs where B is better by 10
+points: how often that is told, beside what theory says. And pass@k beside all ways to draw. `--quick` makes 1,000
+pairs.
+
+Tasks differ in how hard they are, and two agents find the same ones hard, so that pairs are alike as they really are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import random
+from functools import cache
+
+from redstart.evals.compare import ALPHA, detectable, mcnemar, power_of
+from redstart.evals.intervals import pass_at
+
+TASKS = 150
+EASY, HARD = 0.85, 0.15
+"""The chance to solve an easy and a hard task; a task is as likely the one as the other."""
+GAIN = 0.10
+told = cache(mcnemar)
+
+
+def solves(chance: random.Random, gain: float) -> tuple[int, int]:
+    """Of one pair of agents on all tasks: how many A alone solved, and how many B alone."""
+    only_a = only_b = 0
+    for _ in range(TASKS):
+        share = chance.choice((EASY, HARD))
+        one, two = chance.random() < share, chance.random() < share + gain
+        only_a += one and not two
+        only_b += two and not one
+    return only_a, only_b
+
+
+def simulated(pairs: int, gain: float, seed: int) -> float:
+    """How often B is called better."""
+    chance = random.Random(seed)
+    found = (solves(chance, gain) for _ in range(pairs))
+    return sum(b > a and told(a, b) <= ALPHA for a, b in found) / pairs
+
+
+def theory(gain: float) -> tuple[float, float]:
+    """The exact power, and the share of discordant pairs that it is asked with."""
+    shares = ((EASY, EASY + gain), (HARD, HARD + gain))
+    discordant = sum(a * (1 - b) + b * (1 - a) for a, b in shares) / len(shares)
+    return power_of(TASKS, discordant, gain), discordant
+
+
+def largest_gap(most: int) -> float:
+    """Between the closed form of pass@k and counting every draw."""
+    gaps: list[float] = []
+    for count in range(1, most + 1):
+        for correct, draws in itertools.product(range(count + 1), range(1, count + 1)):
+            every = itertools.combinations([number < correct for number in range(count)], draws)
+            seen = [any(one) for one in every]
+            gaps.append(abs(pass_at(count, correct, draws) - sum(seen) / len(seen)))
+    return max(gaps)
+
+
+def figure(name: str, value: float, aim: str, *, holds: bool) -> dict[str, object]:
+    return {"name": name, "value": round(value, 5), "aim": aim, "holds": holds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    pairs = 1000 if parser.parse_args().quick else 10_000
+    false_better = simulated(pairs, 0.0, seed=1)
+    power = simulated(pairs, GAIN, seed=2)
+    expected, discordant = theory(GAIN)
+    error = 3 * math.sqrt(expected * (1 - expected) / pairs)
+    smallest = detectable(TASKS, discordant)
+    print(f"{pairs} pairs of equal agents on {TASKS} tasks: {false_better:.4f} called better")
+    print(f"B better by {100 * GAIN:.0f} points: told in {power:.4f}, theory {expected:.4f}")
+    print(
+        f"with {discordant:.2f} of the pairs discordant {TASKS} tasks show {100 * (smallest or 0):.1f} points or more"
+    )
+    gap = largest_gap(7 if pairs == 1000 else 9)
+    figures = [
+        figure("false_better", false_better, f"<= {ALPHA}", holds=false_better <= ALPHA),
+        figure("power_simulated", power, f"{expected:.4f} +- {error:.4f}", holds=abs(power - expected) <= error),
+        figure("power_theory", expected, "printed", holds=True),
+        figure("pass_at_k_gap", gap, "< 1e-12", holds=gap < 1e-12),
+    ]
+    print(json.dumps({"bench": "evals_stats", "figures": figures}))
+
+
+if __name__ == "__main__":
+    main()
