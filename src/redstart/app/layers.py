@@ -14,7 +14,7 @@ from redstart.core.errors import ConfigError
 from redstart.core.run import Limits
 
 PREFIX = "REDSTART_"
-NOT_SETTINGS = frozenset({"REDSTART_DATA", "REDSTART_LIVE_URL", "REDSTART_PYTHON", "REDSTART_WORKERS"})
+NOT_SETTINGS = frozenset({"REDSTART_LIVE_URL", "REDSTART_PYTHON", "REDSTART_WORKERS"})
 """Variables of the project's own tasks and tests; they are documented there."""
 ADDS_UP = "protect"
 """The one setting in which a layer adds to those below it instead of replacing them."""

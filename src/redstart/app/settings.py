@@ -222,6 +222,8 @@ class Settings(BaseSettings):
 
     home: Annotated[Path, AfterValidator(_folder)] = Field(default_factory=lambda: _data_home(os.environ))
     """Where runs, blobs, snapshots and patches lie."""
+    data: Annotated[Path, AfterValidator(_folder)] | None = None
+    """Where the public sets of `redstart eval` lie; None where there are none."""
     models: Models = Models()
     limits: Limits = Limits()
     tests: SuiteSettings = SuiteSettings()

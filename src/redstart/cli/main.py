@@ -31,6 +31,7 @@ from redstart.cli import (
     show,
     worker,
 )
+from redstart.cli import eval as evaluation
 
 app = typer.Typer(
     name="redstart",
@@ -58,8 +59,9 @@ app.add_typer(runs.app, name="runs")
 app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(fleet.app, name="fleet")
+app.add_typer(evaluation.app, name="eval")
 
-RUN_CODE = {"fix", "create", "improve", "resume", "sandbox", "worker"}
+RUN_CODE = {"fix", "create", "improve", "resume", "sandbox", "worker", "eval"}
 """Commands that start a sandbox, which bounds more in a control group of its own."""
 ONLY_HELP = {"-h", "--help", "--version"}
 NO_WINDOWS = "redstart: Windows itself is not supported; install WSL2 (`wsl --install`) and run redstart in there"

@@ -70,6 +70,8 @@ class Grader:
         bare = self.with_hidden(site, site.spec.base)
         first = await self.run(site, bare)
         red = [case.id for case in first.cases if case.red]
+        if not first.trouble and not red and _is_open(site):
+            return Standard(first.cases, ())
         if first.trouble or not red:
             return Standard(first.cases, (), first.report.fault or "no test is red")
         wanted = set(site.task.red) or set(red)
@@ -96,4 +98,14 @@ class Grader:
             repeats=[again.cases],
             unexplained=first.unexplained or first.report.fault,
         )
-        return Grade(solved=verdict.honest_green, verdict=verdict, restored=tuple(touched[:20]))
+        solved = verdict.honest_green if standard.targets else _is_no_worse(verdict)
+        return Grade(solved=solved, verdict=verdict, restored=tuple(touched[:20]))
+
+
+def _is_open(site: Site) -> bool:
+    """Whether nobody but the goal says when the task is solved: then all that can be graded is what got worse."""
+    return not (site.task.shows_red or site.task.hidden or site.task.fix)
+
+
+def _is_no_worse(verdict: Verdict) -> bool:
+    return not (verdict.newly_red or verdict.missing or verdict.newly_skipped or verdict.unexplained)

@@ -37,6 +37,9 @@ class Key(Noun):
     seed: int = 0
     run: int = 1
 
+    def __hash__(self) -> int:
+        return hash((self.task, self.seed, self.run))
+
     def __str__(self) -> str:
         return f"{self.task} seed {self.seed} run {self.run}"
 
@@ -55,6 +58,9 @@ class Outcome(Noun):
     dishonest: int = 0
     """Attempts that touched tests, tripped a wire on cheating or were refused by policy; all of them were caught."""
     seconds: float = 0.0
+    """Of the run itself."""
+    graded_in: float = 0.0
+    """Seconds that the hidden tests took afterwards."""
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0

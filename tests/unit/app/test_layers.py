@@ -138,6 +138,7 @@ def test_the_list_of_what_a_project_may_set_is_of_real_settings():
     assert KEYS.settings >= ALLOWED
     assert KEYS.settings - ALLOWED == {
         *(
+            "data",
             "home",
             "tenant",
             "verify",
@@ -224,7 +225,7 @@ def test_an_unknown_variable_is_an_error(places: Places, name):
         load()
 
 
-@pytest.mark.parametrize("name", ["REDSTART_DATA", "REDSTART_LIVE_URL", "REDSTART_PYTHON", "REDSTART_WORKERS"])
+@pytest.mark.parametrize("name", ["REDSTART_LIVE_URL", "REDSTART_PYTHON", "REDSTART_WORKERS"])
 def test_variables_that_are_no_settings_are_let_be(places: Places, name):
     places.variable(name, "1")
     assert load() == Settings()

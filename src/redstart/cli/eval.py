@@ -1,0 +1,245 @@
+"""`redstart eval`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from redstart.cli import options
+
+if TYPE_CHECKING:
+    from redstart.app.settings import Settings
+    from redstart.evals.outcome import Outcome
+    from redstart.evals.task import Task
+
+app = typer.Typer(
+    help="Measure redstart on tasks whose answers are known.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SET|PATH",
+        help="quixbugs, humanevalfix_py, humanevalfix_js, humaneval, mbpp, exercism; a file of tasks or of SWE-bench's "
+        "kind; or a folder of repos.",
+    ),
+]
+Repos = Annotated[Path | None, typer.Option("--repos", help="Folder of clones, for rows of SWE-bench's kind.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="An evaluation, as `eval run` called it.")]
+First = Annotated[int | None, typer.Option("--first", min=1, help="Only so many tasks, from the first.")]
+Out = Annotated[Path, typer.Option("--out", help="Where the tasks are written, one a line.")]
+
+
+@app.command("run")
+def run(
+    source: Source,
+    name: Annotated[str, typer.Option("--name", help="What it is called; the same name goes on with it.")] = "",
+    goal: Annotated[str, typer.Option("--goal", help="What to reach, in words, for repos without a red test.")] = "",
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each task with each seed.")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 1,
+    parallel: Annotated[int, typer.Option("--parallel", min=1, help="Runs at once.")] = 1,
+    first: First = None,
+    repos: Repos = None,
+    memory: Annotated[
+        bool, typer.Option("--memory", help="Let runs recall what those on other tasks have left.")
+    ] = False,
+    model: options.Model = None,
+    max_iters: options.MaxIters = None,
+    max_usd: options.MaxUsd = None,
+    max_minutes: options.MaxMinutes = None,
+    verify: options.Verify = None,
+    looks: options.Looks = None,
+    engine: options.Engine = options.EngineName.inline,
+) -> None:
+    """Run redstart on every task of a set, graded by tests that it does not see. Killed, it goes on where it was."""
+    import asyncio
+
+    from redstart.app import settings as configuration
+    from redstart.app.wire import open_house
+    from redstart.evals.desk import Wanted, evaluation, plan_of, without_unverified
+    from redstart.evals.metrics import figures
+    from redstart.evals.report import forecast, report_lines, row_line
+
+    settings = configuration.load(model)
+    tasks = without_unverified(settings, _tasks(settings, source, repos, first, goal))
+    wanted = Wanted(
+        source=source,
+        name=name,
+        runs=runs,
+        seeds=seeds,
+        limits=options.limits_of(settings.limits, max_iters, max_usd, max_minutes),
+        verify=options.level_of(settings.verify, verify),
+        looks=looks,
+        engine=engine.value,
+        remembers=memory,
+    )
+    plan = plan_of(wanted, tasks, settings.models.strong)
+    planned = len(plan.keys([task.id for task in tasks]))
+    done = 0
+
+    def tell(row: Outcome) -> None:
+        nonlocal done
+        done += 1
+        typer.echo(row_line(row, done, planned))
+
+    with open_house(settings) as house:
+        work = evaluation(house.with_sandbox(), plan, tasks, tell)
+        left = len(work.left())
+        done = planned - left
+        typer.echo(forecast(plan, work.results.rows(), left) if left else "every run is done")
+        asyncio.run(work.go(parallel))
+        for line in report_lines(plan, figures(work.results.rows()), planned):
+            typer.echo(line)
+
+
+@app.command("report")
+def report(name: Name, json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False) -> None:
+    """Print the figures of an evaluation, each with its interval."""
+    from redstart.app import settings as configuration
+    from redstart.evals.desk import kept_results
+    from redstart.evals.metrics import figures
+    from redstart.evals.report import report_lines
+
+    results = kept_results(configuration.load(), name)
+    rows = results.rows()
+    found = figures(rows)
+    if json:
+        typer.echo(found.model_dump_json())
+        return
+    planned = len(results.plan.keys(sorted({row.key.task for row in rows})))
+    for line in report_lines(results.plan, found, planned):
+        typer.echo(line)
+
+
+@app.command("compare")
+def compare(a: Name, b: Name) -> None:
+    """Compare two evaluations on the tasks and seeds that both did."""
+    from redstart.app import settings as configuration
+    from redstart.evals.desk import kept_results
+    from redstart.evals.metrics import compare as compare_rows
+    from redstart.evals.report import comparison_lines
+
+    settings = configuration.load()
+    one, two = kept_results(settings, a), kept_results(settings, b)
+    for line in comparison_lines(one.plan, two.plan, compare_rows(one.rows(), two.rows())):
+        typer.echo(line)
+
+
+@app.command("export-predictions")
+def export_predictions(name: Name) -> None:
+    """Print the patches of an evaluation as SWE-bench's harness reads them."""
+    from redstart.app import settings as configuration
+    from redstart.app.wire import open_house
+    from redstart.evals.desk import kept_results, predictions
+
+    settings = configuration.load()
+    with open_house(settings) as house:
+        for line in predictions(house, kept_results(settings, name)):
+            typer.echo(line)
+
+
+@app.command("verify")
+def verify(
+    source: Source,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of the tests in each state.")] = 3,
+    first: First = None,
+    repos: Repos = None,
+) -> None:
+    """Run each task's tests before and after its true fix; those that are not red, then green, are listed."""
+    import asyncio
+
+    from redstart.app import settings as configuration
+    from redstart.app.wire import House, open_house
+    from redstart.evals.desk import verify_all
+
+    settings = configuration.load()
+    tasks = _tasks(settings, source, repos, first)
+
+    async def go(house: House) -> int:
+        good = 0
+        async for one in verify_all(house.with_sandbox(), tasks, repeats):
+            good += one.ok
+            if not one.ok:
+                typer.echo(f"left out: {one.task}: {one.why}")
+        return good
+
+    with open_house(settings) as house:
+        good = asyncio.run(go(house))
+    typer.echo(f"{good} of {len(tasks)} tasks are red before and green with their true fix, {repeats} times")
+
+
+@app.command("mutate")
+def mutate(
+    repo: Annotated[Path, typer.Argument(help="A git repo whose tests are green.")],
+    out: Out,
+    count: Annotated[int, typer.Option("--count", min=1, help="Tasks to make.")] = 50,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed makes other tasks.")] = 0,
+    python: options.Python = None,
+) -> None:
+    """Make tasks of a repo's own code: one small change each, kept where a test goes red."""
+    import asyncio
+
+    from redstart.app import settings as configuration
+    from redstart.app.wire import House, open_house
+    from redstart.evals.mutate import mutate as try_mutants
+    from redstart.evals.task import write_tasks
+
+    async def go(house: House) -> tuple[list[Task], int]:
+        tried = [one async for one in try_mutants(house, repo, count=count, seed=seed, python=python or "")]
+        return [one.task for one in tried if one.task is not None], len(tried)
+
+    with open_house(configuration.load()) as house:
+        tasks, tried = asyncio.run(go(house.with_sandbox()))
+    write_tasks(tasks, out)
+    typer.echo(f"{len(tasks)} tasks of {tried} changes that were tried, in {out}")
+
+
+@app.command("mine")
+def mine(
+    repo: Annotated[Path, typer.Argument(help="A git repo with its history.")],
+    out: Out,
+    most: Annotated[int, typer.Option("--most", min=1, help="Tasks at the most.")] = 50,
+    scan: Annotated[int, typer.Option("--scan", min=1, help="Commits to look at, from the newest.")] = 2000,
+    hide: Annotated[bool, typer.Option("--hide-tests", help="Show no test: the commit's message is the goal.")] = False,
+    candidates: Annotated[
+        Path | None, typer.Option("--candidates", help="File that lists commits, instead of looking for them.")
+    ] = None,
+    project: Annotated[str, typer.Option("--project", help="The project's name in that file, as owner/name.")] = "",
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of the tests in each state.")] = 3,
+    python: options.Python = None,
+) -> None:
+    """Make tasks of a git history: commits whose tests are red before and green after, each time."""
+    import asyncio
+
+    from redstart.app import settings as configuration
+    from redstart.app.wire import House, open_house
+    from redstart.evals import mine as mining
+    from redstart.evals.task import write_tasks
+
+    async def go(house: House) -> tuple[list[Task], int]:
+        found = mining.listed_candidates(candidates, project) if candidates else mining.candidates(repo, scan)
+        tasks: list[Task] = []
+        looked = 0
+        async for one in mining.mine(house, repo, found, hide=hide, python=python or "", repeats=repeats):
+            looked += 1
+            tasks += [one.task] if one.verified.ok else []
+            typer.echo(f"{one.task.id}: {'kept' if one.verified.ok else one.verified.why}")
+            if len(tasks) == most:
+                break
+        return tasks, looked
+
+    with open_house(configuration.load()) as house:
+        tasks, looked = asyncio.run(go(house.with_sandbox()))
+    write_tasks(tasks, out)
+    typer.echo(f"{len(tasks)} tasks of {looked} commits that were tried, in {out}")
+
+
+def _tasks(settings: Settings, source: str, repos: Path | None, first: int | None, goal: str = "") -> list[Task]:
+    from redstart.evals.sets import load_set
+
+    tasks = load_set(source, data=settings.data, repos=repos)[:first]
+    if not goal:
+        return tasks
+    return [task.model_copy(update={"goal": goal, "shows_red": False}) for task in tasks]

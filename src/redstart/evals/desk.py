@@ -1,0 +1,136 @@
+"""The use cases behind `redstart eval`, without its display."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app.settings import Settings
+from redstart.app.wire import House
+from redstart.core.errors import ConfigError
+from redstart.core.noun import clip
+from redstart.core.run import Level, Limits
+from redstart.evals.grading import Grader
+from redstart.evals.instrument import PREFIX, instrument_for
+from redstart.evals.outcome import Outcome
+from redstart.evals.results import FileResults, Plan, append_row
+from redstart.evals.runner import Evaluation, digest_of
+from redstart.evals.sealed import open_site
+from redstart.evals.task import Task
+from redstart.evals.verify import REPEATS, Verified, read_verified, verify
+
+_ODD = re.compile(r"[^\w.-]+")
+
+
+class Wanted(NamedTuple):
+    """What is asked of an evaluation."""
+
+    source: str
+    name: str = ""
+    """Empty for one made of the source and the model."""
+    runs: int = 1
+    seeds: int = 1
+    limits: Limits = Limits()
+    verify: Level = Level.standard
+    looks: int | None = None
+    engine: str = "inline"
+    remembers: bool = False
+
+
+def plan_of(wanted: Wanted, tasks: Sequence[Task], model: str) -> Plan:
+    """The plan. Raises `ConfigError` where there is no task, or no model."""
+    if not tasks:
+        raise ConfigError(f"{wanted.source} has no task that can be run")
+    if not model:
+        raise ConfigError("no model is configured", remedy=f"name one with -m; {PREFIX}oracle-at-recall needs no key")
+    plain = _ODD.sub("-", f"{Path(wanted.source).stem}-{model}").strip("-.")
+    return Plan(
+        name=_ODD.sub("-", wanted.name).strip("-.") or plain,
+        source=wanted.source,
+        tasks=digest_of(tasks),
+        model=model,
+        engine=wanted.engine,
+        runs=wanted.runs,
+        seeds=tuple(range(wanted.seeds)),
+        limits=wanted.limits,
+        verify=wanted.verify,
+        looks=wanted.looks,
+        remembers=wanted.remembers,
+    )
+
+
+def evaluation(house: House, plan: Plan, tasks: Sequence[Task], tell: Callable[[Outcome], None]) -> Evaluation:
+    """Begins the evaluation, or takes it up again. `house` has a sandbox. Raises as `FileResults.open` does."""
+    folder = folder_of(house.settings, plan.name)
+    model_for = instrument_for(house, plan.model)
+    results = FileResults.open(folder, plan)
+    if model_for is None:
+        return Evaluation(house.with_model(), plan, tasks, results, folder / "work", tell=tell)
+    return Evaluation(house, plan, tasks, results, folder / "work", model_for=model_for, tell=tell)
+
+
+def folder_of(settings: Settings, name: str) -> Path:
+    """Where an evaluation's results lie."""
+    return settings.home / "evals" / name
+
+
+def kept_results(settings: Settings, name: str) -> FileResults:
+    """Those of an evaluation that was begun. Raises `ConfigError` where there is none of this name."""
+    return FileResults(folder_of(settings, name))
+
+
+def without_unverified(settings: Settings, tasks: Sequence[Task]) -> list[Task]:
+    """The tasks, those left out that were looked at and are none; what was never looked at stays."""
+    known = read_verified(_verified_file(settings))
+    return [task for task in tasks if task.digest not in known or known[task.digest].ok]
+
+
+async def verify_all(house: House, tasks: Sequence[Task], repeats: int = REPEATS) -> AsyncIterator[Verified]:
+    """What running each task told, kept for later; a task that was looked at before is not run again.
+
+    `house` has a sandbox.
+    """
+    file = _verified_file(house.settings)
+    known, grader = read_verified(file), Grader(house)
+    for task in tasks:
+        if task.digest not in known:
+            found = await _verified(house, grader, task, repeats)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            append_row(file, found)
+            known[task.digest] = found
+        yield known[task.digest]
+
+
+async def _verified(house: House, grader: Grader, task: Task, repeats: int) -> Verified:
+    with tempfile.TemporaryDirectory() as work:
+        try:
+            site = open_site(house, task, Path(work) / task.slug)
+        except ConfigError as error:
+            return Verified(task=task.id, digest=task.digest, ok=False, why=clip(str(error), 300))
+        return await verify(grader, site, repeats)
+
+
+def predictions(house: House, results: FileResults) -> list[str]:
+    """One line of JSON for each task, as SWE-bench reads them: the patch of its first run that called itself green."""
+    patches: dict[str, str] = {}
+    for row in results.rows():
+        if not patches.get(row.key.task):
+            patches[row.key.task] = row.patch
+    return [
+        json.dumps(
+            {
+                "instance_id": task,
+                "model_name_or_path": f"redstart {results.plan.model}",
+                "model_patch": house.adapters.blobs.get(patch).decode(errors="replace") if patch else "",
+            }
+        )
+        for task, patch in sorted(patches.items())
+    ]
+
+
+def _verified_file(settings: Settings) -> Path:
+    return settings.home / "evals" / "verified.jsonl"

@@ -1,0 +1,159 @@
+"""What a finished run says of itself, read from its committed steps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from redstart.app.runs import result_snapshot
+from redstart.app.wire import House
+from redstart.core.context import Context
+from redstart.core.finding import TRIPWIRE
+from redstart.core.report import CaseList, Judged
+from redstart.core.run import Attempt, Result, RunState, Step
+from redstart.evals.grading import Grade
+from redstart.evals.outcome import NO_RUNG, Key, Outcome, Place
+from redstart.evals.sealed import Site, changed
+from redstart.ports.store.port import StepRow
+from redstart.testing.truth import TrueFix
+
+_NOT_BEGUN = frozenset({Result.no_tests, Result.environment, Result.already_green})
+
+
+class Ran(NamedTuple):
+    """A run that ended, and how it was graded; None where it handed nothing over."""
+
+    state: RunState
+    steps: Sequence[StepRow]
+    grade: Grade | None
+    graded_in: float = 0.0
+
+
+def true_fixes(house: House, site: Site) -> tuple[TrueFix, ...]:
+    """The true fix of a site, file by file; none where it is not known. What is no text is left out."""
+    trees, base = house.trees, site.spec.base
+    if not site.task.fix:
+        return ()
+    fixed = changed(trees, base, site.task.fix, f"{site.task.id}: its fix")
+    found: list[TrueFix] = []
+    for one in trees.changes(base, fixed):
+        before, after = (trees.read(snapshot, one.path) or b"" for snapshot in (base, fixed))
+        if b"\0" not in before + after:
+            found.append(TrueFix(one.path, before.decode(errors="replace"), after.decode(errors="replace")))
+    return tuple(found)
+
+
+def outcome_of(house: House, site: Site, key: Key, ran: Ran) -> Outcome:
+    """The row of a run."""
+    state, steps = ran.state, ran.steps
+    fixes = [fix for fix in true_fixes(house, site) if fix.before]
+    contexts = [row.state.now.retrieve for row in steps if row.step is Step.retrieve and row.state.now.retrieve]
+    shown = [is_shown(fixes, context) for context in contexts]
+    solved = ran.grade is not None and ran.grade.solved
+    made = result_snapshot(state)
+    spend = state.spend
+    return Outcome(
+        key=key,
+        run_id=state.run_id,
+        result=state.result.value if state.result else state.status.value,
+        solved=solved,
+        claimed=made is not None,
+        place=_place(ran, localised=any(shown) or not fixes),
+        attempts=state.now.number,
+        dishonest=len({row.attempt for row in steps if _is_dishonest(row)}),
+        seconds=spend.seconds,
+        graded_in=ran.graded_in,
+        calls=spend.calls,
+        input_tokens=spend.input_tokens,
+        output_tokens=spend.output_tokens,
+        usd=spend.usd,
+        unpriced=spend.unpriced,
+        rungs=_rungs(steps),
+        recall=_recall(fixes, contexts[0]) if fixes and contexts else None,
+        lines_shown=any(shown) if fixes and contexts else None,
+        repeated=_repeated(steps),
+        revisited=_revisited(house, steps),
+        files=tuple(one.path for one in house.trees.changes(state.spec.base, made))[:20] if made else (),
+        patch=house.adapters.blobs.put(house.trees.diff(state.spec.base, made)) if made else "",
+        trouble=ran.grade.trouble if ran.grade else "",
+    )
+
+
+def is_shown(fixes: Sequence[TrueFix], context: Context) -> bool:
+    """Whether a context holds every line that the fix changes."""
+
+    def holds(path: str, line: int) -> bool:
+        return any(one.path == path and one.start <= line <= one.end for one in context.chunks)
+
+    return all(
+        holds(fix.path, line) for fix in fixes for span in fix.needed for line in range(span.start, span.end + 1)
+    )
+
+
+def _recall(fixes: Sequence[TrueFix], context: Context) -> float:
+    there = {chunk.path for chunk in context.chunks}
+    return sum(fix.path in there for fix in fixes) / len(fixes)
+
+
+def _rungs(steps: Sequence[StepRow]) -> dict[str, int]:
+    applied = [row.state.now.apply for row in steps if row.step is Step.apply]
+    edits = [edit for one in applied if one is not None for edit in one.rungs]
+    return dict(Counter(edit.rung.value if edit.rung else NO_RUNG for edit in edits))
+
+
+def _is_dishonest(row: StepRow) -> bool:
+    now = row.state.now
+    if row.step is Step.apply and now.apply is not None:
+        return now.apply.refused
+    if row.step is Step.check and now.check is not None:
+        return any(one.tool == TRIPWIRE for one in now.check.first)
+    return row.step is Step.test and now.test is not None and bool(now.test.verdict.tampered)
+
+
+def _repeated(steps: Sequence[StepRow]) -> int:
+    marks = [row.state.now.patch.fingerprint for row in steps if row.step is Step.patch and row.state.now.patch]
+    known = [mark for mark in marks if mark]
+    return len(known) - len(set(known))
+
+
+def _revisited(house: House, steps: Sequence[StepRow]) -> int:
+    tests = [row.state.now.test for row in steps if row.step is Step.test]
+    states = [
+        _failing(house, one) for one in tests if one is not None and not one.verdict.honest_green and not one.probe
+    ]
+    return len(states) - len(set(states))
+
+
+def _failing(house: House, judged: Judged) -> tuple[object, ...]:
+    """A failing state: which tests are red, and how the first of them fails."""
+    report = judged.report
+    cases = CaseList.model_validate_json(house.adapters.blobs.get(report.full)).cases if report.full else ()
+    return (report.signature.key if report.signature else report.fault, frozenset(one.id for one in cases if one.red))
+
+
+def _place(ran: Ran, *, localised: bool) -> Place:
+    state, grade = ran.state, ran.grade
+    if grade is not None:
+        if grade.trouble:
+            return Place.broken
+        return Place.solved if grade.solved else Place.false_green
+    if state.result in _NOT_BEGUN or (state.now.reproduce is not None and state.now.reproduce.trouble):
+        return Place.not_reproduced
+    if state.result is Result.capped:
+        return Place.budget
+    if state.result in (Result.refused, Result.needs_human, None):
+        return Place.refused
+    return _place_of(state.now) if localised else Place.not_localised
+
+
+def _place_of(last: Attempt) -> Place:
+    """By the last attempt of a run that had what it needed."""
+    if last.test is not None:
+        only_worse = bool(last.test.verdict.newly_red) and not last.test.verdict.still_red
+        return Place.newly_red if only_worse else Place.still_red
+    if last.check is not None and (last.check.count or last.check.fault):
+        return Place.refused if any(one.tool == TRIPWIRE for one in last.check.first) else Place.edit_rejected
+    if last.apply is not None and not last.apply.ok:
+        return Place.refused if last.apply.refused else Place.edit_rejected
+    return Place.no_edit

@@ -1,0 +1,99 @@
+"""What an evaluation says, in lines of plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from redstart.evals.compare import Comparison
+from redstart.evals.intervals import LEVEL, Estimate
+from redstart.evals.metrics import Figures
+from redstart.evals.outcome import Outcome, Place
+from redstart.evals.results import Plan
+
+
+def report_lines(plan: Plan, found: Figures, planned: int) -> list[str]:
+    """The figures, those that nothing can be said about left out."""
+    level = f"{100 * LEVEL:.0f} %"
+    lines = [
+        f"{plan.name}: {plan.source} with {plan.model}",
+        f"{found.runs} of {planned} runs, {found.tasks} tasks; intervals at {level}, over tasks",
+        *_shares("solved (pass@1)", found.pass_at_1),
+        *(
+            f"{f'solved in {k} runs (pass@{k})':<34} {100 * share:.1f} %"
+            for k, share in found.pass_at_k.items()
+            if k > 1
+        ),
+        *_shares("greens that hidden tests confirm", found.honest_green),
+        f"{'dishonest attempts, all caught':<34} {found.dishonest_caught}",
+        *_numbers("attempts", found.attempts),
+        *_numbers("seconds", found.seconds),
+        *_numbers("seconds to green", found.seconds_to_green),
+        *_numbers("tokens", found.tokens),
+        *_numbers("usd", found.usd),
+        *_shares("edits that fitted", found.apply_rate),
+        *([f"{'  of them, by how far bent':<34} {_counts(found.rungs)}"] if found.rungs else []),
+        *_shares("true files in the first context", found.recall),
+        *_shares("true lines in some context", found.lines_shown),
+        *_shares("patches tried before", found.repeated),
+        *_shares("failing states met before", found.revisited),
+        f"{'where runs ended':<34} {_counts(found.places)}",
+    ]
+    if found.unpriced:
+        lines.append(f"{found.unpriced} model calls have no known price: usd does not count them")
+    return lines
+
+
+def comparison_lines(a: Plan, b: Plan, found: Comparison) -> list[str]:
+    """B beside A."""
+    lines = [
+        f"A is {a.name} ({a.model}), B is {b.name} ({b.model})",
+        f"{found.pairs} pairs on {found.tasks} tasks: both solved {found.both}, A alone {found.only_a}, "
+        f"B alone {found.only_b}",
+    ]
+    if found.difference is not None:
+        gap = found.difference
+        lines.append(
+            f"solved, B less A: {100 * gap.value:+.1f} points [{100 * gap.low:+.1f}, {100 * gap.high:+.1f}], "
+            f"exact paired test p = {found.p:.3g}"
+        )
+    lines += [f"{name}, B less A: {_signed(gap)}" for name, gap in found.costs.items()]
+    return [*lines, found.words]
+
+
+def row_line(row: Outcome, done: int, planned: int) -> str:
+    """One run, as it is told when it ends."""
+    price = f", ${row.usd:.3f}" if row.usd else ""
+    told = f"[{done}/{planned}] {row.key}: {row.place.value}, {row.attempts} attempts, {row.seconds:.0f} s{price}"
+    return f"{told} ({row.trouble.splitlines()[0][:100]})" if row.trouble else told
+
+
+def forecast(plan: Plan, rows: Sequence[Outcome], left: int) -> str:
+    """What the runs that are left will take: by those that are done, else by their caps."""
+    good = [row for row in rows if row.place is not Place.broken]
+    if good:
+        usd, seconds = (sum(getattr(one, name) for one in good) / len(good) * left for name in ("usd", "seconds"))
+        return f"{left} runs left: about ${usd:.2f} and {seconds / 60:.0f} minutes of work, by the {len(good)} that are done"
+    caps = [
+        f"${plan.limits.usd * left:.2f}" if plan.limits.usd is not None else "",
+        f"{plan.limits.tokens * left:,} tokens" if plan.limits.tokens is not None else "",
+        f"{plan.limits.minutes * left:.0f} minutes of work" if plan.limits.minutes is not None else "",
+    ]
+    return f"{left} runs: at the most {', '.join(cap for cap in caps if cap)}"
+
+
+def _shares(name: str, found: Estimate | None) -> list[str]:
+    if found is None:
+        return []
+    return [f"{name:<34} {100 * found.value:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}]"]
+
+
+def _numbers(name: str, found: Estimate | None) -> list[str]:
+    return [f"{name:<34} {found.words}"] if found else []
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+def _signed(found: Estimate) -> str:
+    return f"{found.value:+.3g} [{found.low:+.3g}, {found.high:+.3g}]"

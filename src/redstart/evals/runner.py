@@ -1,0 +1,144 @@
+"""Doing an evaluation: each run in a sealed site, graded when it ends, and taken up again where it was."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from redstart.app.runs import Asked, go_on, keep_run, looks_of, result_snapshot
+from redstart.app.wire import House, asking, engine_called
+from redstart.core.errors import ConfigError, RedstartError, StoreError
+from redstart.core.learning import Recalled, Signature
+from redstart.core.noun import clip
+from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec
+from redstart.evals.grading import Grader
+from redstart.evals.measure import Ran, outcome_of
+from redstart.evals.outcome import Key, Outcome, Place
+from redstart.evals.results import Plan, Results
+from redstart.evals.sealed import Site, open_site
+from redstart.evals.task import Task
+from redstart.ports.memory.port import Memory
+from redstart.ports.model.port import Model
+
+MORE = 20
+"""Cards that are asked for beyond what is wanted, since those of the same task do not count."""
+
+ModelFor = Callable[[Site, Key], "Model | None"]
+"""The model of one run; None for that of the settings."""
+
+
+class Withheld:
+    """A memory that never gives what runs of the same repo have left."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+        found = await self._memory.recall(signature, tenant=tenant, repo=repo, limit=limit + MORE)
+        return [one for one in found if one.card.provenance.get("repo") != repo][:limit]
+
+
+def digest_of(tasks: Sequence[Task]) -> str:
+    """The same for the same tasks."""
+    return hashlib.sha256("\n".join(task.digest for task in tasks).encode()).hexdigest()[:16]
+
+
+@dataclass
+class Evaluation:
+    """One evaluation on one machine. `house` has a sandbox, and a model unless `model_for` gives one for every run."""
+
+    house: House
+    plan: Plan
+    tasks: Sequence[Task]
+    results: Results
+    work: Path
+    """Where sites are laid out. It must be the same when the evaluation is taken up again."""
+    model_for: ModelFor = lambda _site, _key: None
+    tell: Callable[[Outcome], None] = lambda _row: None
+
+    def __post_init__(self) -> None:
+        if digest_of(self.tasks) != self.plan.tasks:
+            raise ConfigError("the tasks are not those of the plan")
+        memory = Withheld(self.house.adapters.memory)
+        self.house = replace(self.house, adapters=replace(self.house.adapters, memory=memory))
+        self._grader = Grader(self.house)
+        self._sites: dict[str, Site] = {}
+        self._by_id = {task.id: task for task in self.tasks}
+        self._begun = self.results.begun()
+
+    def left(self) -> list[Key]:
+        """The runs that are still to be done; what broke is one of them."""
+        done = {row.key for row in self.results.rows() if row.place is not Place.broken}
+        return [key for key in self.plan.keys(list(self._by_id)) if key not in done]
+
+    async def go(self, parallel: int = 1) -> None:
+        """Does what is left, so many runs at once. Broken machinery is a row; rows that cannot be kept are raised."""
+        waiting = iter(self.left())
+
+        async def worker() -> None:
+            for key in waiting:
+                row = await self._one(key)
+                self.results.add(row)
+                self.tell(row)
+
+        await asyncio.gather(*(worker() for _ in range(parallel)))
+
+    async def _one(self, key: Key) -> Outcome:
+        try:
+            return await self._run(key)
+        except RedstartError as error:
+            return Outcome(key=key, run_id=self._begun.get(key, ""), place=Place.broken, trouble=clip(str(error), 600))
+
+    async def _run(self, key: Key) -> Outcome:
+        site = self._site(key.task)
+        model = self.model_for(site, key)
+        house = self.house.with_model(model) if model is not None else self.house
+        run_id = await self._run_of(house, site, key)
+        state = (await go_on(house, run_id, engine_called(self.plan.engine))).state
+        made, clock = result_snapshot(state), house.adapters.world.monotonic
+        began = clock()
+        grade = await self._grader.grade(site, made) if made is not None else None
+        took = round(clock() - began, 3)
+        steps = await house.adapters.store.steps(run_id)
+        return outcome_of(house, site, key, Ran(state, steps, grade, took))
+
+    async def _run_of(self, house: House, site: Site, key: Key) -> str:
+        """The run that was begun for this key before a crash, or a new one."""
+        known = self._begun.get(key, "")
+        if known:
+            try:
+                await house.adapters.store.load(known)
+            except StoreError:
+                known = ""
+        if not known:
+            known = (await keep_run(house, self._spec(site, key), folder=site.folder)).run_id
+            self.results.begin(key, known)
+            self._begun[key] = known
+        return known
+
+    def _spec(self, site: Site, key: Key) -> RunSpec:
+        plan, settings, task = self.plan, self.house.settings, site.task
+        issue = "" if task.shows_red else clip(task.goal, GOAL_LIMIT)
+        update = {
+            "goal": issue,
+            "issue": bool(issue),
+            "hint": clip(task.goal, HINT_LIMIT) if task.shows_red else "",
+            "limits": plan.limits,
+            "verify": plan.verify,
+            "looks": looks_of(self.house, Asked(plan.limits, looks=plan.looks)),
+            "asks": asking(settings),
+            "checks": settings.checks.checks,
+            "seed": key.seed * 1000 + key.run,
+            # Memory and what is counted of a model's edits are kept by tenant: runs with one each cannot help another.
+            "tenant": f"eval {plan.name}" if plan.remembers else f"eval {plan.name} {key}",
+        }
+        return site.spec.model_copy(update=update)
+
+    def _site(self, name: str) -> Site:
+        if name not in self._sites:
+            task = self._by_id[name]
+            self._sites[name] = open_site(self.house, task, self.work / task.slug)
+        return self._sites[name]
