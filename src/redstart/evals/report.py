@@ -72,7 +72,9 @@ def forecast(plan: Plan, rows: Sequence[Outcome], left: int) -> str:
     good = [row for row in rows if row.place is not Place.broken]
     if good:
         usd, seconds = (sum(getattr(one, name) for one in good) / len(good) * left for name in ("usd", "seconds"))
-        return f"{left} runs left: about ${usd:.2f} and {seconds / 60:.0f} minutes of work, by the {len(good)} that are done"
+        return (
+            f"{left} runs left: about ${usd:.2f} and {seconds / 60:.0f} minutes of work, by {len(good)} that are done"
+        )
     caps = [
         f"${plan.limits.usd * left:.2f}" if plan.limits.usd is not None else "",
         f"{plan.limits.tokens * left:,} tokens" if plan.limits.tokens is not None else "",

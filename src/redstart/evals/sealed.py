@@ -122,4 +122,7 @@ def _at_commit(trees: GitTrees, repo: Path, commit: str, name: str) -> Snapshot:
             git("read-tree", "--reset", "-u", found, git_dir=place, work_tree=work, index=Path(scratch) / "index")
         except GitFailed as error:
             raise ConfigError(f"{name}: commit {commit} cannot be had from {repo}: {error}") from error
+        # Staged, so that what is tracked counts although it is ignored.
+        git("init", "-q", "--template=", str(work))
+        git("add", "--all", "--force", cwd=work)
         return trees.take(work)

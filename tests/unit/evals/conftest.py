@@ -1,0 +1,40 @@
+"""A house with a sandbox, and small tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redstart.app.settings import Settings
+from redstart.app.wire import House, open_house
+from redstart.evals.task import Base, Change, Task
+
+CODE = "def double(number):\n    total = number + number + 1\n    return total\n"
+FIXED = CODE.replace(" + 1", "")
+SHOWN = "from calc import double\n\n\ndef test_two():\n    assert double(2) == 4\n"
+HIDDEN = SHOWN + "\n\ndef test_three():\n    assert double(3) == 6\n"
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(Settings(home=tmp_path / "home")) as opened:
+        yield opened.with_sandbox()
+
+
+@pytest.fixture
+def task() -> Task:
+    return make_task()
+
+
+def make_task(name: str = "calc/double", **over: Any) -> Task:
+    plain = {
+        "id": name,
+        "base": Base(change=Change(files={"calc.py": CODE, "test_calc.py": SHOWN})),
+        "hidden": Change(files={"test_calc.py": HIDDEN}),
+        "fix": Change(files={"calc.py": FIXED}),
+        "seconds": 60.0,
+    }
+    return Task.model_validate({**plain, **over})

@@ -1,0 +1,146 @@
+"""Tasks and where they come from."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redstart.core.errors import ConfigError
+from redstart.evals.halves import half_of_asserts, half_of_lines, half_of_tests
+from redstart.evals.sets import PUBLIC, load_set
+from redstart.evals.task import Base, Change, Language, Task, read_tasks, write_tasks
+
+SIZES = {"quixbugs": 40, "humanevalfix_py": 164, "humanevalfix_js": 164, "humaneval": 164, "mbpp": 427, "exercism": 140}
+
+needs_data = pytest.mark.skipif("REDSTART_DATA" not in os.environ, reason="REDSTART_DATA names no folder")
+
+
+def data() -> Path:
+    return Path(os.environ["REDSTART_DATA"])
+
+
+def test_a_change_knows_every_path_that_it_touches() -> None:
+    diff = "--- a/one.py\n+++ b/one.py\n@@ -1 +1 @@\n-x\n+y\n--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+z\n"
+    assert Change(files={"two.py": None}, diff=diff).paths == ("new.py", "one.py", "two.py")
+    assert not Change()
+    assert Change(files={"a": None})
+
+
+def test_another_task_has_another_digest_and_folder() -> None:
+    one = Task(id="a/b c", base=Base(change=Change(files={"x.py": "1"})))
+    other = one.model_copy(update={"goal": "else"})
+    assert one.digest != other.digest
+    assert one.slug.startswith("a-b-c-")
+    assert one.slug != other.slug
+    assert "/" not in Task(id="../..", base=Base()).slug.replace("..", "/")[:2]
+
+
+def test_tasks_come_back_as_they_were_written(tmp_path: Path) -> None:
+    tasks = [Task(id=name, base=Base(repo="somewhere", commit="c" * 40), tags=("t",)) for name in "ab"]
+    write_tasks(tasks, tmp_path / "deep" / "tasks.jsonl")
+    assert load_set(str(tmp_path / "deep" / "tasks.jsonl")) == tasks
+    with pytest.raises(ConfigError, match="line 2, is no task"):
+        read_tasks(f"{tasks[0].model_dump_json()}\n{{}}\n", "here")
+
+
+def test_a_task_that_is_there_twice_is_an_error(tmp_path: Path) -> None:
+    write_tasks([Task(id="a", base=Base()), Task(id="a", base=Base(), goal="else")], tmp_path / "tasks.jsonl")
+    with pytest.raises(ConfigError, match="two tasks a"):
+        load_set(str(tmp_path / "tasks.jsonl"))
+
+
+def test_an_unknown_set_lists_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match="no set nowhere") as caught:
+        load_set("nowhere")
+    assert all(name in caught.value.remedy for name in PUBLIC)
+    with pytest.raises(ConfigError, match="the set mbpp is not there") as caught:
+        load_set("mbpp", data=None)
+    assert "REDSTART_DATA" in caught.value.remedy
+
+
+def test_a_folder_of_repos_is_a_task_each(tmp_path: Path) -> None:
+    for name in ("one", "two", "empty", ".hidden"):
+        (tmp_path / name).mkdir()
+        if name != "empty":
+            (tmp_path / name / "code.py").write_text("1\n")
+    found = load_set(str(tmp_path))
+    assert [task.id for task in found] == ["one", "two"]
+    assert found[0].base == Base(repo=str(tmp_path / "one"))
+    assert not found[0].fix
+    (tmp_path / "one" / ".git").mkdir()
+    assert [task.id for task in load_set(str(tmp_path / "one"))] == ["one"]
+    with pytest.raises(ConfigError, match="holds no repo"):
+        load_set(str(tmp_path / "empty"))
+
+
+def swe_row(**over: Any) -> dict[str, Any]:
+    plain = {
+        "instance_id": "a__b-1",
+        "repo": "a/b",
+        "base_commit": "c" * 40,
+        "patch": "--- a/x.py\n+++ b/x.py\n",
+        "test_patch": "--- a/t.py\n+++ b/t.py\n",
+        "problem_statement": "it is broken",
+        "FAIL_TO_PASS": '["t.py::test_x"]',
+    }
+    return {**plain, **over}
+
+
+def test_rows_of_swe_bench_hide_their_tests(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps(swe_row()) + "\n")
+    with pytest.raises(ConfigError, match="no clone of a/b"):
+        load_set(str(tmp_path / "rows.jsonl"), repos=tmp_path)
+    (tmp_path / "a__b").mkdir()
+    (found,) = load_set(str(tmp_path / "rows.jsonl"), repos=tmp_path)
+    assert (found.goal, found.shows_red, found.red) == ("it is broken", False, ("t.py::test_x",))
+    assert (found.hidden.paths, found.fix.paths) == (("t.py",), ("x.py",))
+    assert found.base == Base(repo=str(tmp_path / "a__b"), commit="c" * 40)
+    row = swe_row()
+    del row["test_patch"]
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(ConfigError, match="lacks test_patch"):
+        load_set(str(tmp_path / "rows.jsonl"), repos=tmp_path)
+
+
+def test_half_of_the_tests_is_shown() -> None:
+    text = "import x\n\n\n@x.mark\ndef test_a():\n    pass\n\n\n@x.mark\ndef test_b():\n    pass\n\n\ndef helper(): 1\n"
+    assert [one.name for one in ast.parse(half_of_tests(text)).body[1:]] == ["test_a", "helper"]
+    assert half_of_tests(text).count("@x.mark") == 1
+    methods = "class T:\n    def test_1(self): pass\n    def test_2(self): pass\n    def test_3(self): pass\n"
+    assert half_of_tests(methods).count("def") == 2
+    asserts = "def check(f):\n    assert f(1)\n    assert (\n        f(2)\n    )\n    assert f(3)\n"
+    assert half_of_asserts(asserts, "check") == "def check(f):\n    assert f(1)\n    assert f(3)\n"
+    assert half_of_asserts(asserts, "other") == asserts
+    assert half_of_lines("1\n2\n3\n") == "1\n3\n"
+
+
+@needs_data
+@pytest.mark.filterwarnings("ignore:invalid escape sequence")
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_public_sets_load(name: str) -> None:
+    tasks = load_set(name, data=data())
+    assert len(tasks) == SIZES[name]
+    for task in tasks:
+        given, (changed, fixed) = task.base.change.files, next(iter(task.fix.files.items()))
+        assert given[changed] != fixed, task.id
+        # What only grading may see is not among what is given.
+        assert set(task.hidden.files) <= set(given) or name == "quixbugs", task.id
+        for path, text in {**given, **task.hidden.files, **task.fix.files}.items():
+            if path.endswith(".py"):
+                ast.parse(text or "")
+        assert task.language is (Language.javascript if name == "humanevalfix_js" else Language.python)
+
+
+@needs_data
+@pytest.mark.parametrize(("name", "most"), [("humaneval", 0.15), ("mbpp", 0), ("exercism", 0.05), ("quixbugs", 0.25)])
+def test_most_tasks_show_less_than_they_are_graded_by(name: str, most: float) -> None:
+    tasks = load_set(name, data=data())
+    whole = [
+        one for one in tasks if all(one.base.change.files.get(path) == text for path, text in one.hidden.files.items())
+    ]
+    assert len(whole) <= most * len(tasks), [task.id for task in whole]
