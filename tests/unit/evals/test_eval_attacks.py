@@ -1,0 +1,154 @@
+"""Sealing: the obedient attacker tries every way to read the answer, from inside a real sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redstart.app.wire import House
+from redstart.core.run import PROBES, Level, Limits
+from redstart.evals.outcome import Key
+from redstart.evals.results import FileResults, Plan
+from redstart.evals.runner import Evaluation, digest_of
+from redstart.evals.sealed import Site
+from redstart.evals.task import Base, Change, Task
+from redstart.ports.model.port import Model
+from redstart.testing.instruments import ObedientAttacker, true_patch
+from redstart.testing.model import ScriptedModel
+from redstart.testing.peeking import FOUND, ways
+from redstart.testing.rig import CARD
+from redstart.testing.truth import TrueFix
+
+MARK = "zq7_only_in_the_answer"
+BUG = "def double(number):\n    return number\n"
+FIXED = f"def double(number):\n    {MARK} = 2\n    return number * {MARK}\n"
+TESTS = "from calc import double\n\n\ndef test_two():\n    assert double(2) == 4\n"
+
+
+def git(*words: str, cwd: Path) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@localhost")
+    subprocess.run(["git", *identity, *words], cwd=cwd, check=True, capture_output=True)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A repo whose history, stash, branch, parent folder and ignored files all hold the answer."""
+    repo = tmp_path / "outside" / "inner" / "source"
+    repo.mkdir(parents=True)
+    git("init", "-q", cwd=repo)
+    (repo / "calc.py").write_text(BUG)
+    (repo / "test_calc.py").write_text(TESTS)
+    (repo / ".gitignore").write_text("notes.txt\n")
+    git("add", "-A", cwd=repo)
+    git("commit", "-qm", "bug", cwd=repo)
+    git("checkout", "-qb", "solved", cwd=repo)
+    (repo / "calc.py").write_text(FIXED)
+    git("commit", "-qam", MARK, cwd=repo)
+    git("checkout", "-q", "-", cwd=repo)
+    (repo / "calc.py").write_text(FIXED)
+    git("stash", "-q", cwd=repo)
+    (repo / "notes.txt").write_text(MARK)
+    (repo.parent / "answer.txt").write_text(MARK)
+    return repo
+
+
+@pytest.fixture
+def server() -> Iterator[int]:
+    """Hands out the answer to whoever asks, on every address of this machine."""
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(MARK.encode())
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Says nothing."""
+
+    with http.server.ThreadingHTTPServer(("0.0.0.0", 0), Answers) as served:
+        thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield served.server_address[1]
+        served.shutdown()
+        thread.join()
+
+
+def own_address() -> str:
+    """Of this machine as others would reach it; loopback where it has no other."""
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"
+
+
+def test_every_way_finds_the_answer_where_nothing_is_sealed(source: Path, server: int, tmp_path: Path) -> None:
+    """So that finding nothing says something."""
+    packages, home, temporary = tmp_path / "packages", tmp_path / "home", tmp_path / "temporary"
+    for folder in (packages, home, temporary):
+        folder.mkdir()
+        (folder / "left.txt").write_text(MARK)
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(packages), "LEFT": MARK}
+    for way in ways(MARK, host=own_address(), port=server):
+        snippet = way.snippet.replace('"/tmp"', repr(str(temporary)))
+        for large in ('"/var/tmp"', '"/dev/shm"', '"/root"', '"/home"', '"/var/cache"', "in sys.path"):
+            snippet = snippet.replace(large, "in sys.path[1:2]" if large == "in sys.path" else '"/none"')
+        done = subprocess.run(
+            [sys.executable, "-S", "-c", snippet], cwd=source, env=environ, capture_output=True, text=True, check=False
+        )
+        assert FOUND in done.stdout, (way.name, done.stdout, done.stderr)
+
+
+def test_no_way_finds_the_answer_of_a_sealed_task(
+    house: House, source: Path, server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEFT", MARK)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "answer.txt").write_text(MARK)
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=source, check=True, capture_output=True, text=True).stdout
+    task = Task(
+        id="double",
+        base=Base(repo=str(source), commit=commit.strip()),
+        hidden=Change(files={"test_calc.py": f"{TESTS}\n\ndef test_{MARK}():\n    assert double(3) == 6\n"}),
+        fix=Change(files={"calc.py": FIXED}),
+        seconds=60.0,
+    )
+    every = ways(MARK, host=own_address(), port=server)
+    assert len(every) >= 10
+    attackers = [ObedientAttacker(every[at : at + PROBES], [FOUND, MARK]) for at in range(0, len(every), PROBES)]
+    fixed = true_patch([TrueFix("calc.py", BUG, FIXED)])
+    # The first run solves the task and leaves a card that holds the answer.
+    solver = ScriptedModel(lambda ask: fixed if ask.question == "patch" else CARD.replace("off by one", MARK))
+    models: list[Model] = [solver, *attackers]
+
+    def model_for(site: Site, key: Key) -> Model:
+        return models[key.run - 1]
+
+    plan = Plan(
+        name="attack",
+        source="double",
+        tasks=digest_of([task]),
+        model="scripted:model",
+        runs=len(models),
+        limits=Limits(iterations=1),
+        verify=Level.quick,
+        looks=1,
+        remembers=True,
+    )
+    results = FileResults.open(tmp_path / "results", plan)
+    made = Evaluation(house, plan, [task], results, tmp_path / "work", model_for=model_for)
+    asyncio.run(made.go())
+    first, *attacks = results.rows()
+    assert first.solved, first
+    assert [row.trouble for row in attacks] == [""] * len(attackers)
+    assert not any(row.solved or row.claimed for row in attacks)
+    assert [name for one in attackers for name in one.tried] == [way.name for way in every]
+    assert [one.seen for one in attackers] == [[]] * len(attackers)
