@@ -187,6 +187,15 @@ COMMANDS = [
         "fleet register",
         "fleet promote",
     ),
+    *(
+        "eval run",
+        "eval report",
+        "eval compare",
+        "eval export-predictions",
+        "eval verify",
+        "eval mutate",
+        "eval mine",
+    ),
 ]
 
 

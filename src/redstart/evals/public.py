@@ -10,7 +10,7 @@ import json
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from redstart.evals.halves import half_of_asserts, half_of_lines, half_of_tests
 from redstart.evals.shown import SHOWN_WHOLE
@@ -70,7 +70,7 @@ def humanevalfix_py(row: Row, data: Path) -> Task:
     """A function with a bug; the examples of its docstring are shown as tests."""
     del data
     name, entry, prompt = f"humanevalfix/{row['task_id']}", str(row["entry_point"]), str(row["prompt"])
-    shown = str(row["test"] if name in SHOWN_WHOLE else row["example_test"])
+    shown = _shown_test(row, name)
     return _task(
         name,
         {"solution.py": prompt + str(row["buggy_solution"]), **_around()},
@@ -85,7 +85,7 @@ def humanevalfix_js(row: Row, data: Path) -> Task:
     """The same in JavaScript, with the runner that Node.js has itself."""
     del data
     name, entry, prompt = f"humanevalfix/{row['task_id']}", str(row["entry_point"]), str(row["prompt"])
-    shown = str(row["test"] if name in SHOWN_WHOLE else row["example_test"])
+    shown = _shown_test(row, name)
     exported = f"\nmodule.exports = {{ {entry} }};\n"
     return _task(
         name,
@@ -116,15 +116,18 @@ def mbpp(row: Row, data: Path) -> Task:
     """A function to write from a sentence: the first of its assertions is shown."""
     del data
     goal, code, asserts = str(row["prompt"]), str(row["code"]), [str(one) for one in row["test_list"]]
-    imports = "".join(f"{line}\n" for line in row["test_imports"])
+    functions, modules = _called(code, asserts)
+    imports = "".join(f"{line}\n" for line in (*row["test_imports"], *(f"import {name}" for name in modules)))
+    # Inside of each test: a program's function that is called `test_...` is none.
+    start = f"    from solution import {', '.join(one.name for one in functions)}\n\n"
 
     def tests(wanted: list[str]) -> str:
-        body = "\n".join(f"def test_{number}():\n    {_lines(one)}\n\n" for number, one in enumerate(wanted, 1))
-        return f"{imports}from solution import *\n\n\n{body}"
+        every = (f"def test_{number}():\n{start}    {_lines(one)}\n" for number, one in enumerate(wanted, 1))
+        return "\n\n".join((*([imports] if imports else []), *every))
 
     return _task(
         f"mbpp/{row['task_id']}",
-        {"solution.py": f'"""{goal}"""\n\n\n{_stub_of(code, asserts)}', **_around()},
+        {"solution.py": "\n\n".join((f'"""{goal}"""\n', *map(_stub_of, functions))), **_around()},
         {"test_solution.py": tests(asserts[:1])},
         {"test_solution.py": tests(asserts)},
         {"solution.py": code.replace("\r\n", "\n").rstrip() + "\n"},
@@ -176,11 +179,17 @@ def _support(file: Path) -> dict[str, str]:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
+def _shown_test(row: Row, name: str) -> str:
+    """The docstring's examples, where there are some and the bug shows in them; else all there is."""
+    examples = str(row["example_test"])
+    return str(row["test"]) if name in SHOWN_WHOLE or not examples.strip() else examples
+
+
 def _checked(test: str, entry: str) -> str:
     """A `check` function as a test of pytest: the call that ends it, where there is one, goes."""
     body = "\n".join(line for line in test.strip("\n").split("\n") if line.strip() != f"check({entry})")
-    head = "import solution\nfrom solution import *"
-    return f"{head}\n\n\n{body.strip()}\n\n\ndef test_{entry}():\n    check(solution.{entry})\n"
+    head = "import solution as program\nfrom solution import *"
+    return f"{head}\n\n\n{body.strip()}\n\n\ndef test_{entry}():\n    check(program.{entry})\n"
 
 
 def _asserted(test: str, entry: str) -> str:
@@ -200,12 +209,22 @@ def _lines(statement: str) -> str:
     return statement.replace("\r\n", "\n").replace("\n", "\n    ")
 
 
-def _stub_of(code: str, asserts: list[str]) -> str:
-    """The definition that the assertions call, without its body; the last one where they call none by name."""
+class _Called(NamedTuple):
+    functions: list[ast.FunctionDef]
+    modules: list[str]
+
+
+def _called(code: str, asserts: list[str]) -> _Called:
+    """The functions of a program that the assertions call, its last one where that is none, and modules they take."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some of these programs are older than the rules on escapes
         tree = ast.parse(code)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     called = {one.id for text in asserts for one in ast.walk(ast.parse(text.strip())) if isinstance(one, ast.Name)}
-    wanted = next((one for one in functions if one.name in called), functions[-1])
-    return f"def {wanted.name}({ast.unparse(wanted.args)}):\n    raise NotImplementedError\n"
+    imported = [name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names]
+    wanted = [one for one in functions if one.name in called] or functions[-1:]
+    return _Called(wanted, [name for name in imported if name in called])
+
+
+def _stub_of(function: ast.FunctionDef) -> str:
+    return f"def {function.name}({ast.unparse(function.args)}):\n    raise NotImplementedError\n"
