@@ -17,7 +17,7 @@ from redstart.core.run import Level, Limits
 from redstart.evals.grading import Grader
 from redstart.evals.instrument import PREFIX, instrument_for
 from redstart.evals.outcome import Outcome
-from redstart.evals.results import FileResults, Plan, append_row
+from redstart.evals.results import FileResults, Plan, append_row, mend
 from redstart.evals.runner import Evaluation, digest_of
 from redstart.evals.sealed import open_site
 from redstart.evals.task import Task
@@ -95,6 +95,7 @@ async def verify_all(house: House, tasks: Sequence[Task], repeats: int = REPEATS
     `house` has a sandbox.
     """
     file = _verified_file(house.settings)
+    mend(file)
     known, grader = read_verified(file), Grader(house)
     for task in tasks:
         if task.digest not in known:

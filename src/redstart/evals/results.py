@@ -96,7 +96,8 @@ class FileResults:
             raise ConfigError(
                 f"evaluation {plan.name} was begun with another plan ({other})", remedy="give this one another --name"
             )
-        results._mend()
+        for table in folder.glob("*.jsonl"):
+            mend(table)
         return results
 
     def begin(self, key: Key, run_id: str) -> None:
@@ -125,12 +126,12 @@ class FileResults:
             if line.endswith(b"\n"):
                 yield kind.model_validate_json(line)
 
-    def _mend(self) -> None:
-        """Takes away what a crash left of a line, so that the next one begins on its own."""
-        for file in self._folder.glob("*.jsonl"):
-            data = file.read_bytes()
-            if not data.endswith(b"\n"):
-                os.truncate(file, data.rfind(b"\n") + 1)
+
+def mend(file: Path) -> None:
+    """Takes away what a crash left of a last line, so that the next one begins on its own."""
+    data = file.read_bytes() if file.exists() else b""
+    if data and not data.endswith(b"\n"):
+        os.truncate(file, data.rfind(b"\n") + 1)
 
 
 def append_row(file: Path, row: Noun) -> None:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 _PYTHON = (32, 51, 64, 81, 82, 89, 90, 92, 99, 138, 140, 141, 149, 157)
+_JAVASCRIPT = (51, 64, 81, 89, 91, 92, 108, 112, 125, 127, 136, 138, 141, 149, 157)
 
-SHOWN_WHOLE = frozenset(f"humanevalfix/Python/{number}" for number in _PYTHON)
+SHOWN_WHOLE = frozenset(
+    (
+        "quixbugs/quicksort",
+        *(f"humanevalfix/Python/{number}" for number in _PYTHON),
+        *(f"humanevalfix/JavaScript/{number}" for number in _JAVASCRIPT),
+    )
+)
 """Part of their tests is green on the program with the bug, as `redstart eval verify` told: there would be no red to
 start from."""

@@ -72,8 +72,8 @@ def test_edits_and_attempts_are_added_up_over_runs() -> None:
 
 
 def test_only_what_both_did_is_compared() -> None:
-    a = [row("a", False), row("b"), row("c", False), row("only a"), row("broken", place=Place.broken)]
-    b = [row("a", usd=2.0), row("b"), row("c", False), row("only b"), row("broken")]
+    a = [row("a", False), row("b"), row("c", False), row("only a"), row("broken", place=Place.broken), row("down")]
+    b = [row("a", usd=2.0), row("b"), row("c", False), row("only b"), row("broken"), row("down", place=Place.broken)]
     found = compare(a, b)
     assert (found.tasks, found.pairs, found.only_a, found.only_b, found.both) == (3, 3, 0, 1, 1)
     assert found.p == mcnemar(0, 1)
