@@ -44,8 +44,10 @@ class Mined(NamedTuple):
 def candidates(repo: Path, scanned: int = SCANNED) -> Iterator[Candidate]:
     """The commits of the current branch that change a few source files and tests, newest first; merges are none.
 
-    Raises `ConfigError` where there is no history.
+    Raises `ConfigError` where there is no such folder, or no history.
     """
+    if not repo.is_dir():
+        raise ConfigError(f"{repo} is no folder")
     try:
         listed = git("rev-list", "--no-merges", "--parents", f"--max-count={scanned}", "HEAD", cwd=repo).decode()
     except GitFailed as error:

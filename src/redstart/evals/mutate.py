@@ -66,8 +66,11 @@ async def mutate(house: House, repo: Path, *, count: int, seed: int, python: str
 def head_of(repo: Path) -> str:
     """The commit that is checked out; empty for a folder that is no git repo, or a part of one.
 
-    Raises `ConfigError` where a tracked file is not as committed: a task must be found again later.
+    Raises `ConfigError` where there is no such folder, and where a tracked file is not as committed: a task must be
+    found again later.
     """
+    if not repo.is_dir():
+        raise ConfigError(f"{repo} is no folder")
     try:
         head = git("rev-parse", "--verify", "HEAD", cwd=repo).decode().strip()
         is_part = bool(git("rev-parse", "--show-prefix", cwd=repo).strip())

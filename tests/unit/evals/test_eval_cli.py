@@ -1,0 +1,59 @@
+"""`redstart eval` as somebody at a shell types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from redstart.evals.task import Task, write_tasks
+
+ORACLE = "instrument:oracle-at-recall"
+
+
+def redstart(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "REDSTART_HOME": str(home / "redstart")}
+    if "PYTHONPATH" in os.environ:
+        environ["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    command = [sys.executable, "-m", "redstart.cli.main", "eval", *words]
+    return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture
+def tasks(task: Task, tmp_path: Path) -> str:
+    """One that is a task, and one whose fix is none."""
+    no_fix = task.model_copy(update={"id": "calc/none", "fix": task.fix.model_copy(update={"files": {"x.py": "1\n"}})})
+    write_tasks([task, no_fix], tmp_path / "tasks.jsonl")
+    return str(tmp_path / "tasks.jsonl")
+
+
+def test_a_set_is_verified_run_reported_compared_and_exported(tasks: str, tmp_path: Path) -> None:
+    verified = redstart(tmp_path, "verify", tasks, "--repeats", "1")
+    assert "left out: calc/none: not green with its true fix" in verified.stdout, verified.stderr
+    assert "1 of 2 tasks are red before and green" in verified.stdout
+    run = ("run", tasks, "-m", ORACLE, "--verify", "quick", "--looks", "0", "--name", "one")
+    first = redstart(tmp_path, *run)
+    assert "[1/1] calc/double seed 0 run 1: solved" in first.stdout, first.stdout + first.stderr
+    assert "every run is done" in redstart(tmp_path, *run).stdout
+    told = json.loads(redstart(tmp_path, "report", "one", "--json").stdout)
+    assert (told["tasks"], told["pass_at_1"]["value"]) == (1, 1.0)
+    assert "no difference is shown" in redstart(tmp_path, "compare", "one", "one").stdout
+    predicted = json.loads(redstart(tmp_path, "export-predictions", "one").stdout)
+    assert predicted["instance_id"] == "calc/double"
+    assert "-    total = number + number + 1" in predicted["model_patch"]
+
+
+def test_what_cannot_be_done_is_said_in_one_line(tmp_path: Path) -> None:
+    for words, said in (
+        (("run", "nowhere"), "there is no set nowhere"),
+        (("report", "none"), "there is no evaluation none"),
+        (("mine", str(tmp_path / "none"), "--out", "x"), "is no folder"),
+    ):
+        done = redstart(tmp_path, *words)
+        assert done.returncode == 2, done.stderr
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
