@@ -1,0 +1,166 @@
+"""Three agents as their users start them, on a folder with red tests, with one small model and little time.
+
+Each has four minutes, and as many attempts as it takes in them up to five: redstart counts its own, aider mends its
+edit three times after the first, mini has fifteen steps, of which it needs three for an attempt.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tokens_peers.environments import Environments
+
+SECONDS = 240
+ATTEMPTS = 5
+STEPS = 15
+GRACE = 30
+"""Seconds for an agent that keeps its own time to come to its end."""
+AIDER = (
+    "--edit-format whole --no-stream --map-tokens 0 --yes-always --no-auto-commits --no-gitignore --no-pretty "
+    "--no-analytics --no-check-update --no-show-model-warnings --no-show-release-notes --auto-test"
+)
+SUITE = "timeout 10 python -m pytest -q -x"
+TASK = "The tests of this project fail. Find the bug in {file} and fix it, so that they pass. Do not change the tests."
+
+
+class Place(NamedTuple):
+    """Where an agent works: a folder of its own, with the task in it."""
+
+    folder: Path
+    repo: Path
+    file: str
+    """The program: all three are told its name."""
+    url: str
+    environments: Environments
+
+    @property
+    def task(self) -> str:
+        return TASK.format(file=self.file)
+
+    def environ(self, name: str) -> dict[str, str]:
+        """Of an agent, with the project's interpreter first on its path, and nothing of who runs the bench."""
+        own = [self.environments.python("project").parent, self.environments.python(name).parent]
+        return {
+            "PATH": os.pathsep.join([*(str(one) for one in own), "/usr/local/bin", "/usr/bin", "/bin"]),
+            "HOME": str(self.folder),
+            "LC_ALL": "C.UTF-8",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        }
+
+
+class Ended(NamedTuple):
+    seconds: float
+    claims: bool
+    """Whether it says that the task is done; of aider, which says nothing: whether its last test run was green."""
+    crash: str = ""
+    """The last line of an agent that broke; empty where it came to an end of its own, or ran out of time."""
+
+
+def redstart(place: Place) -> Ended:
+    config = place.folder / "config" / "redstart" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(
+        f'[models]\nstrong = "openai:local"\nbase_url = "{place.url}/v1"\ndeadline = 600\npatience = 600\n'
+        '[models.options."openai:local"]\nmax_tokens = 500\n'
+        '[models.profiles."openai:local"]\ncontext = 4096\nlooks = 0\nbrief = true\nedits = "whole"\nshapes = false\n'
+    )
+    patch = place.folder / "made.patch"
+    limits = ["--max-iters", str(ATTEMPTS), "--max-minutes", str(SECONDS / 60), "--patch", str(patch)]
+    command = [
+        sys.executable,
+        "-m",
+        "redstart.cli.main",
+        "fix",
+        str(place.repo),
+        "--json",
+        "--hint",
+        place.task,
+        *limits,
+    ]
+    kept = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
+    own = {
+        "REDSTART_HOME": str(place.folder / "home"),
+        "XDG_CONFIG_HOME": str(place.folder / "config"),
+        "OPENAI_API_KEY": "none",
+        "VIRTUAL_ENV": str(place.environments.python("project").parent.parent),
+    }
+    ran = _started(command, place, {**place.environ("project"), **kept, **own})
+    if patch.is_file():
+        subprocess.run(["git", "apply", str(patch)], cwd=place.repo, check=True)
+    return Ended(ran.seconds, ran.code == 0, "" if ran.code in (0, 1, 4, 6, None) else ran.last)
+
+
+def aider(place: Place) -> Ended:
+    python = place.environments.python("aider")
+    # As a person does who has seen the tests fail: its own `--test` only runs them.
+    before = subprocess.run(
+        SUITE.split(), cwd=place.repo, env=place.environ("aider"), capture_output=True, text=True, check=False
+    )
+    told = ["--test-cmd", SUITE, "--message", f"{place.task}\n\n{before.stdout[-3000:]}", place.file]
+    command = [str(python), "-m", "aider", "--model", "openai/local", *AIDER.split(), *told]
+    reach = {"OPENAI_API_BASE": f"{place.url}/v1", "OPENAI_API_KEY": "none"}
+    ran = _started(command, place, {**place.environ("aider"), **reach})
+    after = subprocess.run(SUITE.split(), cwd=place.repo, env=place.environ("aider"), capture_output=True, check=False)
+    return Ended(ran.seconds, after.returncode == 0, "" if ran.code in (0, None) else ran.last)
+
+
+def mini(place: Place) -> Ended:
+    python, trail = place.environments.python("mini"), place.folder / "trajectory.json"
+    settings = [
+        *("-c", "mini_textbased.yaml", "-c", f"model.model_kwargs.api_base={place.url}/v1"),
+        *("-c", "model.model_kwargs.api_key=none", "-c", f"agent.step_limit={STEPS}"),
+        *("-c", "model.model_kwargs.max_tokens=500"),
+    ]
+    words = ["--model-class", "litellm_textbased", "-m", "openai/local", "-y", "--exit-immediately", "-t", place.task]
+    reach = {"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors", "MSWEA_SILENT_STARTUP": "1"}
+    command = [str(python.parent / "mini"), *settings, *words, "-o", str(trail)]
+    ran = _started(command, place, {**place.environ("mini"), **reach})
+    try:
+        status = json.loads(trail.read_text())["info"]["exit_status"]
+    except (OSError, ValueError, KeyError):
+        status = ""
+    return Ended(ran.seconds, status == "Submitted", "" if ran.code in (0, None) else ran.last)
+
+
+AGENTS = {"redstart": redstart, "aider": aider, "mini": mini}
+
+
+class _Ran(NamedTuple):
+    seconds: float
+    code: int | None
+    """None where its time was up."""
+    last: str
+
+
+def _started(command: list[str], place: Place, environ: Mapping[str, str]) -> _Ran:
+    """Until it ends, or has had its time; then it is ended with all that it has started."""
+    log = place.folder / "log"
+    began = time.monotonic()
+    own_time = command[0] == sys.executable
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command,
+            cwd=place.repo,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(SECONDS + (GRACE if own_time else 0))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            code = None
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return _Ran(round(time.monotonic() - began, 1), code, lines[-1][-300:] if lines else f"exit {code}")

@@ -1,0 +1,75 @@
+"""A door to a model on loopback: passes every question on, and counts what went through it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+SECONDS = 600
+MOST = 500
+"""Tokens of an answer, the same for every agent: without an end a small model copies its prompt back."""
+
+
+@dataclass
+class Counted:
+    calls: int = 0
+    prompt: int = 0
+    answer: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def add(self, reply: bytes) -> None:
+        try:
+            used: dict[str, Any] = json.loads(reply).get("usage") or {}
+        except ValueError:
+            used = {}
+        with self.lock:
+            self.calls += 1
+            self.prompt += int(used.get("prompt_tokens", 0))
+            self.answer += int(used.get("completion_tokens", 0))
+
+
+@contextmanager
+def counting(url: str) -> Generator[tuple[str, Counted]]:
+    """The address of the door, and the count; it is closed at the end. Answers come whole, never as a stream."""
+    counted = Counted()
+
+    class Door(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+            body |= {"stream": False, "max_tokens": min(int(body.get("max_tokens") or MOST), MOST)}
+            body.pop("stream_options", None)
+            asked = urllib.request.Request(
+                f"{url}{self.path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+            )
+            try:
+                with urllib.request.urlopen(asked, timeout=SECONDS) as found:
+                    status, said = found.status, found.read()
+            except urllib.error.HTTPError as error:
+                status, said = error.code, error.read()
+            counted.add(said)
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name is the base's)
+            """Says nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", counted
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
