@@ -63,7 +63,8 @@ def play(house: House, agent: str, task: Task, url: str, environments: Environme
         lay_out(house.trees, task, repo)
         file = next(path for path in task.fix.paths if path.endswith(".py"))
         ended: Ended = AGENTS[agent](Place(folder, repo, file, door, environments))
-        subprocess.run(["git", "add", "--all"], cwd=repo, check=True)
+        # What aider writes down of its talk is no part of what it made.
+        subprocess.run(["git", "add", "--all", "--", ".", ":(exclude).aider*"], cwd=repo, check=True)
         diff = subprocess.run(["git", "diff", "--cached", "--binary"], cwd=repo, check=True, capture_output=True)
     return {
         "agent": agent,
