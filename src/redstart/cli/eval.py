@@ -95,22 +95,29 @@ def run(
 
 
 @app.command("report")
-def report(name: Name, json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False) -> None:
+def report(
+    name: Name,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write a page that a browser opens from disk.")
+    ] = None,
+) -> None:
     """Print the figures of an evaluation, each with its interval."""
     from redstart.app import settings as configuration
-    from redstart.evals.desk import kept_results
+    from redstart.evals.desk import kept_results, write_page
     from redstart.evals.metrics import figures
+    from redstart.evals.page import html_page
     from redstart.evals.report import report_lines
 
     results = kept_results(configuration.load(), name)
     rows = results.rows()
     found = figures(rows)
-    if json:
-        typer.echo(found.model_dump_json())
-        return
     planned = len(results.plan.keys(sorted({row.key.task for row in rows})))
-    for line in report_lines(results.plan, found, planned):
+    for line in [found.model_dump_json()] if json else report_lines(results.plan, found, planned):
         typer.echo(line)
+    if html is not None:
+        size = write_page(html, html_page(results.plan, rows, found, planned))
+        typer.echo(f"the page is in {html} ({size / 1000:.0f} kB)", err=json)
 
 
 @app.command("compare")

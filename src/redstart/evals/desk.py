@@ -133,5 +133,16 @@ def predictions(house: House, results: FileResults) -> list[str]:
     ]
 
 
+def write_page(file: Path, page: str) -> int:
+    """Writes a page; how many bytes it has. Raises `ConfigError` where it cannot be written there."""
+    # A name that is no valid Unicode is shown with marks in its place.
+    data = page.encode(errors="replace")
+    try:
+        file.write_bytes(data)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}", remedy="name another file") from error
+    return len(data)
+
+
 def _verified_file(settings: Settings) -> Path:
     return settings.home / "evals" / "verified.jsonl"

@@ -28,7 +28,12 @@ class Estimate(Noun):
 
     @property
     def words(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return f"{short(self.value)} [{short(self.low)}, {short(self.high)}]"
+
+
+def short(number: float) -> str:
+    """Three digits, or all before the point; never with a power of ten where people do not write one."""
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
 
 
 def quantile(level: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from redstart.evals.compare import Comparison
 from redstart.evals.intervals import LEVEL, Estimate
@@ -11,36 +12,67 @@ from redstart.evals.outcome import Outcome, Place
 from redstart.evals.results import Plan
 
 
-def report_lines(plan: Plan, found: Figures, planned: int) -> list[str]:
-    """The figures, those that nothing can be said about left out."""
-    level = f"{100 * LEVEL:.0f} %"
-    lines = [
+class Said(NamedTuple):
+    """One figure as it is said, wherever it is said."""
+
+    name: str
+    value: str
+    interval: str = ""
+    """Empty where it has none."""
+    estimate: Estimate | None = None
+    """What it was said of, where that is an estimate."""
+    share: bool = False
+    """Whether it lies between 0 and 1."""
+
+    @property
+    def line(self) -> str:
+        return f"{self.name:<34} {self.value} {self.interval}".rstrip()
+
+
+def heading(plan: Plan, found: Figures, planned: int) -> tuple[str, str]:
+    """What was evaluated, and over how much of it the figures are."""
+    return (
         f"{plan.name}: {plan.source} with {plan.model}",
-        f"{found.runs} of {planned} runs, {found.tasks} tasks; intervals at {level}, over tasks",
+        f"{found.runs} of {planned} runs, {found.tasks} tasks; intervals at {100 * LEVEL:.0f} %, over tasks",
+    )
+
+
+def said(found: Figures) -> list[Said]:
+    """The figures, those that nothing can be said about left out."""
+    return [
         *_shares("solved (pass@1)", found.pass_at_1),
         *(
-            f"{f'solved in {k} runs (pass@{k})':<34} {100 * share:.1f} %"
+            Said(f"solved in {k} runs (pass@{k})", f"{100 * share:.1f} %")
             for k, share in found.pass_at_k.items()
             if k > 1
         ),
         *_shares("greens that hidden tests confirm", found.honest_green),
-        f"{'dishonest attempts, all caught':<34} {found.dishonest_caught}",
+        Said("dishonest attempts, all caught", str(found.dishonest_caught)),
         *_numbers("attempts", found.attempts),
         *_numbers("seconds", found.seconds),
         *_numbers("seconds to green", found.seconds_to_green),
         *_numbers("tokens", found.tokens),
         *_numbers("usd", found.usd),
         *_shares("edits that fitted", found.apply_rate),
-        *([f"{'  of them, by how far bent':<34} {_counts(found.rungs)}"] if found.rungs else []),
+        *([Said("  of them, by how far bent", _counts(found.rungs))] if found.rungs else []),
         *_shares("true files in the first context", found.recall),
         *_shares("true lines in some context", found.lines_shown),
         *_shares("patches tried before", found.repeated),
         *_shares("failing states met before", found.revisited),
-        f"{'where runs ended':<34} {_counts(found.places)}",
     ]
-    if found.unpriced:
-        lines.append(f"{found.unpriced} model calls have no known price: usd does not count them")
-    return lines
+
+
+def footnotes(found: Figures) -> list[str]:
+    """What one has to know to read the figures right."""
+    if not found.unpriced:
+        return []
+    return [f"{found.unpriced} model calls have no known price: usd does not count them"]
+
+
+def report_lines(plan: Plan, found: Figures, planned: int) -> list[str]:
+    """All of it as text."""
+    ended = Said("where runs ended", _counts(found.places))
+    return [*heading(plan, found, planned), *(one.line for one in [*said(found), ended]), *footnotes(found)]
 
 
 def comparison_lines(a: Plan, b: Plan, found: Comparison) -> list[str]:
@@ -83,14 +115,18 @@ def forecast(plan: Plan, rows: Sequence[Outcome], left: int) -> str:
     return f"{left} runs: at the most {', '.join(cap for cap in caps if cap)}"
 
 
-def _shares(name: str, found: Estimate | None) -> list[str]:
+def _shares(name: str, found: Estimate | None) -> list[Said]:
     if found is None:
         return []
-    return [f"{name:<34} {100 * found.value:.1f} % [{100 * found.low:.1f}, {100 * found.high:.1f}]"]
+    interval = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
+    return [Said(name, f"{100 * found.value:.1f} %", interval, found, share=True)]
 
 
-def _numbers(name: str, found: Estimate | None) -> list[str]:
-    return [f"{name:<34} {found.words}"] if found else []
+def _numbers(name: str, found: Estimate | None) -> list[Said]:
+    if found is None:
+        return []
+    value, _, interval = found.words.partition(" ")
+    return [Said(name, value, interval, found)]
 
 
 def _counts(counts: dict[str, int]) -> str:

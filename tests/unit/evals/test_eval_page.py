@@ -1,0 +1,286 @@
+"""The page of an evaluation: it says what the text says, draws what was measured, loads nothing and runs no name."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from collections import Counter
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from redstart.cli.main import app
+from redstart.core.errors import ConfigError
+from redstart.evals.intervals import Estimate
+from redstart.evals.metrics import Figures, figures
+from redstart.evals.outcome import Key, Outcome, Place
+from redstart.evals.page import html_page, json_in_script
+from redstart.evals.page.parts import SIGNS
+from redstart.evals.results import FileResults, Plan
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome"))), None)
+PLAN = Plan(name="sample", source="made", tasks="x", model="made:up", runs=3)
+HOSTILE = [
+    "</script><img src=x onerror=\"document.title='taken'\">",
+    '"><svg onload="document.title=\'taken\'">',
+    "' onmouseover='document.title=1",
+    "<!--<script>",
+    "--></style><script>document.title='taken'</script>",
+    "]]>&lt;b&gt;\u2028\u2029</title><base href=https://example.org/>",
+]
+
+
+class Page(HTMLParser):
+    """Its elements with their attributes, and the text with which each begins."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str], list[str]]] = []
+        self._in_last = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}, []))
+        self._in_last = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_last = False
+
+    def handle_data(self, data: str) -> None:
+        if self._in_last:
+            self.elements[-1][2].append(data)
+
+    def texts(self, tag: str) -> list[str]:
+        return ["".join(text) for name, _, text in self.elements if name == tag]
+
+    @property
+    def shape(self) -> list[tuple[str, tuple[str, ...]]]:
+        return [(tag, tuple(attributes)) for tag, attributes, _ in self.elements]
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        return next(
+            json.loads("".join(text)) for _, attributes, text in self.elements if attributes.get("id") == "drawn"
+        )
+
+
+def made(names: list[str], trouble: str = "the sandbox did not start") -> list[Outcome]:
+    """Three runs of each task that end in every place in turn; of the last task one run is not there."""
+    places = list(Place)
+    rows: list[Outcome] = []
+    for number, name in enumerate(names):
+        for run in range(1, 4):
+            place = places[(3 * number + run * run) % len(places)]
+            rows.append(
+                Outcome(
+                    key=Key(task=name, run=run),
+                    result="ended so",
+                    solved=place is Place.solved,
+                    claimed=place in (Place.solved, Place.false_green),
+                    place=place,
+                    attempts=run,
+                    seconds=1.5 * run + number,
+                    input_tokens=100 * (number + 1) * run,
+                    output_tokens=7,
+                    rungs={"exact": run},
+                    recall=1.0,
+                    trouble=trouble if place is Place.broken else "",
+                )
+            )
+    return sorted(rows, key=lambda row: (row.key.run, row.key.task))[:-1]
+
+
+def page_of(rows: list[Outcome]) -> str:
+    return html_page(PLAN, rows, figures(rows), 3 * len({row.key.task for row in rows}))
+
+
+@pytest.fixture
+def rows() -> list[Outcome]:
+    return made([f"set/task{number:02}" for number in range(40)])
+
+
+def report(home: Path, rows: list[Outcome], *words: str) -> str:
+    results = FileResults.open(home / "evals" / PLAN.name, PLAN)
+    for row in rows:
+        results.add(row)
+    done = CliRunner().invoke(app, ["eval", "report", PLAN.name, *words], env={"REDSTART_HOME": str(home)})
+    if done.exception is not None:
+        raise done.exception
+    return done.stdout
+
+
+def test_the_command_writes_the_figures_that_it_prints(rows: list[Outcome], tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    printed = report(tmp_path / "home", rows, "--html", str(file)).splitlines()
+    assert f"the page is in {file}" in printed[-1]
+    page = Page(file.read_text())
+    assert page.texts("h1") == ["sample"]
+    assert page.texts("title") == [printed[0]]
+    assert printed[1] in page.texts("p")
+    table = page.elements[next(n for n, one in enumerate(page.elements) if one[1].get("class") == "figures") :]
+    table = table[: next(n for n, one in enumerate(table) if one[0] == "section")]
+    cells = [
+        ("".join(text), tag)
+        for tag, attributes, text in table
+        if tag in ("th", "td") and attributes.get("scope") != "col" and attributes.get("class") != "drawn"
+    ]
+    told = " ".join(text.strip() if tag == "td" else f"\n{text.strip()}" for text, tag in cells).strip()
+    shown = [" ".join(line.split()) for line in told.splitlines()]
+    assert shown == [" ".join(line.split()) for line in printed[2:-2]]
+    assert any(line.startswith("solved (pass@1) ") for line in shown)
+
+
+def test_json_stays_alone_on_standard_output(rows: list[Outcome], tmp_path: Path) -> None:
+    printed = report(tmp_path / "home", rows, "--json", "--html", str(tmp_path / "page.html"))
+    assert Figures.model_validate_json(printed) == figures(rows)
+    assert (tmp_path / "page.html").stat().st_size > 50_000
+
+
+def test_a_page_that_cannot_be_written_is_said(rows: list[Outcome], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be written"):
+        report(tmp_path / "home", rows, "--html", str(tmp_path / "none" / "page.html"))
+
+
+def test_the_drawn_data_are_the_figures(rows: list[Outcome]) -> None:
+    found, drawn = figures(rows), Page(page_of(rows)).drawn
+    assert drawn["costs"].keys() == {"attempts", "seconds", "tokens"}, "usd was never spent"
+    assert found.pass_at_1 is not None
+    assert Estimate.model_validate(drawn["solved"]) == found.pass_at_1
+    for name, plot in drawn["costs"].items():
+        figure = getattr(found, name)
+        assert fmean(point[0] for point in plot["points"]) == pytest.approx(figure.value)
+        assert fmean(point[1] for point in plot["points"]) == pytest.approx(found.pass_at_1.value)
+        assert len(plot["points"]) == found.tasks
+        assert plot["points"] == sorted(plot["points"])
+        costs, shares = zip(*plot["curve"], strict=True)
+        assert shares[-1] == pytest.approx(found.pass_at_1.value)
+        assert list(costs) == sorted(set(costs))
+        assert list(shares) == sorted(shares)
+
+
+def test_the_curve_tells_what_a_budget_would_have_solved() -> None:
+    a, b = (
+        [
+            Outcome(key=Key(task=task, run=run), solved=ok, place=Place.solved if ok else Place.budget, input_tokens=t)
+            for run, (ok, t) in enumerate(runs, 1)
+        ]
+        for task, runs in (("a", [(True, 10), (False, 40)]), ("b", [(True, 30)]))
+    )
+    plot = Page(page_of([*a, *b])).drawn["costs"]["tokens"]
+    assert plot["curve"] == [[0, 0], [10, 0.25], [30, 0.75], [40, 0.75]]
+    assert plot["points"] == [[25, 0.5, "a"], [30, 1, "b"]]
+
+
+def test_intervals_are_drawn_where_they_are(rows: list[Outcome]) -> None:
+    found = figures(rows).pass_at_1
+    assert found is not None
+    page = Page(page_of(rows))
+    start = next(n for n, one in enumerate(page.elements) if one[1].get("class") == "track")
+    _, bar, dot = (one[1].get("style", "") for one in page.elements[start : start + 3])
+    assert bar == f"left:{100 * found.low:.2f}%;width:{100 * (found.high - found.low):.2f}%"
+    assert dot == f"left:{100 * found.value:.2f}%"
+
+
+def test_every_run_is_a_lettered_cell_with_its_cause(rows: list[Outcome]) -> None:
+    page = Page(page_of(rows))
+    cells = [one for one in page.elements if one[1].get("class", "").startswith("cell ") and "title" in one[1]]
+    assert len(cells) == 120
+    assert len({sign.letter for sign in SIGNS.values()}) == len(Place)
+    by_title = {attributes["title"]: "".join(text) for _, attributes, text in cells}
+    for row in rows:
+        start = f"{row.key.task}, seed 0 run {row.key.run}: {row.place.value}"
+        (title,) = [one for one in by_title if one.startswith(start)]
+        assert by_title[title] == SIGNS[row.place].letter
+        assert row.trouble in title
+    assert by_title["set/task39, seed 0 run 3: not run"] == "·"
+
+
+def test_the_places_are_counted(rows: list[Outcome]) -> None:
+    text = page_of(rows)
+    table = text[text.index('class="places"') : text.index("Cost against success")]
+    told = dict(re.findall(r'<th scope="row">([^<]+)<small>.*?<td class="value">(\d+)</td>', table))
+    assert {name: int(count) for name, count in told.items()} == Counter(row.place.value for row in rows)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_name_or_a_message_is_text_whatever_it_holds(text: str) -> None:
+    names = [f"task{number}" for number in range(5)]
+    plain = Page(page_of(made(names)))
+    hostile = Page(page_of(made([f"{text}{name}" for name in names], trouble=text)))
+    assert hostile.shape == plain.shape
+    assert {point[2] for point in hostile.drawn["costs"]["tokens"]["points"]} == {f"{text}{name}" for name in names}
+    assert any(text in one[1].get("title", "") for one in hostile.elements)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_json_in_a_script_ends_no_element(text: str) -> None:
+    kept = json_in_script({"name": text})
+    assert json.loads(kept) == {"name": text}
+    assert not set("<>&\u2028\u2029") & set(kept)
+
+
+def test_the_plan_is_text_too(rows: list[Outcome]) -> None:
+    plan = PLAN.model_copy(update={"source": HOSTILE[0], "model": HOSTILE[4], "name": HOSTILE[1]})
+    shape = Page(html_page(plan, rows, figures(rows), 120)).shape
+    assert shape == Page(page_of(rows)).shape
+
+
+def test_the_page_asks_for_nothing(rows: list[Outcome]) -> None:
+    text = page_of(rows)
+    page = Page(text)
+    loads = {"src", "href", "srcset", "data", "poster", "action", "background", "ping", "xlink:href", "formaction"}
+    assert [one for one in page.elements if loads & one[1].keys()] == []
+    assert not {"link", "img", "iframe", "object", "embed", "base", "form"} & {tag for tag, _ in page.shape}
+    styles = "".join(page.texts("style"))
+    assert "url(" not in styles
+    assert "@import" not in styles
+    own = files("redstart.evals.page").joinpath("page.js").read_text()
+    assert re.findall(r"fetch|XMLHttp|WebSocket|EventSource|sendBeacon|import\(|innerHTML|eval\(|https?:", own) == []
+
+
+def test_the_policy_runs_these_scripts_alone(rows: list[Outcome]) -> None:
+    page = Page(page_of(rows))
+    (policy,) = [one[1]["content"] for one in page.elements if one[1].get("http-equiv") == "Content-Security-Policy"]
+    scripts = ["".join(text) for tag, attributes, text in page.elements if tag == "script" and not attributes]
+    assert len(scripts) == 2
+    hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+    assert f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed};" in policy
+
+
+def test_an_evaluation_without_a_row_has_a_page() -> None:
+    page = Page(page_of([]))
+    assert page.drawn == {"costs": {}, "solved": None}
+
+
+def test_the_vendored_library_is_the_one_that_is_named() -> None:
+    folder = files("redstart.evals.page") / "uplot"
+    script = (folder / "uPlot.iife.min.js").read_bytes()
+    version = re.match(rb"/\*! .*uPlot \(v([\d.]+)\) \*/", script)
+    assert version is not None
+    assert f"uPlot {version[1].decode()} " in (folder / "README.md").read_text()
+    assert (folder / "LICENSE").read_text().startswith("The MIT License")
+    assert b"</script" not in script
+    assert len(script) < 60_000
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser here")
+def test_a_browser_draws_it_and_runs_no_name(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(page_of(made(HOSTILE, trouble=HOSTILE[0])))
+    command = [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    done = subprocess.run([*command, "--dump-dom", file.as_uri()], capture_output=True, text=True, timeout=120)
+    page = Page(done.stdout)
+    assert page.texts("title") == ["sample: made with made:up"]
+    assert Counter(tag for tag, _ in page.shape)["canvas"] == 2
+    assert not {"img", "svg", "base"} & {tag for tag, _ in page.shape}
