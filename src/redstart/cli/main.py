@@ -29,6 +29,7 @@ from redstart.cli import (
     runs,
     sandbox,
     show,
+    stats,
     worker,
 )
 from redstart.cli import eval as evaluation
@@ -54,6 +55,7 @@ app.command("doctor")(doctor.doctor)
 app.command("init")(init.init)
 app.command("graph")(graph.graph)
 app.command("worker")(worker.worker)
+app.command("stats")(stats.stats)
 runs.app.command("prune")(prune.prune)
 app.add_typer(runs.app, name="runs")
 app.add_typer(config.app, name="config")

@@ -6,17 +6,17 @@ import hashlib
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from redstart.core.change import EditKind, EditRung, Tally
 from redstart.core.errors import Fenced, StoreError
-from redstart.core.events import Event
+from redstart.core.events import Event, Phase
 from redstart.core.learning import FailureRecord, FixCard, Recalled, Signature
-from redstart.core.run import RunState
-from redstart.ports.store.port import Call, Claim, Commit, Control, Holder, Record, RunRow, StepRow, Told, Word
+from redstart.core.run import RunState, Step
+from redstart.ports.store.port import Call, Claim, Commit, Control, Holder, Past, Record, RunRow, StepRow, Told, Word
 
 T = TypeVar("T", FixCard, FailureRecord)
 
@@ -167,6 +167,15 @@ class MemoryStore:
         ]
         rows.sort(key=lambda row: (row.created, row.run_id), reverse=True)
         return rows[:limit]
+
+    async def past(self, since: datetime | None = None) -> AsyncIterator[Past]:
+        journal = MemoryJournal(self._database)
+        for row in reversed(await self.runs(limit=len(self._database.runs), errands=True)):
+            if since is None or row.created >= since:
+                ends = [one for one in await self.events(row.run_id) if one.phase is Phase.end]
+                reproduced = [one.artifact for one in await self.steps(row.run_id) if one.step is Step.reproduce]
+                answers = [one for one in await journal.records(row.run_id) if one.kind == "model"]
+                yield Past(row, ends, reproduced, answers)
 
     async def control(self, run_id: str, control: Control) -> None:
         self._database.run(run_id).control = control

@@ -46,7 +46,7 @@ class SqlJournal:
         query = select(journal).where(*self._in_step(call), journal.c.ordinal == call.ordinal)
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
-        return None if row is None else _record(row)
+        return None if row is None else record_of(row)
 
     async def add(self, record: Record, fence: int) -> None:
         call = record.call
@@ -82,7 +82,7 @@ class SqlJournal:
         query = select(journal).where(*mine).order_by(journal.c.attempt, journal.c.position)
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
-        return [_record(row) for row in rows]
+        return [record_of(row) for row in rows]
 
     def _in_step(self, call: Call) -> list[ColumnElement[bool]]:
         return [
@@ -93,7 +93,7 @@ class SqlJournal:
         ]
 
 
-def _record(row: Row[*tuple[object, ...]]) -> Record:
+def record_of(row: Row[*tuple[object, ...]]) -> Record:
     return Record(
         call=Call(row.run_id, row.attempt, row.step, row.ordinal),
         kind=row.kind,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
 from sqlalchemy import ColumnElement, Table, bindparam, case, func, insert, select, update
@@ -17,8 +17,9 @@ from redstart.core.events import Event
 from redstart.core.run import RunState, Step
 from redstart.ports.sql.commit import progress, rows_of, write
 from redstart.ports.sql.engine import Database, parse
+from redstart.ports.sql.past import SHOWN, pages, run_row
 from redstart.ports.sql.schema import GOAL_SHOWN, edits, events, runs, steps, told
-from redstart.ports.store.port import Claim, Commit, Control, Holder, RunRow, StepRow, Told, Word
+from redstart.ports.store.port import Claim, Commit, Control, Holder, Past, RunRow, StepRow, Told, Word
 
 # Made once: putting a statement together costs more than running it.
 _MINE = (runs.c.tenant == bindparam("my_tenant"), runs.c.id == bindparam("my_id"))
@@ -29,7 +30,6 @@ _CLAIM = (
     .returning(runs.c.state, runs.c.fence)
 )
 _LOAD = select(runs.c.state).where(*_MINE)
-_SHOWN = [column for column in runs.c if column.name not in ("state", "first_state")]
 
 
 class SqlStore:
@@ -123,7 +123,7 @@ class SqlStore:
     async def runs(
         self, *, folder: str | None = None, prefix: str = "", limit: int = 50, errands: bool = False
     ) -> list[RunRow]:
-        query = select(*_SHOWN).where(runs.c.tenant == self._tenant)
+        query = select(*SHOWN).where(runs.c.tenant == self._tenant)
         query = query.order_by(runs.c.created.desc(), runs.c.id.desc()).limit(limit)
         if folder is not None:
             query = query.where(runs.c.folder == folder)
@@ -134,20 +134,12 @@ class SqlStore:
             query = query.where(runs.c.errand == 0)
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
-        return [
-            RunRow(
-                run_id=row.id,
-                mode=row.mode,
-                status=row.status,
-                result=row.result,
-                goal=row.goal,
-                repo=row.repo,
-                folder=row.folder,
-                created=datetime.fromtimestamp(row.created, UTC),
-                updated=datetime.fromtimestamp(row.updated, UTC),
-            )
-            for row in rows
-        ]
+        return [run_row(row) for row in rows]
+
+    async def past(self, since: datetime | None = None) -> AsyncIterator[Past]:
+        for page in pages(self._database, since):
+            for one in page:
+                yield one
 
     async def control(self, run_id: str, control: Control) -> None:
         asked = update(runs).where(*_MINE).values(control=control.value)

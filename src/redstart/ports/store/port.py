@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
@@ -100,6 +100,18 @@ class Holder(NamedTuple):
     pid: int
 
 
+class Past(NamedTuple):
+    """A run and what it left, as much of it as is counted over many runs."""
+
+    row: RunRow
+    ends: Sequence[Event]
+    """Its events of the phase `end`, in order."""
+    reproduced: Sequence[str]
+    """The artifacts of its `reproduce` as JSON, in order."""
+    answers: Sequence[Record]
+    """Its journaled calls of models, as `Journal.records` gives them."""
+
+
 class Store(Protocol):
     """The truth about runs. Every write but `create`, `control` and `tell` is fenced."""
 
@@ -157,6 +169,14 @@ class Store(Protocol):
 
         Runs that another one began are among them with `errands`, or where `prefix` holds the point that ids of such
         runs have.
+        """
+        ...
+
+    def past(self, since: datetime | None = None) -> AsyncIterator[Past]:
+        """Every run that was created since then, the oldest first, those that another one began among them.
+
+        Runs are read many at a time and no state is: ten thousand of them are neither that many queries nor in memory
+        at once. Each is as it was when it was read.
         """
         ...
 

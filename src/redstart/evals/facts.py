@@ -1,0 +1,165 @@
+"""What is counted of one run, read from what the store kept of it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from redstart.core.chat import Answer
+from redstart.core.errors import StoreError
+from redstart.core.events import Event
+from redstart.core.noun import clip
+from redstart.core.report import Reproduced
+from redstart.core.run import Mode, Result, Spend, Status, Step
+from redstart.engines.journal import KeptAnswer
+from redstart.evals.outcome import Place
+from redstart.ports.store.port import Past, Record, RunRow
+
+GREEN = "green"
+NOT_PROVEN = "green, but not proven"
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NOTHING_TO_DO = frozenset({Result.already_green.value, Result.no_tests.value, Result.environment.value})
+_TEXTS = TypeAdapter(list[str])
+
+
+class RunFacts(NamedTuple):
+    """What is counted of one run."""
+
+    row: RunRow
+    attempts: int
+    seconds: float
+    reason: str
+    ended: tuple[str, ...]
+    """What each attempt came to."""
+    error: str
+    cards: dict[str, str]
+    """Those that were shown, each with its source."""
+    cards_left: int
+    failures_left: int
+    by_step: dict[str, Spend]
+    by_model: dict[str, Spend]
+    faults: tuple[str, ...]
+
+    @property
+    def part(self) -> bool:
+        return "." in self.row.run_id
+
+    @property
+    def verified(self) -> bool:
+        return self.row.result == Result.verified.value
+
+    @property
+    def tried(self) -> bool:
+        """Whether it ended, and had a failure to mend or a program to write."""
+        ended = self.row.status == Status.ended.value and self.row.mode != Mode.audit.value
+        return ended and self.row.result not in _NOTHING_TO_DO
+
+
+def facts_of(past: Past) -> RunFacts:
+    """Raises `StoreError` where a record cannot be read."""
+    told = [event.data for event in past.ends if event.name == "run"]
+    last = told[-1] if told else dict[str, JsonValue]()
+    plans = [event.data for event in past.ends if event.name == Step.plan.value]
+    left = [event.data for event in past.ends if event.name == Step.remember.value]
+    by_step: dict[str, Spend] = defaultdict(Spend)
+    by_model: dict[str, Spend] = defaultdict(Spend)
+    faults: list[str] = []
+    for event in past.ends:
+        if event.name != "run":
+            by_step[event.name] = by_step[event.name].plus(Spend(seconds=_number(event.data.get("seconds"))))
+    for record in past.answers:
+        answer = _read(record)
+        # An attempt that decides again has its version behind the step's name.
+        step, usage = record.call.step.partition("@")[0], answer.usage
+        spent = Spend(
+            calls=1,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            usd=usage.usd or 0.0,
+            unpriced=int(usage.usd is None),
+        )
+        by_step[step] = by_step[step].plus(spent)
+        by_model[answer.model] = by_model[answer.model].plus(spent)
+        faults += [answer.fault.value] if answer.fault else []
+    return RunFacts(
+        row=past.row,
+        attempts=int(_number(last.get("attempts"))),
+        seconds=_number(last.get("seconds")),
+        reason=_kind(str(last.get("reason", ""))),
+        ended=_attempts(past.ends),
+        error=_error(past.reproduced),
+        cards={card: source for data in plans for card, source in _shown(data)},
+        cards_left=sum(bool(data.get("card")) for data in left),
+        failures_left=sum(bool(data.get("failure")) for data in left),
+        by_step=by_step,
+        by_model=by_model,
+        faults=tuple(faults),
+    )
+
+
+def _attempts(ends: Sequence[Event]) -> tuple[str, ...]:
+    """What each attempt of a run came to. One that waits, or that was spent on looking, came to nothing."""
+    by_attempt: dict[int, dict[str, dict[str, JsonValue]]] = defaultdict(dict)
+    for event in ends:
+        by_attempt[event.attempt][event.name] = event.data
+    return tuple(kind for _, told in sorted(by_attempt.items()) if (kind := _came_to(told)))
+
+
+def _came_to(told: dict[str, dict[str, JsonValue]]) -> str:
+    """By the last step that says something of it."""
+    if test := told.get(Step.test.value):
+        return "" if test.get("probe") else _judged(test)
+    if (check := told.get(Step.check.value)) and (check.get("findings") or check.get("fault")):
+        return Place.edit_rejected.value
+    if (applied := told.get(Step.apply.value)) and not applied.get("ok"):
+        return Place.refused.value if applied.get("refused") else Place.edit_rejected.value
+    if (patch := told.get(Step.patch.value)) and patch.get("fault"):
+        return Place.no_edit.value
+    trouble = told.get(Step.reproduce.value, {}).get("trouble")
+    return Place.not_reproduced.value if trouble and trouble != Result.already_green.value else ""
+
+
+def _judged(test: dict[str, JsonValue]) -> str:
+    if test.get("honest_green"):
+        return GREEN
+    if test.get("still_red"):
+        return Place.still_red.value
+    return Place.newly_red.value if test.get("newly_red") else NOT_PROVEN
+
+
+def _error(artifacts: Sequence[str]) -> str:
+    """The exception of the first failure that a run began with."""
+    for artifact in artifacts[:1]:
+        try:
+            signature = Reproduced.model_validate_json(artifact).report.signature
+        except ValidationError as error:
+            raise StoreError("what a run began with cannot be read") from error
+        return signature.exception if signature else ""
+    return ""
+
+
+def _read(record: Record) -> Answer:
+    try:
+        return KeptAnswer.model_validate_json(record.result).answer
+    except ValidationError as error:
+        raise StoreError(f"the record of {record.call} of run {record.call.run_id} cannot be read") from error
+
+
+def _kind(reason: str) -> str:
+    """A reason as a kind: its first line, without the numbers in it."""
+    first = next(iter(reason.splitlines()), "")
+    return clip(_NUMBER.sub("N", first), 120)
+
+
+def _shown(data: dict[str, JsonValue]) -> Iterable[tuple[str, str]]:
+    """The cards that a plan recalled, each with its source."""
+    cards, sources = (_TEXTS.validate_python(data.get(name, [])) for name in ("recalled", "sources"))
+    return zip(cards, sources, strict=True)
+
+
+def _number(value: JsonValue) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0

@@ -1,0 +1,95 @@
+"""What everyday runs came to, in lines of plain text."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from redstart.app.proof_text import visible
+from redstart.core.errors import ConfigError
+from redstart.core.run import Spend
+from redstart.evals.intervals import LEVEL, Estimate, short
+from redstart.evals.stats import MemoryUse, Spread, Stats
+
+_AGO = re.compile(r"(\d{1,5})([hdw])")
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """`7d`, `12h` or `2w` before now, or the beginning of a date, or a time, where `now` is.
+
+    Raises `ConfigError` for what is none of these.
+    """
+    try:
+        if ago := _AGO.fullmatch(text.strip()):
+            return now - int(ago[1]) * _UNITS[ago[2]]
+        given = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise ConfigError(f"{text!r} is no time", remedy="give 12h, 7d, 2w or a date such as 2030-01-31") from error
+    return given if given.tzinfo else given.replace(tzinfo=now.tzinfo)
+
+
+def stats_lines(found: Stats) -> list[str]:
+    """The figures, those that nothing can be said about left out."""
+    if not found.runs and not found.parts:
+        return ["no runs in this time"]
+    parts = f", and {found.parts} that are a part of these" if found.parts else ""
+    lines = [f"{found.runs} runs{parts}; intervals at {100 * LEVEL:.0f} %"]
+    lines += [f"{f'  {mode}':<34} {_counts(outcomes)}" for mode, outcomes in found.outcomes.items()]
+    lines += _share("verified, of those that tried", found.verified)
+    lines += _spread("attempts", found.attempts)
+    lines += _spread("seconds of work to green", found.seconds_to_green)
+    lines += [f"{'all models':<34} {_spent(found.spent)}"]
+    lines += [f"{f'  {visible(model)}':<34} {_spent(spent)}" for model, spent in found.by_model.items()]
+    lines += ["by step"] if found.by_step else []
+    lines += [f"{f'  {step}':<34} {_of_step(spent)}" for step, spent in found.by_step.items()]
+    for name, counts in (
+        ("what attempts came to", found.attempts_ended),
+        ("what was red at the beginning", found.errors),
+        ("answers that were of no use", found.faults),
+    ):
+        lines += [f"{name:<34} {_counts(counts)}"] if counts else []
+    lines += ["why runs were not verified"] if found.reasons else []
+    lines += [f"{count:>6}  {visible(reason)}" for reason, count in found.reasons.items()]
+    lines += _memory(found.memory)
+    if found.spent.unpriced:
+        lines.append(f"{found.spent.unpriced} model calls have no known price: usd does not count them")
+    return lines
+
+
+def _memory(found: MemoryUse) -> list[str]:
+    lines = [f"{'left for later runs':<34} {found.cards_left} fixes, {found.failures_left} failures"]
+    if not found.runs:
+        return [*lines, f"{'memory was shown':<34} in no run"]
+    lines.append(f"{'memory was shown':<34} in {found.runs} runs; cards by {_counts(found.sources)}")
+    lines += _share("  verified where it was", found.verified_with)
+    lines += _share("  verified where it was not", found.verified_without)
+    lines += [f"{f'  card {visible(one.card)}':<34} {one.verified} of {one.runs} runs" for one in found.often]
+    return lines
+
+
+def _share(name: str, found: Estimate | None) -> list[str]:
+    if found is None:
+        return []
+    interval = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
+    return [f"{name:<34} {100 * found.value:.1f} % {interval} of {found.count}"]
+
+
+def _spread(name: str, found: Spread | None) -> list[str]:
+    if found is None:
+        return []
+    middle = f"median {short(found.median)}, mean {short(found.mean)}"
+    return [f"{name:<34} {middle}, 90 % within {short(found.p90)}, at most {short(found.most)}"]
+
+
+def _spent(found: Spend) -> str:
+    price = f"${found.usd:.4f}" if found.unpriced < found.calls or not found.calls else "price not known"
+    return f"{found.calls} calls, {found.tokens:,} tokens, {price}"
+
+
+def _of_step(found: Spend) -> str:
+    return f"{short(found.seconds)} s" + (f", {_spent(found)}" if found.calls else "")
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{visible(name)} {count}" for name, count in counts.items())

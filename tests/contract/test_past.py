@@ -1,0 +1,7 @@
+from __future__ import annotations
+
+from redstart.testing.contracts.past import PastContract
+
+
+class TestPast(PastContract):
+    """On every place of `conftest`."""
