@@ -35,8 +35,10 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.rates import SqlRates
 from redstart.ports.sql.store import SqlStore
+from redstart.ports.sql.trials import SqlTrials
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.ports.store.port import SweptBlobs
+from redstart.ports.trials.port import Trials
 from redstart.ports.world.port import World
 from redstart.ports.world.system import SystemWorld
 from redstart.toolkit.repo.trees import GitTrees
@@ -103,9 +105,8 @@ def open_house(
     try:
         blobs = blobs_of(settings, database)
         trees = GitTrees(folder_of(settings.home, settings.tenant) / "snapshots", blobs)
-        rates = SqlRates(database) if database.is_postgres else None
         try:
-            yield House(settings, _adapters(settings, database, blobs, trees, world, listen), trees, rates)
+            yield House(settings, _adapters(settings, database, blobs, trees, world, listen), trees, rates_of(database))
         finally:
             trees.close()
     finally:
@@ -122,6 +123,15 @@ def blobs_of(settings: Settings, database: Database) -> SweptBlobs:
     if settings.store.keeps_blobs:
         return SqlBlobs(database)
     return DirectoryBlobs(folder_of(settings.home, settings.tenant) / "blobs")
+
+
+def rates_of(database: Database) -> Rates | None:
+    """Those that everybody with this database and tenant shares; a file has nobody to share them with."""
+    return SqlRates(database) if database.is_postgres else None
+
+
+def trials_of(database: Database) -> Trials:
+    return SqlTrials(database, SystemWorld().now)
 
 
 def _adapters(

@@ -57,8 +57,7 @@ def run(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.wire import open_house
-    from redstart.evals.desk import Wanted, evaluation, plan_of, without_unverified
+    from redstart.evals.desk import Wanted, evaluation, open_lab, plan_of, without_unverified
     from redstart.evals.metrics import figures
     from redstart.evals.report import forecast, report_lines, row_line
 
@@ -84,8 +83,8 @@ def run(
         done += 1
         typer.echo(row_line(row, done, planned))
 
-    with open_house(settings) as house:
-        work = evaluation(house.with_sandbox(), plan, tasks, tell)
+    with open_lab(settings, plan.name) as lab:
+        work = evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, tell)
         left = len(work.left())
         done = planned - left
         typer.echo(forecast(plan, work.results.rows(), left) if left else "every run is done")
@@ -104,13 +103,16 @@ def report(
 ) -> None:
     """Print the figures of an evaluation, each with its interval."""
     from redstart.app import settings as configuration
-    from redstart.evals.desk import kept_results, write_page
+    from redstart.evals.desk import open_trials, tenant_of, write_page
     from redstart.evals.metrics import figures
     from redstart.evals.page import html_page
     from redstart.evals.report import report_lines
+    from redstart.evals.results import Results
 
-    results = kept_results(configuration.load(), name)
-    rows = results.rows()
+    settings = configuration.load()
+    with open_trials(settings) as trials:
+        results = Results(trials, name)
+        rows = results.rows()
     found = figures(rows)
     planned = len(results.plan.keys(sorted({row.key.task for row in rows})))
     for line in [found.model_dump_json()] if json else report_lines(results.plan, found, planned):
@@ -118,32 +120,34 @@ def report(
     if html is not None:
         size = write_page(html, html_page(results.plan, rows, found, planned))
         typer.echo(f"the page is in {html} ({size / 1000:.0f} kB)", err=json)
+    if not json:
+        typer.echo(f"its runs: REDSTART_TENANT={tenant_of(settings.tenant, name)} redstart runs list")
 
 
 @app.command("compare")
 def compare(a: Name, b: Name) -> None:
     """Compare two evaluations on the tasks and seeds that both did."""
     from redstart.app import settings as configuration
-    from redstart.evals.desk import kept_results
+    from redstart.evals.desk import open_trials
     from redstart.evals.metrics import compare as compare_rows
     from redstart.evals.report import comparison_lines
+    from redstart.evals.results import Results
 
-    settings = configuration.load()
-    one, two = kept_results(settings, a), kept_results(settings, b)
-    for line in comparison_lines(one.plan, two.plan, compare_rows(one.rows(), two.rows())):
-        typer.echo(line)
+    with open_trials(configuration.load()) as trials:
+        one, two = Results(trials, a), Results(trials, b)
+        for line in comparison_lines(one.plan, two.plan, compare_rows(one.rows(), two.rows())):
+            typer.echo(line)
 
 
 @app.command("export-predictions")
 def export_predictions(name: Name) -> None:
     """Print the patches of an evaluation as SWE-bench's harness reads them."""
     from redstart.app import settings as configuration
-    from redstart.app.wire import open_house
-    from redstart.evals.desk import kept_results, predictions
+    from redstart.evals.desk import open_trials, predictions
+    from redstart.evals.results import Results
 
-    settings = configuration.load()
-    with open_house(settings) as house:
-        for line in predictions(house, kept_results(settings, name)):
+    with open_trials(configuration.load()) as trials:
+        for line in predictions(Results(trials, name)):
             typer.echo(line)
 
 

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from redstart.app.settings import Settings
-from redstart.app.wire import House
+from redstart.app.store_settings import folder_of
+from redstart.app.wire import House, open_database, open_house, rates_of, trials_of
 from redstart.core.errors import ConfigError
+from redstart.core.events import Event
 from redstart.core.noun import clip
 from redstart.core.run import Level, Limits
 from redstart.evals.grading import Grader
 from redstart.evals.instrument import PREFIX, instrument_for
 from redstart.evals.outcome import Outcome
-from redstart.evals.results import FileResults, Plan, append_row, mend
+from redstart.evals.results import Plan, Results
 from redstart.evals.runner import Evaluation, digest_of
 from redstart.evals.sealed import open_site
 from redstart.evals.task import Task
-from redstart.evals.verify import REPEATS, Verified, read_verified, verify
+from redstart.evals.verify import REPEATS, Verified, keep_verified, mend, read_verified, verify
+from redstart.ports.trials.port import Trials
+from redstart.ports.world.port import World
 
 _ODD = re.compile(r"[^\w.-]+")
+_ODD_TENANT = re.compile(r"[^a-z0-9-]")
 
 
 class Wanted(NamedTuple):
@@ -63,24 +71,49 @@ def plan_of(wanted: Wanted, tasks: Sequence[Task], model: str) -> Plan:
     )
 
 
-def evaluation(house: House, plan: Plan, tasks: Sequence[Task], tell: Callable[[Outcome], None]) -> Evaluation:
-    """Begins the evaluation, or takes it up again. `house` has a sandbox. Raises as `FileResults.open` does."""
-    folder = folder_of(house.settings, plan.name)
+class Lab(NamedTuple):
+    """Where an evaluation is done."""
+
+    house: House
+    """Its own: what its runs leave and learn is apart from everybody else's. It has no sandbox yet."""
+    trials: Trials
+    """The user's: the evaluations that they have."""
+
+
+@contextmanager
+def open_lab(
+    settings: Settings, name: str, *, listen: Callable[[Event], None] | None = None, world: World | None = None
+) -> Generator[Lab]:
+    """Opens the store for an evaluation of that name; closes everything at the end. Raises `StoreError`."""
+    apart = settings.model_copy(update={"tenant": tenant_of(settings.tenant, name)})
+    with open_database(settings) as database, open_house(apart, listen=listen, world=world, opened=database) as house:
+        mine = database.of(settings.tenant)
+        yield Lab(replace(house, rates=rates_of(mine)), trials_of(mine))
+
+
+@contextmanager
+def open_trials(settings: Settings) -> Generator[Trials]:
+    """The evaluations that the user has; the store is closed at the end. Raises `StoreError`."""
+    with open_database(settings) as database:
+        yield trials_of(database.of(settings.tenant))
+
+
+def tenant_of(user: str, name: str) -> str:
+    """Whose an evaluation's runs are: a tenant of its own for each evaluation of each user."""
+    mark = hashlib.sha256(f"{user}/{name}".encode()).hexdigest()[:8]
+    return f"eval.{_ODD_TENANT.sub('-', name.lower())[:40]}.{mark}"
+
+
+def evaluation(
+    house: House, trials: Trials, plan: Plan, tasks: Sequence[Task], tell: Callable[[Outcome], None]
+) -> Evaluation:
+    """Begins the evaluation, or takes it up again. `house` has a sandbox. Raises as `Results.open` does."""
+    work = folder_of(house.settings.home, house.settings.tenant) / "work"
     model_for = instrument_for(house, plan.model)
-    results = FileResults.open(folder, plan)
+    results = Results.open(trials, plan)
     if model_for is None:
-        return Evaluation(house.with_model(), plan, tasks, results, folder / "work", tell=tell)
-    return Evaluation(house, plan, tasks, results, folder / "work", model_for=model_for, tell=tell)
-
-
-def folder_of(settings: Settings, name: str) -> Path:
-    """Where an evaluation's results lie."""
-    return settings.home / "evals" / name
-
-
-def kept_results(settings: Settings, name: str) -> FileResults:
-    """Those of an evaluation that was begun. Raises `ConfigError` where there is none of this name."""
-    return FileResults(folder_of(settings, name))
+        return Evaluation(house.with_model(), plan, tasks, results, work, tell=tell)
+    return Evaluation(house, plan, tasks, results, work, model_for=model_for, tell=tell)
 
 
 def without_unverified(settings: Settings, tasks: Sequence[Task]) -> list[Task]:
@@ -100,8 +133,7 @@ async def verify_all(house: House, tasks: Sequence[Task], repeats: int = REPEATS
     for task in tasks:
         if task.digest not in known:
             found = await _verified(house, grader, task, repeats)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            append_row(file, found)
+            keep_verified(file, found)
             known[task.digest] = found
         yield known[task.digest]
 
@@ -115,7 +147,7 @@ async def _verified(house: House, grader: Grader, task: Task, repeats: int) -> V
         return await verify(grader, site, repeats)
 
 
-def predictions(house: House, results: FileResults) -> list[str]:
+def predictions(results: Results) -> list[str]:
     """One line of JSON for each task, as SWE-bench reads them: the patch of its first run that called itself green."""
     patches: dict[str, str] = {}
     for row in results.rows():
@@ -126,7 +158,7 @@ def predictions(house: House, results: FileResults) -> list[str]:
             {
                 "instance_id": task,
                 "model_name_or_path": f"redstart {results.plan.model}",
-                "model_patch": house.adapters.blobs.get(patch).decode(errors="replace") if patch else "",
+                "model_patch": patch,
             }
         )
         for task, patch in sorted(patches.items())

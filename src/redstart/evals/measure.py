@@ -75,7 +75,7 @@ def outcome_of(house: House, site: Site, key: Key, ran: Ran) -> Outcome:
         repeated=_repeated(steps),
         revisited=_revisited(house, steps),
         files=tuple(one.path for one in house.trees.changes(state.spec.base, made))[:20] if made else (),
-        patch=house.adapters.blobs.put(house.trees.diff(state.spec.base, made)) if made else "",
+        patch=house.trees.diff(state.spec.base, made).decode(errors="replace") if made else "",
         trouble=ran.grade.trouble if ran.grade else "",
     )
 

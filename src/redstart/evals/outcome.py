@@ -78,7 +78,7 @@ class Outcome(Noun):
     """Attempts that ended in a failing state that an earlier one had ended in."""
     files: tuple[str, ...] = ()
     patch: str = ""
-    """Blob: the diff of what was made, where it called itself green."""
+    """The diff of what was made, where it called itself green. It is in the row: it stays when runs are forgotten."""
     trouble: str = ""
     """What was broken, or why it could not be graded."""
 

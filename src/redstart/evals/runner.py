@@ -30,6 +30,14 @@ ModelFor = Callable[[Site, Key], "Model | None"]
 """The model of one run; None for that of the settings."""
 
 
+class Blank:
+    """A memory that gives nothing."""
+
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+        del signature, tenant, repo, limit
+        return []
+
+
 class Withheld:
     """A memory that never gives what runs of the same repo have left."""
 
@@ -48,7 +56,10 @@ def digest_of(tasks: Sequence[Task]) -> str:
 
 @dataclass
 class Evaluation:
-    """One evaluation on one machine. `house` has a sandbox, and a model unless `model_for` gives one for every run."""
+    """One evaluation on one machine. `house` has a sandbox, and a model unless `model_for` gives one for every run.
+
+    What its runs learn is left to the tenant of `house`, which should be nobody else's.
+    """
 
     house: House
     plan: Plan
@@ -62,8 +73,13 @@ class Evaluation:
     def __post_init__(self) -> None:
         if digest_of(self.tasks) != self.plan.tasks:
             raise ConfigError("the tasks are not those of the plan")
-        memory = Withheld(self.house.adapters.memory)
-        self.house = replace(self.house, adapters=replace(self.house.adapters, memory=memory))
+        adapters = self.house.adapters
+        if self.plan.remembers:
+            adapters = replace(adapters, memory=Withheld(adapters.memory))
+        else:
+            # How a model's edits fitted is counted by its name: without one a run knows nothing of others.
+            adapters = replace(adapters, memory=Blank(), writer="")
+        self.house = replace(self.house, adapters=adapters)
         self._grader = Grader(self.house)
         self._sites: dict[str, Site] = {}
         self._by_id = {task.id: task for task in self.tasks}
@@ -132,8 +148,7 @@ class Evaluation:
             "asks": asking(settings),
             "checks": settings.checks.checks,
             "seed": key.seed * 1000 + key.run,
-            # Memory and what is counted of a model's edits are kept by tenant: runs with one each cannot help another.
-            "tenant": f"eval {plan.name}" if plan.remembers else f"eval {plan.name} {key}",
+            "tenant": settings.tenant,
         }
         return site.spec.model_copy(update=update)
 

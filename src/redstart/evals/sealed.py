@@ -45,7 +45,7 @@ def open_site(house: House, task: Task, folder: Path) -> Site:
 
     Raises `ConfigError` where the task's repo, commit, tests or interpreter cannot be had.
     """
-    if not (folder / ".git").is_dir():
+    if not _is_laid_out(folder):
         lay_out(house.trees, task, folder)
     ground = take_ground(house, folder, python=task.python or None)
     suite = Suite(
@@ -70,7 +70,7 @@ def lay_out(trees: GitTrees, task: Task, folder: Path) -> None:
     """
     given = given_snapshot(trees, task)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    if folder.exists():
+    if folder.exists() and not _is_laid_out(folder):
         shutil.rmtree(folder)
     with tempfile.TemporaryDirectory(prefix=".laying-", dir=folder.parent) as beside, trees.checkout(given) as made:
         fresh = Path(beside) / folder.name
@@ -83,7 +83,16 @@ def lay_out(trees: GitTrees, task: Task, folder: Path) -> None:
             "hash-object", "-t", "commit", "-w", "--stdin", stdin=_COMMIT.format(tree=tree).encode(), cwd=fresh
         )
         git("-c", "core.logAllRefUpdates=false", "update-ref", "refs/heads/main", commit.decode().strip(), cwd=fresh)
-        fresh.rename(folder)
+        try:
+            fresh.rename(folder)
+        except OSError:
+            # Another process that does the same evaluation was first: what it laid out is the same.
+            if not _is_laid_out(folder):
+                raise
+
+
+def _is_laid_out(folder: Path) -> bool:
+    return (folder / ".git").is_dir()
 
 
 def given_snapshot(trees: GitTrees, task: Task) -> Snapshot:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.change import Snapshot
-from redstart.core.errors import ConfigError
+from redstart.core.errors import ConfigError, StoreError
 from redstart.core.noun import Noun, clip
 from redstart.core.report import Case
 from redstart.evals.grading import Grader
@@ -122,3 +123,27 @@ def _lines(file: Path) -> Iterator[Verified]:
         for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
             if line.endswith("\n"):
                 yield Verified.model_validate_json(line)
+
+
+def mend(file: Path) -> None:
+    """Takes away what a crash left of a last line, so that the next one begins on its own."""
+    data = file.read_bytes() if file.exists() else b""
+    if data and not data.endswith(b"\n"):
+        os.truncate(file, data.rfind(b"\n") + 1)
+
+
+def keep_verified(file: Path, found: Verified) -> None:
+    """One more line of JSON, durable when it returns. Raises `StoreError` where it cannot be written."""
+    data = found.model_dump_json().encode() + b"\n"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            # In one call, so that a line of one writer is not parted by that of another.
+            if os.write(handle, data) != len(data):
+                raise StoreError(f"{file.name} could not be written whole")
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise StoreError(f"{file.name} cannot be written: {error.strerror}") from error

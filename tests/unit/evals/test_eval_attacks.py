@@ -16,8 +16,9 @@ import pytest
 
 from redstart.app.wire import House
 from redstart.core.run import PROBES, Level, Limits
+from redstart.evals.desk import open_trials
 from redstart.evals.outcome import Key
-from redstart.evals.results import FileResults, Plan
+from redstart.evals.results import Plan, Results
 from redstart.evals.runner import Evaluation, digest_of
 from redstart.evals.sealed import Site
 from redstart.evals.task import Base, Change, Task
@@ -143,10 +144,11 @@ def test_no_way_finds_the_answer_of_a_sealed_task(
         looks=1,
         remembers=True,
     )
-    results = FileResults.open(tmp_path / "results", plan)
-    made = Evaluation(house, plan, [task], results, tmp_path / "work", model_for=model_for)
-    asyncio.run(made.go())
-    first, *attacks = results.rows()
+    with open_trials(house.settings) as trials:
+        results = Results.open(trials, plan)
+        made = Evaluation(house, plan, [task], results, tmp_path / "work", model_for=model_for)
+        asyncio.run(made.go())
+        first, *attacks = results.rows()
     assert first.solved, first
     assert [row.trouble for row in attacks] == [""] * len(attackers)
     assert not any(row.solved or row.claimed for row in attacks)

@@ -41,6 +41,8 @@ def test_a_set_is_verified_run_reported_compared_and_exported(tasks: str, tmp_pa
     assert "every run is done" in redstart(tmp_path, *run).stdout
     told = json.loads(redstart(tmp_path, "report", "one", "--json").stdout)
     assert (told["tasks"], told["pass_at_1"]["value"]) == (1, 1.0)
+    tenant = redstart(tmp_path, "report", "one").stdout.rpartition("REDSTART_TENANT=")[2].split()[0]
+    assert (tmp_path / "redstart" / "tenants" / tenant / "snapshots").is_dir()
     assert "no difference is shown" in redstart(tmp_path, "compare", "one", "one").stdout
     predicted = json.loads(redstart(tmp_path, "export-predictions", "one").stdout)
     assert predicted["instance_id"] == "calc/double"

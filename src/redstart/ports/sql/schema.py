@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest revision in `migrations/versions`. A database that is at it is opened without importing Alembic."""
 
 HOME = "home"
@@ -187,3 +187,30 @@ rates = Table(
     Column("at", Double, nullable=False),
 )
 """What is left of a rate that all workers share, and at which moment that was so."""
+
+evaluations = Table(
+    "evaluations",
+    metadata,
+    _tenant(),
+    Column("name", NAME, primary_key=True),
+    Column("plan", Text, nullable=False),
+    Column("created", Double, nullable=False),
+)
+
+# Of another tenant than the runs it names, and it outlives them: no foreign key to `runs`.
+trials = Table(
+    "trials",
+    metadata,
+    _tenant(),
+    Column("evaluation", NAME, primary_key=True),
+    Column("task", NAME, primary_key=True),
+    Column("seed", Integer, primary_key=True, autoincrement=False),
+    Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("run_id", NAME, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("final", Integer, nullable=False),
+    ForeignKeyConstraint(
+        ["tenant", "evaluation"], ["evaluations.tenant", "evaluations.name"], name="fk_trials_evaluation_evaluations"
+    ),
+)
+"""`run_id` and `outcome` are empty until there is one; a `final` outcome stays as it is."""

@@ -15,10 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from redstart.app.settings import Models, Settings
-from redstart.app.wire import open_house
 from redstart.core.events import Event
 from redstart.core.run import Level, Limits
-from redstart.evals.desk import evaluation
+from redstart.evals.desk import evaluation, open_lab
 from redstart.evals.results import Plan
 from redstart.evals.runner import digest_of
 from redstart.evals.task import Base, Change, Task
@@ -62,10 +61,10 @@ def main() -> None:
         looks=0,
     )
     settings = Settings(home=home, models=Models(strong=MODEL, fast=MODEL))
-    with open_house(settings, listen=listen, world=StillWorld()) as house:
-        sandbox = FakeSandbox(computed_suite(house.trees))
-        house = replace(house, adapters=replace(house.adapters, sandbox=sandbox))
-        asyncio.run(evaluation(house, plan, tasks(), lambda _row: None).go(2))
+    with open_lab(settings, plan.name, listen=listen, world=StillWorld()) as lab:
+        sandbox = FakeSandbox(computed_suite(lab.house.trees))
+        house = replace(lab.house, adapters=replace(lab.house.adapters, sandbox=sandbox))
+        asyncio.run(evaluation(house, lab.trials, plan, tasks(), lambda _row: None).go(2))
     print(heard)
 
 

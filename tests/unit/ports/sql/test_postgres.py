@@ -23,7 +23,9 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.rates import SqlRates
 from redstart.ports.sql.schema import metadata
 from redstart.ports.sql.store import SqlStore
+from redstart.ports.sql.trials import SqlTrials
 from redstart.ports.store.port import Call, Word
+from redstart.ports.trials.port import Trial
 from redstart.testing.contracts.store import DAWN, begin
 from redstart.testing.postgres import serve_postgres
 from redstart.testing.states import card, commit, failure, record, spec, state
@@ -52,6 +54,9 @@ def filled(database: Database) -> None:
     asyncio.run(scenario())
     SqlBlobs(database).put(b"one")
     SqlRates(database).take("model", 1, 60, 0.0)
+    trials = SqlTrials(database, Clock())
+    trials.begin("one", "plan")
+    trials.assign("one", Trial("a", 0, 1), "run-1")
 
 
 def counted(database: Database) -> dict[str, int]:

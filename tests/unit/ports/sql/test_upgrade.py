@@ -1,4 +1,4 @@
-"""A database of the version before, with a run half done in it, and its driver still at work."""
+"""A database of a version before, with a run half done in it, and its driver still at work."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
+from redstart.ports.sql.trials import SqlTrials
 from redstart.ports.store.port import Word
 from redstart.testing import rig as play
 from redstart.testing.contracts.engine import comparable
@@ -46,20 +47,28 @@ async def driven(rig: Rig, run_id: str, until: Step | None = None) -> RunState:
     return (await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline, until)).state
 
 
-def half_done(rig: Rig, where: Path | str, tmp_path: Path, left: Left) -> str:
-    """A run that has patched, in a database of the version before; its id."""
+@pytest.fixture(params=["0003", "0004"])
+def before(request: pytest.FixtureRequest) -> str:
+    """The revision of the version before, and that of the last one that knew of no tenants."""
+    return request.param
+
+
+def half_done(rig: Rig, where: Path | str, tmp_path: Path, left: Left, revision: str) -> str:
+    """A run that has patched, in a database of that revision; its id."""
     with Database.open(tmp_path / "now.db") as now:
         on(rig, now)
         rig.with_model([play.WRONG, play.RIGHT, play.CARD])
         run_id = asyncio.run(rig.begin())
         asyncio.run(driven(rig, run_id, Step.patch))
         asyncio.run(rig.adapters.store.tell(run_id, Word.say, "mind the sum", version=0))
-        left("0003", where, now)
+        left(revision, where, now)
     return run_id
 
 
-def test_a_run_that_was_half_done_is_finished(where: Path | str, rig: Rig, tmp_path: Path, left: Left) -> None:
-    run_id = half_done(rig, where, tmp_path, left)
+def test_a_run_that_was_half_done_is_finished(
+    where: Path | str, rig: Rig, tmp_path: Path, left: Left, before: str
+) -> None:
+    run_id = half_done(rig, where, tmp_path, left, before)
     plain = rig.twin()
     plain.with_model([play.WRONG, play.RIGHT, play.CARD])
 
@@ -77,6 +86,7 @@ def test_a_run_that_was_half_done_is_finished(where: Path | str, rig: Rig, tmp_p
         assert comparable(ended) == comparable(state)
         assert asyncio.run(rig.trail(run_id)) == trail
         assert [one.text for one in asyncio.run(rig.adapters.store.told(run_id))] == ["mind the sum"]
+        assert SqlTrials(database, Clock()).begin("one", "plan") == "plan", "an evaluation can be begun there"
 
 
 class OldDriver:
@@ -112,6 +122,12 @@ def old_connection(where: Path | str) -> Iterator[Connection]:
         engine.dispose()
 
 
+def name_tenant(connection: Connection, *, known: bool) -> None:
+    """As programs do since there are tenants."""
+    if known and connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT set_config('redstart.tenant', 'home', false)"))
+
+
 def stands_at(connection: Connection, run_id: str) -> tuple[RunState, int]:
     row = connection.execute(text("SELECT state, fence FROM runs WHERE id = :id"), {"id": run_id}).one()
     return RunState.model_validate_json(row.state), row.fence
@@ -120,7 +136,8 @@ def stands_at(connection: Connection, run_id: str) -> tuple[RunState, int]:
 def test_what_an_old_driver_writes_during_the_upgrade_is_not_lost(
     where: Path | str, rig: Rig, tmp_path: Path, left: Left
 ) -> None:
-    run_id = half_done(rig, where, tmp_path, left)
+    """Where tables are built anew; a revision that only adds some has nobody wait in Postgres."""
+    run_id = half_done(rig, where, tmp_path, left, "0003")
     opened: list[Database] = []
     upgrade = threading.Thread(target=lambda: opened.append(Database.open(where)))
     with old_connection(where) as connection:
@@ -139,16 +156,19 @@ def test_what_an_old_driver_writes_during_the_upgrade_is_not_lost(
 
 
 def test_an_old_driver_goes_on_or_is_told_that_it_lost_the_run(
-    where: Path | str, rig: Rig, tmp_path: Path, left: Left
+    where: Path | str, rig: Rig, tmp_path: Path, left: Left, before: str
 ) -> None:
-    run_id = half_done(rig, where, tmp_path, left)
+    run_id = half_done(rig, where, tmp_path, left, before)
+    knows_tenants = before != "0003"
     with old_connection(where) as connection, connection.begin():
-        before, fence = stands_at(connection, run_id)
+        name_tenant(connection, known=knows_tenants)
+        stood, fence = stands_at(connection, run_id)
     with Database.open(where) as database:
         with old_connection(where) as connection, connection.begin():
-            written = OldDriver(connection, before, fence).commit()
+            name_tenant(connection, known=knows_tenants)
+            written = OldDriver(connection, stood, fence).commit()
         store = SqlStore(database, Clock())
-        # In Postgres it has not said whose rows it wants, and finds none: it is told that the run is another's.
-        assert written is not database.is_postgres
-        assert asyncio.run(store.load(run_id)).version == before.version + written
-        assert len(asyncio.run(store.steps(run_id))) == before.version + written
+        # In Postgres one that has not said whose rows it wants finds none: it is told that the run is another's.
+        assert written is (knows_tenants or not database.is_postgres)
+        assert asyncio.run(store.load(run_id)).version == stood.version + written
+        assert len(asyncio.run(store.steps(run_id))) == stood.version + written

@@ -1,0 +1,60 @@
+"""What every place for evaluations does. Subclass it as `Test...` and give it the fixture `trials`."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.core.errors import StoreError
+from redstart.ports.trials.port import Trial, Trials
+
+FIRST = Trial("a", 0, 1)
+
+
+class TrialsContract:
+    def test_the_first_plan_of_a_name_stays(self, trials: Trials) -> None:
+        assert trials.plan("one") is None
+        assert trials.begin("one", "first plan") == "first plan"
+        assert trials.begin("one", "another plan") == "first plan"
+        trials.begin("Two", "its own")
+        assert (trials.plan("one"), trials.plan("Two")) == ("first plan", "its own")
+        assert trials.evaluations() == ["Two", "one"]
+
+    def test_a_trial_has_the_run_that_it_was_given_last(self, trials: Trials) -> None:
+        for name in ("one", "two"):
+            trials.begin(name, "plan")
+        trials.assign("one", FIRST, "run-1")
+        trials.assign("one", FIRST, "run-2")
+        trials.assign("one", Trial("a", 1, 1), "run-3")
+        trials.settle("one", Trial("b", 0, 1), "outcome without a run", final=False)
+        assert trials.assigned("one") == {FIRST: "run-2", Trial("a", 1, 1): "run-3"}
+        assert trials.assigned("two") == {}
+        assert trials.outcomes("one") == ["outcome without a run"]
+
+    def test_the_first_final_outcome_stays(self, trials: Trials) -> None:
+        trials.begin("one", "plan")
+        trials.assign("one", FIRST, "run-1")
+        for outcome, final, kept in (
+            ("broken", False, "broken"),
+            ("broken again", False, "broken again"),
+            ("done", True, "done"),
+            ("done by somebody else", True, "done"),
+            ("broken later", False, "done"),
+        ):
+            trials.settle("one", FIRST, outcome, final=final)
+            assert trials.outcomes("one") == [kept]
+        trials.assign("one", FIRST, "run-2")
+        assert trials.assigned("one") == {FIRST: "run-1"}, "the run of what is done stays too"
+
+    def test_outcomes_come_by_seed_run_and_task(self, trials: Trials) -> None:
+        trials.begin("one", "plan")
+        keys = [Trial(task, seed, run) for seed in (0, 1) for run in (1, 2, 10) for task in ("B", "a", "a/b", "ä")]
+        for key in reversed(keys):
+            trials.settle("one", key, repr(key), final=True)
+        assert trials.outcomes("one") == [repr(key) for key in keys]
+
+    def test_a_trial_of_no_evaluation_is_refused(self, trials: Trials) -> None:
+        with pytest.raises(StoreError):
+            trials.assign("none", FIRST, "run-1")
+        with pytest.raises(StoreError):
+            trials.settle("none", FIRST, "done", final=True)
+        assert trials.outcomes("none") == []

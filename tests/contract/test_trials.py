@@ -1,0 +1,87 @@
+"""What evaluations came to: the contract, apart by tenant, written by two processes at once, and kept by a kill."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.trials import SqlTrials
+from redstart.ports.trials.port import Trial
+from redstart.testing.contracts.trials import FIRST, TrialsContract
+from redstart.testing.store import Clock
+
+WRITER = """
+import os, signal, sys
+from pathlib import Path
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.trials import SqlTrials
+from redstart.ports.trials.port import Trial
+where, name = sys.argv[1:]
+with Database.open(where if "://" in where else Path(where)) as database:
+    trials = SqlTrials(database, lambda: 0.0)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    trials.begin("one", name)
+    for number in range(40):
+        for task in (f"{name} {number}", f"both {number}"):
+            trials.assign("one", Trial(task, 0, 1), f"{name} run")
+            trials.settle("one", Trial(task, 0, 1), f"{name} {task}", final=True)
+    # What was written is there although nobody closes anything.
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+class TestSqlTrials(TrialsContract):
+    @pytest.fixture
+    def trials(self, database: Database) -> SqlTrials:
+        return SqlTrials(database, Clock())
+
+
+def test_tenants_have_evaluations_of_their_own(database: Database) -> None:
+    mine, others = SqlTrials(database, Clock()), SqlTrials(database.of("other"), Clock())
+    for trials, said in ((mine, "mine"), (others, "others")):
+        assert trials.begin("one", said) == said
+        trials.assign("one", FIRST, said)
+        trials.settle("one", FIRST, said, final=True)
+    for trials, said in ((mine, "mine"), (others, "others")):
+        assert (trials.plan("one"), trials.assigned("one"), trials.outcomes("one")) == (said, {FIRST: said}, [said])
+    assert SqlTrials(database.of("third"), Clock()).evaluations() == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_what_two_processes_write_at_once_is_all_there(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
+    new: Callable[[], str] | None = request.getfixturevalue("new_postgres") if kind == "postgres" else None
+    where = new() if new else str(tmp_path / "store.db")
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", WRITER, where, name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in ("left", "right")
+    ]
+    for writer in writers:
+        assert writer.stdout
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        assert writer.stdin
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    assert [writer.communicate(timeout=60)[0] for writer in writers] == ["", ""]
+    assert [writer.returncode for writer in writers] == [-9, -9]
+    with Database.open(where if "://" in where else Path(where)) as database:
+        trials = SqlTrials(database, Clock())
+        assert trials.plan("one") in ("left", "right")
+        tasks = sorted(f"{name} {number}" for name in ("left", "right", "both") for number in range(40))
+        assert sorted(trials.assigned("one")) == [Trial(task, 0, 1) for task in tasks]
+        outcomes = trials.outcomes("one")
+        assert [outcome.partition(" ")[2] for outcome in outcomes] == tasks
+        assert {outcome.split()[0] for outcome in outcomes if "both" not in outcome} == {"left", "right"}
