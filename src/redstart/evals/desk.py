@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from redstart.evals.results import Plan, Results
 from redstart.evals.runner import Evaluation, digest_of
 from redstart.evals.sealed import open_site
 from redstart.evals.task import Task
-from redstart.evals.verify import REPEATS, Verified, keep_verified, mend, read_verified, verify
+from redstart.evals.verify import REPEATS, Verified, keep_verified, mend, read_verified, standards, verify
 from redstart.ports.trials.port import Trials
 from redstart.ports.world.port import World
 
@@ -110,10 +111,11 @@ def evaluation(
     """Begins the evaluation, or takes it up again. `house` has a sandbox. Raises as `Results.open` does."""
     work = folder_of(house.settings.home, house.settings.tenant) / "work"
     model_for = instrument_for(house, plan.model)
-    results = Results.open(trials, plan)
+    known = standards(read_verified(_verified_file(house.settings)))
+    begun = partial(Evaluation, plan=plan, tasks=tasks, results=Results.open(trials, plan), work=work, tell=tell)
     if model_for is None:
-        return Evaluation(house.with_model(), plan, tasks, results, work, tell=tell)
-    return Evaluation(house, plan, tasks, results, work, model_for=model_for, tell=tell)
+        return begun(house.with_model(), standards=known)
+    return begun(house, model_for=model_for, standards=known)
 
 
 def without_unverified(settings: Settings, tasks: Sequence[Task]) -> list[Task]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from redstart.app.runs import Asked, go_on, keep_run, looks_of, result_snapshot
@@ -14,7 +14,7 @@ from redstart.core.errors import ConfigError, RedstartError, StoreError
 from redstart.core.learning import Recalled, Signature
 from redstart.core.noun import clip
 from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec
-from redstart.evals.grading import Grader
+from redstart.evals.grading import Grader, Standard
 from redstart.evals.measure import Ran, outcome_of
 from redstart.evals.outcome import Key, Outcome, Place
 from redstart.evals.results import Plan, Results
@@ -69,6 +69,8 @@ class Evaluation:
     """Where sites are laid out. It must be the same when the evaluation is taken up again."""
     model_for: ModelFor = lambda _site, _key: None
     tell: Callable[[Outcome], None] = lambda _row: None
+    standards: Mapping[str, Standard] = field(default_factory=dict[str, Standard])
+    """What is known of how tasks are graded, by their digests; the others are run for it once."""
 
     def __post_init__(self) -> None:
         if digest_of(self.tasks) != self.plan.tasks:
@@ -80,7 +82,7 @@ class Evaluation:
             # How a model's edits fitted is counted by its name: without one a run knows nothing of others.
             adapters = replace(adapters, memory=Blank(), writer="")
         self.house = replace(self.house, adapters=adapters)
-        self._grader = Grader(self.house)
+        self._grader = Grader(self.house, self.standards)
         self._sites: dict[str, Site] = {}
         self._by_id = {task.id: task for task in self.tasks}
         self._begun = self.results.begun()

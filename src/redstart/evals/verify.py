@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.noun import Noun, clip
 from redstart.core.report import Case
-from redstart.evals.grading import Grader
+from redstart.evals.grading import Grader, Standard
 from redstart.evals.sealed import Site
 from redstart.evals.task import Task
 from redstart.toolkit.honesty.verdict import judge
@@ -30,6 +30,8 @@ class Verified(Noun):
     """Why it is left out; empty where it is not."""
     red: tuple[str, ...] = ()
     """The tests that the true fix makes green."""
+    before: tuple[Case, ...] = ()
+    """Every test of the given code and the hidden ones, without their texts; empty where it is left out."""
     seconds: float = 0.0
     """Of one run of all its tests."""
 
@@ -78,7 +80,8 @@ async def verify(grader: Grader, site: Site, repeats: int = REPEATS) -> Verified
         if shown.trouble or any(case.red for case in shown.cases):
             return _left_out(task, "the tests that are shown are not green with its true fix")
     seconds = after.runs[0].report.seconds
-    return Verified(task=task.id, digest=task.digest, ok=True, red=targets, seconds=seconds)
+    bare_cases = tuple(Case(id=case.id, outcome=case.outcome) for case in before.runs[0].cases)
+    return Verified(task=task.id, digest=task.digest, ok=True, red=targets, before=bare_cases, seconds=seconds)
 
 
 def _why_no_start(task: Task, given: _Seen) -> str:
@@ -111,6 +114,11 @@ def _outcomes(cases: Sequence[Case]) -> frozenset[tuple[str, str]]:
 
 def _left_out(task: Task, why: str) -> Verified:
     return Verified(task=task.id, digest=task.digest, ok=False, why=why)
+
+
+def standards(known: Mapping[str, Verified]) -> dict[str, Standard]:
+    """What verifying found that tasks are graded by, so that nobody has to run them for it again; by their digests."""
+    return {digest: Standard(one.before, tuple(sorted(one.red))) for digest, one in known.items() if one.before}
 
 
 def read_verified(file: Path) -> dict[str, Verified]:

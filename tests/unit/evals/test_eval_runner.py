@@ -23,14 +23,16 @@ from redstart.core.chat import Answer, Ask
 from redstart.core.errors import ConfigError, ModelRefused, StoreError
 from redstart.core.run import Level, Limits
 from redstart.evals.desk import Lab, Wanted, evaluation, open_lab, open_trials, plan_of, predictions, tenant_of
+from redstart.evals.grading import Grader
 from redstart.evals.instrument import instrument_for
 from redstart.evals.metrics import compare, figures
 from redstart.evals.outcome import Key, Outcome, Place
 from redstart.evals.report import comparison_lines, forecast, report_lines, row_line
 from redstart.evals.results import Plan, Results
 from redstart.evals.runner import Evaluation, digest_of
-from redstart.evals.sealed import Site
+from redstart.evals.sealed import Site, open_site
 from redstart.evals.task import Base, Change, Task
+from redstart.evals.verify import standards, verify
 from redstart.ports.trials.port import Trial
 from redstart.testing.model import ScriptedModel
 from redstart.testing.rig import (
@@ -207,6 +209,22 @@ def test_rows_and_patches_stay_when_runs_are_forgotten(rigged: Lab) -> None:
     assert Results(rigged.trials, "e").rows() == [row]
     assert predictions(Results(rigged.trials, "e")) == exported
     assert run(rigged, [task()]) == [row], "what is done is done"
+
+
+def test_a_task_that_was_verified_is_not_run_again_to_know_its_standard(rigged: Lab) -> None:
+    sandbox = FakeSandbox(computed_suite(rigged.house.trees))
+    house = replace(rigged.house, adapters=replace(rigged.house.adapters, sandbox=sandbox))
+    grader, site = Grader(house), open_site(house, task(), house.settings.home / "site")
+    known = standards({task().digest: asyncio.run(verify(grader, site, 1))})
+    fixed = grader.with_fix(site, site.spec.base)
+    for before, made, solved, runs in (
+        ({}, fixed, True, 4),
+        (known, fixed, True, 2),
+        (known, site.spec.base, False, 1),
+    ):
+        sandbox.executions.clear()
+        assert asyncio.run(Grader(house, before).grade(site, made)).solved is solved
+        assert len(sandbox.executions) == runs, "a green is seen twice, a red once"
 
 
 def test_memory_gives_what_other_tasks_left_and_never_the_same(rigged: Lab) -> None:

@@ -1,0 +1,114 @@
+"""What `redstart eval` adds to the runs that it asks for: its time beside the sum of the runs' own.
+
+QuixBugs tasks (`REDSTART_DATA`, see docs/benchmarks.md) with the instrument oracle-at-recall, which asks no model: the
+runs are as short as runs can be, and what is added shows most. Each is verified first, as `redstart eval verify` does;
+then they are evaluated one at a time and two at a time. All that is not a run counts as added: laying tasks out, the
+hidden tests, reading what a run did, the store. The runs' own seconds are those of the same evaluation, so that it does
+not count how two runs slow each other; nor does it count that one of two workers ends before the other. `--quick` takes
+2 tasks instead of 12.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app.settings import Models, Settings
+from redstart.app.settings import load as load_settings
+from redstart.app.wire import open_house
+from redstart.core.errors import ConfigError
+from redstart.evals.desk import Wanted, evaluation, open_lab, plan_of, verify_all
+from redstart.evals.outcome import Outcome
+from redstart.evals.sets import load_set
+from redstart.evals.task import Task
+
+AIM = 1.05
+MODEL = "instrument:oracle-at-recall"
+# None of them runs for ever with its bug in: a run that waits for a time-out would hide what is added to it.
+NAMES = (
+    *("bucketsort", "flatten", "breadth_first_search", "detect_cycle", "get_factors", "hanoi"),
+    *("is_valid_parenthesization", "kth", "lis", "max_sublist_sum", "next_permutation", "pascal"),
+)
+
+
+class Measured(NamedTuple):
+    busy: float
+    """Seconds from the start to the end of each worker, added up."""
+    own: float
+    """Seconds of the runs themselves, added up."""
+    graded: float
+    """Of what was added, the seconds that hidden tests took."""
+
+    @property
+    def ratio(self) -> float:
+        return self.busy / self.own
+
+
+def chosen(settings: Settings, count: int) -> list[Task]:
+    try:
+        every = {task.id: task for task in load_set("quixbugs", data=settings.data)}
+    except ConfigError as error:
+        sys.exit(f"{error}: {error.remedy}")
+    return [every[f"quixbugs/{name}"] for name in NAMES[:count]]
+
+
+async def verified(settings: Settings, tasks: Sequence[Task]) -> None:
+    with open_house(settings) as house:
+        async for one in verify_all(house.with_sandbox(), tasks, repeats=1):
+            if not one.ok:
+                sys.exit(f"{one.task} is no task here: {one.why}")
+
+
+def measured(settings: Settings, tasks: Sequence[Task], parallel: int) -> Measured:
+    rows: list[Outcome] = []
+    ends: list[float] = []
+
+    def tell(row: Outcome) -> None:
+        rows.append(row)
+        ends.append(time.monotonic() - began)
+
+    plan = plan_of(Wanted("quixbugs", name=f"parallel-{parallel}"), tasks, MODEL)
+    began = time.monotonic()
+    with open_lab(settings, plan.name) as lab:
+        asyncio.run(evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, tell).go(parallel))
+    # Who finds no more to do ends, and what the others have at hand is their last: the last rows are one a worker.
+    busy = sum(ends[-parallel:])
+    unsolved = [f"{row.key}: {row.place.value} {row.trouble}" for row in rows if not row.solved]
+    if unsolved:
+        sys.exit(f"the oracle is to solve all of them; it did not solve {'; '.join(unsolved)}")
+    return Measured(busy, sum(row.seconds for row in rows), sum(row.graded_in for row in rows))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    data = load_settings().data
+    with tempfile.TemporaryDirectory() as home:
+        settings = Settings(home=Path(home), data=data, models=Models(strong=MODEL, fast=MODEL))
+        tasks = chosen(settings, 2 if quick else len(NAMES))
+        asyncio.run(verified(settings, tasks))
+        found = {parallel: measured(settings, tasks, parallel) for parallel in (1, 2)}
+    for parallel, one in found.items():
+        print(
+            f"{len(tasks)} tasks, {parallel} at once: {one.busy:.1f} s, of which the runs {one.own:.1f} s and hidden "
+            f"tests {one.graded:.1f} s; {one.ratio:.3f}, without hidden tests {(one.busy - one.graded) / one.own:.3f}"
+        )
+    worst = max(one.ratio for one in found.values())
+    figures: list[dict[str, object]] = [
+        {"name": f"overhead_ratio_{parallel}", "value": round(one.ratio, 3), "aim": "told", "holds": True}
+        for parallel, one in found.items()
+    ]
+    figures.append({"name": "overhead_ratio", "value": round(worst, 3), "aim": f"<= {AIM}", "holds": worst <= AIM})
+    print(json.dumps({"bench": "evals", "figures": figures}))
+
+
+if __name__ == "__main__":
+    main()
