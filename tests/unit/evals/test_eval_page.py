@@ -18,14 +18,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from redstart.app.settings import Settings
 from redstart.cli.main import app
 from redstart.core.errors import ConfigError
+from redstart.evals.desk import open_trials
 from redstart.evals.intervals import Estimate
 from redstart.evals.metrics import Figures, figures
 from redstart.evals.outcome import Key, Outcome, Place
 from redstart.evals.page import html_page, json_in_script
 from redstart.evals.page.parts import SIGNS
-from redstart.evals.results import FileResults, Plan
+from redstart.evals.results import Plan, Results
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome"))), None)
 PLAN = Plan(name="sample", source="made", tasks="x", model="made:up", runs=3)
@@ -110,9 +112,10 @@ def rows() -> list[Outcome]:
 
 
 def report(home: Path, rows: list[Outcome], *words: str) -> str:
-    results = FileResults.open(home / "evals" / PLAN.name, PLAN)
-    for row in rows:
-        results.add(row)
+    with open_trials(Settings(home=home)) as trials:
+        results = Results.open(trials, PLAN)
+        for row in rows:
+            results.add(row)
     done = CliRunner().invoke(app, ["eval", "report", PLAN.name, *words], env={"REDSTART_HOME": str(home)})
     if done.exception is not None:
         raise done.exception
@@ -122,7 +125,7 @@ def report(home: Path, rows: list[Outcome], *words: str) -> str:
 def test_the_command_writes_the_figures_that_it_prints(rows: list[Outcome], tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     printed = report(tmp_path / "home", rows, "--html", str(file)).splitlines()
-    assert f"the page is in {file}" in printed[-1]
+    assert f"the page is in {file}" in printed[-2]
     page = Page(file.read_text())
     assert page.texts("h1") == ["sample"]
     assert page.texts("title") == [printed[0]]
@@ -136,7 +139,7 @@ def test_the_command_writes_the_figures_that_it_prints(rows: list[Outcome], tmp_
     ]
     told = " ".join(text.strip() if tag == "td" else f"\n{text.strip()}" for text, tag in cells).strip()
     shown = [" ".join(line.split()) for line in told.splitlines()]
-    assert shown == [" ".join(line.split()) for line in printed[2:-2]]
+    assert shown == [" ".join(line.split()) for line in printed[2:-3]]
     assert any(line.startswith("solved (pass@1) ") for line in shown)
 
 
