@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from quixbugs import settings
 from tokens_peers.environments import Environments
 
 SECONDS = 240
@@ -46,15 +47,7 @@ class Place(NamedTuple):
         return TASK.format(file=self.file)
 
     def environ(self, name: str) -> dict[str, str]:
-        """Of an agent, with the project's interpreter first on its path, and nothing of who runs the bench."""
-        own = [self.environments.python("project").parent, self.environments.python(name).parent]
-        return {
-            "PATH": os.pathsep.join([*(str(one) for one in own), "/usr/local/bin", "/usr/bin", "/bin"]),
-            "HOME": str(self.folder),
-            "LC_ALL": "C.UTF-8",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-        }
+        return self.environments.environ(name, self.folder)
 
 
 class Ended(NamedTuple):
@@ -68,11 +61,7 @@ class Ended(NamedTuple):
 def redstart(place: Place) -> Ended:
     config = place.folder / "config" / "redstart" / "config.toml"
     config.parent.mkdir(parents=True)
-    config.write_text(
-        f'[models]\nstrong = "openai:local"\nbase_url = "{place.url}/v1"\ndeadline = 600\npatience = 600\n'
-        '[models.options."openai:local"]\nmax_tokens = 500\n'
-        '[models.profiles."openai:local"]\ncontext = 4096\nlooks = 0\nbrief = true\nedits = "whole"\nshapes = false\n'
-    )
+    config.write_text(settings(place.url, "whole-text"))
     patch = place.folder / "made.patch"
     limits = ["--max-iters", str(ATTEMPTS), "--max-minutes", str(SECONDS / 60), "--patch", str(patch)]
     command = [
@@ -115,14 +104,14 @@ def aider(place: Place) -> Ended:
 
 def mini(place: Place) -> Ended:
     python, trail = place.environments.python("mini"), place.folder / "trajectory.json"
-    settings = [
+    given = [
         *("-c", "mini_textbased.yaml", "-c", f"model.model_kwargs.api_base={place.url}/v1"),
         *("-c", "model.model_kwargs.api_key=none", "-c", f"agent.step_limit={STEPS}"),
         *("-c", "model.model_kwargs.max_tokens=500"),
     ]
     words = ["--model-class", "litellm_textbased", "-m", "openai/local", "-y", "--exit-immediately", "-t", place.task]
     reach = {"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors", "MSWEA_SILENT_STARTUP": "1"}
-    command = [str(python.parent / "mini"), *settings, *words, "-o", str(trail)]
+    command = [str(python.parent / "mini"), *given, *words, "-o", str(trail)]
     ran = _started(command, place, {**place.environ("mini"), **reach})
     try:
         status = json.loads(trail.read_text())["info"]["exit_status"]

@@ -65,15 +65,7 @@ class Place(NamedTuple):
     environments: Environments
 
     def environ(self, name: str) -> dict[str, str]:
-        """Of an agent, with the project's interpreter first on its path, and nothing of who runs the bench."""
-        own = [self.environments.python("project").parent, self.environments.python(name).parent]
-        return {
-            "PATH": os.pathsep.join([*(str(one) for one in own), "/usr/local/bin", "/usr/bin", "/bin"]),
-            "HOME": str(self.folder),
-            "LC_ALL": "C.UTF-8",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-        }
+        return self.environments.environ(name, self.folder)
 
 
 def edits(answer: str) -> list[Edit]:

@@ -41,6 +41,17 @@ class Environments:
             mark.write_text(json.dumps([sys.version, *WANTED[name]]))
         return folder / "bin" / "python"
 
+    def environ(self, name: str, home: Path) -> dict[str, str]:
+        """Of an agent, with the project's interpreter first on its path, and nothing of who runs the bench."""
+        own = [self.python("project").parent, self.python(name).parent]
+        return {
+            "PATH": os.pathsep.join([*(str(one) for one in own), "/usr/local/bin", "/usr/bin", "/bin"]),
+            "HOME": str(home),
+            "LC_ALL": "C.UTF-8",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        }
+
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, with one tokenizer for all."""
         counter = Path(__file__).with_name("count.py")

@@ -142,28 +142,37 @@ def _sqlite(statement: ClauseElement) -> str:
     return str(statement.compile(dialect=SQLiteDialect(paramstyle="named")))
 
 
-_SQLITE_ADVANCE = _sqlite(_ADVANCE)
-_SQLITE_ADD = {table: _sqlite(insert(table)) for table in (steps, events, cards, failures, edits)}
-_SQLITE_KEPT = {
-    table: _sqlite(select(table.c.run_id).where(*(table.c[name] == bindparam(name) for name in _OF_ATTEMPT)))
-    for table in (cards, failures, edits)
-}
+# Made once, when the first commit asks for it: most commands make none.
+@cache
+def _sqlite_advance() -> str:
+    return _sqlite(_ADVANCE)
+
+
+@cache
+def _sqlite_add(table: Table) -> str:
+    return _sqlite(insert(table))
+
+
+@cache
+def _sqlite_kept(table: Table) -> str:
+    """Whether the attempt left something in that table before."""
+    return _sqlite(select(table.c.run_id).where(*(table.c[name] == bindparam(name) for name in _OF_ATTEMPT)))
 
 
 def _one_by_one(driver: Driver, rows: Rows) -> Found:
-    found = driver.execute(_SQLITE_ADVANCE, {**_prefixed("new_", rows.progress), **rows.held}).fetchall()
+    found = driver.execute(_sqlite_advance(), {**_prefixed("new_", rows.progress), **rows.held}).fetchall()
     if not found:
         return found
-    driver.execute(_SQLITE_ADD[steps], rows.step)
+    driver.execute(_sqlite_add(steps), rows.step)
     for event in rows.events:
-        driver.execute(_SQLITE_ADD[events], event)
+        driver.execute(_sqlite_add(events), event)
     learned = ((cards, [rows.card]), (failures, [rows.failure]), (edits, rows.edits))
     for table, added in learned:
         new = [row for row in added if row is not None]
-        # What the attempt left in that table before stays as it is.
-        if new and not driver.execute(_SQLITE_KEPT[table], new[0]).fetchall():
+        # What was left there stays as it is.
+        if new and not driver.execute(_sqlite_kept(table), new[0]).fetchall():
             for row in new:
-                driver.execute(_SQLITE_ADD[table], row)
+                driver.execute(_sqlite_add(table), row)
     return found
 
 
