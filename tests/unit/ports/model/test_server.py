@@ -50,7 +50,8 @@ def test_a_reply_can_be_held_back() -> None:
         assert not server.requests[0].answered
         go.set()
         client.join()
-        assert server.requests[0].answered
+    # Looked at when the server's threads are joined: a client may have its reply before the server notes it.
+    assert server.requests[0].answered
 
 
 def test_what_the_script_raises_is_raised_at_the_end() -> None:
