@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from redstart.core.change import EditKind
 from redstart.core.run import AttemptSummary
-from redstart.toolkit.prompts.forms import LARGEST, form_words, given_whole, often_rejected
+from redstart.toolkit.prompts.forms import LARGEST, brief_form, form_words, given_whole, often_rejected
 
 
 def rejected(number: int, *files: str) -> AttemptSummary:
@@ -29,6 +31,15 @@ def test_every_form_is_described_in_its_own_words(kind, shaped, word):
     assert [other for other in EditKind if form_words(other, shaped=shaped) == described][:1] == (
         [kind] if not shaped or kind is EditKind.whole else [EditKind.block]
     )
+
+
+@pytest.mark.parametrize(("path", "begins"), [("a.py", "def name("), ("web/a.ts", "function name(")])
+def test_a_small_model_is_shown_code_where_it_is_to_write_code(path, begins):
+    example = json.loads(brief_form(EditKind.whole, path, shaped=True).splitlines()[-1])
+    (edit,) = example["edits"]
+    assert edit["path"] == path
+    assert edit["text"].startswith(begins)
+    assert len(edit["text"].splitlines()) > 3, "the lines are to be parted as JSON parts them"
 
 
 def test_a_file_whose_edits_did_not_fit_twice_is_asked_for_as_a_whole_and_shown_so():
