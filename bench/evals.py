@@ -78,7 +78,7 @@ def measured(settings: Settings, tasks: Sequence[Task], parallel: int) -> Measur
     began = time.monotonic()
     with open_lab(settings, plan.name) as lab:
         asyncio.run(evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, tell).go(parallel))
-    # Who finds no more to do ends, and what the others have at hand is their last: the last rows are one a worker.
+    # The last rows are one a worker, or two are of one worker and another ended sooner: then this is a little too much.
     busy = sum(ends[-parallel:])
     unsolved = [f"{row.key}: {row.place.value} {row.trouble}" for row in rows if not row.solved]
     if unsolved:

@@ -7,13 +7,14 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from redstart.app.runs import Asked, go_on, keep_run, looks_of, result_snapshot
 from redstart.app.wire import House, asking, engine_called
 from redstart.core.errors import ConfigError, RedstartError, StoreError
 from redstart.core.learning import Recalled, Signature
 from redstart.core.noun import clip
-from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec
+from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec, RunState
 from redstart.evals.grading import Grader, Standard
 from redstart.evals.measure import Ran, outcome_of
 from redstart.evals.outcome import Key, Outcome, Place
@@ -47,6 +48,14 @@ class Withheld:
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
         found = await self._memory.recall(signature, tenant=tenant, repo=repo, limit=limit + MORE)
         return [one for one in found if one.card.provenance.get("repo") != repo][:limit]
+
+
+class _Ended(NamedTuple):
+    """A run that has ended and is not graded yet."""
+
+    house: House
+    site: Site
+    state: RunState
 
 
 def digest_of(tasks: Sequence[Task]) -> str:
@@ -93,34 +102,60 @@ class Evaluation:
         return [key for key in self.plan.keys(list(self._by_id)) if key not in done]
 
     async def go(self, parallel: int = 1) -> None:
-        """Does what is left, so many runs at once. Broken machinery is a row; rows that cannot be kept are raised."""
+        """Does what is left, so many runs at once; while a worker's next run goes on, its last one is graded.
+
+        Broken machinery is a row; rows that cannot be kept are raised.
+        """
         waiting = iter(self.left())
 
         async def worker() -> None:
-            for key in waiting:
-                row = await self._one(key)
-                self.results.add(row)
-                self.tell(row)
+            grading: asyncio.Task[None] | None = None
+            try:
+                for key in waiting:
+                    ended = await self._ended(key)
+                    if grading is not None:
+                        await grading
+                    grading = asyncio.create_task(self._keep(key, ended))
+                if grading is not None:
+                    await grading
+            finally:
+                if grading is not None:
+                    grading.cancel()
+                    await asyncio.wait((grading,))
 
         await asyncio.gather(*(worker() for _ in range(parallel)))
 
-    async def _one(self, key: Key) -> Outcome:
+    async def _keep(self, key: Key, ended: _Ended | RedstartError) -> None:
+        row = await self._row(key, ended)
+        self.results.add(row)
+        self.tell(row)
+
+    async def _row(self, key: Key, ended: _Ended | RedstartError) -> Outcome:
         try:
-            return await self._run(key)
+            if isinstance(ended, RedstartError):
+                raise ended
+            return await self._graded(key, ended)
         except RedstartError as error:
             return Outcome(key=key, run_id=self._begun.get(key, ""), place=Place.broken, trouble=clip(str(error), 600))
 
-    async def _run(self, key: Key) -> Outcome:
-        site = self._site(key.task)
-        model = self.model_for(site, key)
-        house = self.house.with_model(model) if model is not None else self.house
-        run_id = await self._run_of(house, site, key)
-        state = (await go_on(house, run_id, engine_called(self.plan.engine))).state
+    async def _ended(self, key: Key) -> _Ended | RedstartError:
+        """The run of this key when it has ended, or what broke it."""
+        try:
+            site = self._site(key.task)
+            model = self.model_for(site, key)
+            house = self.house.with_model(model) if model is not None else self.house
+            run_id = await self._run_of(house, site, key)
+            return _Ended(house, site, (await go_on(house, run_id, engine_called(self.plan.engine))).state)
+        except RedstartError as error:
+            return error
+
+    async def _graded(self, key: Key, ended: _Ended) -> Outcome:
+        house, site, state = ended
         made, clock = result_snapshot(state), house.adapters.world.monotonic
         began = clock()
         grade = await self._grader.grade(site, made) if made is not None else None
         took = round(clock() - began, 3)
-        steps = await house.adapters.store.steps(run_id)
+        steps = await house.adapters.store.steps(state.run_id)
         return outcome_of(house, site, key, Ran(state, steps, grade, took))
 
     async def _run_of(self, house: House, site: Site, key: Key) -> str:

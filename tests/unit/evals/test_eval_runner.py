@@ -22,6 +22,7 @@ from redstart.app.wire import open_house
 from redstart.core.chat import Answer, Ask
 from redstart.core.errors import ConfigError, ModelRefused, StoreError
 from redstart.core.run import Level, Limits
+from redstart.core.shell import Completed, Execution
 from redstart.evals.desk import Lab, Wanted, evaluation, open_lab, open_trials, plan_of, predictions, tenant_of
 from redstart.evals.grading import Grader
 from redstart.evals.instrument import instrument_for
@@ -130,6 +131,30 @@ def test_a_patch_that_comes_again_is_counted(rigged: Lab) -> None:
     row = run_with(rigged, lambda ask: WRONG if ask.question == "patch" else CARD, limits=Limits(iterations=2))
     assert (row.attempts, row.repeated, row.revisited) == (2, 1, 1)
     assert figures([row]).repeated.value == 1.0  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def test_a_run_is_graded_while_the_next_one_goes_on(rigged: Lab) -> None:
+    tasks = [task(name, hidden=Change(files={"test_hidden.py": TEST_TEXT})) for name in ("a", "b")]
+    asked, trees = plan(tasks), rigged.house.trees
+    is_next_begun = asyncio.Event()
+
+    class Held(FakeSandbox):
+        async def run(self, execution: Execution) -> Completed:
+            if trees.read(execution.snapshot, "test_hidden.py") is not None:
+                # Only grading has the hidden tests: it waits for what would not begin if it were waited for.
+                await asyncio.wait_for(is_next_begun.wait(), 60)
+            return await super().run(execution)
+
+    def model_for(_site: Site, key: Key) -> ScriptedModel:
+        if key.task == "b":
+            is_next_begun.set()
+        return ScriptedModel([RIGHT, CARD])
+
+    adapters = replace(rigged.house.adapters, sandbox=Held(computed_suite(trees)))
+    results, work = Results.open(rigged.trials, asked), rigged.house.settings.home / "w"
+    made = Evaluation(replace(rigged.house, adapters=adapters), asked, tasks, results, work, model_for=model_for)
+    asyncio.run(made.go())
+    assert [(row.key.task, row.solved) for row in results.rows()] == [("a", True), ("b", True)]
 
 
 def test_what_is_done_is_not_done_again(rigged: Lab) -> None:
