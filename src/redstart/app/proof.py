@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from redstart.app.parts import all_records
-from redstart.app.proof_checks import Facts, checks, many
+from redstart.app.proof_checks import Facts, checks
 from redstart.app.proof_parts import (
     CaseLine,
     Cost,
@@ -32,6 +32,7 @@ from redstart.core.change import Applied
 from redstart.core.chat import Answer, Fault
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.finding import TRIPWIRE, Finding, FindingList
+from redstart.core.noun import many
 from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Repeat, Report, Reproduced, Verdict
 from redstart.core.run import Decision, Mode, Result, RunState, Status, Step
 from redstart.engines.journal import digest

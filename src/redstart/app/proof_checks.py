@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from redstart.app.proof_parts import Check, CheckName, Found, Mark, Shrunk, Touched
+from redstart.core.noun import many
 from redstart.core.report import Counts, Judged, Verdict
 from redstart.core.run import Mode, RunState
 from redstart.toolkit.honesty.levels import MEASURES
@@ -43,10 +44,6 @@ def checks(facts: Facts) -> tuple[Check, ...]:
         _findings(facts),
         _shrunk(facts),
     )
-
-
-def many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _targets(facts: Facts) -> Check:

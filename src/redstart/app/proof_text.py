@@ -12,9 +12,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from redstart.app.proof_checks import many
 from redstart.app.proof_parts import CheckName, Edited, Mark, Proof
 from redstart.core.change import EditKind, Rung
+from redstart.core.noun import many
 
 SHOWN = 20
 """Ids, files and other names in a list."""

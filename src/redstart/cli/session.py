@@ -22,6 +22,7 @@ from redstart.cli.display import Display, display
 from redstart.cli.side_by_side import side_by_side
 from redstart.cli.words import sandbox_in_words, tests_in_words
 from redstart.core.errors import PortError
+from redstart.core.noun import many
 from redstart.core.run import Limits, Mode, RunState, Status, Step
 from redstart.core.shell import Environment
 from redstart.engines.port import Engine
@@ -146,7 +147,7 @@ def header(house: House, state: RunState, platform: str) -> str:
         tests_in_words(counts.red, counts.passed, counts.skipped) if counts else "",
         sandbox_in_words(sandbox.tier, house.shortcomings) if sandbox else "sandbox none",
         f"model {house.settings.models.strong}",
-        _many(spec.cycles, "cycle") if spec.cycles else "",
+        many(spec.cycles, "cycle") if spec.cycles else "",
         caps(spec.limits),
         UNTESTED_MACOS if platform == "darwin" else "",
     )
@@ -154,7 +155,7 @@ def header(house: House, state: RunState, platform: str) -> str:
 
 
 def caps(limits: Limits) -> str:
-    told = [_many(limits.iterations, "attempt")]
+    told = [many(limits.iterations, "attempt")]
     if limits.usd is not None:
         told.append(f"${limits.usd:g}")
     if limits.minutes is not None:
@@ -186,7 +187,7 @@ async def _say_kept(house: House, run_id: str, shown: Display, how: How) -> None
     """Of a run that goes on for as long as it is let: what can be had of it already."""
     state = await house.adapters.store.load(run_id)
     if state.spec.mode is Mode.improve and (path := write_patch(house, state, how.patch)):
-        shown.say(f"{_many(state.work.kept, 'improvement')} kept so far")
+        shown.say(f"{many(state.work.kept, 'improvement')} kept so far")
         _hand_over_patch(path, run_id, shown, how)
 
 
@@ -229,16 +230,12 @@ async def _hand_over_project(house: House, state: RunState, shown: Display) -> N
 
 def cost(state: RunState) -> str:
     spend = state.spend
-    unknown = f" + {_many(spend.unpriced, 'call')} of unknown price" if spend.unpriced else ""
+    unknown = f" + {many(spend.unpriced, 'call')} of unknown price" if spend.unpriced else ""
     parts = (
-        _many(state.now.number, "attempt"),
-        _many(spend.calls, "model call"),
+        many(state.now.number, "attempt"),
+        many(spend.calls, "model call"),
         f"{spend.tokens:,} tokens",
         f"${spend.usd:.3f}{unknown}",
         f"{spend.seconds:.1f} s",
     )
     return " · ".join(parts)
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -11,6 +11,11 @@ class Noun(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def many(count: int, noun: str) -> str:
+    """So many of them, in words: `1 test`, `2 tests`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def clip(text: str, limit: int) -> str:
     """`text` cut to `limit` bytes of UTF-8, head and tail kept, with the cut marked where it was made."""
     data = text.encode(errors="replace")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from redstart.core.noun import many
 from redstart.evals.compare import Comparison
 from redstart.evals.intervals import LEVEL, Estimate
 from redstart.evals.metrics import Figures
@@ -95,7 +96,9 @@ def comparison_lines(a: Plan, b: Plan, found: Comparison) -> list[str]:
 def row_line(row: Outcome, done: int, planned: int) -> str:
     """One run, as it is told when it ends."""
     price = f", ${row.usd:.3f}" if row.usd else ""
-    told = f"[{done}/{planned}] {row.key}: {row.place.value}, {row.attempts} attempts, {row.seconds:.0f} s{price}"
+    told = (
+        f"[{done}/{planned}] {row.key}: {row.place.value}, {many(row.attempts, 'attempt')}, {row.seconds:.0f} s{price}"
+    )
     return f"{told} ({row.trouble.splitlines()[0][:100]})" if row.trouble else told
 
 

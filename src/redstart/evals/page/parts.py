@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import NamedTuple
 
+from redstart.core.noun import many
 from redstart.evals.intervals import Estimate, short
 from redstart.evals.metrics import Figures
 from redstart.evals.outcome import Key, Outcome, Place
@@ -142,7 +143,7 @@ def _title(task: str, key: Key, cell: Outcome | None) -> str:
         return f"{name}: {NOT_RUN}"
     what = f"{name}: {cell.place.value} ({SIGNS[cell.place].means})"
     price = f", ${cell.usd:.4f}" if cell.usd else ""
-    told = f"{what}; {cell.attempts} attempts, {short(cell.seconds)} s, {cell.tokens:,} tokens{price}"
+    told = f"{what}; {many(cell.attempts, 'attempt')}, {short(cell.seconds)} s, {cell.tokens:,} tokens{price}"
     ended = f"; the run says: {cell.result}" if cell.result else ""
     return f"{told}{ended}; {cell.trouble[:_TROUBLE_SHOWN]}" if cell.trouble else told + ended
 
