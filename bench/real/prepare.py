@@ -39,10 +39,19 @@ class Mutation(Noun):
     new: str
 
 
-class Project(Noun):
+class Sdist(Noun):
+    """A release as the package index has it, and where it is put."""
+
     name: str
     version: str
     sha256: str
+    folder: str = ""
+    """Where the project lies in the git repo, for one of several in it."""
+    files: dict[str, str] = {}
+    """Files that its sdist leaves out and its developers have."""
+
+
+class Project(Sdist):
     shape: tuple[str, ...]
     packages: tuple[str, ...] = ()
     """What its tests need besides itself and pytest."""
@@ -55,12 +64,8 @@ class Project(Noun):
     is found without one."""
     venv: str = ""
     """Where in the project its environment lies; empty for a folder elsewhere, which is active then."""
-    folder: str = ""
-    """Where the project lies in the git repo, for one of several in it."""
     known_red: tuple[str, ...] = ()
     """Ids that are red without the mutation."""
-    files: dict[str, str] = {}
-    """Files that its sdist leaves out and its developers have."""
     quick: bool = False
     mutation: Mutation
 
@@ -123,7 +128,7 @@ def prepare(project: Project, into: Path, tools: Path, name: str = "repo") -> Re
     return install(project, repo, root, into, tools)
 
 
-def download(project: Project, into: Path) -> Path:
+def download(project: Sdist, into: Path) -> Path:
     """The sdist, whose hash pip checks before it looks into it."""
     pin = into / f"{project.name}.txt"
     pin.write_text(f"{project.name}=={project.version} --hash=sha256:{project.sha256}\n")
@@ -134,7 +139,7 @@ def download(project: Project, into: Path) -> Path:
     return found
 
 
-def unpack(project: Project, sdist: Path, into: Path, name: str) -> tuple[Path, Path]:
+def unpack(project: Sdist, sdist: Path, into: Path, name: str) -> tuple[Path, Path]:
     """The git repo with one commit that holds the project, and the project's folder in it."""
     if hashlib.sha256(sdist.read_bytes()).hexdigest() != project.sha256:
         raise BenchError(f"{sdist.name} is not the file that the manifest names")

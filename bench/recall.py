@@ -1,0 +1,227 @@
+"""Does every task end green whose needed lines were shown? The instrument oracle-at-recall, from the red test to green.
+
+The instrument gives the true fix if and only if its question holds every line that the fix changes, and else a patch
+that changes nothing. So what it solves is what retrieval found, and a task that it was shown and that did not end green
+was lost by something else: by edits that were not applied, checks, the proof, the grading. It is no result of a model.
+
+Small tasks are of HumanEvalFix, Python and JavaScript (`REDSTART_DATA`, see docs/benchmarks.md). Large ones are seeded
+changes of two packages with more than 50 source files each, as the package index has them, pinned by hash: which of the
+files is the wrong one has to be found. Each task has three attempts; `--home FOLDER` keeps everything, and the same
+command goes on there where it was stopped. `--quick` takes one small task and one large one.
+
+It needs git, uv, node, a sandbox and the package index; what cannot be had fails the bench.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from real.prepare import PYTEST, BenchError, Sdist, download, make_venv, must, unpack, uv
+from redstart.app.settings import Models, Settings
+from redstart.app.settings import load as load_settings
+from redstart.app.wire import open_house
+from redstart.core.errors import ConfigError
+from redstart.core.run import Limits
+from redstart.evals.desk import Wanted, evaluation, open_lab, plan_of, verify_all, without_unverified
+from redstart.evals.mutate import mutate
+from redstart.evals.outcome import Outcome
+from redstart.evals.sets import load_set
+from redstart.evals.task import Task, read_tasks, write_tasks
+
+MODEL = "instrument:oracle-at-recall"
+ATTEMPTS = 3
+SEED = 1
+LEAST, LEAST_LARGE, LEAST_FILES = 150, 75, 51
+SMALL = {"humanevalfix_py": 56, "humanevalfix_js": 20}
+WITHOUT_THE_SLOWEST = """def pytest_collection_modifyitems(items):
+    items[:] = [one for one in items if one.name != "test_find_order_simple"]
+"""
+
+
+class Large(NamedTuple):
+    sdist: Sdist
+    sources: str
+    """The folder of its code."""
+    tasks: int
+    packages: tuple[str, ...] = ()
+
+
+LARGE = (
+    Large(
+        Sdist(
+            name="algorithms",
+            version="1.0.1",
+            sha256="e2d140bc315eb1e106f2ab8c1f2ec595e01cb1ef0aa1506d20f93f75cf9fd8b1",
+            # One of its 520 tests takes ten times as long as all others together.
+            files={"conftest.py": WITHOUT_THE_SLOWEST},
+        ),
+        "algorithms",
+        56,
+    ),
+    Large(
+        Sdist(
+            name="markdown-it-py",
+            version="4.3.0",
+            sha256="91a58fa5b72c71a40cf7177250fd767480d7a2bb3ac426ccfb76fb90305fdaaa",
+            files={"conftest.py": '"""The folder that tests import the package from."""\n'},
+        ),
+        "markdown_it",
+        20,
+        ("mdurl==0.1.2", "linkify-it-py==2.2.0", "pytest-regressions==2.11.0"),
+    ),
+)
+
+
+class Count(NamedTuple):
+    """Of one set of tasks."""
+
+    name: str
+    shown: int
+    """Tasks of which some context held every line that the fix changes."""
+    lost: tuple[str, ...]
+    """Of those, the ones that did not end green."""
+    missed: int
+    guessed: tuple[str, ...]
+    """Tasks that ended green although their lines were never shown."""
+    troubled: tuple[str, ...]
+
+    @property
+    def tasks(self) -> int:
+        return self.shown + self.missed + len(self.troubled)
+
+
+async def small_tasks(settings: Settings, name: str, count: int) -> list[Task]:
+    """The first of a set that are tasks on this machine."""
+    try:
+        tasks = load_set(name, data=settings.data)[:count]
+    except ConfigError as error:
+        sys.exit(f"{error}: {error.remedy}")
+    with open_house(settings) as house:
+        async for one in verify_all(house.with_sandbox(), tasks, repeats=1):
+            if not one.ok:
+                print(f"{one.task} is left out: {one.why}")
+    return without_unverified(settings, tasks)
+
+
+async def large_tasks(settings: Settings, large: Large, into: Path, count: int) -> list[Task]:
+    """Seeded changes of a package's code that its tests notice; made once in a folder."""
+    file = into / f"{large.sdist.name}.jsonl"
+    if file.exists():
+        return read_tasks(file.read_text(encoding="utf-8"), file.name)
+    repo, python = into / large.sdist.name, into / "environment" / "bin" / "python"
+    if not repo.exists():
+        with tempfile.TemporaryDirectory(dir=into) as work:
+            made, _ = unpack(large.sdist, download(large.sdist, Path(work)), Path(work), "repo")
+            if not python.exists():
+                make_venv(python.parents[1], into)
+            must([uv(), "pip", "install", "--quiet", "--python", python, PYTEST, *large.packages], into)
+            made.rename(repo)
+    files = sum(1 for _ in (repo / large.sources).rglob("*.py"))
+    if files < LEAST_FILES:
+        raise BenchError(f"{large.sdist.name} has {files} source files")
+    tasks: list[Task] = []
+    tried = 0
+    with open_house(settings) as house:
+        async for one in mutate(house.with_sandbox(), repo, count=count, seed=SEED, python=str(python)):
+            tried += 1
+            tasks += [one.task] if one.task else []
+    print(f"{large.sdist.name}: {files} source files, {tried} changes tried, {len(tasks)} tasks", flush=True)
+    write_tasks(tasks, file)
+    return tasks
+
+
+def evaluated(settings: Settings, name: str, tasks: Sequence[Task]) -> Count:
+    limits = Limits(iterations=ATTEMPTS, usd=None, tokens=None)
+    plan = plan_of(Wanted(name, name=f"recall-{name}", limits=limits), tasks, MODEL)
+    with open_lab(settings, plan.name) as lab:
+        doing = evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, _tell)
+        asyncio.run(doing.go(2))
+        rows = doing.results.rows()
+    broken = [row for row in rows if row.lines_shown is None]
+    shown = [row for row in rows if row.lines_shown]
+    missed = [row for row in rows if row.lines_shown is False]
+    return Count(
+        name,
+        len(shown),
+        tuple(_named(row) for row in shown if not (row.solved and row.claimed)),
+        len(missed),
+        tuple(_named(row) for row in missed if row.solved or row.claimed),
+        tuple(_named(row) for row in broken),
+    )
+
+
+def _tell(row: Outcome) -> None:
+    found = {True: "shown", False: "missed", None: "no context"}[row.lines_shown]
+    print(f"{row.key.task}: {found}, {row.place.value}, {row.seconds:.0f} s {row.trouble}".rstrip(), flush=True)
+
+
+def _named(row: Outcome) -> str:
+    return f"{row.key.task} ({row.place.value}; {row.trouble or row.result})"
+
+
+def counts(settings: Settings, into: Path, *, quick: bool) -> tuple[list[Count], list[Count]]:
+    """Of the small sets and of the large ones."""
+    small: list[Count] = []
+    large: list[Count] = []
+    for name, count in list(SMALL.items())[: 1 if quick else None]:
+        small.append(evaluated(settings, name, asyncio.run(small_tasks(settings, name, 1 if quick else count))))
+    for one in LARGE[: 1 if quick else None]:
+        tasks = asyncio.run(large_tasks(settings, one, into, 1 if quick else one.tasks))
+        large.append(evaluated(settings, one.sdist.name, tasks))
+    return small, large
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--home", type=Path, help="where everything is kept, to go on later")
+    args = parser.parse_args()
+    data = load_settings().data
+    with ExitStack() as stack:
+        into = (args.home or Path(stack.enter_context(tempfile.TemporaryDirectory()))).resolve()
+        into.mkdir(parents=True, exist_ok=True)
+        settings = Settings(home=into / "home", data=data, models=Models(strong=MODEL, fast=MODEL))
+        try:
+            small, large = counts(settings, into, quick=args.quick)
+        except (BenchError, ConfigError) as error:
+            sys.exit(str(error))
+    for one in (*small, *large):
+        print(f"{one.name}: {one.tasks} tasks, the needed lines shown in {one.shown}, missed in {one.missed}")
+        for what, names in (
+            ("shown and not green", one.lost),
+            ("green unshown", one.guessed),
+            ("no context", one.troubled),
+        ):
+            for name in names:
+                print(f"  {what}: {name}")
+    every = [*small, *large]
+    least, least_large = (2, 1) if args.quick else (LEAST, LEAST_LARGE)
+    told = {
+        "tasks": (sum(one.tasks for one in every), f">= {least}"),
+        "tasks_large": (sum(one.tasks for one in large), f">= {least_large}"),
+        "shown_and_lost": (sum(len(one.lost) for one in every), "0"),
+        "missed_and_green": (sum(len(one.guessed) for one in every), "0"),
+        "without_context": (sum(len(one.troubled) for one in every), "0"),
+        "shown": (sum(one.shown for one in every), "told"),
+        "missed": (sum(one.missed for one in every), "told"),
+    }
+    figures = [
+        {"name": name, "value": value, "aim": aim, "holds": _holds(value, aim)} for name, (value, aim) in told.items()
+    ]
+    print(json.dumps({"bench": "recall", "figures": figures}))
+
+
+def _holds(value: int, aim: str) -> bool:
+    return aim == "told" or (value >= int(aim[3:]) if aim.startswith(">=") else value == int(aim))
+
+
+if __name__ == "__main__":
+    main()
