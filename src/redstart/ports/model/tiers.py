@@ -42,6 +42,8 @@ class Roster(NamedTuple):
         return list(dict.fromkeys([name, *self.fallback]))
 
     def _stuck(self, ask: Ask) -> bool:
-        """Whether the attempts before this one, all of which failed, were as many as the fast model has."""
+        """Whether it says so, or the attempts before it, all of which failed, were as many as the fast model has."""
+        if ask.stuck:
+            return ask.question in ESCALATED
         attempt = ask.site.partition("/")[0]
         return bool(self.escalate) and ask.question in ESCALATED and attempt.isdigit() and int(attempt) > self.escalate
