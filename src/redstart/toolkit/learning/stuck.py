@@ -156,9 +156,12 @@ def is_open(run: RunState, strategy: Strategy) -> bool:
 
 
 def _unfit(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
-    del run
-    bad = tuple(one.number for one in every[-LONG:] if one.seen.unfit)
-    return bad if every[-1].seen.unfit and len(bad) >= MISFITS else ()
+    """Unless something was gained between them: then the form of the edits is not what keeps the run from its end."""
+    last = every[-LONG:]
+    bad = tuple(one.number for one in last if one.seen.unfit)
+    if not every[-1].seen.unfit or len(bad) < MISFITS or _gained(_best(run, every[:-LONG]), last):
+        return ()
+    return bad
 
 
 def _revisited(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
@@ -221,18 +224,21 @@ def _same_test(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
     last = _since_tested(every)[-LONG:]
     if len(last) < LONG:
         return ()
-    common = set.intersection(*(set(one.seen.tests) for one in last))
+    common = set(last[0].seen.tests).intersection(*(one.seen.tests for one in last[1:]))
     return tuple(one.number for one in last) if common and not _gained(last[0].seen.wrong, last[1:]) else ()
 
 
 def _no_progress(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
-    last, earlier = every[-LONG:], every[:-LONG]
-    counts = [one.seen.wrong for one in earlier if one.seen.wrong is not None]
-    if (first := start(run)) is not None:
-        counts.append(first)
-    if len(last) < LONG or _gained(min(counts, default=None), last):
+    last = every[-LONG:]
+    if len(last) < LONG or _gained(_best(run, every[:-LONG]), last):
         return ()
     return tuple(one.number for one in last)
+
+
+def _best(run: RunState, before: Sequence[Look]) -> int | None:
+    """The least that was red in these attempts and at the start; None where that is not known."""
+    counts = [start(run), *(one.seen.wrong for one in before)]
+    return min((count for count in counts if count is not None), default=None)
 
 
 def _since_tested(every: Sequence[Look]) -> list[Look]:
