@@ -41,7 +41,7 @@ ANSWER = 4096
 OTHERWISE = 0.6
 """The temperature from the second attempt on: who is asked at 0 what was not right says much the same again."""
 FREELY = 0.9
-"""The temperature where another idea is asked for."""
+"""The temperature where another idea is asked for; a small model would lose its way."""
 _NO_PROBE = f"no more than {PROBES} probes are run: give edits"
 _NO_LOOK = "the model asked for one more look instead of an answer, and none was left"
 
@@ -81,7 +81,7 @@ def _temperature(run: RunState) -> float:
     if len(run.history) <= run.probes:
         return 0.0
     is_free = run.turn is not None and run.turn.strategy in (Strategy.hypothesis, Strategy.plan)
-    return FREELY if is_free else OTHERWISE
+    return FREELY if is_free and not run.spec.asks.brief else OTHERWISE
 
 
 def _form(run: RunState, counts: Mapping[EditKind, Tally], read: Callable[[str], bytes | None]) -> EditKind:

@@ -261,7 +261,7 @@ def spoken(asks: list[Ask], attempt: int) -> str:
 @pytest.mark.parametrize(
     ("start", "script", "words"),
     [
-        (A, ["a.key", "a.key"], "rests on a wrong idea of the cause"),
+        (A, ["a.key", "a.key"], "What was tried does not lead there"),
         (AB, ["a.key", "b.key", "a.key"], "Attempts 1, 2, 3 failed in two ways by turns"),
         (A, ["a.key b.key"], "The last edits made it worse"),
         (A, ["a.key", "=1"], "Follow the plan to others"),

@@ -22,6 +22,7 @@ from redstart.testing import rig as play
 from redstart.testing.rig import Rig, make_rig
 from redstart.testing.states import report, snapshot, spec, state
 from redstart.toolkit.learning.stuck import chosen, is_open, seen, trend, turn
+from redstart.toolkit.patching.formats import LONGEST_WHOLE, best_form
 
 PLAN = '{"summary": "look elsewhere", "subtasks": []}'
 MANY = 40
@@ -149,7 +150,7 @@ def test_a_run_that_brings_nothing_is_warned_of_and_ended(rig):
     assert told == [decided[2].warning, decided[3].warning]
 
 
-def test_forms_that_did_not_fit_are_given_up_one_after_the_other(rig):
+def test_a_form_that_did_not_fit_is_given_up_for_whole_files(rig):
     model = rig.with_model(
         lambda ask: (
             PLAN if ask.question == "plan" else play.block(f"    return line {ask.site} that is not there", "    pass")
@@ -162,12 +163,10 @@ def test_forms_that_did_not_fit_are_given_up_one_after_the_other(rig):
 
     ended = asyncio.run(go())
     forms = [one.seen.form for one in ended.history]
-    assert forms[:3] == [EditKind.block, EditKind.block, EditKind.whole]
+    assert forms == [EditKind.block, EditKind.block, EditKind.whole, EditKind.whole, EditKind.whole]
     taken = [one.turn.strategy.value if one.turn else "" for one in ended.history]
-    assert taken == ["", "form", "plan", "hypothesis", "form"]
-    assert ended.now.patch is not None
-    assert ended.now.patch.form not in (EditKind.block, EditKind.whole)
-    assert len(model.asks) > 6
+    assert taken == ["", "form", "hypothesis", "plan", "hypothesis"]
+    assert "Give it as a whole" in str(next(ask for ask in model.asks if ask.site.startswith("3/patch")).messages)
 
 
 @pytest.mark.parametrize(("pattern", "draft"), [(Pattern.regress, "d" * 40), (Pattern.oscillation, None)])
@@ -199,3 +198,18 @@ def test_what_was_taken_least_comes_first():
     run = red_run(2, (AttemptSummary(number=1, turn=used),))
     assert chosen(run, Pattern.no_progress) is Strategy.plan
     assert chosen(red_run(1, ()), Pattern.no_progress) is Strategy.hypothesis
+
+
+@pytest.mark.parametrize(("longest", "form"), [(1, EditKind.whole), (LONGEST_WHOLE + 1, EditKind.envelope)])
+def test_the_likeliest_of_the_other_forms_is_asked_for(longest, form):
+    assert best_form({}, longest, without=[EditKind.block]) is form
+    assert best_form({}, longest, without=list(EditKind)) is EditKind.block
+
+
+def test_a_small_model_is_shown_a_second_passage_and_a_plan_only_when_that_is_what_is_tried_next(rig):
+    more: dict[str, bytes | None] = {"double.py": b"def double(number):\n    return number\n"}
+    _, decided, _, asks = ran(rig, Limits(iterations=5), Asking(brief=True), more)
+    assert [one.turn.strategy.value if one.turn else "" for one in decided[:4]] == ["", "wider", "hypothesis", "plan"]
+    assert ["double.py lines" in ask.messages[1].text for ask in asks] == [False, False, True, True, True]
+    assert ["look elsewhere" in ask.messages[1].text for ask in asks] == [False, False, False, False, True]
+    assert [ask.temperature for ask in asks] == [0.0, 0.6, 0.6, 0.6, 0.6]

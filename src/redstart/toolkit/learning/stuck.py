@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from redstart.core.change import EditKind
 from redstart.core.course import Pattern, Seen, Strategy, Trend, Turn
 from redstart.core.report import Judged, digest_of_ids
 from redstart.core.run import Mode, RunState
@@ -22,11 +23,9 @@ MISFITS = 2
 COUNTS = 4
 """Counts of red tests, the newest of them, that a trend is read from."""
 MARKS = 8
-FORMS, SHAPED_FORMS, BRIEF_FORMS = 4, 2, 3
-"""In how many forms edits can be asked for: at all, as JSON, and of a small model."""
 
 _ORDER: dict[Pattern, tuple[Strategy, ...]] = {
-    Pattern.unfit: (Strategy.form, Strategy.stronger, Strategy.plan, Strategy.hypothesis),
+    Pattern.unfit: (Strategy.form, Strategy.stronger, Strategy.hypothesis, Strategy.plan),
     Pattern.revisited: (Strategy.plan, Strategy.stronger, Strategy.hypothesis, Strategy.wider),
     Pattern.oscillation: (Strategy.both, Strategy.plan, Strategy.stronger, Strategy.hypothesis),
     Pattern.regress: (Strategy.restart, Strategy.hypothesis, Strategy.stronger, Strategy.plan),
@@ -149,8 +148,8 @@ def is_open(run: RunState, strategy: Strategy) -> bool:
         writes = patch.model if patch else ""
         return bool(asks.stronger) and writes != asks.stronger and not run.taken(Strategy.stronger)
     if strategy is Strategy.form:
-        forms = SHAPED_FORMS if asks.shaped else BRIEF_FORMS if asks.brief else FORMS
-        return run.taken(Strategy.form) < forms - 1 and not (asks.brief and new)
+        # A whole file fits anywhere: who gives none that can be used would do worse in any other form.
+        return patch is not None and patch.form is not EditKind.whole and not (asks.brief and new)
     # A small model is asked for no plan of a new program.
     return strategy is not Strategy.plan or not (asks.brief and new and not run.spec.whole)
 

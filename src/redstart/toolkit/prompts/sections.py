@@ -143,23 +143,24 @@ def tried(
     return section("Already tried, and it did not work", *blocks)
 
 
-_ADVICE = {
+ADVICE = {
     Strategy.plan: "These edits, or edits that come to the same, were given before. Follow the plan to others.",
     Strategy.both: "Attempts {attempts} failed in two ways by turns: what mends the one breaks the other. Give one "
     "change that is right in both cases.",
     Strategy.restart: "The last edits made it worse. Start again from the code as shown, change less, and keep green "
     "what is green.",
     Strategy.wider: "More of the code is shown than before: look for the cause where nothing was changed yet.",
-    Strategy.hypothesis: "What was tried rests on a wrong idea of the cause. Think of three other causes that would "
-    "explain the failure, and mend the likeliest that no attempt was about.",
+    Strategy.hypothesis: "What was tried does not lead there. Think of other causes that would explain the failure, "
+    "and mend the likeliest that no attempt was about.",
 }
+"""By strategy, what the question for edits says of it."""
 
 
 def advice(turn: Turn | None) -> str:
     """What a run that went in circles is told to do otherwise; empty where something else is changed than its words."""
-    if turn is None or turn.strategy not in _ADVICE:
+    if turn is None or turn.strategy not in ADVICE:
         return ""
-    return _ADVICE[turn.strategy].format(attempts=", ".join(map(str, turn.attempts)))
+    return ADVICE[turn.strategy].format(attempts=", ".join(map(str, turn.attempts)))
 
 
 def probed(history: Sequence[AttemptSummary], printed: Callable[[str], str]) -> str:
