@@ -97,7 +97,19 @@ class Stubborn(NoisyOracle):
 
     def patch(self, prompt: str) -> str:
         told = "\n## Plan\n" in prompt or any(words in prompt for words in _TOLD)
-        return super().patch(prompt) if told or not _tried(prompt) else wrong_patch(_ATTEMPT.sub("", prompt))
+        return super().patch(prompt) if told or not _tried(prompt) else self.again(prompt)
+
+    def again(self, prompt: str) -> str:
+        return wrong_patch(_ATTEMPT.sub("", prompt))
+
+
+class Rewording(Stubborn):
+    """The same with other words: each of its wrong patches is a new one, and comes to the same failure."""
+
+    name = "rewording"
+
+    def again(self, prompt: str) -> str:
+        return wrong_patch(prompt)
 
 
 class LessonSensitive(Instrument):

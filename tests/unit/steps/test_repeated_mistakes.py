@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from redstart.core.course import Pattern, Strategy, Turn
 from redstart.core.run import Limits, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.steps import decide
 from redstart.testing import rig as play
-from redstart.testing.instruments import NoisyOracle, Stubborn
+from redstart.testing.instruments import NoisyOracle, Rewording, Stubborn
 from redstart.testing.rig import Rig, make_rig
 from redstart.testing.truth import TrueFix
+from redstart.toolkit.learning.stuck import repeated, seen
 
 FIX = TrueFix(play.CODE, play.BUGGY, play.BUGGY.replace(" + 1", ""))
 SEEDS = range(6)
@@ -42,20 +44,27 @@ def ended(rig: Rig, kind: type[NoisyOracle], seed: int) -> RunState:
 
 
 def repeats(state: RunState) -> int:
-    last = [state.now.patch.fingerprint] if state.now.patch else []
-    patches = [one.fingerprint for one in state.history] + last
-    return len(patches) - len(set(patches))
+    """How many attempts ended in the failure of an earlier one."""
+    every = [*(one.seen for one in state.history), seen(state)]
+    wrong = [(one.failing, one.signature) for one in every if one.wrong is not None]
+    return len(wrong) - len(set(wrong))
 
 
-def test_a_stubborn_model_repeats_itself_less_and_solves_more(rig, monkeypatch):
-    told = [ended(rig, Stubborn, seed) for seed in SEEDS]
-    monkeypatch.setattr(decide, "turn", lambda run: None)
-    untold = [ended(rig, Stubborn, seed) for seed in SEEDS]
-    assert sum(map(repeats, told)) < sum(map(repeats, untold))
-    assert all(repeats(one) <= repeats(other) for one, other in zip(told, untold, strict=True))
+def only_a_plan(run: RunState) -> Turn | None:
+    """What was done before anything but patches was compared."""
+    return Turn(pattern=Pattern.revisited, strategy=Strategy.plan) if repeated(run) else None
+
+
+@pytest.mark.parametrize(("kind", "otherwise"), [(Stubborn, lambda run: None), (Rewording, only_a_plan)])
+def test_a_stubborn_model_repeats_its_mistakes_less_and_solves_more(rig, monkeypatch, kind, otherwise):
+    told = [ended(rig, kind, seed) for seed in SEEDS]
+    monkeypatch.setattr(decide, "turn", otherwise)
+    untold = [ended(rig, kind, seed) for seed in SEEDS]
     solved = [[one.result == "verified" for one in arm] for arm in (told, untold)]
     assert sum(solved[0]) > sum(solved[1])
     assert all(one >= other for one, other in zip(*solved, strict=True))
+    rates = [sum(map(repeats, arm)) / sum(one.now.number - 1 for one in arm) for arm in (told, untold)]
+    assert rates[0] < rates[1]
 
 
 def test_a_noisy_model_solves_what_it_solved(rig, monkeypatch):
