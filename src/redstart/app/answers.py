@@ -13,6 +13,7 @@ from redstart.flow.errands import errand_id
 from redstart.flow.route import begin, waits_for_a_person, waits_for_errands
 from redstart.ports.store.port import Word
 from redstart.steps.decide import further
+from redstart.toolkit.learning.breaker import fruitless
 from redstart.toolkit.repo.trees import alive
 
 RED = (Result.unsolved, Result.stuck, Result.capped, Result.refused)
@@ -122,11 +123,16 @@ async def _go_further(house: House, state: RunState, wish: Wish, text: str | Non
 
 
 async def _anew(house: House, state: RunState, wish: Wish) -> Limits:
-    """The ended run's own limits, with what was asked for instead; attempts are counted from the next one on."""
+    """The ended run's own limits, with what was asked for instead; attempts are counted from the next one on.
+
+    Where so many brought nothing that the run ended, as many again may: whoever goes on has seen the others.
+    """
     first = await house.adapters.store.first(state.run_id)
     own = state.spec.limits.iterations - (first.now.number - 1)
     attempts = state.now.number + (wish.iterations or own)
-    return state.spec.limits.model_copy(update={**wish.limits, "iterations": attempts})
+    limits, vain = state.spec.limits, fruitless(state)
+    again = {"stall": 2 * vain, "stall_warning": None} if limits.stall is not None and vain >= limits.stall else {}
+    return limits.model_copy(update={**wish.limits, **again, "iterations": attempts})
 
 
 def _instead(state: RunState) -> str:

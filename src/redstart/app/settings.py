@@ -123,6 +123,9 @@ class ModelOptions(BaseModel):
     """The most tokens in any minute."""
     requests_a_minute: int | None = Field(default=None, gt=0)
     """The most calls in any minute."""
+    stall_warning: int | None = Field(default=None, ge=1)
+    stall: int | None = Field(default=None, ge=1)
+    """As `limits.stall_warning` and `limits.stall`, of what it wrote; then the strong model writes, if there is one."""
 
 
 class Models(BaseModel):
@@ -357,7 +360,7 @@ def _made(given: Layer) -> Settings:
         name = next(".".join(place[:end]) for end in range(len(place), -1, -1) if ".".join(place[:end]) in given)
         raise _unusable(name, given[name].origin, first["msg"].removeprefix("Value error, ")) from error
     for key, value in settings.limits:
-        least = 1 if key == "iterations" else 0
+        least = 1 if key in ("iterations", "stall", "stall_warning") else 0
         if value is not None and not least <= value < math.inf:
             name = f"limits.{key}"
             raise _unusable(name, given[name].origin, f"is to be {least} or more")

@@ -15,6 +15,7 @@ from redstart.app.installs import IndexInstaller
 from redstart.app.settings import Settings, api_key, require_model
 from redstart.app.store_settings import folder_of
 from redstart.core.chat import Ask, Tier
+from redstart.core.course import Stall
 from redstart.core.events import Event
 from redstart.core.run import Limits, Spend
 from redstart.core.wishes import Asking
@@ -215,7 +216,16 @@ def asking(settings: Settings) -> Asking:
     writer = profile(settings)
     window = min(profile(settings, step).context for step in STEPS_ASKED)
     shaped = writer.shapes and writer.json_edits
-    return Asking(window=window, edits=writer.edits, shaped=shaped, brief=writer.brief)
+    roster, options = settings.models.roster, settings.models.options
+    own = {name: Stall(warning=one.stall_warning, end=one.stall) for name, one in options.items()}
+    return Asking(
+        window=window,
+        edits=writer.edits,
+        shaped=shaped,
+        brief=writer.brief,
+        stronger=roster.stronger("patch", Tier.strong),
+        stalls={name: stall for name, stall in own.items() if stall != Stall()},
+    )
 
 
 def _lane(settings: Settings, name: str) -> Lane:

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from redstart.cli.words import note_in_words, tone, words
+from redstart.cli.words import note_in_words, tone, warning_in_words, words
 from redstart.core.events import Event, Phase
 from redstart.core.noun import clip
 
@@ -83,6 +83,8 @@ class Terminal:
             self.say(f"     {note_in_words(event)}", "dim")
         elif self._verbose or event.name not in _QUIET_STEPS:
             self._console.print(self._line(event))
+            if warning := warning_in_words(event):
+                self.say(f"     {warning}", "yellow")
 
     def _line(self, event: Event) -> Text:
         seconds = event.data.get("seconds", 0.0)

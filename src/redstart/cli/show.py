@@ -114,6 +114,8 @@ def _print_run(console: Console, state: RunState, diff: str, shares: Sequence[Sh
             console.print(Text(f"that this test is what was meant: {found.sure} certainty; {found.sure_why}"))
     for one in state.history:
         console.print(Text(f"attempt {one.number}: {one.outcome.splitlines()[0] if one.outcome else one.reason}"))
+        if one.turn and one.outcome:
+            console.print(Text(f"  {one.reason}", style="dim"))
     if state.now.decide:
         console.print(Text(f"attempt {state.now.number}: {state.now.decide.reason}"))
     console.print(Text(cost(state), style="dim"))

@@ -143,8 +143,17 @@ def _remember(data: Data) -> str:
     return "noted what failed" if data["failure"] else "nothing to keep"
 
 
+_TRENDS = {"improving": " (it gets better)", "regressing": " (it gets worse)", "mixed": " (now better, now worse)"}
+
+
 def _decide(data: Data) -> str:
-    return f"try again: {data['reason']}" if data["action"] == "retry" else data["reason"]
+    course = _TRENDS.get(data.get("trend", ""), "")
+    return f"try again{course}: {data['reason']}" if data["action"] == "retry" else data["reason"]
+
+
+def warning_in_words(event: Event) -> str:
+    """What the user is to know before it happens; empty where there is nothing."""
+    return f"take care: {said}" if (said := event.data.get("warning")) else ""
 
 
 def note_in_words(event: Event) -> str:

@@ -74,6 +74,8 @@ class Patch(Noun):
     """Blob: the model's words, as they came."""
     model: str = ""
     """Which model said them."""
+    form: EditKind | None = None
+    """In which form edits were asked for."""
     files: tuple[str, ...] = ()
     fingerprint: str = ""
     why: str = ""

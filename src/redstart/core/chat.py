@@ -69,6 +69,8 @@ class Ask(Noun):
     """What the model may call; empty for a question that is answered in text."""
     shape: dict[str, object] | None = Field(default=None, exclude_if=_absent)
     """A JSON schema for the answer's text, for models that can be held to one; others are told in the prompt."""
+    stuck: bool = Field(default=False, exclude_if=_absent)
+    """Whether the run goes in circles, so that the strong model is to be asked before its turn."""
     site: str = Field(default="", exclude=True)
 
 

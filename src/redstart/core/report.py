@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -74,6 +75,12 @@ class Ids(Noun):
         return self.count > 0
 
 
+def digest_of_ids(ids: Iterable[str]) -> str:
+    """A short name for a set of test ids; empty for none."""
+    every = "\n".join(sorted(set(ids)))
+    return hashlib.sha256(every.encode(errors="replace")).hexdigest()[:16] if every else ""
+
+
 class Counts(Noun):
     passed: int = 0
     failed: int = 0
@@ -106,6 +113,8 @@ class Report(Noun):
     counts: Counts
     cases: tuple[Case, ...] = ()
     """The first red ones, brief."""
+    failing: str = ""
+    """Digest of the ids of all red ones; empty where none is red."""
     full: str = ""
     """Blob: a `CaseList`."""
     output: str = ""

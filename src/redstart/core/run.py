@@ -7,8 +7,10 @@ from posixpath import relpath
 
 from pydantic import Field
 
+from redstart.core.caps import Limits, Spend
 from redstart.core.change import Applied, Patch, Snapshot
 from redstart.core.context import Context
+from redstart.core.course import Seen, Strategy, Trend, Turn
 from redstart.core.finding import Checks, Findings, Scan
 from redstart.core.learning import Plan, Reflection, Remembered
 from redstart.core.noun import Noun
@@ -83,16 +85,6 @@ class Action(StrEnum):
     ask = "ask"
     spawn = "spawn"
     stop = "stop"
-
-
-class Limits(Noun):
-    """Caps of a whole run. None means no cap of that kind."""
-
-    iterations: int = 5
-    minutes: float | None = 30.0
-    usd: float | None = 2.0
-    tokens: int | None = 400_000
-    """Binds always; it is the only money cap where a model's price is not known."""
 
 
 class Level(StrEnum):
@@ -189,30 +181,6 @@ class RunSpec(Noun):
         return self.issue or (self.mode is Mode.improve and self.errand > 0)
 
 
-class Spend(Noun):
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    usd: float = 0.0
-    unpriced: int = 0
-    """Calls whose price is not known: `usd` does not count them."""
-    seconds: float = 0.0
-
-    @property
-    def tokens(self) -> int:
-        return self.input_tokens + self.output_tokens
-
-    def plus(self, more: Spend) -> Spend:
-        return Spend(
-            calls=self.calls + more.calls,
-            input_tokens=self.input_tokens + more.input_tokens,
-            output_tokens=self.output_tokens + more.output_tokens,
-            usd=self.usd + more.usd,
-            unpriced=self.unpriced + more.unpriced,
-            seconds=round(self.seconds + more.seconds, 3),
-        )
-
-
 class Errand(Noun):
     """A part of a run's work that is a run of its own. What it does not say is as in the run that begins it."""
 
@@ -278,6 +246,12 @@ class Decision(Noun):
     """Packages that a person said yes to."""
     installed: Installed | None = None
     """What errands had installed for what they made."""
+    turn: Turn | None = None
+    """Why and how the next attempt differs, where the run goes in circles (retry)."""
+    trend: Trend | None = None
+    """None where fewer than two counts of red tests can be compared."""
+    warning: str = ""
+    """That the run will be ended if it goes on bringing nothing."""
 
 
 class Attempt(Noun):
@@ -331,6 +305,9 @@ class AttemptSummary(Noun):
     weak: str = ""
     """Where its program was green and the tests would not have noticed a broken one: what they did not notice."""
     reason: str = ""
+    seen: Seen = Seen()
+    turn: Turn | None = None
+    """How the attempt after it was to differ."""
 
 
 class RunState(Noun):
@@ -390,3 +367,12 @@ class RunState(Noun):
     def tries(self) -> int:
         """Attempts at the fix so far, the one at hand among them: all but those that were spent on a probe."""
         return self.now.number - self.probes
+
+    @property
+    def turn(self) -> Turn | None:
+        """How the attempt at hand is to differ from those before it."""
+        return self.history[-1].turn if self.history else None
+
+    def taken(self, strategy: Strategy) -> int:
+        """How many attempts before this one led to that strategy."""
+        return sum(one.turn is not None and one.turn.strategy is strategy for one in self.history)

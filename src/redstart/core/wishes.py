@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from redstart.core.change import EditKind, Snapshot
+from redstart.core.course import Stall
 from redstart.core.noun import Noun
 
 
@@ -45,6 +46,10 @@ class Asking(Noun):
     """Whether edits are asked for as JSON of a given schema."""
     brief: bool = False
     """Whether questions for edits and tests say only what is needed: a small model loses its way in a long one."""
+    stronger: str = ""
+    """The strong model, where another one writes; empty where there is none that could be asked instead."""
+    stalls: dict[str, Stall] = {}
+    """By model, of those for which that is set: how many attempts of it may bring nothing."""
 
     def answer(self, most: int) -> int:
         """Tokens that an answer may have: `most`, or a third of a small window."""

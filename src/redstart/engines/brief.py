@@ -65,6 +65,10 @@ def brief(artifact: BaseModel) -> Brief:
                 "reason": artifact.reason,
                 "result": artifact.result.value if artifact.result else "",
                 "next": artifact.next.value if artifact.next else "",
+                "trend": artifact.trend.value if artifact.trend else "",
+                "pattern": artifact.turn.pattern.value if artifact.turn else "",
+                "strategy": artifact.turn.strategy.value if artifact.turn else "",
+                "warning": artifact.warning,
             }
         case _:
             raise TypeError(f"no step gives a {type(artifact).__name__}")

@@ -8,9 +8,11 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from redstart.core.change import Snapshot
+from redstart.core.course import Pattern, Strategy
 from redstart.core.noun import clip
 from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Mode, RunState, Status, Step
 from redstart.flow.modes import MODES
+from redstart.toolkit.learning.stuck import seen
 
 REMEMBERED = 3
 """How many attempts are kept with all that was learned from them."""
@@ -91,7 +93,7 @@ def begin(state: RunState, entry: Step, *, status: Status = Status.running) -> R
     return state.model_copy(
         update={
             "now": following,
-            "history": (*_faded(state.history), _summary(now)),
+            "history": (*_faded(state.history), _summary(state)),
             "draft": _draft(state),
             "status": status,
             "last": Step.decide,
@@ -180,15 +182,24 @@ def _draft(state: RunState) -> Snapshot | None:
     now = state.now
     if state.spec.mode is not Mode.create or now.test is None or now.apply is None:
         return state.draft
+    turned = now.decide.turn if now.decide else None
+    if turned is not None and turned.strategy is Strategy.restart:
+        return state.draft if turned.pattern is Pattern.regress else None
     return now.apply.snapshot
 
 
-def _summary(attempt: Attempt) -> AttemptSummary:
+def _summary(state: RunState) -> AttemptSummary:
+    attempt = state.now
     patch, applied, tested = attempt.patch, attempt.apply, attempt.test
     reflection = attempt.reflect
     if tested is not None and tested.probe:
         # It changed nothing and judged nothing: all there is to know is what was printed.
-        return AttemptSummary(number=attempt.number, probe=tested.probe, fingerprint=patch.fingerprint if patch else "")
+        return AttemptSummary(
+            number=attempt.number,
+            probe=tested.probe,
+            fingerprint=patch.fingerprint if patch else "",
+            turn=attempt.decide.turn if attempt.decide else None,
+        )
     return AttemptSummary(
         number=attempt.number,
         # One that waited for a person's word on its packages was not tried: it may come again.
@@ -203,6 +214,8 @@ def _summary(attempt: Attempt) -> AttemptSummary:
         reflection=reflection,
         weak=tested.mutants.words if tested and tested.mutants and tested.mutants.too_many_survive else "",
         reason=clip(attempt.decide.reason, 200) if attempt.decide else "",
+        seen=seen(state),
+        turn=attempt.decide.turn if attempt.decide else None,
     )
 
 

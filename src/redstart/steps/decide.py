@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redstart.core.chat import Fault
+from redstart.core.course import Pattern, Strategy, Turn
 from redstart.core.finding import TRIPWIRE, Findings
 from redstart.core.learning import Plan
-from redstart.core.noun import clip
+from redstart.core.noun import clip, many
 from redstart.core.report import Judged, Mutants, Reproduced
 from redstart.core.run import Action, Decision, Ended, Mode, Result, RunState, Step
 from redstart.core.scripts import is_code
@@ -18,10 +19,23 @@ from redstart.toolkit.errands.caps import spent
 from redstart.toolkit.errands.cycles import next_cycle
 from redstart.toolkit.errands.subtasks import next_subtasks
 from redstart.toolkit.honesty.metric import weigh
-from redstart.toolkit.learning.stuck import repeated
+from redstart.toolkit.learning.breaker import Broken, broken
+from redstart.toolkit.learning.stuck import is_open, repeated, trend, turn
 
 GIVE_UP_AFTER = 2
 """How often the same patch may come again."""
+
+_OTHERWISE = {
+    Strategy.form: "edits are asked for in another form",
+    Strategy.plan: "another plan is asked for",
+    Strategy.both: "one change is asked for that is right in both cases",
+    Strategy.restart: "the next attempt starts again from the code before it, and is to keep green what was green",
+    Strategy.wider: "more of the code is shown",
+    Strategy.stronger: "the strong model is asked",
+    Strategy.hypothesis: "another cause is looked for",
+}
+_BEGINS = {Strategy.plan: Step.plan, Strategy.wider: Step.retrieve, Strategy.restart: Step.retrieve}
+"""Where an attempt has to begin for its strategy to take effect; others begin where they would without it."""
 
 
 async def decide(run: RunState, ports: Ports) -> Decision:
@@ -43,7 +57,7 @@ async def decide(run: RunState, ports: Ports) -> Decision:
         return _ask(run)
     if found is None and run.spec.mode is Mode.improve:
         return _end(Result.capped, cap) if (cap := _cap(run)) else _end(Result.unsolved, _no_aim(run))
-    return _stop(run) or _retry(run)
+    return _stop(run) or _turned(run, _retry(run))
 
 
 async def _green(run: RunState, ports: Ports, judged: Judged) -> Decision:
@@ -208,7 +222,8 @@ def _stop(run: RunState) -> Decision | None:
     if again >= GIVE_UP_AFTER:
         return _end(Result.stuck, f"the same patch came {again + 1} times")
     if run.tries < run.spec.limits.iterations:
-        return None
+        held = broken(run)
+        return _end(Result.stuck, held.words) if held and held.ends and not _has_another(run, held) else None
     applied = run.now.apply
     if applied is not None and applied.refused:
         named = "; ".join(f"{reject.path}: {reject.reason}" for reject in applied.rejects[:3])
@@ -216,8 +231,7 @@ def _stop(run: RunState) -> Decision | None:
     cheats = [one for one in run.now.check.first if one.tool == TRIPWIRE] if run.now.check else []
     if cheats:
         return _end(Result.refused, f"the last attempt was refused: {cheats[0].path}: {cheats[0].message}")
-    attempts = "1 attempt" if run.tries == 1 else f"{run.tries} attempts"
-    return _end(Result.unsolved, f"still red after {attempts}")
+    return _end(Result.unsolved, f"still red after {many(run.tries, 'attempt')}")
 
 
 def _cap(run: RunState) -> str:
@@ -242,8 +256,6 @@ def _retry(run: RunState) -> Decision:
     now = run.now
     if now.reproduce is not None and now.reproduce.trouble:
         return _again(Step.reproduce, f"the tests were not usable: {now.reproduce.remedy or now.reproduce.trouble}")
-    if repeated(run):
-        return _again(Step.plan, "the same patch came again: another plan is asked for")
     if now.test is not None and now.test.probe:
         return _again(Step.patch, "what it wanted to know was run")
     if now.patch is not None and now.patch.fault:
@@ -255,6 +267,49 @@ def _retry(run: RunState) -> Decision:
     if now.test is not None and now.test.verdict.asks:
         return _again(Step.patch, "it changes what only a person may allow")
     return _again(Step.retrieve, "still red")
+
+
+def _has_another(run: RunState, held: Broken) -> bool:
+    """Whether only a model has come to its end, and there is a stronger one."""
+    return bool(held.model) and is_open(run, Strategy.stronger)
+
+
+def _turned(run: RunState, plain: Decision) -> Decision:
+    """A retry that does something else where the run goes in circles; and what the user is to know of its course."""
+    held = broken(run)
+    turned = turn(run)
+    if held is not None and held.ends:
+        turned = Turn(pattern=Pattern.exhausted, strategy=Strategy.stronger, attempts=(run.now.number,))
+    warning = held.words if held and not held.ends else ""
+    known = plain.model_copy(update={"trend": trend(run), "warning": warning})
+    if turned is None or plain.next is Step.reproduce:
+        return known
+    why = held.words if held and held.ends else _why(run, turned)
+    otherwise = {
+        "turn": turned,
+        "next": _BEGINS.get(turned.strategy, plain.next),
+        "reason": f"{why}: {_OTHERWISE[turned.strategy]}",
+    }
+    return known.model_copy(update=otherwise)
+
+
+def _why(run: RunState, turned: Turn) -> str:
+    """What the attempts show, in the user's words."""
+    last = turned.attempts[-1:] or (run.now.number,)
+    several = f"attempts {', '.join(map(str, turned.attempts[:-1]))} and {last[0]}"
+    first = run.now.test.report.cases[0].id if run.now.test and run.now.test.report.cases else "the same test"
+    if turned.pattern is Pattern.revisited and not repeated(run):
+        return f"other edits made the same code as attempt {turned.attempts[0]}"
+    return {
+        Pattern.unfit: f"{several} brought no edit that could be made",
+        Pattern.revisited: "the same patch came again",
+        Pattern.oscillation: f"{several} went to and fro between two failures",
+        Pattern.regress: "more is red than before",
+        Pattern.same_signature: f"{several} ended in the same failure",
+        Pattern.same_test: f"{several} left {clip(first, 120)} red, each in another way",
+        Pattern.no_progress: f"{several} left no fewer tests red",
+        Pattern.exhausted: "",
+    }[turned.pattern]
 
 
 def _again(step: Step, reason: str) -> Decision:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from redstart.core.change import Edit, EditKind, EditList, Patch
+from redstart.core.change import Edit, EditKind, EditList, Patch, Tally
 from redstart.core.chat import Answer, Ask, Message, Tier
 from redstart.core.context import Context
+from redstart.core.course import Strategy
 from redstart.core.noun import clip
 from redstart.core.run import PROBES, Mode, RunState
 from redstart.ports.bundle import Ports
@@ -35,19 +36,20 @@ _AGAIN = (
 )
 _FRESH = "They apply to the code as shown above, where none of the earlier edits has been made."
 _DRAFT = "They apply to the code as shown above, where the last attempt's edits have been made."
-LOST = 3
-"""Attempts after which a brief question shows a second passage of code."""
 ANSWER = 4096
 """Tokens of an answer."""
 OTHERWISE = 0.6
 """The temperature from the second attempt on: who is asked at 0 what was not right says much the same again."""
+FREELY = 0.9
+"""The temperature where another idea is asked for; a small model would lose its way."""
 _NO_PROBE = f"no more than {PROBES} probes are run: give edits"
 _NO_LOOK = "the model asked for one more look instead of an answer, and none was left"
 
 
 async def patch(run: RunState, ports: Ports) -> Patch:
     # Before anything else is heard: what is forgotten of a step's records are those after the one that differs.
-    messages = await _question(run, ports)
+    form = _form(run, await ports.forms.tally(), partial(ports.trees.read, run.ground))
+    messages = await _question(run, ports, form)
     said = await converse(
         ports.model,
         _asked(run, messages),
@@ -58,7 +60,7 @@ async def patch(run: RunState, ports: Ports) -> Patch:
     )
     heard = await mend(ports.model, said.ask, said.answer, partial(_usable, run, ports), note=repair_note, repairs=1)
     answer = heard.value or heard.answer
-    return _read(run, ports, answer).model_copy(update={"looks": said.looks, "model": answer.model})
+    return _read(run, ports, answer).model_copy(update={"looks": said.looks, "model": answer.model, "form": form})
 
 
 def _asked(run: RunState, messages: tuple[Message, ...]) -> Ask:
@@ -68,10 +70,27 @@ def _asked(run: RunState, messages: tuple[Message, ...]) -> Ask:
         tier=Tier.strong,
         messages=messages,
         max_tokens=asks.answer(ANSWER),
-        temperature=OTHERWISE if len(run.history) > run.probes else 0.0,
+        temperature=_temperature(run),
         # Held to a shape, a model could call no look.
         shape=schema(PatchAnswer) if _is_shaped(run) else None,
+        stuck=run.taken(Strategy.stronger) > 0,
     )
+
+
+def _temperature(run: RunState) -> float:
+    if len(run.history) <= run.probes:
+        return 0.0
+    is_free = run.turn is not None and run.turn.strategy in (Strategy.hypothesis, Strategy.plan)
+    return FREELY if is_free and not run.spec.asks.brief else OTHERWISE
+
+
+def _form(run: RunState, counts: Mapping[EditKind, Tally], read: Callable[[str], bytes | None]) -> EditKind:
+    """The form that fits best; where edits in it did not fit this run's files, another that the question can name."""
+    given_up = {one.seen.form for one in run.history if one.turn and one.turn.strategy is Strategy.form} - {None}
+    if given_up and (run.spec.asks.brief or _is_shaped(run)):
+        given_up |= {EditKind.envelope, EditKind.diff} if _is_shaped(run) else {EditKind.envelope}
+    without = [kind for kind in EditKind if kind in given_up]
+    return best_form(counts, _longest(run, read), run.spec.asks.edits, without=without)
 
 
 def _is_shaped(run: RunState) -> bool:
@@ -113,11 +132,7 @@ def _usable(run: RunState, ports: Ports, answer: Answer) -> Reading[Answer]:
     return Reading(answer if is_good else None, _NO_LOOK if answer.calls else parsed.fault)
 
 
-async def _question(run: RunState, ports: Ports) -> tuple[Message, ...]:
-    def read(path: str) -> bytes | None:
-        return ports.trees.read(run.ground, path)
-
-    asked = best_form(await ports.forms.tally(), _longest(run, read), run.spec.asks.edits)
+async def _question(run: RunState, ports: Ports, asked: EditKind) -> tuple[Message, ...]:
     said = await ports.person.said()
     room = run.spec.asks.room(ANSWER)
     if run.spec.asks.brief:
@@ -138,7 +153,9 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         return ports.blobs.get(name).decode(errors="replace")
 
     cases = red_cases(run, ports.blobs)
-    again = _AGAIN.format(where=_DRAFT if run.draft else _FRESH)
+    again = [_AGAIN.format(where=_DRAFT if run.draft else _FRESH), sections.advice(run.turn)]
+    afresh = run.turn is not None and run.turn.strategy is Strategy.restart
+    misfits = often_rejected(run.history) if run.taken(Strategy.form) and not _is_shaped(run) else ()
     is_new = run.spec.mode is Mode.create
     about = {"package": project(run.spec)} if is_new else {"notes": sections.notes(read)}
     return {
@@ -151,11 +168,11 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         "code": sections.code(run.now.retrieve, read),
         "findings": sections.findings(run.now.audit),
         "lessons": sections.lessons(run.now.plan.recalled if run.now.plan else ()),
-        "tried": sections.tried(run.history, blob),
+        "tried": sections.tried(run.history, blob, changes=not afresh),
         "probed": sections.probed(run.history, blob),
         "looking": sections.looking(run.spec.looks, max(PROBES - run.probes, 0)),
-        "form": "" if _is_shaped(run) else given_whole(often_rejected(run.history), read),
-        "ask": section("Now", again) if len(run.history) > run.probes else "",
+        "form": given_whole(misfits, read),
+        "ask": section("Now", *again) if len(run.history) > run.probes else "",
     }
 
 
@@ -163,7 +180,7 @@ def _brief(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
     """What a small model can hold: the code that may be changed, what fails, and what was not right."""
     shown = _shown(run, ports)
     context = run.now.retrieve or Context()
-    chunks = tuple(chunk for chunk in context.chunks if chunk.path in shown)[: 1 + (run.tries > LOST)]
+    chunks = tuple(chunk for chunk in context.chunks if chunk.path in shown)[: 1 + run.taken(Strategy.wider)]
     tried = sections.tried_briefly(run.history, lambda name: ports.blobs.get(name).decode(errors="replace"))
     return {
         "answer": brief_form(asked, chunks[0].path if chunks else "path/to/file.py", shaped=_is_shaped(run)),
@@ -174,8 +191,14 @@ def _brief(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         ),
         "failing": sections.failing_briefly(red_cases(run, ports.blobs)),
         "tried": tried,
-        "ask": "Give another fix than what was tried." if tried else "",
+        "ask": _otherwise(run, "Give another fix than what was tried." if tried else ""),
     }
+
+
+def _otherwise(run: RunState, plain: str) -> str:
+    """What a small model is told to do otherwise: a plan, where one was made because the run went in circles."""
+    planned = run.turn is not None and run.turn.strategy is Strategy.plan
+    return "\n".join(filter(None, (sections.plan(run.now.plan) if planned else "", plain, sections.advice(run.turn))))
 
 
 def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, str]:
@@ -195,7 +218,7 @@ def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, 
         "tests": shown("The tests", found.tests if found else ()),
         "code": shown("The program so far", [path for path in begun if not protected(path, spec.protect)]),
         "failing": sections.failing_briefly(red_cases(run, ports.blobs)) if begun else "",
-        "ask": "Give another program than what was tried." if run.history else "",
+        "ask": _otherwise(run, "Give another program than what was tried." if run.history else ""),
     }
 
 

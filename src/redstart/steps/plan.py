@@ -6,6 +6,7 @@ import re
 from functools import partial
 
 from redstart.core.chat import Ask, Message, Tier
+from redstart.core.course import Strategy
 from redstart.core.learning import Plan, Recalled, Subtask
 from redstart.core.noun import clip
 from redstart.core.run import Effort, Mode, RunState
@@ -132,6 +133,8 @@ def _asked(run: RunState, messages: tuple[Message, ...]) -> Ask:
         messages=messages,
         max_tokens=run.spec.asks.answer(ANSWER),
         shape=None if run.spec.looks else schema(PlanAnswer),
+        # Who goes in circles is not led out of them by the model that led there.
+        stuck=run.turn is not None and run.turn.strategy is Strategy.plan,
     )
 
 

@@ -8,11 +8,12 @@ from fnmatch import fnmatch
 from functools import partial
 
 from redstart.core.context import Chunk, Context
+from redstart.core.course import Strategy
 from redstart.core.run import Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.retrieval.lexical import Search, ripgrep_search, walk_search
-from redstart.toolkit.retrieval.rank import Question
+from redstart.toolkit.retrieval.rank import BUDGET, MAX_FILES, Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.view import View
@@ -31,11 +32,14 @@ async def retrieve(run: RunState, ports: Ports) -> Context:
     view = View(suite, ports.trees.files(run.ground), partial(ports.trees.read, run.ground))
     files = sorted(view.kept)
     cases = red_cases(run, ports.blobs)
+    width = 1 + run.taken(Strategy.wider)
     question = Question(
         cases=cases,
         goal=run.spec.goal,
         tests=sorted({path for case in cases if (path := view.file_of(case.id))}),
         is_test=is_test_path,
+        budget=BUDGET * width,
+        files=MAX_FILES * width,
     )
     if len(files) < MANY_FILES or not shutil.which("rg"):
         found = rank(question, files, view.read, walk_search(files, view.read))

@@ -17,6 +17,7 @@ from redstart.testing.scenarios import CARD, question
 from redstart.testing.server import Request
 from redstart.testing.truth import Shown, TrueFix, is_recalled, shown_code
 from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.prompts.sections import ADVICE
 
 CHARACTERS_A_TOKEN = 4
 PLAN = json.dumps({"summary": "look again", "subtasks": []})
@@ -26,6 +27,8 @@ _ATTEMPT = re.compile(r'^<data from="attempt (\d+)">$', re.MULTILINE)
 _PROBED = re.compile(r'^<data from="probe of attempt \d+">$', re.MULTILINE)
 _PLAIN = re.compile(r"^\s*[\w.\[\]]+ *[-+*/]?= *[^\\]*[^\\,({\[:]$|^\s*return [^\\({\[]*$")
 """Assignments and returns of one line: what can be followed by a remark."""
+_TOLD = tuple(words.rpartition("}")[2] for words in ADVICE.values())
+"""What a run that goes in circles is told, as far as it is the same each time."""
 
 
 class Instrument:
@@ -79,9 +82,34 @@ class NoisyOracle(Instrument):
         self._fixes, self._right, self._rise, self._seed = tuple(fixes), right, rise, seed
 
     def patch(self, prompt: str) -> str:
-        tried = max(map(int, _ATTEMPT.findall(prompt)), default=0)
+        tried = _tried(prompt)
         chance = random.Random(f"{self._seed}/{tried}").random()  # noqa: S311  (nothing is kept secret by it)
         return true_patch(self._fixes) if chance < self._right + self._rise * tried else wrong_patch(prompt)
+
+
+class Stubborn(NoisyOracle):
+    """A noisy oracle that gives its first wrong patch again and again, unless its question asks for something else.
+
+    So it tells how much of what a run repeats is repeated because nobody said that it was.
+    """
+
+    name = "stubborn"
+
+    def patch(self, prompt: str) -> str:
+        told = "\n## Plan\n" in prompt or any(words in prompt for words in _TOLD)
+        return super().patch(prompt) if told or not _tried(prompt) else self.again(prompt)
+
+    def again(self, prompt: str) -> str:
+        return wrong_patch(_ATTEMPT.sub("", prompt))
+
+
+class Rewording(Stubborn):
+    """The same with other words: each of its wrong patches is a new one, and comes to the same failure."""
+
+    name = "rewording"
+
+    def again(self, prompt: str) -> str:
+        return wrong_patch(prompt)
 
 
 class LessonSensitive(Instrument):
@@ -136,7 +164,7 @@ def true_patch(fixes: Sequence[TrueFix]) -> str:
 
 def wrong_patch(prompt: str) -> str:
     """An edit of code that the prompt shows which can be applied and changes nothing; another one in each attempt."""
-    tried = max(map(int, _ATTEMPT.findall(prompt)), default=0)
+    tried = _tried(prompt)
     for shown in shown_code(prompt):
         line = None if protected(shown.path) else _plain_line(shown)
         if line is not None:
@@ -144,6 +172,11 @@ def wrong_patch(prompt: str) -> str:
             changed = f"{line}  {mark} looked at {tried + 1}"
             return f"WHY: a guess\n\n{shown.path}\n<<<<<<< SEARCH\n{line}\n=======\n{changed}\n>>>>>>> REPLACE\n"
     return CANNOT_TELL
+
+
+def _tried(prompt: str) -> int:
+    """The last attempt that it tells of; 0 for none."""
+    return max(map(int, _ATTEMPT.findall(prompt)), default=0)
 
 
 def _plain_line(shown: Shown) -> str | None:

@@ -15,9 +15,10 @@ from redstart.app.settings import Models, SandboxSettings, Settings, StepModels,
 from redstart.app.store_settings import StoreSettings
 from redstart.cli.config import app
 from redstart.core.errors import ConfigError
+from redstart.core.run import Limits
 
 KEYS = keys_of(Settings)
-ALLOWED = {"tests.command", "protect", "limits.iterations", "limits.minutes", "limits.usd", "limits.tokens"}
+ALLOWED = {"tests.command", "protect", *(f"limits.{name}" for name in Limits.model_fields)}
 LAYERS = ("default", "user", "project", "variable", "flag")
 
 

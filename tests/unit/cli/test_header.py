@@ -16,7 +16,7 @@ from redstart.app.settings import Models, Settings
 from redstart.app.wire import House, open_house
 from redstart.cli.main import is_refused
 from redstart.cli.session import How, drive_run, header
-from redstart.cli.words import words
+from redstart.cli.words import warning_in_words, words
 from redstart.core.chat import Answer, Ask
 from redstart.core.errors import ModelError
 from redstart.core.events import Event, Phase
@@ -73,6 +73,19 @@ def test_the_line_of_the_first_run_of_the_tests_says_it_too(red, passed, skipped
     event = Event(run="r", seq=0, time=0.0, attempt=1, name="reproduce", phase=Phase.end, data=data)
     assert words(event).startswith(said)
     assert words(event).endswith(": test_a")
+
+
+@pytest.mark.parametrize(
+    ("trend", "said"),
+    [("improving", "try again (it gets better): why"), ("stable", "try again: why"), (None, "try again: why")],
+)
+def test_what_is_decided_says_where_it_goes_and_warns_of_the_end(trend, said):
+    data = {"action": "retry", "reason": "why", "warning": "12 attempts brought nothing"}
+    data |= {} if trend is None else {"trend": trend}
+    event = Event(run="r", seq=0, time=0.0, attempt=1, name="decide", phase=Phase.end, data=data)
+    assert words(event) == said
+    assert warning_in_words(event) == "take care: 12 attempts brought nothing"
+    assert warning_in_words(event.model_copy(update={"data": {"action": "retry", "reason": "why"}})) == ""
 
 
 class Silent:

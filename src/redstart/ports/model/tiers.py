@@ -37,11 +37,18 @@ class Roster(NamedTuple):
     def chosen(self, ask: Ask) -> list[str]:
         """Whom the question goes to, and who comes after it."""
         name = self.usual(ask.question, ask.tier)
-        if self._stuck(ask) and (self.steps.get(ask.question) or ask.tier) == Tier.fast:
-            name = self.strong
+        if self._stuck(ask):
+            name = self.stronger(ask.question, ask.tier) or name
         return list(dict.fromkeys([name, *self.fallback]))
 
+    def stronger(self, question: str, tier: Tier) -> str:
+        """Whom it can go to instead where an attempt was not enough; empty where there is nobody, or one was named."""
+        is_fast = (self.steps.get(question) or tier) == Tier.fast
+        return self.strong if is_fast and self.strong != self.fast else ""
+
     def _stuck(self, ask: Ask) -> bool:
-        """Whether the attempts before this one, all of which failed, were as many as the fast model has."""
+        """Whether it says so, or the attempts before it, all of which failed, were as many as the fast model has."""
+        if ask.stuck:
+            return ask.question in ESCALATED
         attempt = ask.site.partition("/")[0]
         return bool(self.escalate) and ask.question in ESCALATED and attempt.isdigit() and int(attempt) > self.escalate

@@ -24,12 +24,20 @@ def red_cases(run: RunState, blobs: Blobs) -> list[Case]:
 
     What was red at the start and is no target (a test that lacks a database) is nobody's to mend.
     """
-    drafted = run.history[-1].report if run.draft is not None and run.history else ""
+    drafted = _report_of_draft(run)
     wanted = set(targets(run, blobs))
     start = baseline_cases(run, blobs)
     hopeless = {case.id for case in start if case.red} - wanted
     red = (case for case in (_cases(blobs, drafted) if drafted else start) if case.red and case.id not in hopeless)
     return sorted(red, key=lambda case: (case.id not in wanted, case.id))
+
+
+def _report_of_draft(run: RunState) -> str:
+    """The newest report on the draft, which may not be that of the last attempt: one that made it worse is undone."""
+    if run.draft is None or not run.history:
+        return ""
+    of_it = (one.report for one in reversed(run.history) if one.report and one.seen.tree == run.draft.tree)
+    return next(of_it, run.history[-1].report)
 
 
 def _cases(blobs: Blobs, full: str) -> tuple[Case, ...]:

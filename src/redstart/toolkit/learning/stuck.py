@@ -1,13 +1,263 @@
-"""Knowing when a run goes in circles."""
+"""Knowing when a run goes in circles, at the first attempt that shows it, and what to do otherwise then.
+
+Attempts are compared by what they came to (`Seen`), not by their words: the tree that was made, the tests that are red,
+the failure's signature. Probes, and attempts that wait for a person, are none of them.
+"""
 
 from __future__ import annotations
 
-from redstart.core.run import RunState
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from redstart.core.change import EditKind
+from redstart.core.course import Pattern, Seen, Strategy, Trend, Turn
+from redstart.core.report import Judged, digest_of_ids
+from redstart.core.run import Mode, RunState
+from redstart.toolkit.learning.signature import sign
+
+LONG = 3
+"""Attempts without less red that are no accident."""
+MISFITS = 2
+"""Of so many attempts as that, those without a usable edit that are none either."""
+COUNTS = 4
+"""Counts of red tests, the newest of them, that a trend is read from."""
+MARKS = 8
+
+_ORDER: dict[Pattern, tuple[Strategy, ...]] = {
+    Pattern.unfit: (Strategy.form, Strategy.stronger, Strategy.hypothesis, Strategy.plan),
+    Pattern.revisited: (Strategy.plan, Strategy.stronger, Strategy.hypothesis, Strategy.wider),
+    Pattern.oscillation: (Strategy.both, Strategy.plan, Strategy.stronger, Strategy.hypothesis),
+    Pattern.regress: (Strategy.restart, Strategy.hypothesis, Strategy.stronger, Strategy.plan),
+    Pattern.same_signature: (Strategy.wider, Strategy.hypothesis, Strategy.stronger, Strategy.plan),
+    Pattern.same_test: (Strategy.stronger, Strategy.wider, Strategy.hypothesis, Strategy.plan),
+    Pattern.no_progress: (Strategy.hypothesis, Strategy.wider, Strategy.stronger, Strategy.plan),
+}
+"""What helps against each, best first. Those that were taken before come after those that were not."""
 
 
-def repeated(state: RunState) -> int:
+class Look(NamedTuple):
+    """An attempt, as far as it is compared."""
+
+    number: int
+    fingerprint: str
+    seen: Seen
+
+
+def repeated(run: RunState) -> int:
     """How many earlier attempts had the same patch as the one at hand; 0 where it has none."""
-    patch = state.now.patch
+    patch = run.now.patch
     if patch is None or not patch.fingerprint:
         return 0
-    return sum(attempt.fingerprint == patch.fingerprint for attempt in state.history)
+    return sum(attempt.fingerprint == patch.fingerprint for attempt in run.history)
+
+
+def seen(run: RunState) -> Seen:
+    """What the attempt at hand came to; empty where there is nothing to compare."""
+    now = run.now
+    patch, tested = now.patch, now.test
+    waits = bool(now.check and now.check.asks) or bool(tested and tested.verdict.asks)
+    if patch is None or patch.probe or waits:
+        return Seen()
+    rejected = now.apply is not None and not now.apply.ok and not now.apply.refused
+    plain = Seen(base=run.base.tree, unfit=bool(patch.fault) or rejected, form=patch.form, model=patch.model)
+    return plain if tested is None or now.apply is None or now.apply.snapshot is None else _tested(plain, run, tested)
+
+
+def _tested(plain: Seen, run: RunState, judged: Judged) -> Seen:
+    """What was red before and is no target is left out, as far as the verdict names all the others."""
+    found, report = judged.verdict, judged.report
+    against = (found.still_red, found.newly_red, found.missing)
+    ids = [id_ for group in against for id_ in group.first]
+    wrong = sum(group.count for group in against)
+    told = next((case for case in report.cases if case.id in ids), None) if ids else None
+    signature = ""
+    if told is not None and report.signature is not None and told is report.cases[0]:
+        signature = report.signature.key
+    elif told is not None:
+        # Of the first red test, which is no matter of this run, there would be nothing to learn.
+        signature = sign(told, is_source=lambda _: False).key
+    elif not report.cases:
+        signature = report.cause.value
+    made = run.now.apply.snapshot if run.now.apply else None
+    return plain.model_copy(
+        update={
+            "tree": made.tree if made else "",
+            "failing": digest_of_ids(ids) if wrong == len(ids) else report.failing,
+            "signature": signature,
+            "tests": tuple(digest_of_ids([id_])[:8] for id_ in ids[:MARKS]),
+            "wrong": wrong or None,
+        }
+    )
+
+
+def looks(run: RunState) -> list[Look]:
+    """The attempts that can be compared with the one at hand, which is the last of them; none where it cannot."""
+    now = seen(run)
+    if not now.base:
+        return []
+    before = [Look(one.number, one.fingerprint, one.seen) for one in run.history if one.seen.base == now.base]
+    return [*before, Look(run.now.number, run.now.patch.fingerprint if run.now.patch else "", now)]
+
+
+def start(run: RunState) -> int | None:
+    """How many tests were to become green; None where that is not known."""
+    return run.now.reproduce.targets.count if run.now.reproduce else None
+
+
+def trend(run: RunState) -> Trend | None:
+    """Where the number of tests that speak against the patches goes; None where fewer than two counts are known."""
+    found = [one.seen.wrong for one in looks(run) if one.seen.wrong is not None]
+    first = start(run)
+    counts = ([] if first is None or not found else [first]) + found
+    steps = [after - before for before, after in pairwise(counts[-COUNTS:])]
+    if not steps:
+        return None
+    if any(step < 0 for step in steps):
+        return Trend.mixed if any(step > 0 for step in steps) else Trend.improving
+    return Trend.regressing if any(step > 0 for step in steps) else Trend.stable
+
+
+def turn(run: RunState) -> Turn | None:
+    """What the attempts show, and what to do otherwise; None where the run is on its way."""
+    every = looks(run)
+    for pattern, find in _PATTERNS.items():
+        if every and (shown := find(run, every)):
+            return Turn(pattern=pattern, strategy=chosen(run, pattern), attempts=shown[-MARKS:])
+    if repeated(run):  # A probe, which is compared with nothing else.
+        return Turn(pattern=Pattern.revisited, strategy=chosen(run, Pattern.revisited))
+    return None
+
+
+def chosen(run: RunState, pattern: Pattern) -> Strategy:
+    """Of what helps against it and would change something: the best that was taken least often in this run."""
+    order = _ORDER[pattern]
+    return min((one for one in order if is_open(run, one)), key=lambda one: (run.taken(one), order.index(one)))
+
+
+def is_open(run: RunState, strategy: Strategy) -> bool:
+    """Whether it would change anything."""
+    asks, context, patch = run.spec.asks, run.now.retrieve, run.now.patch
+    new = run.spec.mode is Mode.create
+    if strategy is Strategy.wider:
+        # Of a brief question the passages beyond the first are not shown, until it is made wider.
+        found = [chunk for chunk in context.chunks if chunk.source != "test"] if context else []
+        hidden = asks.brief and not new and len(found) > 1 + run.taken(Strategy.wider)
+        return hidden or (context is not None and context.left_out > 0)
+    if strategy is Strategy.stronger:
+        writes = patch.model if patch else ""
+        return bool(asks.stronger) and writes != asks.stronger and not run.taken(Strategy.stronger)
+    if strategy is Strategy.form:
+        # A whole file fits anywhere: who gives none that can be used would do worse in any other form.
+        return patch is not None and patch.form is not EditKind.whole and not (asks.brief and new)
+    # A small model is asked for no plan of a new program.
+    return strategy is not Strategy.plan or not (asks.brief and new and not run.spec.whole)
+
+
+def _unfit(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+    """Unless something was gained between them: then the form of the edits is not what keeps the run from its end."""
+    last = every[-LONG:]
+    bad = tuple(one.number for one in last if one.seen.unfit)
+    if not every[-1].seen.unfit or len(bad) < MISFITS or _gained(_best(run, every[:-LONG]), last):
+        return ()
+    return bad
+
+
+def _revisited(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+    """The tests of a tree may be red one time and not the next: then they are unsteady, and nobody goes in circles."""
+    del run
+    *before, now = every
+    state = (now.seen.tree, now.seen.failing, now.seen.signature)
+    same = [
+        one.number
+        for one in before
+        if (now.fingerprint and one.fingerprint == now.fingerprint)
+        or (now.seen.tree and (one.seen.tree, one.seen.failing, one.seen.signature) == state)
+    ]
+    return (*same, now.number) if same else ()
+
+
+def _oscillation(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+    """To and fro, not merely back: of two sets of red tests of which one holds the other, one is better."""
+    del run
+    keys: tuple[Callable[[Look], str], ...] = (lambda one: one.fingerprint, lambda one: one.seen.tree)
+    for key in keys:
+        last = every[-3:]
+        if len(last) == 3 and all(map(key, last)) and key(last[0]) == key(last[2]) != key(last[1]):
+            return tuple(one.number for one in last)
+    tested = _since_tested(every)
+    last = tested[-3:]
+    if len(last) == 3 and last[0].seen.failing == last[2].seen.failing != last[1].seen.failing:
+        between, now = set(last[1].seen.tests), set(last[2].seen.tests)
+        return tuple(one.number for one in last) if between - now and now - between else ()
+    four = [one.seen.signature for one in tested[-4:]]
+    alike = len(four) == 4 and len({one.seen.failing for one in tested[-4:]}) == 1 and all(four)
+    if alike and four[0] == four[2] != four[1] == four[3]:
+        return tuple(one.number for one in tested[-4:])
+    return ()
+
+
+def _regress(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+    tested = _since_tested(every)
+    if not tested:
+        return ()
+    before = tested[-2].seen.wrong if len(tested) > 1 else start(run)
+    now = tested[-1]
+    if before is None or (now.seen.wrong or 0) <= before:
+        return ()
+    return tuple(one.number for one in tested[-2:])
+
+
+def _same_signature(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+    del run
+    last = _since_tested(every)[-2:]
+    if len(last) < 2 or not last[1].seen.signature:
+        return ()
+    first, now = (one.seen for one in last)
+    same = (first.failing, first.signature) == (now.failing, now.signature) and first.tree != now.tree
+    return tuple(one.number for one in last) if same else ()
+
+
+def _same_test(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+    del run
+    last = _since_tested(every)[-LONG:]
+    if len(last) < LONG:
+        return ()
+    common = set(last[0].seen.tests).intersection(*(one.seen.tests for one in last[1:]))
+    return tuple(one.number for one in last) if common and not _gained(last[0].seen.wrong, last[1:]) else ()
+
+
+def _no_progress(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+    last = every[-LONG:]
+    if len(last) < LONG or _gained(_best(run, every[:-LONG]), last):
+        return ()
+    return tuple(one.number for one in last)
+
+
+def _best(run: RunState, before: Sequence[Look]) -> int | None:
+    """The least that was red in these attempts and at the start; None where that is not known."""
+    counts = [start(run), *(one.seen.wrong for one in before)]
+    return min((count for count in counts if count is not None), default=None)
+
+
+def _since_tested(every: Sequence[Look]) -> list[Look]:
+    """Those that were tested, where the one at hand is among them."""
+    return [one for one in every if one.seen.wrong is not None] if every[-1].seen.wrong is not None else []
+
+
+def _gained(best: int | None, later: Sequence[Look]) -> bool:
+    """Whether one of them has less red than there was at best; where that is not known, whether any was tested."""
+    counts = [one.seen.wrong for one in later if one.seen.wrong is not None]
+    return any(best is None or count < best for count in counts)
+
+
+_PATTERNS: dict[Pattern, Callable[[RunState, Sequence[Look]], tuple[int, ...]]] = {
+    Pattern.unfit: _unfit,
+    Pattern.oscillation: _oscillation,
+    Pattern.revisited: _revisited,
+    Pattern.regress: _regress,
+    Pattern.same_signature: _same_signature,
+    Pattern.same_test: _same_test,
+    Pattern.no_progress: _no_progress,
+}
+"""The most telling first: what is said of an attempt is the first of them that it shows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from redstart.core.change import EditKind, Tally
 
@@ -17,13 +17,22 @@ _EXPECTED = {EditKind.block: 0.85, EditKind.whole: 0.9, EditKind.envelope: 0.75,
 _WEIGHT = 4.0
 
 
-def best_form(counts: Mapping[EditKind, Tally], longest: int = 0, usual: EditKind = EditKind.block) -> EditKind:
+def best_form(
+    counts: Mapping[EditKind, Tally],
+    longest: int = 0,
+    usual: EditKind = EditKind.block,
+    *,
+    without: Collection[EditKind] = (),
+) -> EditKind:
     """The form with the best rate among those tried often enough and the usual one of the model.
 
     Where that is poor, a form that was not tried often enough to know. `longest` is the number of lines of the longest
-    file in question: a long one is not asked for as a whole.
+    file in question: a long one is not asked for as a whole. With `without`, the likeliest of the other forms; where
+    there is none, as if it were not given.
     """
     allowed = [kind for kind in EditKind if kind is not EditKind.whole or longest <= LONGEST_WHOLE]
+    if others := [kind for kind in allowed if kind not in without] if without else []:
+        return max(others, key=lambda kind: _rate(counts, kind))
     usual = usual if usual in allowed else EditKind.block
     known = [kind for kind in allowed if kind is usual or counts.get(kind, Tally()).tried >= ENOUGH]
     best = max(known, key=lambda kind: (_rate(counts, kind), kind is usual))

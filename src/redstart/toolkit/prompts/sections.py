@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from redstart.core.context import Context
+from redstart.core.course import Strategy, Turn
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan, Recalled
 from redstart.core.noun import clip
@@ -122,12 +123,17 @@ def lessons(recalled: Iterable[Recalled]) -> str:
     return section("Learned from earlier fixes", *blocks)
 
 
-def tried(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 3) -> str:
-    """What the last attempts changed, and why that was not enough. Those that only probed changed nothing."""
+def tried(
+    history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 3, *, changes: bool = True
+) -> str:
+    """What the last attempts changed, and why that was not enough. Those that only probed changed nothing.
+
+    Without `changes` only what they came to: who is to start afresh is not to go on with what is shown.
+    """
     blocks: list[str] = []
     for attempt in [one for one in history if not one.probe][-shown:]:
         told = [f"attempt {attempt.number}"]
-        if attempt.diff:
+        if attempt.diff and changes:
             told.append(clip(diff(attempt.diff), 3000))
         told.append(f"outcome: {attempt.outcome or attempt.reason}")
         if attempt.reflection is not None:
@@ -135,6 +141,26 @@ def tried(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: 
             told += [line for line in (kept.root_cause, kept.what_failed, kept.try_next) if line]
         blocks.append(data(f"attempt {attempt.number}", "\n".join(told), 6000))
     return section("Already tried, and it did not work", *blocks)
+
+
+ADVICE = {
+    Strategy.plan: "These edits, or edits that come to the same, were given before. Follow the plan to others.",
+    Strategy.both: "Attempts {attempts} failed in two ways by turns: what mends the one breaks the other. Give one "
+    "change that is right in both cases.",
+    Strategy.restart: "The last edits made it worse. Start again from the code as shown, change less, and keep green "
+    "what is green.",
+    Strategy.wider: "More of the code is shown than before: look for the cause where nothing was changed yet.",
+    Strategy.hypothesis: "What was tried does not lead there. Think of other causes that would explain the failure, "
+    "and mend the likeliest that no attempt was about.",
+}
+"""By strategy, what the question for edits says of it."""
+
+
+def advice(turn: Turn | None) -> str:
+    """What a run that went in circles is told to do otherwise; empty where something else is changed than its words."""
+    if turn is None or turn.strategy not in ADVICE:
+        return ""
+    return ADVICE[turn.strategy].format(attempts=", ".join(map(str, turn.attempts)))
 
 
 def probed(history: Sequence[AttemptSummary], printed: Callable[[str], str]) -> str:

@@ -19,7 +19,9 @@ from redstart.toolkit.retrieval.sources import Read, Sources, is_code, searchabl
 
 MAX_CASES = 10
 MAX_FILES = 12
-"""So many of the best files are cut to chunks; the others are counted as left out."""
+"""So many of the best files are usually cut to chunks; the others are counted as left out."""
+BUDGET = 24_000
+"""Characters that are usually shown."""
 
 FRAME, LEXICAL, NAME, DEFINED, IMPORTED = 1.0, 1.0, 1.0, 0.7, 0.5
 OUTER = 0.7
@@ -40,8 +42,9 @@ class Question(NamedTuple):
     tests: Sequence[str]
     """Paths of the files that hold the failing tests."""
     is_test: Callable[[str], bool]
-    budget: int = 24_000
+    budget: int = BUDGET
     """In characters."""
+    files: int = MAX_FILES
 
 
 def retrieve(question: Question, files: Sequence[str], read: Read, search: Search) -> Context:
@@ -57,9 +60,9 @@ def retrieve(question: Question, files: Sequence[str], read: Read, search: Searc
     hits = [hit for hit in search(query.words) if hit.path in sources.files]
     scores = _signals(question, query, trail, hits, sources)
     candidates = _candidates(scores, _marks(trail, hits), question.is_test)
-    best = [one for one in candidates[: 2 * MAX_FILES] if sources.lines(one.path)][:MAX_FILES]
+    best = [one for one in candidates[: 2 * question.files] if sources.lines(one.path)][: question.files]
     shown = fill(_tests(query), best, sources, question.budget)
-    return shown.model_copy(update={"left_out": shown.left_out + max(len(candidates) - MAX_FILES, 0)})
+    return shown.model_copy(update={"left_out": shown.left_out + max(len(candidates) - question.files, 0)})
 
 
 def _signals(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.learning import Signature
-from redstart.core.report import FIRST, Case, CaseList, Counts, Report
+from redstart.core.report import FIRST, Case, CaseList, Counts, Report, digest_of_ids
 from redstart.core.run import RunSpec
 from redstart.core.shell import PINNED, Environment, Execution, Variation
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
@@ -64,6 +64,7 @@ async def run_suite(
         runner=spec.suite.runner,
         counts=Counts.of(cases),
         cases=tuple(case.brief() for case in red[:FIRST]),
+        failing=digest_of_ids(case.id for case in red),
         full=blobs.put(CaseList(cases=cases).model_dump_json().encode()),
         output=blobs.put(completed.output.encode()),
         cause=completed.cause,

@@ -56,6 +56,17 @@ def test_so_does_a_patch_that_was_given_to_the_fast_one() -> None:
     assert roster.chosen(ask("patch", Tier.strong, "2/patch/0")) == ["openai:big", "groq:third"]
 
 
+def test_so_does_a_question_that_says_it_is_stuck_whatever_the_attempt() -> None:
+    roster = BOTH._replace(steps={"patch": "fast"}, escalate=0)
+    stuck = ask("patch", Tier.strong, "1/patch/0").model_copy(update={"stuck": True})
+    assert roster.chosen(stuck) == ["openai:big"]
+    assert BOTH._replace(steps={"patch": "groq:third"}).chosen(stuck) == ["groq:third"]
+    assert BOTH.chosen(ask("remember", Tier.fast, "1/remember/0").model_copy(update={"stuck": True})) == [
+        "ollama:small"
+    ]
+    assert [one.stronger("patch", Tier.strong) for one in (roster, BOTH)] == ["openai:big", ""]
+
+
 def test_what_does_not_decide_an_attempt_stays_with_the_fast_model() -> None:
     assert BOTH.chosen(ask("remember", Tier.fast, "9/remember/0")) == ["ollama:small"]
 

@@ -1,0 +1,127 @@
+"""How often does a run repeat a mistake, with and without what is done about it? Scripted models, paired by seed.
+
+Three instruments on the rig (no process is started, no model is asked). `stubborn` gives its first wrong patch again
+unless its question asks for something else; `rewording` does so too, with a patch that differs and comes to the same;
+`noisy-oracle` is right by chance whatever it is told. Each seed runs in three arms: `none` (nothing is done), `plan`
+(another plan when the same patch comes again, and nothing else) and `turns` (every pattern, each with its strategy). A
+mistake is repeated where an attempt ends as an earlier one did: by the same patch, or in the same failure of the same
+tests. It is no result of a model: it says what the loop around one does. `--quick` takes 10 seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.core.course import Pattern, Strategy, Turn
+from redstart.core.run import Limits, Result, RunState
+from redstart.engines.drive import drive
+from redstart.engines.inline import inline
+from redstart.evals.compare import mcnemar, paired_bootstrap
+from redstart.steps import decide
+from redstart.testing import rig as play
+from redstart.testing.instruments import NoisyOracle, Rewording, Stubborn
+from redstart.testing.rig import Rig, make_rig
+from redstart.testing.truth import TrueFix
+from redstart.toolkit.learning.stuck import repeated, seen, turn
+
+FIX = TrueFix(play.CODE, play.BUGGY, play.BUGGY.replace(" + 1", ""))
+RIGHT = 0.15
+LIMITS = Limits(iterations=5, tokens=None, usd=None)
+
+Turning = Callable[[RunState], Turn | None]
+
+
+def _nothing(run: RunState) -> Turn | None:
+    del run
+    return None
+
+
+def _plan_only(run: RunState) -> Turn | None:
+    return Turn(pattern=Pattern.revisited, strategy=Strategy.plan) if repeated(run) else None
+
+
+ARMS: dict[str, Turning] = {"none": _nothing, "plan": _plan_only, "turns": turn}
+
+
+class Course(NamedTuple):
+    """How one run went."""
+
+    solved: bool
+    attempts: int
+    repeats: int
+
+    @property
+    def rate(self) -> float:
+        """Of the attempts that could repeat one, those that did."""
+        return self.repeats / max(self.attempts - 1, 1)
+
+
+def course(rig: Rig, model: NoisyOracle, turning: Turning) -> Course:
+    """One run to its end, with that way to deal with circles."""
+    rig = rig.twin()
+    rig.adapters = replace(rig.adapters, model=model)
+    usual, decide.turn = decide.turn, turning
+    try:
+        ended = asyncio.run(_driven(rig))
+    finally:
+        decide.turn = usual
+    every = [*(one.seen for one in ended.history), seen(ended)]
+    wrong = [(one.failing, one.signature) for one in every if one.wrong is not None]
+    return Course(ended.result is Result.verified, ended.now.number, len(wrong) - len(set(wrong)))
+
+
+async def _driven(rig: Rig) -> RunState:
+    claim = await rig.adapters.store.claim(await rig.begin(limits=LIMITS))
+    return (await drive(rig.adapters, claim, inline)).state
+
+
+def figure(name: str, value: float, aim: str, *, holds: bool = True) -> dict[str, object]:
+    return {"name": name, "value": round(value, 4), "aim": aim, "holds": holds}
+
+
+def measured(rig: Rig, kind: type[NoisyOracle], seeds: int) -> list[dict[str, object]]:
+    """The figures of one instrument."""
+    arms = {
+        name: [course(rig, kind([FIX], right=RIGHT, seed=f"{kind.name}/{seed}"), turning) for seed in range(seeds)]
+        for name, turning in ARMS.items()
+    }
+    now, told = arms["turns"], list[dict[str, object]]()
+    for name, runs in arms.items():
+        chances = sum(one.attempts - 1 for one in runs)
+        rate = sum(one.repeats for one in runs) / max(chances, 1)
+        told.append(figure(f"{kind.name}_repeat_rate_{name}", rate, "printed"))
+        told.append(figure(f"{kind.name}_solved_{name}", sum(one.solved for one in runs) / seeds, "printed"))
+    for name in ("none", "plan"):
+        fewer = paired_bootstrap([one.rate for one in now], [one.rate for one in arms[name]])
+        lost = sum(a.solved and not b.solved for a, b in zip(arms[name], now, strict=True))
+        won = sum(b.solved and not a.solved for a, b in zip(arms[name], now, strict=True))
+        print(
+            f"{kind.name}, {seeds} pairs: repeat rate of a run lower than with {name} by {fewer.words}; "
+            f"solved only with turns {won}, only with {name} {lost}, p = {mcnemar(won, lost):.2g}"
+        )
+        told.append(figure(f"{kind.name}_lost_against_{name}", lost, "0", holds=lost == 0))
+    return told
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    seeds = 10 if parser.parse_args().quick else 60
+    with tempfile.TemporaryDirectory() as folder:
+        rig = make_rig(Path(folder) / "snapshots")
+        try:
+            figures = [one for kind in (Stubborn, Rewording, NoisyOracle) for one in measured(rig, kind, seeds)]
+        finally:
+            rig.trees.close()
+    print(json.dumps({"bench": "stuck", "figures": figures}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+"""Whole runs, scripted attempt by attempt: what is found, at which attempt; and nothing is found where all is well.
+
+An attempt is written as what its patch leads to. `a.key b.type` are the tests that are red then, and how; `green` none.
+`-` are edits that do not fit, `?` an answer without any, `!` a syntax error, `N` a misspelt name, `T` a change of a
+test. `=2` is the patch of attempt 2 once more, `~2` another patch that makes the same code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from xml.sax.saxutils import quoteattr
+
+import pytest
+
+from redstart.core.chat import Ask
+from redstart.core.course import Pattern, Strategy
+from redstart.core.run import Attempt, Decision, Limits, RunSpec, RunState, Step
+from redstart.core.shell import Completed, Execution, ExitCause
+from redstart.engines.drive import drive
+from redstart.engines.inline import inline
+from redstart.engines.replay import replay
+from redstart.testing import rig as play
+from redstart.testing.rig import Rig, make_rig
+
+FAILURES = {
+    "key": "KeyError: 'price'",
+    "type": "TypeError: cannot add",
+    "wrong": "AssertionError: the sum is wrong",
+    "value": "ValueError: no such rate",
+    "name": "NameError: name 'rate' is not defined",
+}
+LINE = "    return number + number + 1"
+PLAN = '{"summary": "look elsewhere", "subtasks": []}'
+
+
+def suite(rig: Rig, start: str, leads_to: dict[str, str]):
+    """Which of the four tests are red stands in the script, under what the code returns."""
+
+    def run(execution: Execution) -> Completed:
+        code = (rig.trees.read(execution.snapshot, play.CODE) or b"").decode()
+        found = re.search(r"return number \+ (\d+)", code)
+        red = dict(one.split(".") for one in (leads_to[found[1]] if found else start).split() if one != "green")
+        cases = "".join(
+            f'<testcase classname="test_calc" name="test_{name}" file="{play.TESTS}" time="0.01">'
+            + (
+                f"<failure message={quoteattr(FAILURES[red[name]])}>{play.TESTS}:5: Error</failure>"
+                if name in red
+                else ""
+            )
+            + "</testcase>"
+            for name in "abcd"
+        )
+        xml = f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{cases}</testsuite></testsuites>'
+        cause = ExitCause.failed if red else ExitCause.ok
+        return Completed(exit_code=int(bool(red)), cause=cause, output="", files={"junit.xml": xml}, wall=0.01)
+
+    return run
+
+
+def answer(attempt: int, came_to: str) -> str:
+    again = came_to.startswith("=")
+    number = int(came_to[1:]) if came_to[0] in "=~" else attempt
+    special = {
+        "-": play.block(f"    return line {number} that is not there", "    pass"),
+        "?": f"I cannot say, for the {number}. time.",
+        "!": play.block(LINE, f"    return (number + {number}"),
+        "N": play.block(LINE, f"    return numbr + {number}"),
+        "T": play.block("    assert double(2) == 4", f"    assert {number}", play.TESTS),
+    }
+    if came_to in special:
+        return special[came_to]
+    head = "def double(number):\n"
+    if came_to.startswith("~"):
+        return play.block(f"{head}{LINE}", f"{head}    return number + {number}")
+    return play.block(LINE, f"    return number + {number}") if not again else ""
+
+
+def decisions(rig: Rig, start: str, script: list[str]) -> tuple[RunState, list[Decision], list[Ask]]:
+    """The run to its end: what was decided after each attempt, and what was asked."""
+    texts = [answer(number, came_to) for number, came_to in enumerate(script, 1)]
+    for place, came_to in enumerate(script):
+        if came_to.startswith("="):
+            texts[place] = texts[int(came_to[1:]) - 1]
+    rig = rig.twin()
+    leads_to = {str(number): came_to for number, came_to in enumerate(script, 1)}
+    rig.with_suite(suite(rig, start, leads_to))
+
+    def reply(ask: Ask) -> str:
+        plain = {"plan": PLAN, "remember": play.CARD}
+        return plain.get(ask.question) or texts[min(int(ask.site.partition("/")[0]), len(texts)) - 1]
+
+    model = rig.with_model(reply)
+
+    async def go() -> tuple[RunState, list[Decision]]:
+        limits = Limits(iterations=len(script), tokens=None, usd=None)
+        claim = await rig.adapters.store.claim(await rig.begin(limits=limits))
+        done = await drive(rig.adapters, claim, inline)
+        rows = await rig.adapters.store.steps(done.state.run_id)
+        assert (await replay(rig.adapters, done.state.run_id)).state == done.state
+        return done.state, [Decision.model_validate_json(row.artifact) for row in rows if row.step is Step.decide]
+
+    return *asyncio.run(go()), model.asks
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    made = make_rig(tmp_path_factory.mktemp("rig") / "snapshots")
+    yield made
+    made.trees.close()
+
+
+A, AB, ABC = "a.wrong", "a.wrong b.wrong", "a.wrong b.wrong c.wrong"
+ABCD = f"{ABC} d.wrong"
+
+CIRCLES: list[tuple[Pattern, int, str, list[str]]] = [
+    (Pattern.same_signature, 2, A, ["a.key", "a.key"]),
+    (Pattern.same_signature, 2, A, ["a.wrong", "a.wrong"]),
+    (Pattern.same_signature, 2, AB, ["a.key b.wrong", "a.key b.wrong"]),
+    (Pattern.same_signature, 2, ABC, ["a.wrong b.wrong", "a.wrong b.wrong"]),
+    (Pattern.same_signature, 3, A, ["a.key", "-", "a.key"]),
+    (Pattern.same_signature, 3, A, ["a.key", "a.type", "a.type"]),
+    (Pattern.same_test, 3, A, ["a.key", "a.type", "a.value"]),
+    (Pattern.same_test, 3, AB, ["a.key", "a.type", "a.value"]),
+    (Pattern.same_test, 3, AB, ["a.key c.key", "a.type d.key", "a.value b.key"]),
+    (Pattern.no_progress, 3, A, ["a.key", "!", "a.type"]),
+    (Pattern.no_progress, 3, A, ["!", "T", "a.key"]),
+    (Pattern.no_progress, 3, A, ["N", "N", "N"]),
+    (Pattern.no_progress, 3, AB, ["a.key c.key", "b.key d.key", "c.type d.type"]),
+    (Pattern.no_progress, 4, ABC, ["a.key", "b.key", "c.key", "d.key"]),
+    (Pattern.oscillation, 3, AB, ["a.key", "b.key", "a.key"]),
+    (Pattern.oscillation, 3, A, ["b.key", "c.key", "b.type"]),
+    (Pattern.oscillation, 3, A, ["a.key", "a.type", "=1"]),
+    (Pattern.oscillation, 3, A, ["a.key", "a.type", "~1"]),
+    (Pattern.oscillation, 3, ABC, ["a.key b.key", "b.type c.key", "a.type b.value"]),
+    (Pattern.oscillation, 4, AB, ["a.key", "-", "b.key", "a.type"]),
+    (Pattern.revisited, 2, A, ["a.key", "=1"]),
+    (Pattern.revisited, 2, A, ["a.key", "~1"]),
+    (Pattern.revisited, 2, A, ["N", "=1"]),
+    (Pattern.revisited, 2, A, ["T", "=1"]),
+    (Pattern.revisited, 4, ABC, ["a.key b.key", "a.key", "b.key", "=1"]),
+    (Pattern.regress, 1, A, ["a.wrong b.key"]),
+    (Pattern.regress, 1, A, ["b.key c.key"]),
+    (Pattern.regress, 2, AB, ["a.key", "a.key c.key"]),
+    (Pattern.regress, 3, A, ["a.key", "-", "a.key b.key"]),
+    (Pattern.unfit, 2, A, ["-", "-"]),
+    (Pattern.unfit, 2, A, ["?", "-"]),
+    (Pattern.unfit, 2, A, ["!", "!"]),
+    (Pattern.unfit, 3, A, ["-", "a.key", "?"]),
+]
+
+ON_THEIR_WAY: list[tuple[str, list[str]]] = [
+    (A, []),
+    (A, ["a.key"]),
+    (A, ["a.wrong"]),
+    (A, ["-"]),
+    (A, ["?"]),
+    (A, ["!"]),
+    (A, ["T"]),
+    (A, ["N"]),
+    (ABC, ["-", "a.key b.key", "?", "a.type"]),
+    (A, ["b.key"]),
+    (A, ["-", "a.key"]),
+    (A, ["a.key", "-"]),
+    (A, ["a.key", "!"]),
+    (A, ["!", "a.key"]),
+    (A, ["a.key", "a.type"]),
+    (A, ["a.wrong", "a.key"]),
+    (A, ["b.key", "c.key"]),
+    (AB, ["a.wrong"]),
+    (AB, ["b.wrong", "!"]),
+    (AB, ["a.key", "b.key"]),
+    (AB, ["a.key c.key", "b.key"]),
+    (AB, ["?", "a.key"]),
+    (AB, ["a.wrong b.key", "a.key"]),
+    (ABC, ["a.wrong b.wrong", "a.wrong"]),
+    (ABC, ["a.key b.key", "b.type c.key"]),
+    (ABC, ["a.key b.key", "a.type b.key", "a.value"]),
+    (ABC, ["a.wrong b.wrong", "T", "a.wrong"]),
+    (ABCD, ["a.wrong b.wrong c.wrong", "a.wrong b.wrong", "a.wrong"]),
+    (ABCD, ["a.wrong b.wrong c.wrong", "a.wrong b.wrong", "-", "a.wrong"]),
+    (ABCD, ["a.wrong b.wrong c.wrong", "-", "a.wrong b.wrong", "!", "a.wrong"]),
+    (ABCD, ["a.key b.key", "c.key d.key", "a.key"]),
+    (ABCD, ["a.key b.key", "a.type b.key", "b.value", "c.key"]),
+]
+
+
+def test_there_are_thirty_of_each() -> None:
+    assert len(CIRCLES) >= 30
+    assert len(ON_THEIR_WAY) >= 30
+
+
+@pytest.mark.parametrize(("pattern", "at", "start", "script"), CIRCLES)
+def test_a_circle_is_found_at_the_first_attempt_that_shows_it(rig, pattern, at, start, script):
+    ended, made, _ = decisions(rig, start, [*script, "green"])
+    assert ended.result == "verified"
+    found = [(number, one.turn.pattern) for number, one in enumerate(made, 1) if one.turn]
+    assert found == [(at, pattern)]
+    decided = made[at - 1]
+    assert decided.turn is not None
+    assert decided.turn.attempts[-1:] == (at,)
+    assert ended.history[at - 1].turn == decided.turn
+
+
+@pytest.mark.parametrize(("start", "script"), ON_THEIR_WAY)
+def test_a_run_on_its_way_is_left_alone(rig, start, script):
+    ended, made, _ = decisions(rig, start, [*script, "green"])
+    assert ended.result == "verified"
+    assert [one.turn for one in made] == [None] * (len(script) + 1)
+
+
+def test_each_pattern_is_met_in_its_own_way(rig):
+    first = {pattern: (start, script) for pattern, _, start, script in reversed(CIRCLES)}
+    taken = {
+        pattern: decisions(rig, start, [*script, "green"])[1][len(script) - 1].turn.strategy
+        for pattern, (start, script) in first.items()
+    }
+    # The rig's only file is shown already, and it has one model: there is nothing wider or stronger.
+    assert taken == {
+        Pattern.unfit: Strategy.form,
+        Pattern.revisited: Strategy.plan,
+        Pattern.oscillation: Strategy.both,
+        Pattern.regress: Strategy.restart,
+        Pattern.same_signature: Strategy.hypothesis,
+        Pattern.same_test: Strategy.hypothesis,
+        Pattern.no_progress: Strategy.hypothesis,
+    }
+
+
+def test_what_did_not_help_is_followed_by_something_else(rig):
+    ended, made, asks = decisions(rig, A, ["a.key", "a.key", "a.key", "a.key", "green"])
+    assert [one.turn.strategy.value if one.turn else "" for one in made] == ["", "hypothesis", "plan", "hypothesis", ""]
+    assert ended.result == "verified"
+    assert [ask.question for ask in asks].count("plan") == 1
+    assert [ask.temperature for ask in asks if ask.question == "patch"] == [0.0, 0.6, 0.9, 0.9, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("start", "script", "trend"),
+    [
+        (AB, ["a.key"], "improving"),
+        (A, ["a.key"], "stable"),
+        (A, ["a.key b.key"], "regressing"),
+        (AB, ["a.key", "a.key c.key"], "mixed"),
+        (A, ["-"], None),
+    ],
+)
+def test_the_trend_is_told(rig, start, script, trend):
+    _, made, _ = decisions(rig, start, [*script, "green"])
+    assert made[len(script) - 1].trend == trend
+    assert made[-1].trend is None
+
+
+def spoken(asks: list[Ask], attempt: int) -> str:
+    """What was asked for edits in that attempt."""
+    said = [ask for ask in asks if ask.question == "patch" and ask.site.startswith(f"{attempt}/")]
+    return "\n".join(message.text for message in said[0].messages)
+
+
+@pytest.mark.parametrize(
+    ("start", "script", "words"),
+    [
+        (A, ["a.key", "a.key"], "What was tried does not lead there"),
+        (AB, ["a.key", "b.key", "a.key"], "Attempts 1, 2, 3 failed in two ways by turns"),
+        (A, ["a.key b.key"], "The last edits made it worse"),
+        (A, ["a.key", "=1"], "Follow the plan to others"),
+        (A, ["-", "-"], "all of the file as it shall be"),
+    ],
+)
+def test_the_next_question_is_another_one_because_of_it(rig, start, script, words):
+    _, _, asks = decisions(rig, start, [*script, "green"])
+    assert words in spoken(asks, len(script) + 1)
+    assert not any(words in spoken(asks, number) for number in range(1, len(script) + 1))
+
+
+def test_who_starts_again_is_not_shown_the_edits_that_made_it_worse(rig):
+    _, _, asks = decisions(rig, A, ["a.key b.key", "green"])
+    assert "return number + 1\n" not in spoken(asks, 2)
+    assert "KeyError" in spoken(asks, 2)
+    _, _, asks = decisions(rig, A, ["a.key", "green"])
+    assert "return number + 1\n" in spoken(asks, 2)
+
+
+def test_a_run_of_before_is_still_read() -> None:
+    state = RunState(
+        run_id="r",
+        spec=RunSpec.model_validate(
+            {"mode": "fix", "base": {"tree": "t", "base": "t", "pack": "p"}, "suite": {"runner": "pytest"}}
+        ),
+        base={"tree": "t", "base": "t", "pack": "p"},
+        now=Attempt(entry=Step.patch),
+        history=({"number": 1, "fingerprint": "f", "red": 1, "signature": "s"},),
+    )
+    old = state.model_dump(mode="json")
+    for gone in ("seen", "turn"):
+        del old["history"][0][gone]
+    for gone in ("stall", "stall_warning"):
+        del old["spec"]["limits"][gone]
+    for gone in ("stronger", "stalls"):
+        del old["spec"]["asks"][gone]
+    assert RunState.model_validate(old) == state
+    assert Decision.model_validate({"action": "retry", "reason": "still red"}).turn is None

@@ -1,0 +1,73 @@
+"""With the same seeds a stubborn model repeats itself less where it is told, and a noisy one loses nothing by it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from redstart.core.course import Pattern, Strategy, Turn
+from redstart.core.run import Limits, RunState
+from redstart.engines.drive import drive
+from redstart.engines.inline import inline
+from redstart.steps import decide
+from redstart.testing import rig as play
+from redstart.testing.instruments import NoisyOracle, Rewording, Stubborn
+from redstart.testing.rig import Rig, make_rig
+from redstart.testing.truth import TrueFix
+from redstart.toolkit.learning.stuck import repeated, seen
+
+FIX = TrueFix(play.CODE, play.BUGGY, play.BUGGY.replace(" + 1", ""))
+SEEDS = range(6)
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = make_rig(tmp_path / "snapshots")
+    yield made
+    made.trees.close()
+
+
+def ended(rig: Rig, kind: type[NoisyOracle], seed: int) -> RunState:
+    rig = rig.twin()
+    rig.adapters = replace(rig.adapters, model=kind([FIX], right=0.25, seed=f"{kind.name}/{seed}"))
+
+    async def go() -> RunState:
+        limits = Limits(iterations=5, tokens=None, usd=None)
+        claim = await rig.adapters.store.claim(await rig.begin(limits=limits))
+        return (await drive(rig.adapters, claim, inline)).state
+
+    return asyncio.run(go())
+
+
+def repeats(state: RunState) -> int:
+    """How many attempts ended in the failure of an earlier one."""
+    every = [*(one.seen for one in state.history), seen(state)]
+    wrong = [(one.failing, one.signature) for one in every if one.wrong is not None]
+    return len(wrong) - len(set(wrong))
+
+
+def only_a_plan(run: RunState) -> Turn | None:
+    """What was done before anything but patches was compared."""
+    return Turn(pattern=Pattern.revisited, strategy=Strategy.plan) if repeated(run) else None
+
+
+@pytest.mark.parametrize(("kind", "otherwise"), [(Stubborn, lambda run: None), (Rewording, only_a_plan)])
+def test_a_stubborn_model_repeats_its_mistakes_less_and_solves_more(rig, monkeypatch, kind, otherwise):
+    told = [ended(rig, kind, seed) for seed in SEEDS]
+    monkeypatch.setattr(decide, "turn", otherwise)
+    untold = [ended(rig, kind, seed) for seed in SEEDS]
+    solved = [[one.result == "verified" for one in arm] for arm in (told, untold)]
+    assert sum(solved[0]) > sum(solved[1])
+    assert all(one >= other for one, other in zip(*solved, strict=True))
+    rates = [sum(map(repeats, arm)) / sum(one.now.number - 1 for one in arm) for arm in (told, untold)]
+    assert rates[0] < rates[1]
+
+
+def test_a_noisy_model_solves_what_it_solved(rig, monkeypatch):
+    told = [ended(rig, NoisyOracle, seed).result for seed in SEEDS]
+    monkeypatch.setattr(decide, "turn", lambda run: None)
+    assert told == [ended(rig, NoisyOracle, seed).result for seed in SEEDS]
