@@ -60,10 +60,10 @@ FEWEST = 8
 """Uses before which nothing is decided by the pooled chance."""
 TRIAL = 60
 """Uses after which a lesson has to look as if it helped."""
-HOPE = 0.35
-"""The pooled chance to help that it needs then, and always when it is active."""
-PRICE=None
-LAST = 600
+FULL_TRIAL = 300
+"""The pooled chance to help that it needs then is its uses as a share of this, up to HOPE: the longer, the more."""
+HOPE = 0.5
+LAST = 500
 """Uses after which one that is still not active is retired."""
 
 _SIGNED = (*(-effect for effect in reversed(EFFECTS)), 0.0, *EFFECTS)
@@ -287,7 +287,7 @@ def standing(
         return Standing(Status.active, f"it saves: proven over {green.uses} runs")
     if chance.helps >= SURE:
         return Standing(Status.active, f"it likely helps ({chance.helps:.0%}), by {green.uses} runs and its family")
-    if green.uses >= TRIAL and (chance.helps < HOPE if PRICE is None else chance.mean<PRICE):
+    if green.uses >= TRIAL and chance.helps < min(green.uses / FULL_TRIAL, HOPE):
         return Standing(Status.retired, f"it takes room and showed nothing in {green.uses} runs")
     if status is Status.new and green.uses >= LAST:
         return Standing(Status.retired, f"it was not shown to help in {green.uses} runs")

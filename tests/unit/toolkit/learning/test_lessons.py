@@ -225,8 +225,8 @@ def test_merging_keeps_the_text_and_what_was_measured_and_names_the_other_run_on
 
 
 def test_a_scope_widens_by_a_named_person_and_measuring_begins_anew():
-    wide = approved(lesson(status=Status.active, counts=Counts(shown=9)), "Ada", NOW + 1, Scope.tenant)
-    assert (wide.scope, wide.status, wide.approved_by) == (Scope.tenant, Status.new, "Ada")
+    wide = approved(lesson(status=Status.active, counts=Counts(shown=9)), "owner", NOW + 1, Scope.tenant)
+    assert (wide.scope, wide.status, wide.approved_by) == (Scope.tenant, Status.new, "owner")
     assert (wide.counts, wide.measured_from) == (Counts(), NOW + 1)
 
 
@@ -234,8 +234,8 @@ def test_nobody_and_a_narrower_scope_are_refused():
     with pytest.raises(ConfigError, match="nobody"):
         approved(lesson(), "  ", NOW, Scope.tenant)
     with pytest.raises(ConfigError, match="already for tenant"):
-        approved(lesson(scope=Scope.tenant), "Ada", NOW, Scope.repo)
+        approved(lesson(scope=Scope.tenant), "owner", NOW, Scope.repo)
 
 
 def test_approval_lets_out_of_quarantine():
-    assert approved(lesson(status=Status.quarantined), "Ada", NOW).status is Status.new
+    assert approved(lesson(status=Status.quarantined), "owner", NOW).status is Status.new

@@ -174,7 +174,9 @@ def test_however_often_one_looks_the_effect_is_rarely_outside(effect: float):
     assert outside <= 200 * ALPHA
 
 
-@pytest.mark.parametrize("nothing", [use(True, None), use(False, None, 0.9), use(True, True, 1.0), use(False, True, 0.0)])
+@pytest.mark.parametrize(
+    "nothing", [use(True, None), use(False, None, 0.9), use(True, True, 1.0), use(False, True, 0.0)]
+)
 def test_what_is_flaky_or_left_no_choice_is_set_aside(nothing: Use):
     uses = stream(0.3, 40, seed=4)
     with_it = [one for pair in zip(uses, [nothing] * 40, strict=True) for one in pair]
