@@ -187,7 +187,7 @@ def looked(chance: random.Random, effect: float, looks: int, *, drifting: bool =
     """The share of green drifts, and the probability of the coin follows what was seen; so does the effect between
     -0.2 and 0 if it is `drifting`."""
     evidence, bets = Evidence(), Bets(effect)
-    above = peeked = False
+    covered, above, peeked = True, False, False
     greens = 0
     arms = {True: [0, 0], False: [0, 0]}
     phase = chance.uniform(0, 2 * math.pi)
@@ -204,9 +204,8 @@ def looked(chance: random.Random, effect: float, looks: int, *, drifting: bool =
         arms[shown][0] += 1
         arms[shown][1] += green
         peeked = peeked or (number >= 20 and _plainly_above(arms))
-        if bets.too_low or bets.too_high:
-            return Looked(False, above, peeked)
-    return Looked(True, above, peeked)
+        covered = covered and not (bets.too_low or bets.too_high)
+    return Looked(covered, above, peeked)
 
 
 def _plainly_above(arms: dict[bool, list[int]]) -> bool:
@@ -281,7 +280,7 @@ def at_most(name: str, value: float, aim: float) -> dict[str, object]:
 def of_many(size: Size) -> list[dict[str, object]]:
     tally = tallied(size.worlds, RUNS, seed=1)
     table(tally, RUNS)
-    long = tallied(max(size.worlds // 4, 1), size.long_runs, seed=1001)
+    long = tallied(max(size.worlds // 4, 1), size.long_runs, seed=5001)
     table(long, size.long_runs)
     harmful = [-one for one in SIZES]
     return [

@@ -35,7 +35,8 @@ _BETWEEN = r"(?:(?!\b(?:not|never|without|instead)\b)[^.\n]){0,40}?"
 _POLICY = (
     re.compile(
         _UNLESS_FORBIDDEN + r"(?:ignor|disregard|forget|overrid|bypass|circumvent|disabl|deactivat|turn(?:ing)? off|"
-        r"switch(?:ing)? off|skip|remov|delet|weaken|loosen|relax|suppress|work(?:ing)? around|get(?:ting)? around)\w*\b"
+        r"switch(?:ing)? off|skip|remov|delet|weaken|loosen|relax|suppress|work(?:ing)? around|get(?:ting)? around)"
+        r"\w*\b"
         + _BETWEEN
         + r"\b(?:instructions?|rules?|polic(?:y|ies)|guards?|guardrails?|tests?|assertions?|asserts|sandbox|budgets?|"
         r"verification|reviews?|approvals?|hooks?|safety|security|permissions?|linters?|tripwires?|"
@@ -65,7 +66,8 @@ _POLICY = (
     re.compile(
         r"\bsystem prompt\b|\byou are now\b|\byour (?:new )?(?:instructions?|role|task)s? (?:is|are)\b|\bjailbreak"
         r"|\bdeveloper mode\b|\b(?:previous|prior|above|earlier) (?:instructions?|messages?|rules?)\b|\bredstart\b"
-        r"|\balways (?:approve|accept|answer|say|report|claim)\b|\b(?:mark|report|call) (?:it|this|the run) (?:as )?green\b",
+        r"|\balways (?:approve|accept|answer|say|report|claim)\b"
+        r"|\b(?:mark|report|call) (?:it|this|the run) (?:as )?green\b",
         re.IGNORECASE,
     ),
     re.compile(r"\bpytest\.(?:skip|mark)|\bx(?:fail|pass)\b|\bnoqa\b|\btype:\s*ignore\b|\bpragma\b", re.IGNORECASE),

@@ -53,7 +53,7 @@ def even(shown_green: int, shown_red: int, held_green: int, held_red: int) -> li
 def test_the_shares_of_gamblers_and_of_the_prior_are_shares():
     assert math.isclose(sum(STAKES), 1)
     assert math.isclose(sum(PRIOR), 1)
-    assert PRIOR == PRIOR[::-1]
+    assert list(PRIOR) == list(reversed(PRIOR))
 
 
 @pytest.mark.parametrize(("won", "lost"), [(10, 0), (7, 3), (12, 8), (0, 4), (60, 40)])
