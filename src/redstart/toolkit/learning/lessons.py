@@ -29,8 +29,8 @@ NEAR = 0.8
 """The share of words in common from which two lessons are one."""
 
 _WORD = re.compile(r"[^\W_](?:[\w.-]*\w)?")
-_COMMON_WORDS = """a an and are as at be because before by do for from has have if in into is it its of on or so that the
-their then there these this to use was when where which while will with you your"""
+_COMMON_WORDS = """a an and are as at be because before by do for from has have if in into is it its of on or so that
+the their then there these this to use was when where which while will with you your"""
 _COMMON = frozenset(_COMMON_WORDS.split())
 _NOT = re.compile(r"\b(?:not|never|no|without|avoid|cannot|instead|unless)\b|n['’]t\b", re.IGNORECASE)
 _ORDER = (Scope.repo, Scope.tenant, Scope.everyone)
