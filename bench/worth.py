@@ -47,7 +47,7 @@ class Size(NamedTuple):
     """Uses after which one stops waiting for a proof."""
 
 
-FULL = Size(worlds=8, long_runs=20_000, streams=2000, looks=1000, lives=100, most=4000)
+FULL = Size(worlds=8, long_runs=20_000, streams=1000, looks=1000, lives=100, most=4000)
 QUICK = Size(worlds=2, long_runs=10_000, streams=300, looks=400, lives=25, most=2500)
 
 
@@ -232,8 +232,8 @@ class Life(NamedTuple):
     uses: int
 
 
-def life(effect: float, chance: random.Random, siblings: int) -> Life:
-    """Until it is no longer new. Siblings have the same effect and apply to other runs, one each for one of its own."""
+def life(effect: float, chance: random.Random, siblings: int, theirs: float) -> Life:
+    """Until it is no longer new. Siblings, of the effect `theirs`, apply to other runs, one each for one of its own."""
     evidence = [Evidence() for _ in range(siblings + 1)]
     states = [Status.new] * len(evidence)
     while states[0] is Status.new:
@@ -241,7 +241,8 @@ def life(effect: float, chance: random.Random, siblings: int) -> Life:
             p = probability(states[number])
             shown = chance.random() < p
             if p:
-                one.add(Use(probability=p, shown=shown, green=chance.random() < BASE + effect * shown))
+                green = chance.random() < BASE + (theirs if number else effect) * shown
+                one.add(Use(probability=p, shown=shown, green=green))
         for number, one in enumerate(evidence):
             family = [other for other in evidence if other is not one]
             states[number] = standing(states[number], one, family=family).status
@@ -255,7 +256,7 @@ def needs(effect: float, size: Size) -> dict[str, float]:
     proofs = [proven_after(effect, random.Random(seed), size.most) for seed in range(size.lives)]
     found[f"uses_{name}_proven"] = median(proofs)
     for word, siblings in (("alone", 0), ("pooled", LESSONS - 1)):
-        lives = [life(effect, random.Random(seed), siblings) for seed in range(size.lives)]
+        lives = [life(effect, random.Random(seed), siblings, effect) for seed in range(size.lives)]
         active = [one.uses for one in lives if one.status is Status.active]
         found[f"uses_{name}_{word}"] = median(active) if active else math.inf
         found[f"active_{name}_{word}"] = len(active) / len(lives)
@@ -324,6 +325,9 @@ def of_looking(size: Size) -> list[dict[str, object]]:
 
 def of_needs(size: Size) -> list[dict[str, object]]:
     found = {**needs(0.10, size), **needs(0.30, size)}
+    for word, siblings in (("alone", 0), ("among_helpful", LESSONS - 1)):
+        lives = [life(0.0, random.Random(seed), siblings, 0.30) for seed in range(size.lives)]
+        found[f"useless_active_{word}"] = fmean(one.status is Status.active for one in lives)
     for name, value in found.items():
         print(f"{name}: {value:.4g}")
     return [figure(name, value) for name, value in found.items()]

