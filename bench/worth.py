@@ -187,12 +187,12 @@ def looked(chance: random.Random, effect: float, looks: int, *, drifting: bool =
     """The share of green drifts, and the probability of the coin follows what was seen; so does the effect between
     -0.2 and 0 if it is `drifting`."""
     evidence, bets = Evidence(), Bets(effect)
-    covered, above, peeked = True, False, False
+    covered, above_now, above, peeked = True, False, False, False
     greens = 0
     arms = {True: [0, 0], False: [0, 0]}
     phase = chance.uniform(0, 2 * math.pi)
     for number in range(looks):
-        p = 0.9 if evidence.above_zero or greens % 7 == 3 else 0.5
+        p = 0.9 if above_now or greens % 7 == 3 else 0.5
         middle = 0.5 + 0.25 * math.sin(phase + number / 80)
         now = min(0.0, 0.2 * math.sin(phase + number / 30)) if drifting else effect
         shown = chance.random() < p
@@ -200,7 +200,8 @@ def looked(chance: random.Random, effect: float, looks: int, *, drifting: bool =
         greens += green
         evidence.add(Use(probability=p, shown=shown, green=green))
         bets.settle(evidence.plays[-1])
-        above = above or evidence.above_zero
+        above_now = evidence.above_zero
+        above = above or above_now
         arms[shown][0] += 1
         arms[shown][1] += green
         peeked = peeked or (number >= 20 and _plainly_above(arms))

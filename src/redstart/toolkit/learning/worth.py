@@ -24,8 +24,9 @@ what was seen than an effect of 0. With a prior over the effects that is Bayes' 
 it counts as much as `STRENGTH` lessons. The chance that results is right on the average over lessons if the prior is;
 for a single lesson nothing is promised. It does not matter to it how often one looks.
 
-Set aside are uses without an outcome and those where p was 0 or 1. Setting aside must not depend on the lesson: a run
-is flaky by its tests before the first change, or broke off by trouble of the machine.
+All of this is per lesson: of 200 useless ones five may well be called helpful by the proof. Set aside are uses without
+an outcome and those where p was 0 or 1. Setting aside must not depend on the lesson: a run is flaky by its tests before
+the first change, or broke off by trouble of the machine.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ TRIAL = 60
 FULL_TRIAL = 350
 """The pooled chance to help that it needs then is its uses as a share of this, up to HOPE: the longer, the more."""
 HOPE = 0.5
+"""The most that is asked of a lesson in its trial."""
 LAST = 500
 """Uses after which one that is still not active is retired."""
 
@@ -131,7 +133,7 @@ class Bets:
 
 
 class Evidence:
-    """What was seen of one lesson, in the order of the runs."""
+    """What was seen of one lesson, in the order in which its coins fell. Runs may have gone on side by side."""
 
     def __init__(self, uses: Sequence[Use] = (), *, outcome: Callable[[Use], float | None] | None = None) -> None:
         """`outcome` says what is compared, from 0 to 1: whether the run was green, unless something else is given."""
