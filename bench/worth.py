@@ -48,7 +48,7 @@ class Size(NamedTuple):
 
 
 FULL = Size(worlds=8, long_runs=20_000, streams=1000, looks=1000, lives=100, most=4000)
-QUICK = Size(worlds=2, long_runs=10_000, streams=300, looks=400, lives=25, most=2500)
+QUICK = Size(worlds=5, long_runs=20_000, streams=300, looks=400, lives=25, most=2500)
 
 
 # -- 200 lessons -------------------------------------------------------------------------------------------------------
