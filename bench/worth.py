@@ -1,0 +1,346 @@
+"""Whether the worth of lessons is measured rightly, on simulated lessons of known effect.
+
+200 lessons in 40 families of 5 over 5,000 runs: 60 help (by 10, 20 or 30 points of green), 100 do nothing, 40 harm (by
+10, 20 or 30). A run meets one family, and for each of its lessons that is not retired a coin falls; so a lesson is seen
+in 125 runs if it lives. Four of five that help are in one half of the families. The effects add up, and the families
+are made so that no sum leaves 0 to 1: so each effect is known exactly. 3 % of the runs are flaky and set aside.
+
+Regret is how far the share of green is below that of showing exactly those that help, in points. Beside it stand
+showing always and never. Coverage is of single lessons looked at after each of 1,000 uses, with shares of green that
+drift and coins whose probability follows what was seen. How many runs a lesson needs is counted in runs that it applied
+to. `--quick` has fewer worlds and lessons, and computes every figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from statistics import fmean, median
+from typing import NamedTuple
+
+from redstart.core.lesson import Status, Use
+from redstart.toolkit.learning.lessons import probability
+from redstart.toolkit.learning.worth import Bets, Evidence, standing
+
+RUNS, FAMILIES, LESSONS = 5000, 40, 5
+SIZES = (0.10, 0.20, 0.30)
+HELPFUL, USELESS, HARMFUL = 60, 100, 40
+FLAKY = 0.03
+BASE = 0.4
+"""The share of green without the lesson, where single lessons are looked at."""
+KEPT = (Status.new, Status.active)
+
+
+class Size(NamedTuple):
+    """How much is simulated."""
+
+    worlds: int
+    long_runs: int
+    streams: int
+    looks: int
+    lives: int
+    most: int
+    """Uses after which one stops waiting for a proof."""
+
+
+FULL = Size(worlds=8, long_runs=20_000, streams=1000, looks=1000, lives=100, most=4000)
+QUICK = Size(worlds=5, long_runs=20_000, streams=300, looks=400, lives=25, most=2500)
+
+
+# -- 200 lessons -------------------------------------------------------------------------------------------------------
+
+
+class World(NamedTuple):
+    base: list[float]
+    """The share of green in each family without any lesson."""
+    effects: list[list[float]]
+    """Of each family's lessons."""
+
+
+class Ended(NamedTuple):
+    status: list[list[Status]]
+    regret: list[float]
+    """Of each run."""
+    shown: float
+    """The share of all lessons that applied."""
+
+
+def world(chance: random.Random) -> World:
+    """Dealt anew until each family fits."""
+    while True:
+        families = _dealt(chance)
+        bounds = [(0.02 - _sum(family, -1), 0.98 - _sum(family, 1)) for family in families]
+        if all(low <= high for low, high in bounds):
+            base = [chance.uniform(max(low, min(0.2, high)), min(high, max(0.6, low))) for low, high in bounds]
+            return World(base, families)
+
+
+def _sum(family: Sequence[float], sign: int) -> float:
+    return sum(effect for effect in family if effect * sign > 0)
+
+
+def _dealt(chance: random.Random) -> list[list[float]]:
+    helpful = [SIZES[number % 3] for number in range(HELPFUL)]
+    others = [0.0] * USELESS + [-SIZES[number % 3] for number in range(HARMFUL)]
+    chance.shuffle(helpful)
+    chance.shuffle(others)
+    half = FAMILIES // 2
+    families: list[list[float]] = [[] for _ in range(FAMILIES)]
+    for number, effect in enumerate(helpful):
+        families[number % half if number % 5 else half + number // 5 % half].append(effect)
+    for family in families:
+        while len(family) < LESSONS:
+            family.append(others.pop())
+    return families
+
+
+def lived(given: World, chance: random.Random, runs: int) -> Ended:
+    """All runs, each lesson judged after each run that it applied to."""
+    evidence = [[Evidence() for _ in family] for family in given.effects]
+    status = [[Status.new for _ in family] for family in given.effects]
+    regret: list[float] = []
+    shown_all = 0
+    for _ in range(runs):
+        here = chance.randrange(FAMILIES)
+        effects, states = given.effects[here], status[here]
+        coins = [(number, probability(state)) for number, state in enumerate(states) if state is not Status.retired]
+        shown = {number: chance.random() < p for number, p in coins}
+        share = given.base[here] + sum(effects[number] for number, is_shown in shown.items() if is_shown)
+        regret.append(given.base[here] + _sum(effects, 1) - share)
+        shown_all += sum(shown.values())
+        green = None if chance.random() < FLAKY else chance.random() < share
+        for number, p in coins:
+            evidence[here][number].add(Use(probability=p, shown=shown[number], green=green))
+        for number, _ in coins:
+            family = [one for other, one in enumerate(evidence[here]) if other != number]
+            states[number] = standing(states[number], evidence[here][number], family=family).status
+    return Ended(status, regret, shown_all / runs / LESSONS)
+
+
+class Tally(NamedTuple):
+    by_effect: dict[float, Counter[Status]]
+    regret: float
+    late: float
+    """Regret in the last fifth of the runs."""
+    always: float
+    never: float
+    shown: float
+
+
+def tallied(worlds: int, runs: int, seed: int) -> Tally:
+    by_effect: dict[float, Counter[Status]] = {}
+    rows: list[tuple[float, ...]] = []
+    for number in range(worlds):
+        chance = random.Random(seed + number)
+        given = world(chance)
+        ended = lived(given, chance, runs)
+        for effects, states in zip(given.effects, ended.status, strict=True):
+            for effect, state in zip(effects, states, strict=True):
+                by_effect.setdefault(effect, Counter())[state] += 1
+        always = fmean(-_sum(family, -1) for family in given.effects)
+        never = fmean(_sum(family, 1) for family in given.effects)
+        rows.append((fmean(ended.regret), fmean(ended.regret[-runs // 5 :]), always, never, ended.shown))
+    return Tally(by_effect, *(fmean(column) for column in zip(*rows, strict=True)))
+
+
+def share(tally: Tally, states: Sequence[Status], effects: Sequence[float]) -> float:
+    found = [count for effect, count in tally.by_effect.items() if effect in effects]
+    return sum(count[state] for count in found for state in states) / sum(count.total() for count in found)
+
+
+def precision(tally: Tally, states: Sequence[Status]) -> float:
+    """Of those that have such a state in the end, how many help."""
+    have = {effect: sum(count[state] for state in states) for effect, count in tally.by_effect.items()}
+    return sum(count for effect, count in have.items() if effect > 0) / max(sum(have.values()), 1)
+
+
+def table(tally: Tally, runs: int) -> None:
+    print(f"after {runs:,} runs: effect, and the shares that are new, active, retired")
+    for effect, count in sorted(tally.by_effect.items()):
+        print(
+            f"  {100 * effect:+4.0f}  "
+            + "  ".join(f"{count[state] / count.total():.2f}" for state in (*KEPT, Status.retired))
+        )
+    print(
+        f"  regret in points: {100 * tally.regret:.1f}, in the last fifth {100 * tally.late:.1f}; "
+        f"always {100 * tally.always:.1f}, never {100 * tally.never:.1f}; shown {tally.shown:.2f} of all"
+    )
+
+
+# -- one lesson, looked at after every run -----------------------------------------------------------------------------
+
+
+class Looked(NamedTuple):
+    covered: bool
+    """Whether the interval held the effect at every look."""
+    above: bool
+    """Whether it was ever called helpful."""
+    peeked: bool
+    """Whether a plain interval of 95 % was ever above 0, looked at from the 20th use on."""
+
+
+def looked(chance: random.Random, effect: float, looks: int, *, drifting: bool = False) -> Looked:
+    """The share of green drifts, and the probability of the coin follows what was seen; so does the effect between
+    -0.2 and 0 if it is `drifting`."""
+    evidence, bets = Evidence(), Bets(effect)
+    covered, above_now, above, peeked = True, False, False, False
+    greens = 0
+    arms = {True: [0, 0], False: [0, 0]}
+    phase = chance.uniform(0, 2 * math.pi)
+    for number in range(looks):
+        p = 0.9 if above_now or greens % 7 == 3 else 0.5
+        middle = 0.5 + 0.25 * math.sin(phase + number / 80)
+        now = min(0.0, 0.2 * math.sin(phase + number / 30)) if drifting else effect
+        shown = chance.random() < p
+        green = chance.random() < middle + (now / 2 if shown else -now / 2)
+        greens += green
+        evidence.add(Use(probability=p, shown=shown, green=green))
+        bets.settle(evidence.plays[-1])
+        above_now = evidence.above_zero
+        above = above or above_now
+        arms[shown][0] += 1
+        arms[shown][1] += green
+        peeked = peeked or (number >= 20 and _plainly_above(arms))
+        covered = covered and not (bets.too_low or bets.too_high)
+    return Looked(covered, above, peeked)
+
+
+def _plainly_above(arms: dict[bool, list[int]]) -> bool:
+    (many, green), (few, held) = arms[True], arms[False]
+    if not many or not few:
+        return False
+    one, other = green / many, held / few
+    return one - other > 1.96 * math.sqrt(one * (1 - one) / many + other * (1 - other) / few) > 0
+
+
+# -- how many runs a lesson needs --------------------------------------------------------------------------------------
+
+
+def proven_after(effect: float, chance: random.Random, most: int) -> int:
+    evidence = Evidence()
+    while not evidence.above_zero and evidence.uses < most:
+        shown = chance.random() < 0.5
+        evidence.add(Use(probability=0.5, shown=shown, green=chance.random() < BASE + effect * shown))
+    return evidence.uses
+
+
+class Life(NamedTuple):
+    status: Status
+    uses: int
+
+
+def life(effect: float, chance: random.Random, siblings: int, theirs: float) -> Life:
+    """Until it is no longer new. Siblings, of the effect `theirs`, apply to other runs, one each for one of its own."""
+    evidence = [Evidence() for _ in range(siblings + 1)]
+    states = [Status.new] * len(evidence)
+    while states[0] is Status.new:
+        for number, one in enumerate(evidence):
+            p = probability(states[number])
+            shown = chance.random() < p
+            if p:
+                green = chance.random() < BASE + (theirs if number else effect) * shown
+                one.add(Use(probability=p, shown=shown, green=green))
+        for number, one in enumerate(evidence):
+            family = [other for other in evidence if other is not one]
+            states[number] = standing(states[number], one, family=family).status
+    return Life(states[0], evidence[0].uses)
+
+
+def needs(effect: float, size: Size) -> dict[str, float]:
+    """Medians of uses until it is proven, active alone, active with its family; and the share that becomes active."""
+    name = f"{100 * effect:.0f}"
+    found: dict[str, float] = {}
+    proofs = [proven_after(effect, random.Random(seed), size.most) for seed in range(size.lives)]
+    found[f"uses_{name}_proven"] = median(proofs)
+    for word, siblings in (("alone", 0), ("pooled", LESSONS - 1)):
+        lives = [life(effect, random.Random(seed), siblings, effect) for seed in range(size.lives)]
+        active = [one.uses for one in lives if one.status is Status.active]
+        found[f"uses_{name}_{word}"] = median(active) if active else math.inf
+        found[f"active_{name}_{word}"] = len(active) / len(lives)
+    return found
+
+
+# -- all of it ---------------------------------------------------------------------------------------------------------
+
+
+def figure(name: str, value: float, aim: str = "printed", *, holds: bool = True) -> dict[str, object]:
+    return {"name": name, "value": round(value, 4), "aim": aim, "holds": holds}
+
+
+def at_least(name: str, value: float, aim: float) -> dict[str, object]:
+    return figure(name, value, f">= {aim}", holds=value >= aim)
+
+
+def at_most(name: str, value: float, aim: float) -> dict[str, object]:
+    return figure(name, value, f"<= {aim:.4g}", holds=value <= aim)
+
+
+def of_many(size: Size) -> list[dict[str, object]]:
+    tally = tallied(size.worlds, RUNS, seed=1)
+    table(tally, RUNS)
+    long = tallied(max(size.worlds // 4, 1), size.long_runs, seed=5001)
+    table(long, size.long_runs)
+    harmful = [-one for one in SIZES]
+    return [
+        at_least("harmful_retired", share(tally, (Status.retired,), harmful), 0.95),
+        at_least("useless_retired", share(tally, (Status.retired,), (0.0,)), 0.80),
+        at_least("helpful_20_30_kept", share(tally, KEPT, SIZES[1:]), 0.85),
+        figure("helpful_10_kept", share(tally, KEPT, SIZES[:1])),
+        at_least("precision_active", precision(tally, (Status.active,)), 0.90),
+        figure("precision_kept", precision(tally, KEPT)),
+        figure("recall_active", share(tally, (Status.active,), SIZES)),
+        figure("recall_kept", share(tally, KEPT, SIZES)),
+        at_most("regret", tally.regret, min(tally.always, tally.never)),
+        at_most("regret_late", tally.late, min(tally.always, tally.never)),
+        figure("regret_always", tally.always),
+        figure("regret_never", tally.never),
+        figure("shown", tally.shown),
+        at_least("long_useless_retired", share(long, (Status.retired,), (0.0,)), 0.95),
+        at_least("long_harmful_retired", share(long, (Status.retired,), harmful), 0.95),
+        figure("long_recall_kept", share(long, KEPT, SIZES)),
+        figure("long_precision_active", precision(long, (Status.active,))),
+        figure("long_regret_late", long.late),
+    ]
+
+
+def of_looking(size: Size) -> list[dict[str, object]]:
+    effects = (0.0, 0.1, 0.3, -0.2)
+    every = {effect: [looked(random.Random(s), effect, size.looks) for s in range(size.streams)] for effect in effects}
+    by_effect = {effect: fmean(one.covered for one in found) for effect, found in every.items()}
+    for effect, covered in by_effect.items():
+        print(
+            f"looked at after each of {size.looks} uses, {100 * effect:+.0f} points: inside at all looks {covered:.4f}"
+        )
+    drifting = [looked(random.Random(s), 0.0, size.looks, drifting=True) for s in range(size.streams)]
+    return [
+        at_least("coverage", min(by_effect.values()), 0.94),
+        at_most("useless_proven_helpful", fmean(one.above for one in every[0.0]), 0.025),
+        at_most("never_helpful_proven_helpful", fmean(one.above for one in drifting), 0.025),
+        figure("useless_helpful_by_plain_peeking", fmean(one.peeked for one in every[0.0])),
+    ]
+
+
+def of_needs(size: Size) -> list[dict[str, object]]:
+    found = {**needs(0.10, size), **needs(0.30, size)}
+    for word, siblings in (("alone", 0), ("among_helpful", LESSONS - 1)):
+        lives = [life(0.0, random.Random(seed), siblings, 0.30) for seed in range(size.lives)]
+        found[f"useless_active_{word}"] = fmean(one.status is Status.active for one in lives)
+    for name, value in found.items():
+        print(f"{name}: {value:.4g}")
+    return [figure(name, value) for name, value in found.items()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    size = QUICK if parser.parse_args().quick else FULL
+    figures = [*of_many(size), *of_looking(size), *of_needs(size)]
+    print(json.dumps({"bench": "worth", "figures": figures}))
+
+
+if __name__ == "__main__":
+    main()

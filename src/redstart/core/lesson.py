@@ -1,0 +1,140 @@
+"""Lessons: short advice whose worth is measured by showing it to some runs and withholding it from others."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field, model_validator
+
+from redstart.core.noun import Noun
+
+LONGEST = 600
+"""Characters of `when` and `advice` together."""
+
+
+class Scope(StrEnum):
+    """Who is shown a lesson, the narrowest first. It widens only by a person's word."""
+
+    repo = "repo"
+    tenant = "tenant"
+    everyone = "global"
+
+
+class Status(StrEnum):
+    new = "new"
+    """Not yet known to help: as likely withheld as shown."""
+    active = "active"
+    """Known to help: mostly shown, withheld now and then so that it stays known."""
+    retired = "retired"
+    """Never shown again. A person may make it new, and its measuring begins anew."""
+    quarantined = "quarantined"
+    """Never shown before a person has looked at it."""
+
+
+class Provenance(Noun):
+    """Where a lesson comes from."""
+
+    repo: str
+    commit: str
+    run: str
+    model: str
+    outcome: str
+    """How that run ended. Only a `verified` one may teach."""
+
+
+class Use(Noun):
+    """One run to which a lesson applied: what the coin said, and how the run ended. The unit is the run."""
+
+    probability: float = Field(ge=0, le=1)
+    """With which the lesson was to be shown, fixed before the coin fell."""
+    shown: bool
+    green: bool | None
+    """None where the run says nothing of the lesson: it was flaky, broke off, or ended by trouble of the machine."""
+    cost: float | None = Field(default=None, ge=0, le=1)
+    """As a share of what the run might have cost at most; that bound is set before the run."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether something can be learned from it. Where there was no chance of the other side, there is nothing to
+        compare with."""
+        return self.green is not None and 0 < self.probability < 1
+
+
+class Coin(Noun):
+    """Whether one lesson was shown to one run."""
+
+    lesson: str
+    shown: bool
+    probability: float = Field(ge=0, le=1)
+
+
+class Shown(Noun):
+    """The lessons that applied to a run, each shown or withheld, with the probability used."""
+
+    coins: tuple[Coin, ...] = ()
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return tuple(coin.lesson for coin in self.coins if coin.shown)
+
+    @property
+    def withheld(self) -> tuple[str, ...]:
+        return tuple(coin.lesson for coin in self.coins if not coin.shown)
+
+
+class Counts(Noun):
+    """What happened in the runs that count. For the eye: with probabilities that change, the bare difference of the
+    two shares is not the worth."""
+
+    shown: int = 0
+    withheld: int = 0
+    green_when_shown: int = 0
+    green_when_withheld: int = 0
+
+    def plus(self, use: Use) -> Counts:
+        """With one more use; the same where it does not count."""
+        if not use.counts:
+            return self
+        shown, green = int(use.shown), int(bool(use.green))
+        return Counts(
+            shown=self.shown + shown,
+            withheld=self.withheld + 1 - shown,
+            green_when_shown=self.green_when_shown + shown * green,
+            green_when_withheld=self.green_when_withheld + (1 - shown) * green,
+        )
+
+
+class Lesson(Noun):
+    """When something is so, do that. Data in a prompt, never an instruction to us."""
+
+    id: str
+    when: str
+    advice: str
+    family: str
+    """The kind of bug it is about (`Signature.family`); empty where it is about words in a goal."""
+    tenant: str
+    repo: str
+    scope: Scope = Scope.repo
+    status: Status = Status.new
+    reason: str = ""
+    """Why it has its status, in the user's words."""
+    provenance: Provenance
+    sources: tuple[str, ...] = ()
+    """Runs that taught the same again, after the first."""
+    files: tuple[str, ...] = ()
+    """What the run that taught it changed: if that code is another one now, the lesson is worth less."""
+    made_at: float
+    """Seconds since the epoch."""
+    confirmed_at: float | None = None
+    """When it was last taught again, made active, or approved."""
+    measured_from: float | None = None
+    """Uses before this moment do not count; None for all."""
+    approved_by: str = ""
+    """Who widened its scope, or let it out of quarantine."""
+    counts: Counts = Counts()
+
+    @model_validator(mode="after")
+    def _is_short(self) -> Lesson:
+        if len(self.when) + len(self.advice) > LONGEST:
+            raise ValueError(f"a lesson has at most {LONGEST} characters")
+        return self

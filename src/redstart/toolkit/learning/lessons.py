@@ -1,0 +1,207 @@
+"""Which lessons apply to a run, which of them it is shown, and which are the same."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from redstart.core.errors import ConfigError
+from redstart.core.lesson import Coin, Counts, Lesson, Scope, Shown, Status
+
+SHOW_NEW = 0.5
+SHOW_ACTIVE = 0.9
+MOST = 5
+"""Lessons that may apply to one run."""
+ROOM = 1800
+"""Characters that they may take together."""
+HALF_LIFE = 180 * 86400.0
+"""Seconds in which a lesson that nothing confirms loses half of its weight."""
+OTHER_CODE = 0.25
+"""What is left of its weight when every file that it came from has changed."""
+STALE = 0.1
+"""The weight below which it is not shown."""
+FITS = 0.5
+"""The share of the words of `when` that has to stand in the goal or the failure, where the family is another."""
+NEAR = 0.8
+"""The share of words in common from which two lessons are one."""
+
+_WORD = re.compile(r"[^\W_](?:[\w.-]*\w)?")
+_COMMON_WORDS = """a an and are as at be because before by do for from has have if in into is it its of on or so that
+the their then there these this to use was when where which while will with you your"""
+_COMMON = frozenset(_COMMON_WORDS.split())
+_NOT = re.compile(r"\b(?:not|never|no|without|avoid|cannot|instead|unless)\b|n['’]t\b", re.IGNORECASE)
+_ORDER = (Scope.repo, Scope.tenant, Scope.everyone)
+
+
+class Situation(NamedTuple):
+    """What a run is about."""
+
+    tenant: str
+    repo: str
+    family: str
+    """Of the failure at hand; empty where there is none."""
+    text: str
+    """The goal, or the failure in words."""
+    now: float
+    """Seconds since the epoch."""
+
+
+def words(text: str) -> frozenset[str]:
+    """What a text is about: its words without the common ones."""
+    return frozenset(word.lower() for word in _WORD.findall(text)) - _COMMON
+
+
+def in_scope(lesson: Lesson, situation: Situation) -> bool:
+    """Whether it may be shown there at all. A lesson of another tenant never is, unless it was approved for all."""
+    if lesson.scope is Scope.everyone:
+        return True
+    same = lesson.tenant == situation.tenant
+    return same and (lesson.scope is Scope.tenant or lesson.repo == situation.repo)
+
+
+def fit(lesson: Lesson, situation: Situation) -> float:
+    """How well it fits, from 0 (not at all) to 1 (the same kind of bug)."""
+    if lesson.family and lesson.family == situation.family:
+        return 1.0
+    about = words(lesson.when)
+    share = len(about & words(situation.text)) / len(about) if about else 0.0
+    return share if share >= FITS else 0.0
+
+
+def freshness(lesson: Lesson, now: float, changed: float = 0.0) -> float:
+    """What age and changes of the code leave of its weight, from 1 down to 0.
+
+    `changed` is the share of its files that are other ones now than when it was taught.
+    """
+    since = max(lesson.made_at, lesson.confirmed_at or 0.0)
+    age = max(now - since, 0.0)
+    return math.pow(2, -age / HALF_LIFE) * math.pow(OTHER_CODE, min(max(changed, 0.0), 1.0))
+
+
+def applying(
+    lessons: Iterable[Lesson], situation: Situation, changed: Mapping[str, float] | None = None
+) -> list[Lesson]:
+    """The lessons that apply, the best first, at most `MOST` and within `ROOM`.
+
+    `changed` has, by a lesson's id, the share of its files that changed. What is chosen does not depend on any coin of
+    this run, as the measuring needs.
+    """
+    ranked: list[tuple[float, Lesson]] = []
+    for lesson in lessons:
+        if lesson.status not in (Status.new, Status.active) or not in_scope(lesson, situation):
+            continue
+        fresh = freshness(lesson, situation.now, (changed or {}).get(lesson.id, 0.0))
+        score = fit(lesson, situation) * fresh * probability(lesson.status)
+        if score > 0 and fresh >= STALE:
+            ranked.append((score, lesson))
+    chosen: list[Lesson] = []
+    room = ROOM
+    for _, lesson in sorted(ranked, key=lambda pair: (-pair[0], pair[1].id)):
+        size = len(lesson.when) + len(lesson.advice)
+        if len(chosen) < MOST and size <= room:
+            chosen.append(lesson)
+            room -= size
+    return chosen
+
+
+def probability(status: Status) -> float:
+    """With which a lesson is shown."""
+    return {Status.new: SHOW_NEW, Status.active: SHOW_ACTIVE}.get(status, 0.0)
+
+
+def drawn(seed: str, lesson: str) -> float:
+    """A number from 0 up to 1 that this run has for this lesson: the same whenever it is asked for."""
+    digest = hashlib.sha256(f"lesson\x1f{seed}\x1f{lesson}".encode()).digest()
+    return int.from_bytes(digest[:7], "big") / 2**56
+
+
+def flipped(lessons: Sequence[Lesson], seed: str, *, explore: bool = True) -> Shown:
+    """A coin for each lesson that applies. The coins of a run are independent, and the order does not matter.
+
+    `seed` has to be new for each run and must not be chosen by its content, or a repeated task would always fall the
+    same way. Without `explore` all are shown, and the run says nothing of their worth (`Use.counts`).
+    """
+    coins: list[Coin] = []
+    for lesson in lessons:
+        chance = probability(lesson.status)
+        chance = chance if explore or not chance else 1.0
+        coins.append(Coin(lesson=lesson.id, shown=drawn(seed, lesson.id) < chance, probability=chance))
+    return Shown(coins=tuple(coins))
+
+
+# -- the same lesson twice ---------------------------------------------------------------------------------------------
+
+
+def alike(one: Lesson, other: Lesson) -> float:
+    """The share of words in common; 0 where one of them says no to what the other says, or names another thing."""
+    first, second = f"{one.when}\n{one.advice}", f"{other.when}\n{other.advice}"
+    if len(_NOT.findall(first)) != len(_NOT.findall(second)):
+        return 0.0
+    left, right = words(first), words(second)
+    if any(_is_name(word) for word in left ^ right):
+        return 0.0
+    return len(left & right) / len(left | right) if left or right else 1.0
+
+
+def _is_name(word: str) -> bool:
+    """A number, or an identifier: where those differ, two lessons are two."""
+    return any(sign.isdigit() or sign in "_." for sign in word)
+
+
+def duplicate_of(lesson: Lesson, lessons: Iterable[Lesson]) -> Lesson | None:
+    """The lesson that says the same already for the same people and kind of bug, retired ones included: what was
+    measured to be of no use does not come back in other words."""
+    rivals = [
+        (alike(lesson, other), other)
+        for other in lessons
+        if other.id != lesson.id and other.family == lesson.family and _covers(other, lesson)
+    ]
+    near = [(share, other) for share, other in rivals if share >= NEAR]
+    return max(near, key=lambda pair: (pair[0], pair[1].id))[1] if near else None
+
+
+def _covers(other: Lesson, lesson: Lesson) -> bool:
+    """Whether all who would be shown the one are in reach of the other."""
+    if other.scope is Scope.everyone:
+        return True
+    return other.tenant == lesson.tenant and (other.scope is Scope.tenant or other.repo == lesson.repo)
+
+
+def merged(kept: Lesson, again: Lesson) -> Lesson:
+    """The kept one, taught once more. Its text, status and counts stay: the coins fell for that text."""
+    runs = (again.provenance.run, *again.sources)
+    known = {kept.provenance.run, *kept.sources}
+    sources = (*kept.sources, *(run for run in dict.fromkeys(runs) if run not in known))
+    confirmed = max(kept.confirmed_at or 0.0, again.made_at)
+    return kept.model_copy(update={"sources": sources, "confirmed_at": confirmed})
+
+
+# -- by a person's word ------------------------------------------------------------------------------------------------
+
+
+def approved(lesson: Lesson, by: str, now: float, scope: Scope | None = None) -> Lesson:
+    """The lesson with a wider scope, or let out of quarantine or retirement, by a named person; ConfigError otherwise.
+
+    Its measuring begins anew: what was seen elsewhere, or before, says little of how it does now.
+    """
+    if not by.strip():
+        raise ConfigError("nobody approved this", remedy="say who approves it")
+    wider = scope or lesson.scope
+    if _ORDER.index(wider) < _ORDER.index(lesson.scope):
+        raise ConfigError(
+            f"lesson {lesson.id} is already for {lesson.scope.value}", remedy="forget it, or leave it as it is"
+        )
+    return lesson.model_copy(
+        update={
+            "scope": wider,
+            "status": Status.new,
+            "reason": f"approved by {by.strip()}",
+            "approved_by": by.strip(),
+            "confirmed_at": now,
+            "measured_from": now,
+            "counts": Counts(),
+        }
+    )
