@@ -143,7 +143,9 @@ def _statement(node: ast.AST, text: str) -> Iterator[_Edit]:
     if isinstance(node, ast.Raise):
         yield _Edit("silent", node, "pass")
     elif isinstance(node, ast.Assign | ast.Expr) and isinstance(node.value, ast.Call):
-        yield _Edit("left out", node, "pass" if isinstance(node, ast.Expr) else f"{text.split('=')[0].strip()} = None")
+        yield _Edit(
+            "left out", node, "pass" if isinstance(node, ast.Expr) else f"{text.partition('=')[0].strip()} = None"
+        )
     elif isinstance(node, ast.Return) and node.value is not None and text.endswith(")"):
         yield _Edit("syntax", node, text[:-1])
 

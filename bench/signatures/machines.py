@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from breaks import Break
 from real.prepare import DROPPED, BenchError, must, uv
 from redstart.core.report import Case
 from redstart.toolkit.suites.junit import read_cases
+from signatures.breaks import Break
 
 MOST_RED = 5
 """Of a run of the whole suite, so many red tests are looked at."""
@@ -103,10 +103,10 @@ def red_cases(
         {
             "file": job.broken.file,
             "text": _shifted(job.broken.text, machine.shift),
-            "arguments": [f"--junitxml={report}", f"--tb={machine.tb}", *OPTIONS, *machine.options]
-            + list(job.ids or package.tests),
+            "arguments": [*OPTIONS, f"--junitxml={report}", f"--tb={machine.tb}", *machine.options, *chosen],
         }
         for job, report in zip(jobs, reports, strict=True)
+        for chosen in [job.ids or package.tests]
     ]
     (temporary / "jobs.json").write_text(json.dumps(asked))
     _start(machine, python, repo, temporary)

@@ -8,7 +8,8 @@ A pair with another cause is of two broken lines of one package, or of two packa
 Where the runner says exactly the same of both in the same place, on the same machine, no reader could tell them apart:
 such a pair is left out, and how many were is told. Nothing here looks at what redstart makes of a text.
 
-Needs the package index, uv and the Pythons of `machines.py`: `python bench/signatures/make.py --home FOLDER`.
+Needs the package index, uv and the Pythons of `machines.py`. In the folder `bench`: `python -m signatures.make --home
+FOLDER`, which goes on there where it was stopped.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-
-from breaks import Break, breaks
-from machines import MACHINES, Job, Machine, Package, interpreter, red_cases, unpacked
 from real.prepare import BenchError, Sdist, download
 from redstart.core.noun import Noun
 from redstart.core.report import Case
+from signatures.breaks import Break, breaks
+from signatures.machines import MACHINES, Job, Machine, Package, interpreter, red_cases, unpacked
+from signatures.nodes import seen_by_node
 
 PAIRS = Path(__file__).parent / "pairs.jsonl"
 MANIFEST = Path(__file__).parent / "packages.json"
+NODE = "bytes.js"
 SEED = 11
 SAME, DIFFERENT = 100, 100
 EACH = 2
@@ -58,11 +59,12 @@ class Told(Noun):
     message: str
     detail: str
     root: str
+    language: str = "python"
 
     @property
     def side(self) -> dict[str, object]:
         side = {"id": self.id, "message": self.message, "detail": self.detail}
-        return {**side, "roots": [self.root], "language": "python"}
+        return {**side, "roots": [self.root], "language": self.language}
 
 
 class Seen(NamedTuple):
@@ -129,10 +131,34 @@ class Bench:
             for other in second[place]
             if one.id == other.id and max(len(one.detail), len(other.detail)) <= MOST_TEXT
         ]
+        self._keep(package.name, seen)
+
+    def collect_node(self) -> None:
+        seen: list[Seen] = []
+        for one in seen_by_node(self.home):
+            sides = (
+                Told(
+                    bug=one.bug,
+                    package=NODE,
+                    machine=machine.name,
+                    python="node",
+                    place=one.place,
+                    id=case.id,
+                    message=case.message,
+                    detail=case.detail,
+                    root=machine.root,
+                    language="node",
+                )
+                for case, machine in zip((one.one, one.other), one.machines, strict=True)
+            )
+            seen.append(Seen(*sides))
+        self._keep(NODE, seen)
+
+    def _keep(self, package: str, seen: Sequence[Seen]) -> None:
         with self.file.open("a", encoding="utf-8") as kept:
-            told_of = [[side.model_dump() for side in one] for one in seen]
-            kept.write(json.dumps({"package": package.name, "seen": told_of}) + "\n")
-        print(f"{package.name}: {len(chosen)} changes, {len({one.one.bug for one in seen})} seen", flush=True)
+            told = [[side.model_dump() for side in one] for one in seen]
+            kept.write(json.dumps({"package": package, "seen": told}) + "\n")
+        print(f"{package}: {len({one.one.bug for one in seen})} bugs seen, {len(seen)} red tests", flush=True)
 
     def _python(self, machine: Machine) -> Path:
         return interpreter(machine, self.home, self.needs)
@@ -270,6 +296,8 @@ def main() -> None:
     (home / "unpacked").mkdir(parents=True, exist_ok=True)
     bench = Bench(home)
     try:
+        if NODE not in bench.read() and (not args.only or NODE in args.only.split(",")):
+            bench.collect_node()
         for package in packages(home):
             if package.name not in bench.read() and (not args.only or package.name in args.only.split(",")):
                 bench.collect(package, args.bugs)

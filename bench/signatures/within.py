@@ -1,6 +1,6 @@
 """Runs pytest once for each of several changes of a repo; by the interpreter and in the folder of that repo.
 
-Each run is a copy of one process that has pytest loaded but nothing of the repo: loading it takes longer than the tests.
+Each run is a copy of one process that has loaded pytest and nothing of the repo: loading it takes longer than tests.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-WITHIN = 100
+WITHIN = 60
 
 
 def run(job, number):

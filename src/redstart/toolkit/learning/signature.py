@@ -27,6 +27,7 @@ _RAISED = re.compile(
 _SAYS_NOTHING = ("", "collection failure")
 _ASSERTIONS = frozenset(("AssertionError", "JestAssertionError", "Failed", "failureException"))
 _SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
+"""Each Python has its own words for these, and before 3.10 another line: the file is the name."""
 _NOT_RAISED = re.compile(r"\bDID NOT RAISE\b|\bnot raised\b")
 """At which line a `with` is left without the exception is told otherwise by each Python."""
 _WHERE = re.compile(r"^(?:E\s+)?\+\s+where (.*)$")
@@ -56,21 +57,17 @@ def sign(case: Case, *, is_source: Callable[[str], bool], roots: Sequence[str] =
     raised = _raised(message, found[-1].text)
     short = raised.type.rpartition(".")[2]
     where = place(found, is_source, roots, recursive=short in ("RecursionError", "RangeError"))
-    if short in _SYNTAX:
-        text = kind = ""
-        at = next((frame.line for frame in reversed(found[-1].frames) if frame.line), "")
-    else:
-        assertion = short in _ASSERTIONS or raised.text.startswith("expect(")
-        said = " ".join([raised.text, *_more(message, raised, found[-1])]) if assertion else raised.text
-        text = normal(said, roots, numbers=assertion and _by_value(said, where.asked, script=found[-1].script))
-        kind = general(normal(raised.text, roots), assertion=assertion)
-        at = "" if _NOT_RAISED.search(said) else where.asked
+    assertion = short in _ASSERTIONS or raised.text.startswith("expect(")
+    first = "" if short in _SYNTAX else raised.text
+    said = " ".join([first, *_more(message, raised, found[-1])]) if assertion else first
+    wanted = where.asked + case.id.partition("[")[2]
+    numbers = assertion and _by_value(said, wanted, script=found[-1].script)
     return Signature(
         exception=raised.type,
-        message=clip(text, MESSAGE_LIMIT),
+        message=clip(normal(said, roots, numbers=numbers), MESSAGE_LIMIT),
         frame=where.source or case.id.partition("[")[0],
-        kind=clip(kind, MESSAGE_LIMIT),
-        at=clip(at, MESSAGE_LIMIT),
+        kind=clip(general(normal(first, roots), assertion=assertion), MESSAGE_LIMIT),
+        at="" if short in _SYNTAX or _NOT_RAISED.search(said) else clip(where.asked, MESSAGE_LIMIT),
     )
 
 
@@ -120,14 +117,16 @@ def _after_first(text: str, said: str) -> list[str]:
     return lines[start + 1 :]
 
 
-def _by_value(said: str, asked: str, *, script: bool) -> bool:
+def _by_value(said: str, wanted: str, *, script: bool) -> bool:
     """Whether the numbers in an assertion are part of the failure, and not drawn by chance or measured.
 
-    They are where the test itself names what it wants. Node's tracebacks do not show what the test asked.
+    They are where the test itself names what it wants: a literal of its line, or a parameter of its id, is shown.
+    Node's tracebacks do not show what the test asked.
     """
     if _ORDERED.search(said):
         return False
-    return script or any(literal in said for literal in _LITERAL.findall(asked[:LINE_LIMIT]))
+    shown = {literal.strip("'\"") for literal in _LITERAL.findall(said[:LINE_LIMIT])} - {""}
+    return script or any(re.search(rf"(?<![\w.]){re.escape(one)}(?![\w.])", wanted[:LINE_LIMIT]) for one in shown)
 
 
 def _plain(text: str) -> str:

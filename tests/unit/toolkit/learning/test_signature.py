@@ -113,7 +113,7 @@ def test_frames_without_a_lasting_name_are_passed_over(name: str) -> None:
 def test_a_file_that_does_not_parse_is_the_frame() -> None:
     detail = f'tests/test_a.py:1: in <module>\n    import a\nE     File "{ROOT}/src/a.py", line 1\nE       def f(:\n'
     found = signed("collection failure", detail + "E   SyntaxError: invalid syntax", "tests/test_a.py")
-    assert found == Signature(exception="SyntaxError", message="", frame="src/a.py:<module>", at="def f(:")
+    assert found == Signature(exception="SyntaxError", message="", frame="src/a.py:<module>")
 
 
 @pytest.mark.parametrize(

@@ -87,9 +87,9 @@ def test_the_line_of_the_test_does_not_matter_where_the_source_is_to_blame() -> 
 
 def test_what_was_cut_short_is_told_apart_by_its_difference() -> None:
     said = "AssertionError: assert [1, 2, ... 8, 9] == [1, 2, ... 8, 9]"
-    detail = "tests/test_a.py:3: in test_total\n    assert f() == WANTED\nE   {}\nE     \nE     At index {} diff: '{}' != 'c'\n"
+    detail = "tests/test_a.py:{}: in test_total\n    assert f() == WANTED\nE   {}\nE     \nE     At index 3 diff: '{}' != 'c'"
     one, same, other = (
-        signed(said, detail.format(said, index, value)).key for index, value in ((3, "a"), (3, "a"), (3, "b"))
+        signed(said, detail.format(line, said, value)).key for line, value in ((3, "a"), (9, "a"), (3, "b"))
     )
     assert one == same != other
 
