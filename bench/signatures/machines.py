@@ -20,7 +20,7 @@ MOST_RED = 5
 """Of a run of the whole suite, so many red tests are looked at."""
 OPTIONS = (
     *("-oaddopts=", "-ojunit_family=xunit1", "-ojunit_logging=no", "--rootdir=.", "-p", "no:cacheprovider"),
-    *("--color=no", f"--maxfail={MOST_RED}", "-q"),
+    *("--color=no", f"--maxfail={MOST_RED}", "--continue-on-collection-errors", "-q"),
 )
 _TEST = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.py$|(?:^|/)tests?/")
 

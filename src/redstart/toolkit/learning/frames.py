@@ -25,7 +25,7 @@ _ENTRY_END = re.compile(r"^(?:_ )+_?\s*$")
 _DEF = re.compile(r"^[>\s]*(?:async\s+)?def\s+(\w+)")
 _AT = re.compile(r"^>\s+(\S.*)$")
 _LINE = re.compile(r"^(?:E\s)?\s{4,}(?P<line>[^\s^~].*)$")
-_FOREIGN = re.compile(r"(?:^|/)(?:site-packages|dist-packages|node_modules)/")
+_FOREIGN = re.compile(r"(?:^|/)(?:site-packages|dist-packages|node_modules|lib/python3\.\d+)/")
 _RECEIVERS = frozenset(("Object", "Module", "exports", "<anonymous>", "Function"))
 """What V8 writes before a function's name where it belongs to no class."""
 

@@ -14,7 +14,7 @@ from redstart.core.learning import Signature
 from redstart.core.noun import clip
 from redstart.core.report import Case
 from redstart.toolkit.learning.frames import Traceback, place, tracebacks
-from redstart.toolkit.learning.wording import LINE_LIMIT, general, normal
+from redstart.toolkit.learning.wording import CUT, LINE_LIMIT, general, normal
 
 MESSAGE_LIMIT = 300
 
@@ -31,13 +31,15 @@ _SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
 _NOT_RAISED = re.compile(r"\bDID NOT RAISE\b|\bnot raised\b")
 """At which line a `with` is left without the exception is told otherwise by each Python."""
 _WHERE = re.compile(r"^(?:E\s+)?\+\s+where (.*)$")
+_ASSERTED = re.compile(r"^(assert .*)$")
+"""Below what the test has to say about it."""
 _MATCHED = re.compile(r"^(?:Expected regex|Regex|Actual message|Input): (.*)$")
 _DIFFERENCE = re.compile(
     r"^(?:At index .* diff: |(?:Left|Right) contains |Extra items in |Differing items|First differing |[-+] ?\S)"
 )
 _ORDERED = re.compile(r"\s(?:<|>|<=|>=)\s| (?:less|greater) than | within ")
 _LITERAL = re.compile(r"(?<![\w.])-?\d[\w.]*|'[^']*'|\"[^\"]*\"|\b(?:True|False|None)\b")
-_MOST_DIFFERENCES = 2
+_MOST_DIFFERENCES = 3
 
 
 class _Raised(NamedTuple):
@@ -104,8 +106,9 @@ def _more(message: str, raised: _Raised, traceback: Traceback) -> Iterator[str]:
     if traceback.script:
         yield from (line for line in below if not line.startswith("at "))
         return
-    yield from (found[1] for line in below if (found := _WHERE.match(line) or _MATCHED.match(line)))
-    if "..." in raised.text or not raised.text:
+    telling = (_ASSERTED.match(line) or _WHERE.match(line) or _MATCHED.match(line) for line in below)
+    yield from (found[1] for found in telling if found)
+    if CUT.search(raised.text) or not raised.text:
         told = (re.sub(r"^E\s*", "", line).strip() for line in _after_first(traceback.text, raised.text))
         yield from [line for line in told if _DIFFERENCE.match(line)][:_MOST_DIFFERENCES]
 

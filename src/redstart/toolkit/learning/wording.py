@@ -12,6 +12,9 @@ from redstart.toolkit.learning.frames import longest_first
 LINE_LIMIT = 4000
 """Of a line, so much is looked at: the rest of a longer one says nothing more about what kind of failure it is."""
 
+CUT = re.compile(r"\.\.\.|\[\d+ chars\]")
+"""Where pytest or unittest left out the middle of a value."""
+
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>]+")
 _TIME = re.compile(
     r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"
@@ -50,6 +53,7 @@ _SAID = tuple(
         (r"^cannot use '\w+' as a .* \((unhashable type: '\w+')\)$", r"\1"),
         (r"^too many values to unpack \(expected (\d+)(?:, got \d+)?\)$", r"too many values to unpack (expected \1)"),
         (r"^Can't instantiate abstract class (\w+) .*method(?:s)? .*$", r"Can't instantiate abstract class \1"),
+        (r"\bDID NOT RAISE <class '(?:[\w.]+\.)?(\w+)'>", r"DID NOT RAISE \1"),
         (r"^partially initialized module ('[\w.]+')(?: from '[^']*')? has no", r"module \1 has no"),
         (r"^(cannot import name '\w+' from )(?:partially initialized module )?('[\w.]+').*$", r"\1\2"),
         (
@@ -78,7 +82,7 @@ def normal(line: str, roots: Sequence[str], *, numbers: bool = False) -> str:
         text = re.sub(re.escape(root) + r"(?![\w.-])", "<repo>", text)
     for pattern, said in _SAID:
         text = pattern.sub(said, text)
-    text = _CALLED.sub("", text)
+    text = CUT.sub("...", _CALLED.sub("", text))
     text = _URL.sub("<url>", text)
     text = _PATH.sub(lambda found: _place(found[0]), text)
     text = _TIME.sub("<time>", text)

@@ -87,7 +87,7 @@ def test_the_line_of_the_test_does_not_matter_where_the_source_is_to_blame() -> 
 
 def test_what_was_cut_short_is_told_apart_by_its_difference() -> None:
     said = "AssertionError: assert [1, 2, ... 8, 9] == [1, 2, ... 8, 9]"
-    detail = "tests/test_a.py:{}: in test_total\n    assert f() == WANTED\nE   {}\nE     \nE     At index 3 diff: '{}' != 'c'"
+    detail = "tests/test_a.py:{}: in test_total\n    assert f() == WANTED\nE   {}\nE     \nE     At index 3 diff: '{}'"
     one, same, other = (
         signed(said, detail.format(line, said, value)).key for line, value in ((3, "a"), (9, "a"), (3, "b"))
     )
@@ -98,6 +98,19 @@ def test_what_an_assertion_was_about_is_told_below_it() -> None:
     line = "assert ok(one)"
     assert found_wrong(line, "assert False\n +  where False = ok('a b')").key != (
         found_wrong(line, "assert False\n +  where False = ok('c d')").key
+    )
+
+
+def test_what_is_asserted_counts_below_what_the_test_says_about_it() -> None:
+    line = "assert f(2) == 5, 'sums are wrong'"
+    one, other = (found_wrong(line, f"AssertionError: sums are wrong\nassert {got} == 5") for got in (4, 6))
+    assert one.key != other.key
+
+
+def test_how_much_was_cut_from_a_value_makes_no_difference() -> None:
+    said = "AssertionError: 'from /tmp/{}' != 'x[{} chars]'"
+    assert found_wrong("self.assertEqual(a, b)", said.format("a1", 20)).key == (
+        found_wrong("self.assertEqual(a, b)", said.format("other/b2", 31)).key
     )
 
 
@@ -121,6 +134,7 @@ def test_the_line_at_which_a_with_is_left_makes_no_difference() -> None:
         ("ImportError: cannot import name 'a' from 'b' (/x/b.py)",
          "ImportError: cannot import name 'a' from 'b' (/y/b.py)"),
         ("asyncio.exceptions.TimeoutError", "TimeoutError"),
+        ("Failed: DID NOT RAISE <class 'shop.Refused'>", "Failed: DID NOT RAISE Refused"),
         ("TypeError: Cannot read property 'a' of undefined",
          "TypeError: Cannot read properties of undefined (reading 'a')"),
     ],
