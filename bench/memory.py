@@ -106,6 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=sorted(FIGURES), help="this part alone")
     parser.add_argument("--explain", action="store_true", help="print what is named wrongly, with both names")
+    parser.add_argument("--quick", action="store_true", help="the same: it takes no time worth speaking of")
     args = parser.parse_args()
     figures: list[Figure] = []
     for part, measure in FIGURES.items():

@@ -37,9 +37,14 @@ _MATCHED = re.compile(r"^(?:Expected regex|Regex|Actual message|Input): (.*)$")
 _DIFFERENCE = re.compile(
     r"^(?:At index .* diff: |(?:Left|Right) contains |Extra items in |Differing items|First differing |[-+] ?\S)"
 )
-_ORDERED = re.compile(r"\s(?:<|>|<=|>=)\s| (?:less|greater) than | within ")
+_ORDERED = re.compile(
+    r"\s(?:<|>|<=|>=)\s| (?:less|greater) than | within | to be (?:below|above|at least|at most|close to) "
+    r"|toBe(?:Less|Greater)Than|toBeCloseTo"
+)
+"""How times and estimates are compared."""
 _LITERAL = re.compile(r"(?<![\w.])-?\d[\w.]*|'[^']*'|\"[^\"]*\"|\b(?:True|False|None)\b")
 _MOST_DIFFERENCES = 3
+_MOST_LITERALS = 40
 
 
 class _Raised(NamedTuple):
@@ -128,8 +133,10 @@ def _by_value(said: str, wanted: str, *, script: bool) -> bool:
     """
     if _ORDERED.search(said):
         return False
-    shown = {literal.strip("'\"") for literal in _LITERAL.findall(said[:LINE_LIMIT])} - {""}
-    return script or any(re.search(rf"(?<![\w.]){re.escape(one)}(?![\w.])", wanted[:LINE_LIMIT]) for one in shown)
+    shown = dict.fromkeys(literal.strip("'\"") for literal in _LITERAL.findall(said[:LINE_LIMIT]))
+    telling = [re.escape(one) for one in shown if one][:_MOST_LITERALS]
+    named = re.compile(rf"(?<![\w.])(?:{'|'.join(telling)})(?![\w.])")
+    return script or (bool(telling) and named.search(wanted[:LINE_LIMIT]) is not None)
 
 
 def _plain(text: str) -> str:

@@ -53,6 +53,12 @@ def test_a_wrong_value_is_named_by_test_and_value(runner: object) -> None:
     assert one.family == other.family
 
 
+def test_a_time_that_was_measured_makes_no_difference() -> None:
+    said = "AssertionError: expected {} to be below 100"
+    one, other = (signed(said.format(took), f"{said.format(took)}{AT_TEST}") for took in (153, 121))
+    assert one.key == other.key
+
+
 @pytest.mark.parametrize(
     "place", ["file:///work/repo/src/cart.js:9:3", "/work/repo/src/cart.js:77:1", "src/cart.js:2:2"]
 )
