@@ -44,8 +44,8 @@ class Machine(NamedTuple):
 MACHINES = (
     Machine("desk", "3.11", "/home/dev/src/{}", "/usr/lib", "/tmp", "auto", 0),
     Machine("runner", "3.12", "/builds/tools/{}", "/usr/local", "/var/tmp", "short", 7, 3, (("CI", "true"),), ("-n1",)),
-    Machine("laptop", "3.13", "/Users/dev/{}", "/opt/python", "/private/var/folders/q1/x8z/T", "native", 4242, 5),
-    Machine("server", "3.9", "/srv/work/{}/repo", "/opt/py39", "/tmp/job-881", "long", 123, 17),
+    Machine("laptop", "3.13", "/Volumes/code/{}", "/opt/python", "/private/var/folders/q1/x8z/T", "native", 4242, 5),
+    Machine("server", "3.9", "/srv/build/{}/repo", "/opt/py39", "/tmp/job-881", "long", 123, 17),
     Machine("box", "3.10", "/workspace/{}", "/usr/lib", "/dev/shm/t", "auto", 99, 1, (("COLUMNS", "190"),)),
     Machine("cloud", "3.13", "/mnt/agent/7/s/{}", "/usr/local", "/tmp", "short", 31, 40, (("CI", "true"),)),
 )

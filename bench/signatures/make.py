@@ -42,6 +42,8 @@ EACH = 2
 """Changes of each kind in each source file that are thought of."""
 BUGS = 14
 """Changes of each package that are tried; some no test notices."""
+MOST_OF_A_PACKAGE = 25
+"""Of the pairs with one cause."""
 MOST_TEXT = 3600
 """A traceback above so many characters is passed over: the pairs are read by people too."""
 
@@ -193,7 +195,12 @@ def same_pairs(seen: Sequence[Seen], chance: random.Random) -> list[dict[str, ob
     for one in chance.sample(seen, len(seen)):
         turns[one.one.bug] = turns.get(one.one.bug, 0) + 1
         order.append((turns[one.one.bug], chance.random(), one))
-    chosen = [one for _, _, one in sorted(order, key=lambda entry: entry[:2])][:SAME]
+    chosen: list[Seen] = []
+    packages_of: Counter[str] = Counter()
+    for _, _, one in sorted(order, key=lambda entry: entry[:2]):
+        if len(chosen) < SAME and packages_of[one.one.package] < MOST_OF_A_PACKAGE:
+            packages_of[one.one.package] += 1
+            chosen.append(one)
     return [
         _pair(number, "same", f"{one.machine} ({one.python}) and {other.machine} ({other.python})", one, other)
         for number, (one, other) in enumerate(chosen)
@@ -269,20 +276,29 @@ def _same_test(one: Told, other: Told) -> bool:
     return one.package == other.package and one.id.partition("[")[0] == other.id.partition("[")[0]
 
 
+def _function(told: Told) -> str:
+    return told.place.rpartition(":")[0]
+
+
 Alike = Callable[[Told, Told], bool]
 _KINDS: tuple[tuple[str, int, Alike], ...] = (
-    ("another value in the same test", 34, lambda a, b: _same_test(a, b) and _type(a) == _type(b)),
+    (
+        "another bug in the same function",
+        16,
+        lambda a, b: a.package == b.package and _function(a) == _function(b) and _type(a) == _type(b),
+    ),
+    ("another value in the same test", 30, lambda a, b: _same_test(a, b) and _type(a) == _type(b)),
     (
         "the same exception in another function",
-        30,
+        24,
         lambda a, b: a.package == b.package and not _same_test(a, b) and _type(a) == _type(b) != "AssertionError",
     ),
     (
         "the same words about another test",
-        22,
+        18,
         lambda a, b: a.package == b.package and not _same_test(a, b) and _type(a) == _type(b) == "AssertionError",
     ),
-    ("the same words in another package", 14, lambda a, b: a.package != b.package and _type(a) == _type(b)),
+    ("the same words in another package", 12, lambda a, b: a.package != b.package and _type(a) == _type(b)),
 )
 
 

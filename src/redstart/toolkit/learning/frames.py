@@ -25,6 +25,8 @@ _ENTRY_END = re.compile(r"^(?:_ )+_?\s*$")
 _DEF = re.compile(r"^[>\s]*(?:async\s+)?def\s+(\w+)")
 _AT = re.compile(r"^>\s+(\S.*)$")
 _LINE = re.compile(r"^(?:E\s)?\s{4,}(?P<line>[^\s^~].*)$")
+_HEAD = re.compile(r"@|(?:async )?def ")
+"""Where a test is wrapped, as Hypothesis does, each Python has another line of its head for the place of the call."""
 _FOREIGN = re.compile(r"(?:^|/)(?:site-packages|dist-packages|node_modules|lib/python3\.\d+)/")
 _RECEIVERS = frozenset(("Object", "Module", "exports", "<anonymous>", "Function"))
 """What V8 writes before a function's name where it belongs to no class."""
@@ -76,7 +78,8 @@ def place(
         if named:
             source = _recurring(named) if recursive else named[-1]
             break
-    own = [frame.line for frame in found[-1].frames if local_path(frame.path, roots) and frame.line]
+    shown = (frame.line for frame in found[-1].frames if local_path(frame.path, roots))
+    own = [line for line in shown if line and not _HEAD.match(line)]
     asked = " ".join(dict.fromkeys((own[0], own[-1]))) if own and not source else ""
     return Place(source, " ".join(asked.split()))
 

@@ -85,6 +85,15 @@ def test_the_line_of_the_test_does_not_matter_where_the_source_is_to_blame() -> 
     assert one.key == other.key
 
 
+def test_the_head_of_a_test_that_is_wrapped_makes_no_difference() -> None:
+    inner = "tests/test_a.py:9: in test_total\n    assert f(x) == 3\nE   assert 4 == 3"
+    heads = ("@given(st.integers())", "def test_total(x):", "async def test_total(x):")
+    assert (
+        len({signed("assert 4 == 3", f"tests/test_a.py:5: in test_total\n    {head}\n{inner}").key for head in heads})
+        == 1
+    )
+
+
 def test_what_was_cut_short_is_told_apart_by_its_difference() -> None:
     said = "AssertionError: assert [1, 2, ... 8, 9] == [1, 2, ... 8, 9]"
     detail = "tests/test_a.py:{}: in test_total\n    assert f() == WANTED\nE   {}\nE     \nE     At index 3 diff: '{}'"
