@@ -51,6 +51,7 @@ _SAID = tuple(
         (r"^property ('\w+') of '.*' object has no (setter|deleter)$", r"cannot change \1"),
         (r"^can't (?:set|delete) attribute(?: ('\w+'))?$", r"cannot change \1"),
         (r"^cannot use '\w+' as a .* \((unhashable type: '\w+')\)$", r"\1"),
+        (r"^(expected string or bytes-like object)(?:, got '\w+')?$", r"\1"),
         (r"^too many values to unpack \(expected (\d+)(?:, got \d+)?\)$", r"too many values to unpack (expected \1)"),
         (r"^Can't instantiate abstract class (\w+) .*method(?:s)? .*$", r"Can't instantiate abstract class \1"),
         (r"\bDID NOT RAISE <class '(?:[\w.]+\.)?(\w+)'>", r"DID NOT RAISE \1"),
