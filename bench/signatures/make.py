@@ -248,7 +248,7 @@ def _type(told: Told) -> str:
 
 
 def _likeness(one: Seen, other: Seen) -> float:
-    return SequenceMatcher(None, one.one.message[:200], other.one.message[:200]).ratio()
+    return SequenceMatcher(None, one.one.message[:160], other.one.message[:160]).quick_ratio()
 
 
 _FRAME = re.compile(
