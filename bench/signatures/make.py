@@ -319,7 +319,9 @@ def main() -> None:
                 bench.collect(package, args.bugs)
     except BenchError as error:
         sys.exit(str(error))
-    seen = [one for found in bench.read().values() for one in found]
+    # a text with an address of the web in it is a page of the package's, and none of this repo's to hold
+    told = (one for found in bench.read().values() for one in found)
+    seen = [one for one in told if not any("://" in side.detail for side in one)]
     chance = random.Random(SEED)
     made = same_pairs(seen, chance) + different_pairs(seen, chance)
     PAIRS.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in made), encoding="utf-8")
