@@ -6,7 +6,10 @@ import hashlib
 
 from redstart.core.noun import Noun
 
-SIGNATURE_VERSION = 1
+SIGNATURE_VERSION = 2
+"""Part of every key. Where it grows, what was kept under older keys keeps them: no new failure has such a key, so older
+cards are no longer found by signature or by family, only by what they say. They are not named anew, because the text
+that they were named from is not kept."""
 
 
 def _digest(*parts: str) -> str:
@@ -18,19 +21,28 @@ class Signature(Noun):
 
     exception: str
     message: str
-    """The first line, normalised."""
+    """What it said, normalised."""
     frame: str
     """`path:qualname` of the innermost frame in the repo's source, else the test's own."""
+    kind: str = ""
+    """What it said without the repo's own names and without values; empty where `message` has none."""
+    at: str = ""
+    """Where there is no frame in the source: the line that the test was at."""
 
     @property
     def key(self) -> str:
         """This bug."""
-        return _digest(self.exception, self.message, self.frame)
+        return _digest(self._type, self.message, self.frame, self.at)
 
     @property
     def family(self) -> str:
         """This kind of bug, in any repo."""
-        return _digest(self.exception, self.message)
+        return _digest(self._type, self.kind or self.message)
+
+    @property
+    def _type(self) -> str:
+        """Without its module: Python moves its exceptions from one to another."""
+        return self.exception.rpartition(".")[2]
 
 
 class Reflection(Noun):

@@ -1,61 +1,50 @@
-"""What a failure is called, so that the same bug has the same name on another machine and after other edits."""
+"""What a failure is called, so that the same bug has the same name on another machine and after other edits.
+
+With a frame in the repo's source, the bug is the exception, what it said, and the function it came from: whichever test
+saw it. Without one, a test found a wrong value: then it is the test, the line it was at, and what it compared.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from posixpath import basename, normpath
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from redstart.core.learning import Signature
 from redstart.core.noun import clip
 from redstart.core.report import Case
+from redstart.toolkit.learning.frames import Traceback, place, tracebacks
+from redstart.toolkit.learning.wording import CUT, LINE_LIMIT, general, normal
 
 MESSAGE_LIMIT = 300
 
-_SECTION = re.compile(r"^-+ Captured .*", re.MULTILINE)
-_CHAIN = re.compile(
-    r"^(?:E\s+)?(?:The above exception was the direct cause of the following exception:"
-    r"|During handling of the above exception, another exception occurred:)\s*$",
-    re.MULTILINE,
-)
-_PYTEST_FRAME = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):\d+: ?(?:in (?P<name>.+)|[\w.]*)$")
-_PYTHON_FRAME = re.compile(r'^(?:E\s)?\s*File "(?P<path>[^"\n]+)", line \d+(?:, in (?P<name>.+))?$')
-_SCRIPT_FRAME = re.compile(
-    r"^\s+at (?:async )?(?:(?P<name>.+?) \()?(?:file://)?(?P<path>[^\s():]+\.[cm]?[jt]sx?):\d+(?::\d+)?\)?$"
-)
-_ENTRY_END = re.compile(r"^(?:_ )+_?\s*$")
-_DEF = re.compile(r"^[>\s]*(?:async\s+)?def\s+(\w+)")
+# pytest writes the escape character into its XML as the text `#x1B`
+_ANSI = re.compile(r"(?:\x1b|#x1B)\[[0-?]*[ -/]*[@-~]")
 _PHASE = re.compile(r'^failed on (?:setup|teardown) with "(.*)"$', re.DOTALL)
 _RAISED = re.compile(
     r"^(?P<type>(?:[A-Za-z_]\w*\.(?:<locals>\.)?)*(?:_*[A-Z]\w*|(?<=\.)[a-z_]\w*))(?::(?:\s+(?P<text>.*))?)?$",
 )
 _SAYS_NOTHING = ("", "collection failure")
-
-LINE_LIMIT = 4000
-"""Of a line, so much is looked at: the rest of a longer one says nothing more about what kind of failure it is."""
-
-# pytest writes the escape character into its XML as the text `#x1B`
-_ANSI = re.compile(r"(?:\x1b|#x1B)\[[0-?]*[ -/]*[@-~]")
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\"<>]+")
-_TIME = re.compile(
-    r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"
+_ASSERTIONS = frozenset(("AssertionError", "JestAssertionError", "Failed", "failureException"))
+_SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
+"""Each Python has its own words for these, and before 3.10 another line: the file is the name."""
+_NOT_RAISED = re.compile(r"\bDID NOT RAISE\b|\bnot raised\b")
+"""At which line a `with` is left without the exception is told otherwise by each Python."""
+_WHERE = re.compile(r"^(?:E\s+)?\+\s+where (.*)$")
+_ASSERTED = re.compile(r"^(assert .*)$")
+"""Below what the test has to say about it."""
+_MATCHED = re.compile(r"^(?:Expected regex|Regex|Actual message|Input): (.*)$")
+_DIFFERENCE = re.compile(
+    r"^(?:At index .* diff: |(?:Left|Right) contains |Extra items in |Differing items|First differing |[-+] ?\S)"
 )
-_UUID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)
-# with a letter and a digit: what has no digit may be a word; what has no letter, or an exponent, is left to `_NUMBER`
-_HEX = re.compile(r"\b0x[0-9a-f]+\b|(?<![\w.])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}\b(?![+-]\d)", re.IGNORECASE)
-_PATH = re.compile(r"(?<![\w.>/])/[^\s'\"`:,;()\[\]{}<>|]+")
-_TEMPORARY = re.compile(r"^(?:/private)?/(?:tmp|var/tmp|var/folders|dev/shm)(?:/|$)")
-_SITE = re.compile(r"^.*/(?:site|dist)-packages/")
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d_]*(?:\.\d+)*\.?(?:e[-+]?\d+)?j?", re.IGNORECASE)
-_QUOTED = re.compile(r"(?<!\w)[bru]{0,2}(?P<quote>['\"])(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)(?!\w)")
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
-_CONTAINER = re.compile(r"\w*(?:\([^()\[\]{}]*\)|\[[^()\[\]{}]*\]|\{[^()\[\]{}]*\})")
-
-
-class _Frame(NamedTuple):
-    path: str
-    name: str
+_ORDERED = re.compile(
+    r"\s(?:<|>|<=|>=)\s| (?:less|greater) than | within | to be (?:below|above|at least|at most|close to) "
+    r"|toBe(?:Less|Greater)Than|toBeCloseTo"
+)
+"""How times and estimates are compared."""
+_LITERAL = re.compile(r"(?<![\w.])-?\d[\w.]*|'[^']*'|\"[^\"]*\"|\b(?:True|False|None)\b")
+_MOST_DIFFERENCES = 3
+_MOST_LITERALS = 40
 
 
 class _Raised(NamedTuple):
@@ -64,19 +53,28 @@ class _Raised(NamedTuple):
 
 
 def sign(case: Case, *, is_source: Callable[[str], bool], roots: Sequence[str] = ()) -> Signature:
-    """The signature of a red case, from the runner's message and its traceback (pytest's or Python's own).
+    """The signature of a red case, from the runner's message and its traceback (pytest's, Python's own or Node's).
 
     `is_source` tells the repo's source from its tests, for paths relative to the repo. `roots` are the absolute
     folders where the repo may lie, as tracebacks show them: an absolute path under none of them is not the repo's.
     Never fails: what the text does not tell is empty, and the frame is then the test's own id without parameters.
     """
-    parts = _CHAIN.split(_SECTION.split(_plain(case.detail), maxsplit=1)[0])
-    raised = _raised(_plain(case.message).strip(), parts[-1])
-    message = _normalise(raised.text, roots, assertion=raised.type == "AssertionError")
+    found = tracebacks(_plain(case.detail))
+    message = _plain(case.message).strip()
+    raised = _raised(message, found[-1].text)
+    short = raised.type.rpartition(".")[2]
+    where = place(found, is_source, roots, recursive=short in ("RecursionError", "RangeError"))
+    assertion = short in _ASSERTIONS or raised.text.startswith("expect(")
+    first = "" if short in _SYNTAX else raised.text
+    said = " ".join([first, *_more(message, raised, found[-1])]) if assertion else first
+    wanted = where.asked + case.id.partition("[")[2]
+    numbers = assertion and _by_value(said, wanted, script=found[-1].script)
     return Signature(
         exception=raised.type,
-        message=clip(message, MESSAGE_LIMIT),
-        frame=_source_frame(parts, is_source, roots) or case.id.partition("[")[0],
+        message=clip(normal(said, roots, numbers=numbers), MESSAGE_LIMIT),
+        frame=where.source or case.id.partition("[")[0],
+        kind=clip(general(normal(first, roots), assertion=assertion), MESSAGE_LIMIT),
+        at="" if short in _SYNTAX or _NOT_RAISED.search(said) else clip(where.asked, MESSAGE_LIMIT),
     )
 
 
@@ -107,108 +105,40 @@ def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
-def _source_frame(parts: Sequence[str], is_source: Callable[[str], bool], roots: Sequence[str]) -> str:
-    """The innermost frame in the repo's source: of the exception that reached the test first, then of its causes."""
-    for part in reversed(parts):
-        for frame in reversed(_frames(part)):
-            path = _local_path(frame.path, roots)
-            if path and frame.name and is_source(path):
-                return f"{path}:{frame.name}"
-    return ""
+def _more(message: str, raised: _Raised, traceback: Traceback) -> Iterator[str]:
+    """What an assertion says below its first line, where that alone does not tell what was wrong."""
+    below = [line.strip() for line in message.splitlines()[1:] if line.strip()]
+    if traceback.script:
+        yield from (line for line in below if not line.startswith("at "))
+        return
+    telling = (_ASSERTED.match(line) or _WHERE.match(line) or _MATCHED.match(line) for line in below)
+    yield from (found[1] for found in telling if found)
+    if CUT.search(raised.text) or not raised.text:
+        told = (re.sub(r"^E\s*", "", line).strip() for line in _after_first(traceback.text, raised.text))
+        yield from [line for line in told if _DIFFERENCE.match(line)][:_MOST_DIFFERENCES]
 
 
-def _frames(traceback: str) -> list[_Frame]:
-    """Outermost first. A frame without a lasting name (a lambda, a comprehension) has an empty one."""
-    frames: list[_Frame] = []
-    shown = ""  # the function whose source pytest has shown since the last frame
-    inner: list[_Frame] = []  # node shows the innermost first
-    for line in traceback.splitlines():
-        if script := _SCRIPT_FRAME.match(line):
-            inner.append(_Frame(script["path"], _lasting(_script_name(script["name"] or ""))))
-            continue
-        match = _PYTEST_FRAME.match(line) or _PYTHON_FRAME.match(line)
-        if match is not None:
-            from_python = match.re is _PYTHON_FRAME
-            name = match["name"] or ("<module>" if from_python else shown)
-            frames.append(_Frame(match["path"], _lasting(name)))
-            shown = ""
-        elif _ENTRY_END.match(line):
-            shown = ""
-        elif not shown and (defined := _DEF.match(line)):
-            shown = defined[1]
-    return frames + inner[::-1]
+def _after_first(text: str, said: str) -> list[str]:
+    """The lines below the one that holds `said`."""
+    lines = text.splitlines()
+    start = next((number for number, line in enumerate(lines) if said and said in line), 0)
+    return lines[start + 1 :]
 
 
-def _script_name(name: str) -> str:
-    """`Cart.add` of `Cart.add`, `Object.add [as sum]` or `new Cart`; the top of a file is `<module>`."""
-    plain = name.partition(" [as ")[0].removeprefix("new ")
-    parts = [
-        part for part in plain.split(".") if part not in ("Object", "Module", "exports", "<anonymous>", "Function")
-    ]
-    return ".".join(parts) or "<module>"
+def _by_value(said: str, wanted: str, *, script: bool) -> bool:
+    """Whether the numbers in an assertion are part of the failure, and not drawn by chance or measured.
 
-
-def _lasting(name: str) -> str:
-    kept = [part for part in name.strip().split(".") if part != "<locals>"]
-    if kept and kept[-1].startswith("<") and kept[-1] != "<module>":
-        return ""
-    return ".".join(kept)
+    They are where the test itself names what it wants: a literal of its line, or a parameter of its id, is shown.
+    Node's tracebacks do not show what the test asked.
+    """
+    if _ORDERED.search(said):
+        return False
+    shown = dict.fromkeys(literal.strip("'\"") for literal in _LITERAL.findall(said[:LINE_LIMIT]))
+    telling = [re.escape(one) for one in shown if one][:_MOST_LITERALS]
+    named = re.compile(rf"(?<![\w.])(?:{'|'.join(telling)})(?![\w.])")
+    return script or (bool(telling) and named.search(wanted[:LINE_LIMIT]) is not None)
 
 
 def _plain(text: str) -> str:
     """Without colours, and with every line ended by a newline alone."""
     return _ANSI.sub("", text).replace("\r\n", "\n")
-
-
-def _normalise(line: str, roots: Sequence[str], *, assertion: bool) -> str:
-    """One line with numbers, addresses, times, places and quoted text replaced by what kind of thing stood there.
-
-    Quoted names stay, because which attribute or key is missing is the failure. Of an assertion, which shows values,
-    whole containers are replaced. Numbers of all spellings have one mark: a short hash may happen to have no letter.
-    """
-    text = _URL.sub("<url>", line[:LINE_LIMIT])
-    for root in _longest_first(roots):
-        text = re.sub(re.escape(root) + r"(?![\w.-])", "<repo>", text)
-    text = _PATH.sub(lambda found: _place(found[0]), text)
-    text = _TIME.sub("<time>", text)
-    text = _UUID.sub("<n>", text)
-    text = _HEX.sub("<n>", text)
-    text = _NUMBER.sub("<n>", text)
-    text = _QUOTED.sub(_quoted, text)
-    if assertion:
-        text = _collapse(text)
-    return " ".join(text.split())
-
-
-def _local_path(path: str, roots: Sequence[str]) -> str:
-    """A traceback's path relative to the repo; empty where it is not the repo's."""
-    for root in _longest_first(roots):
-        if path.startswith(root + "/"):
-            path = path[len(root) + 1 :]
-            break
-    path = normpath(path)
-    outside = path.startswith(("/", "..", "<")) or "site-packages/" in path or "dist-packages/" in path
-    return "" if outside else path
-
-
-def _longest_first(roots: Sequence[str]) -> list[str]:
-    return sorted((root.rstrip("/") for root in roots if root.rstrip("/")), key=lambda root: (-len(root), root))
-
-
-def _place(path: str) -> str:
-    if _TEMPORARY.match(path):
-        return "<tmp>"
-    site = _SITE.match(path)
-    return f"<site>/{path[site.end() :]}" if site else basename(path.rstrip("/")) or path
-
-
-def _quoted(found: re.Match[str]) -> str:
-    return f"'{found['text']}'" if _DOTTED.fullmatch(found["text"]) else "<str>"
-
-
-def _collapse(text: str) -> str:
-    while True:
-        shorter = _CONTAINER.sub("<values>", text)
-        if shorter == text:
-            return text
-        text = shorter

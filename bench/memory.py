@@ -1,0 +1,121 @@
+"""What memory is worth: figures for the names of failures, `same_cause` and `different_cause`.
+
+Each is the share of pairs of failures that have one key: of pairs with the same cause it should be all, of pairs with
+different causes none. The pairs are failures of real packages. One half is `signatures/pairs.jsonl`, made by
+`signatures/make.py`; the other, `heldout/signatures/pairs.jsonl`, was written without sight of how keys are made. The
+figures are given for each half and, under the plain name, for all. What is wrong is printed by its id.
+
+A line of a file of pairs is {"id", "same", "kind", "package", "a", "b"}, where each side is {"id", "message", "detail",
+"roots", "language"}: a test's id, what the runner said, its traceback, and the folders where the repo lies there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from redstart.core.learning import Signature
+from redstart.core.noun import Noun
+from redstart.core.report import Case, Outcome
+from redstart.toolkit.learning.signature import sign
+from redstart.toolkit.patching.policy import protected
+
+HERE = Path(__file__).parent
+HALVES = {
+    "open": HERE / "signatures" / "pairs.jsonl",
+    "heldout": HERE / "heldout" / "signatures" / "pairs.jsonl",
+}
+LEAST_PAIRS = 200
+"""Of each half."""
+
+
+class Side(Noun):
+    id: str
+    message: str
+    detail: str
+    roots: tuple[str, ...]
+    language: Literal["python", "node"]
+
+
+class Pair(Noun):
+    id: str
+    same: bool
+    kind: str
+    package: str
+    a: Side
+    b: Side
+
+
+class Figure(NamedTuple):
+    name: str
+    value: float
+    aim: str
+    holds: bool
+
+
+def signed(side: Side) -> Signature:
+    """As a run names it: what a patch may not touch is no source."""
+    case = Case(id=side.id, outcome=Outcome.failed, message=side.message, detail=side.detail)
+    return sign(case, is_source=lambda path: not protected(path), roots=side.roots)
+
+
+def read(file: Path) -> list[Pair]:
+    """Empty where the file is not there."""
+    if not file.exists():
+        return []
+    return [Pair.model_validate_json(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def signature_figures(*, explain: bool) -> Iterator[Figure]:
+    halves = {name: read(file) for name, file in HALVES.items()}
+    for name, pairs in halves.items():
+        yield Figure(f"pairs_{name}", len(pairs), f">= {LEAST_PAIRS}", len(pairs) >= LEAST_PAIRS)
+        yield from _shares(pairs, f"_{name}", explain=explain)
+    yield from _shares([pair for pairs in halves.values() for pair in pairs], "", explain=False)
+
+
+def _shares(pairs: Sequence[Pair], half: str, *, explain: bool) -> Iterator[Figure]:
+    one_key = {pair.id: _one_key(pair, explain=explain) for pair in pairs}
+    for name, same, aim in (("same_cause", True, ">= 0.99"), ("different_cause", False, "<= 0.01")):
+        asked = [one_key[pair.id] for pair in pairs if pair.same is same]
+        value = sum(asked) / len(asked) if asked else float(not same)
+        yield Figure(f"{name}{half}", round(value, 4), aim, value >= 0.99 if same else value <= 0.01)
+    if explain:
+        wrong = Counter(f"{pair.kind} ({pair.same=})" for pair in pairs if one_key[pair.id] is not pair.same)
+        for kind, count in wrong.most_common():
+            print(f"  {count} wrong of {sum(pair.kind == kind.partition(' (pair')[0] for pair in pairs)}: {kind}")
+
+
+def _one_key(pair: Pair, *, explain: bool) -> bool:
+    one, other = signed(pair.a), signed(pair.b)
+    if explain and (one.key == other.key) is not pair.same:
+        print(f"{pair.id} ({pair.package}; {pair.kind}): {'same' if pair.same else 'different'} cause")
+        print(f"  {one}\n  {other}")
+    return one.key == other.key
+
+
+FIGURES = {"signatures": signature_figures}
+"""By part, so that one can be asked for alone."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=sorted(FIGURES), help="this part alone")
+    parser.add_argument("--explain", action="store_true", help="print what is named wrongly, with both names")
+    parser.add_argument("--quick", action="store_true", help="the same: it takes no time worth speaking of")
+    args = parser.parse_args()
+    figures: list[Figure] = []
+    for part, measure in FIGURES.items():
+        if args.only in (None, part):
+            figures += measure(explain=args.explain)
+    for one in figures:
+        print(f"{one.name}: {one.value} ({one.aim}){'' if one.holds else ' not reached'}")
+    print(json.dumps({"bench": "memory", "figures": [one._asdict() for one in figures]}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Bugs for real packages: one line of a source file made wrong, in ways in which people make lines wrong."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+
+class Break(NamedTuple):
+    """One change of one file, on one line."""
+
+    kind: str
+    file: str
+    line: int
+    function: str
+    """The innermost function around it."""
+    text: str
+    """The whole file after it."""
+
+
+class _Edit(NamedTuple):
+    kind: str
+    node: ast.expr | ast.stmt
+    new: str
+
+
+Maker = Callable[[ast.AST, str], Iterator[_Edit]]
+
+
+def breaks(file: str, text: str, chance: random.Random, each: int) -> list[Break]:
+    """At most `each` changes of each kind, at places chosen by chance; every one can be compiled but the misspelt."""
+    found: dict[str, list[tuple[str, _Edit]]] = {}
+    source = text.splitlines()
+    for function, node in _inside_functions(ast.parse(text)):
+        if not isinstance(node, ast.expr | ast.stmt) or node.end_lineno != node.lineno:
+            continue  # a bug here is one line
+        segment = source[node.lineno - 1].encode()[node.col_offset : node.end_col_offset].decode()
+        for make in _MAKERS:
+            for edit in make(node, segment):
+                found.setdefault(edit.kind, []).append((function, edit))
+    chosen: list[Break] = []
+    for kind in sorted(found):
+        for function, edit in chance.sample(found[kind], min(each, len(found[kind]))):
+            changed = _applied(text, edit)
+            if kind == "syntax" or _compiles(changed):
+                chosen.append(Break(kind, file, edit.node.lineno, function, changed))
+    return chosen
+
+
+def _inside_functions(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    def walk(node: ast.AST, function: str) -> Iterator[tuple[str, ast.AST]]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                for one in child.body:
+                    yield child.name, one
+                    yield from walk(one, child.name)
+            elif isinstance(child, ast.ClassDef):
+                yield from walk(child, function)
+            else:
+                if function:
+                    yield function, child
+                yield from walk(child, function)
+
+    yield from walk(tree, "")
+
+
+def _applied(text: str, edit: _Edit) -> str:
+    node = edit.node
+    lines = text.splitlines(keepends=True)
+    raw = lines[node.lineno - 1].encode()
+    lines[node.lineno - 1] = (raw[: node.col_offset] + edit.new.encode() + raw[node.end_col_offset :]).decode()
+    return "".join(lines)
+
+
+def _compiles(text: str) -> bool:
+    try:
+        compile(text, "broken.py", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _attribute(node: ast.AST, text: str) -> Iterator[_Edit]:
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+        yield _Edit("attribute", node, text + "_")
+
+
+def _name(node: ast.AST, text: str) -> Iterator[_Edit]:
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and len(text) > 2:
+        yield _Edit("name", node, text[:-1])
+
+
+def _nothing(node: ast.AST, text: str) -> Iterator[_Edit]:
+    if isinstance(node, ast.Return) and node.value is not None and text != "return None":
+        yield _Edit("nothing", node, "return None")
+
+
+_OPERATORS = (
+    (" + ", " - "),
+    (" < ", " <= "),
+    (" > ", " >= "),
+    (" == ", " != "),
+    (" and ", " or "),
+    (" in ", " not in "),
+)
+
+
+def _operator(node: ast.AST, text: str) -> Iterator[_Edit]:
+    if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp):
+        for one, other in _OPERATORS:
+            if text.count(one) == 1 and f"not{one}" not in text:
+                yield _Edit("operator", node, text.replace(one, other))
+
+
+def _constant(node: ast.AST, text: str) -> Iterator[_Edit]:
+    if not isinstance(node, ast.Constant):
+        return
+    if isinstance(node.value, bool):
+        yield _Edit("flag", node, repr(not node.value))
+    elif isinstance(node.value, int):
+        yield _Edit("number", node, repr(node.value + 1))
+    elif isinstance(node.value, str) and node.value and text[0] in "'\"" and len(text) < 40:
+        yield _Edit("text", node, repr(node.value + "x"))
+
+
+def _subscript(node: ast.AST, text: str) -> Iterator[_Edit]:
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        if isinstance(node.slice.value, int):
+            yield _Edit("index", node, text.replace(f"[{node.slice.value}]", "[97]"))
+        elif isinstance(node.slice.value, str):
+            yield _Edit("key", node, text.replace(node.slice.value, node.slice.value + "_"))
+
+
+def _argument(node: ast.AST, text: str) -> Iterator[_Edit]:
+    if isinstance(node, ast.Call) and len(node.args) > 1 and not node.keywords and text.endswith(")"):
+        kept = ", ".join(ast.unparse(one) for one in node.args[:-1])
+        yield _Edit("argument", node, f"{ast.unparse(node.func)}({kept})")
+
+
+def _statement(node: ast.AST, text: str) -> Iterator[_Edit]:
+    if isinstance(node, ast.Raise):
+        yield _Edit("silent", node, "pass")
+    elif isinstance(node, ast.Assign | ast.Expr) and isinstance(node.value, ast.Call):
+        yield _Edit(
+            "left out", node, "pass" if isinstance(node, ast.Expr) else f"{text.partition('=')[0].strip()} = None"
+        )
+    elif isinstance(node, ast.Return) and node.value is not None and text.endswith(")"):
+        yield _Edit("syntax", node, text[:-1])
+
+
+_MAKERS: tuple[Maker, ...] = (_attribute, _name, _nothing, _operator, _constant, _subscript, _argument, _statement)

@@ -1,0 +1,176 @@
+"""What a test compared is part of the bug's name where the test itself says what it wants."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.core.learning import Signature
+from redstart.core.report import Case, Outcome
+from redstart.toolkit.learning.signature import sign
+
+ROOT = "/work/repo"
+
+
+def signed(message: str, detail: str = "", test: str = "tests/test_shop.py::test_total") -> Signature:
+    case = Case(id=test, outcome=Outcome.failed, message=message, detail=detail)
+    return sign(case, is_source=lambda path: path.startswith("src/"), roots=[ROOT])
+
+
+def found_wrong(line: str, said: str) -> Signature:
+    """A test that was at `line` when pytest said this."""
+    return signed(
+        said, f"    def test_total():\n>       {line}\nE       {said}\n\ntests/test_shop.py:3: AssertionError\n"
+    )
+
+
+STYLES = {
+    "long": "    def test_total():\n        cart = Cart()\n>       assert cart.total() == 3\n"
+    "E       assert 4 == 3\n\ntests/test_shop.py:9: AssertionError\n",
+    "short": "tests/test_shop.py:31: in test_total\n    assert cart.total() == 3\nE   assert 4 == 3\n",
+    "short with carets": "tests/test_shop.py:2: in test_total\n    assert cart.total() == 3\n"
+    "    ^^^^^^^^^^^^^^^^^^^^\nE   assert 4 == 3\n",
+    "native": f'Traceback (most recent call last):\n  File "{ROOT}/tests/test_shop.py", line 7, in test_total\n'
+    "    assert cart.total() == 3\nAssertionError: assert 4 == 3\n",
+}
+
+
+@pytest.mark.parametrize("style", sorted(STYLES))
+def test_the_style_of_the_traceback_makes_no_difference(style: str) -> None:
+    said = "AssertionError: assert 4 == 3" if style == "native" else "assert 4 == 3"
+    assert signed(said, STYLES[style]) == Signature(
+        exception="AssertionError",
+        message="assert 4 == 3",
+        frame="tests/test_shop.py::test_total",
+        kind="assert <n> == <n>",
+        at="assert cart.total() == 3",
+    )
+
+
+def test_another_value_where_the_test_names_what_it_wants_is_another_bug_of_one_family() -> None:
+    one = found_wrong("assert total() == 3", "assert 4 == 3")
+    other = found_wrong("assert total() == 3", "assert 0 == 3")
+    assert one.key != other.key
+    assert one.family == other.family
+
+
+@pytest.mark.parametrize(
+    ("line", "one", "other"),
+    [
+        ("assert decoded == sent", "assert 17 == 42", "assert 9 == 8"),
+        ("assert decoded == sent", "assert [1, 2, 3] == [3, 2]", "assert [7] == [8, 9]"),
+        ("assert took < 0.5", "assert 0.713 < 0.5", "assert 0.622 < 0.5"),
+        ("assert names() == {'a'}", "assert {'b', 'c'} == {'a'}", "assert {'c', 'b'} == {'a'}"),
+        ("assert names() == {'a'}", "assert {'b', 'c', ...} == {'a'}", "assert {'x', 'b', ...} == {'a'}"),
+        ("assert made() == 'x'", "assert <A at 0x7f01> == 'x'", "assert <A at 0x55aa> == 'x'"),
+    ],
+)
+def test_values_of_chance_make_no_difference(line: str, one: str, other: str) -> None:
+    assert found_wrong(line, one).key == found_wrong(line, other).key
+
+
+def test_another_line_of_the_same_test_is_another_bug() -> None:
+    assert (
+        found_wrong("assert a() is None", "assert 1 is None").key
+        != found_wrong("assert b() is None", "assert 1 is None").key
+    )
+
+
+def test_the_line_of_the_test_does_not_matter_where_the_source_is_to_blame() -> None:
+    below = "src/cart.py:3: in total\n    return None.x\nE   AttributeError: 'NoneType' object has no attribute 'x'"
+    said = "AttributeError: 'NoneType' object has no attribute 'x'"
+    one = signed(said, f"tests/test_shop.py:3: in test_total\n    total()\n{below}")
+    other = signed(
+        said, f"tests/test_shop.py:9: in test_other\n    x = total(2)\n{below}", "tests/test_shop.py::test_other"
+    )
+    assert one.key == other.key
+
+
+def test_the_head_of_a_test_that_is_wrapped_makes_no_difference() -> None:
+    inner = "tests/test_a.py:9: in test_total\n    assert f(x) == 3\nE   assert 4 == 3"
+    heads = ("@given(st.integers())", "def test_total(x):", "async def test_total(x):")
+    assert (
+        len({signed("assert 4 == 3", f"tests/test_a.py:5: in test_total\n    {head}\n{inner}").key for head in heads})
+        == 1
+    )
+
+
+def test_what_was_cut_short_is_told_apart_by_its_difference() -> None:
+    said = "AssertionError: assert [1, 2, ... 8, 9] == [1, 2, ... 8, 9]"
+    detail = "tests/test_a.py:{}: in test_total\n    assert f() == WANTED\nE   {}\nE     \nE     At index 3 diff: '{}'"
+    one, same, other = (
+        signed(said, detail.format(line, said, value)).key for line, value in ((3, "a"), (9, "a"), (3, "b"))
+    )
+    assert one == same != other
+
+
+def test_what_an_assertion_was_about_is_told_below_it() -> None:
+    line = "assert ok(one)"
+    assert found_wrong(line, "assert False\n +  where False = ok('a b')").key != (
+        found_wrong(line, "assert False\n +  where False = ok('c d')").key
+    )
+
+
+def test_what_is_asserted_counts_below_what_the_test_says_about_it() -> None:
+    line = "assert f(2) == 5, 'sums are wrong'"
+    one, other = (found_wrong(line, f"AssertionError: sums are wrong\nassert {got} == 5") for got in (4, 6))
+    assert one.key != other.key
+
+
+def test_how_much_was_cut_from_a_value_makes_no_difference() -> None:
+    said = "AssertionError: 'from /tmp/{}' != 'x[{} chars]'"
+    assert found_wrong("self.assertEqual(a, b)", said.format("a1", 20)).key == (
+        found_wrong("self.assertEqual(a, b)", said.format("other/b2", 31)).key
+    )
+
+
+def test_the_line_at_which_a_with_is_left_makes_no_difference() -> None:
+    said = "Failed: DID NOT RAISE <class 'ValueError'>"
+    assert found_wrong("with pytest.raises(ValueError):", said).key == found_wrong("parse('x')", said).key
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("UnboundLocalError: local variable 'a' referenced before assignment",
+         "UnboundLocalError: cannot access local variable 'a' where it is not associated with a value"),
+        ("TypeError: add() missing 1 required positional argument: 'x'",
+         "TypeError: Cart.add() missing 1 required positional argument: 'x'"),
+        ("AttributeError: module 'a' has no attribute 'b'",
+         "AttributeError: module 'a' has no attribute 'b'. Did you mean: 'c'?"),
+        ("AttributeError: can't set attribute 'a'", "AttributeError: property 'a' of 'Cart' object has no setter"),
+        ("RecursionError: maximum recursion depth exceeded",
+         "RecursionError: maximum recursion depth exceeded while calling a Python object"),
+        ("ImportError: cannot import name 'a' from 'b' (/x/b.py)",
+         "ImportError: cannot import name 'a' from 'b' (/y/b.py)"),
+        ("asyncio.exceptions.TimeoutError", "TimeoutError"),
+        ("Failed: DID NOT RAISE <class 'shop.Refused'>", "Failed: DID NOT RAISE Refused"),
+        ("TypeError: Cannot read property 'a' of undefined",
+         "TypeError: Cannot read properties of undefined (reading 'a')"),
+    ],
+)  # fmt: skip
+def test_versions_that_say_it_otherwise_mean_the_same(one: str, other: str) -> None:
+    assert signed(one).key == signed(other).key
+
+
+def test_functions_that_call_each_other_without_end_have_one_name_wherever_the_stack_was_full() -> None:
+    said = "RecursionError: maximum recursion depth exceeded"
+    ping, pong = "src/a.py:3: in ping\n    pong()\n", "src/a.py:9: in pong\n    ping()\n"
+    full = f"E   {said}"
+    assert signed(said, (ping + pong) * 3 + full).key == signed(said, (ping + pong) * 3 + ping + full).key
+
+
+def test_a_family_has_no_name_of_the_repo_but_those_of_python() -> None:
+    said = "AttributeError: '{}' object has no attribute '{}'"
+    assert signed(said.format("Cart", "total")).family == signed(said.format("Ledger", "sum")).family
+    assert signed(said.format("NoneType", "total")).family != signed(said.format("Cart", "total")).family
+    assert signed(said.format("Cart", "total")).key != signed(said.format("Cart", "sum")).key
+
+
+def test_a_group_of_exceptions_is_read_through_its_margin() -> None:
+    detail = (
+        "  + Exception Group Traceback (most recent call last):\n"
+        f'  |   File "{ROOT}/tests/test_a.py", line 3, in test_total\n  |     go()\n'
+        "  +-+---------------- 1 ----------------\n    | Traceback (most recent call last):\n"
+        f'    |   File "{ROOT}/src/a.py", line 3, in go\n    |     raise ValueError("x")\n    | ValueError: x\n'
+    )
+    assert signed("ExceptionGroup: some (1 sub-exception)", detail).frame == "src/a.py:go"
