@@ -69,7 +69,7 @@ class InFile:
         self, connection: Connection, wanted: ColumnElement[bool], repo: str, of: Where | None, limit: int
     ) -> list[Hit]:
         query = select(cards.c.id, cards.c.repo, cards.c.created, vectors.c.embedding).select_from(placed(of))
-        likeness = _product(of.place) if of else None
+        likeness = product(of.place) if of else None
         found: list[tuple[tuple[bool, float, float, str], float]] = []
         for card_id, card_repo, created, packed in connection.execute(query.where(wanted)):
             alike = likeness(packed) if likeness and packed is not None else 0.0
@@ -78,7 +78,7 @@ class InFile:
 
     def nearest(self, connection: Connection, scope: ColumnElement[bool], of: Where, limit: int) -> list[Hit]:
         query = select(vectors.c.card_id, vectors.c.embedding).where(scope, vectors.c.model == of.model)
-        likeness = _product(of.place)
+        likeness = product(of.place)
         # Past SQLAlchemy's rows: at a hundred thousand of them that is a third of the time.
         rows: Any = connection.execute(query).cursor
         best = heapq.nlargest(limit, ((likeness(packed), card_id) for card_id, packed in rows))
@@ -89,17 +89,17 @@ def packed(place: Sequence[float]) -> bytes:
     return array("f", place).tobytes()
 
 
-def _product(place: Sequence[float]) -> Callable[[bytes], float]:
+def product(place: Sequence[float]) -> Callable[[bytes], float]:
     """The inner product with `place`. Most of a short text's numbers are 0, and are left out."""
     said = [(index, weight) for index, weight in enumerate(place) if weight]
     if len(said) < 2:
         said += [(0, 0.0), (0, 0.0)]
     pick, weights = itemgetter(*(index for index, _ in said)), [weight for _, weight in said]
 
-    def product(packed: bytes) -> float:
+    def with_it(packed: bytes) -> float:
         return sum(map(mul, weights, pick(memoryview(packed).cast("f"))))
 
-    return product
+    return with_it
 
 
 class OnServer:

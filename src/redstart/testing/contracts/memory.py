@@ -163,6 +163,7 @@ class MemoryContract:
     ) -> None:
         async def scenario() -> None:
             await learn(stores, "other")
+            stores.clock.time += 60
             new, fence = await begin(stores.store)
             green = commit(new, Step.remember, remembered=Remembered(card=card("green", signature=BUG)))
             await stores.store.commit(green, fence)
