@@ -44,58 +44,13 @@ AIM, AIM_AT_5 = 1.3, 0.95
 REPO = "shop"
 MISSES = 40
 """Near-misses of a right card."""
-THINGS = tuple(
-    [
-        "price",
-        "order",
-        "basket",
-        "customer",
-        "invoice",
-        "coupon",
-        "address",
-        "country",
-        "region",
-        "session",
-        "token",
-        "header",
-        "cookie",
-        "payload",
-        "record",
-        "column",
-        "table",
-        "index",
-        "cursor",
-        "batch",
-        "worker",
-        "queue",
-        "topic",
-        "message",
-        "channel",
-        "buffer",
-        "stream",
-        "socket",
-        "packet",
-        "route",
-        "filter",
-        "matrix",
-        "vector",
-        "kernel",
-        "layer",
-        "weight",
-        "margin",
-        "border",
-        "canvas",
-        "widget",
-        "button",
-        "panel",
-        "window",
-        "dialog",
-        "report",
-        "chapter",
-        "author",
-    ]  # noqa: E501
+NOUNS = (
+    "price order basket customer invoice coupon address country region session token header cookie payload record "
+    "column table index cursor batch worker queue topic message channel buffer stream socket packet route filter "
+    "matrix vector kernel layer weight margin border canvas widget button panel window dialog report chapter author"
 )
-DEEDS = tuple("load save parse render merge split apply fetch send check build close open scan count sort".split())  # noqa: SIM905
+VERBS = "load save parse render merge split apply fetch send check build close open scan count sort group join"
+THINGS, DEEDS = NOUNS.split(), VERBS.split()
 SENTENCES = (
     ("KeyError", "'{thing}_{deed}'"),
     ("AttributeError", "'{deed}er' object has no attribute '{thing}'"),
