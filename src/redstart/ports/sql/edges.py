@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ColumnElement, Select, func, select
 
 from redstart.core.learning import Edge, EdgeKind
@@ -52,7 +54,7 @@ class SqlEdges:
 
     def _counted(
         self,
-        query: Select[tuple[str, int]],
+        query: Select[Any, int],
         what: ColumnElement[str],
         number: ColumnElement[int],
         repo: str | None,
@@ -62,4 +64,4 @@ class SqlEdges:
             query = query.where(edges.c.repo == repo)
         ordered = query.group_by(what).order_by(number.desc(), what).limit(limit)
         with self._database.reading() as connection:
-            return [(name, count) for name, count in connection.execute(ordered)]
+            return [(row[0], row[1]) for row in connection.execute(ordered)]

@@ -18,7 +18,6 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import UserDefinedType
 
@@ -53,7 +52,6 @@ class Vector(UserDefinedType[str]):
         return "vector"
 
 
-ischema_names.setdefault("vector", Vector)
 EMBEDDING = LargeBinary().with_variant(Vector(), "postgresql")
 """In SQLite the bytes of float32 numbers, as the machine has them."""
 

@@ -6,8 +6,11 @@ takes a superuser unless it is trusted), else an array of `real`, which is searc
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.exc import DBAPIError
 
 revision = "0006"
 down_revision = "0005"
@@ -58,7 +61,7 @@ def _is_postgres() -> bool:
     return op.get_bind().dialect.name == "postgresql"
 
 
-def _embedding() -> sa.types.TypeEngine[object]:
+def _embedding() -> sa.types.TypeEngine[Any]:
     if not _is_postgres():
         return sa.LargeBinary()
     connection = op.get_bind()
@@ -74,7 +77,7 @@ def _try_to_make_it(connection: sa.Connection) -> None:
         try:
             with connection.begin_nested():
                 connection.execute(sa.text("CREATE EXTENSION vector"))
-        except sa.exc.DBAPIError:
+        except DBAPIError:
             return  # only somebody with more rights may
 
 
