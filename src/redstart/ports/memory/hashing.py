@@ -14,6 +14,8 @@ PART = 3
 """Characters of a part."""
 PART_WEIGHT = 0.4
 """Of a part beside a whole word: a word that is written a little otherwise is still alike."""
+SILENT = frozenset(("error", "exception", "py"))
+"""Words that nearly every failure has, and that say nothing of it."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _SPREAD = 2_654_435_761
 """Knuth's: CRCs of texts that are alike are alike themselves, and are to fall apart."""
@@ -24,7 +26,7 @@ class HashingEmbedder:
 
     name = "hashing-1"
     dimension = DIMENSION
-    near = 0.4
+    near = 0.5
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         return [embedded(text) for text in texts]
@@ -44,7 +46,7 @@ def embedded(text: str) -> list[float]:
 def _features(line: str) -> dict[int, float]:
     """The places of the line's words and their parts. A word that comes again adds nothing: it says nothing more."""
     found: dict[int, float] = defaultdict(float)
-    words = dict.fromkeys(word.lower() for word in _WORD.findall(line))
+    words = dict.fromkeys(word.lower() for word in _WORD.findall(line) if word.lower() not in SILENT)
     for feature, weight in dict(one for word in words for one in _of_word(word)).items():
         spread = crc32(feature.encode()) * _SPREAD & 0xFFFF_FFFF
         sign = 1.0 if spread & 0x80_0000 else -1.0
