@@ -11,7 +11,7 @@ from sqlalchemy.dialects import sqlite
 from redstart.core.learning import CardState, FixCard, Recalled, Signature, likeness
 from redstart.ports.memory.port import Embedder
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.nearness import Hit, InFile, Nearness, OnServer, Where, is_extended, packed
+from redstart.ports.sql.nearness import InFile, Nearness, OnServer, Wanted, Where, is_extended, packed
 from redstart.ports.sql.schema import cards, vectors
 
 AT_ONCE = 200
@@ -38,11 +38,19 @@ class SqlMemory:
         if limit < 1 or tenant != self._database.tenant:
             return []
         of = await self._where(signature)
+        wanted = Wanted(tenant, repo, signature.key, signature.family)
         with self._database.reading() as connection:
-            found = self._same(connection, signature, repo, of, limit)
+            near = self._near(connection)
+            akin = near.akin(connection, wanted, of, limit)
+            found = {hit.card_id: (1.0, "signature") if hit.same else (0.5, "family") for hit in akin}
+            bodies = self._bodies(connection, list(found)) if found else {}
             if of is not None and len(found) < limit:
-                found |= self._alike(connection, repo, of, limit, found)
-            return self._whole(connection, found, limit)
+                self._add_alike(connection, near, of, wanted, limit, found, bodies)
+        return [
+            Recalled(card=parse(FixCard, bodies[card_id]), score=round(score, 4), source=source)
+            for card_id, (score, source) in found.items()
+            if card_id in bodies
+        ][:limit]
 
     async def _where(self, signature: Signature) -> Where | None:
         if self._embedder is None:
@@ -51,54 +59,32 @@ class SqlMemory:
         place = (await self._embedder.embed([likeness(signature)]))[0]
         return Where(self._embedder.name, place) if any(place) else None
 
-    def _same(
-        self, connection: Connection, signature: Signature, repo: str, of: Where | None, limit: int
-    ) -> dict[str, tuple[float, str]]:
-        """Score and source by id: those of this bug, and where they do not suffice, those of its kind."""
-        near = self._near(connection)
-        mine = (cards.c.tenant == self._database.tenant) & (cards.c.state == _SHOWN)
-        same_bug = cards.c.key == signature.key
-        hits = near.sorted(connection, mine & same_bug, repo, of, limit)
-        found = {hit.card_id: (1.0, "signature") for hit in hits}
-        if len(found) < limit:
-            of_kind = mine & (cards.c.family == signature.family) & ~same_bug
-            hits = near.sorted(connection, of_kind, repo, of, limit - len(found))
-            found |= {hit.card_id: (0.5, "family") for hit in hits}
-        return found
+    def _add_alike(
+        self,
+        connection: Connection,
+        near: Nearness,
+        of: Where,
+        wanted: Wanted,
+        limit: int,
+        found: dict[str, tuple[float, str]],
+        bodies: dict[str, str],
+    ) -> None:
+        """Adds those whose words are alike: of the repo, and where they do not suffice, of the others."""
+        least = self._embedder.near if self._embedder else 1.0
+        mine = vectors.c.tenant == wanted.tenant
+        for scope in (vectors.c.repo == wanted.repo, vectors.c.repo != wanted.repo):
+            if len(found) >= limit:
+                return
+            hits = near.nearest(connection, mine & scope, of, limit + len(found) + SPARE)
+            alike = [hit for hit in hits if hit.likeness >= least and hit.card_id not in found]
+            shown = self._bodies(connection, [hit.card_id for hit in alike]) if alike else {}
+            bodies |= shown
+            found |= {hit.card_id: (0.5 * hit.likeness, "likeness") for hit in alike if hit.card_id in shown}
 
-    def _alike(
-        self, connection: Connection, repo: str, of: Where, limit: int, known: dict[str, tuple[float, str]]
-    ) -> dict[str, tuple[float, str]]:
-        near, least = self._near(connection), self._embedder.near if self._embedder else 1.0
-        mine = vectors.c.tenant == self._database.tenant
-        found: dict[str, tuple[float, str]] = {}
-        for scope in (vectors.c.repo == repo, vectors.c.repo != repo):
-            if len(known) + len(found) >= limit:
-                break
-            hits = near.nearest(connection, mine & scope, of, limit + len(known) + SPARE)
-            found |= {
-                hit.card_id: (0.5 * hit.likeness, "likeness")
-                for hit in self._allowed(connection, hits, known)
-                if hit.likeness >= least
-            }
-        return found
-
-    def _allowed(self, connection: Connection, hits: Sequence[Hit], known: dict[str, tuple[float, str]]) -> list[Hit]:
-        """Those that were not found before and may be shown."""
-        names = [hit.card_id for hit in hits if hit.card_id not in known]
+    def _bodies(self, connection: Connection, names: list[str]) -> dict[str, str]:
+        """Of those that may be shown."""
         mine = (cards.c.tenant == self._database.tenant, cards.c.id.in_(names), cards.c.state == _SHOWN)
-        shown = set(connection.execute(select(cards.c.id).where(*mine)).scalars())
-        return [hit for hit in hits if hit.card_id in shown]
-
-    def _whole(self, connection: Connection, found: dict[str, tuple[float, str]], limit: int) -> list[Recalled]:
-        chosen = list(found)[:limit]
-        mine = (cards.c.tenant == self._database.tenant, cards.c.id.in_(chosen), cards.c.state == _SHOWN)
-        bodies = {row.id: row.body for row in connection.execute(select(cards.c.id, cards.c.body).where(*mine))}
-        return [
-            Recalled(card=parse(FixCard, bodies[one]), score=round(found[one][0], 4), source=found[one][1])
-            for one in chosen
-            if one in bodies
-        ]
+        return {row.id: row.body for row in connection.execute(select(cards.c.id, cards.c.body).where(*mine))}
 
     async def _catch_up(self, embedder: Embedder) -> None:
         """Gives every card its place that has none by this embedder. May be cut short, and done by two at once."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import heapq
 from array import array
 from collections.abc import Callable, Sequence
-from operator import itemgetter, mul
+from operator import mul
+from struct import Struct
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import (
@@ -16,15 +17,16 @@ from sqlalchemy import (
     Numeric,
     and_,
     bindparam,
-    case,
     cast,
     func,
     literal,
     literal_column,
+    or_,
     select,
     text,
 )
 
+from redstart.core.learning import CardState
 from redstart.ports.sql.schema import Vector, cards, vectors
 
 HUNDREDTHS = 2
@@ -35,6 +37,8 @@ class Hit(NamedTuple):
     card_id: str
     likeness: float
     """A cosine; 0 where the words of the card have no place yet."""
+    same: bool = False
+    """Whether it has the signature that is asked for."""
 
 
 class Where(NamedTuple):
@@ -44,11 +48,23 @@ class Where(NamedTuple):
     place: Sequence[float]
 
 
+class Wanted(NamedTuple):
+    """Whose cards are looked through, and for which signature."""
+
+    tenant: str
+    repo: str
+    key: str
+    family: str
+
+    @property
+    def akin(self) -> ColumnElement[bool]:
+        mine = (cards.c.tenant == self.tenant) & (cards.c.state == CardState.shown.value)
+        return mine & or_(cards.c.key == self.key, cards.c.family == self.family)
+
+
 class Nearness(Protocol):
-    def sorted(
-        self, connection: Connection, wanted: ColumnElement[bool], repo: str, of: Where | None, limit: int
-    ) -> list[Hit]:
-        """The first of the cards that are `wanted`: of this repo, then the more alike, then the newer."""
+    def akin(self, connection: Connection, wanted: Wanted, of: Where | None, limit: int) -> list[Hit]:
+        """The first cards of this key, or else of this family: of the repo, then the more alike, then the newer."""
         ...
 
     def nearest(self, connection: Connection, scope: ColumnElement[bool], of: Where, limit: int) -> list[Hit]:
@@ -65,16 +81,17 @@ def placed(of: Where | None) -> Join:
 class InFile:
     """SQLite keeps the numbers, and they are multiplied here."""
 
-    def sorted(
-        self, connection: Connection, wanted: ColumnElement[bool], repo: str, of: Where | None, limit: int
-    ) -> list[Hit]:
-        query = select(cards.c.id, cards.c.repo, cards.c.created, vectors.c.embedding).select_from(placed(of))
+    def akin(self, connection: Connection, wanted: Wanted, of: Where | None, limit: int) -> list[Hit]:
+        shown = (cards.c.id, cards.c.key, cards.c.repo, cards.c.created, vectors.c.embedding)
         likeness = product(of.place) if of else None
-        found: list[tuple[tuple[bool, float, float, str], float]] = []
-        for card_id, card_repo, created, packed in connection.execute(query.where(wanted)):
-            alike = likeness(packed) if likeness and packed is not None else 0.0
-            found.append(((card_repo == repo, round(alike, HUNDREDTHS), created, card_id), alike))
-        return [Hit(key[3], alike) for key, alike in heapq.nlargest(limit, found)]
+        found: list[tuple[bool, bool, float, float, str, float]] = []
+        for card_id, key, repo, created, numbers in connection.execute(
+            select(*shown).select_from(placed(of)).where(wanted.akin)
+        ):
+            alike = likeness(numbers) if likeness and numbers is not None else 0.0
+            order = (key == wanted.key, repo == wanted.repo, round(alike, HUNDREDTHS), created, card_id)
+            found.append((*order, alike))
+        return [Hit(one[4], one[5], one[0]) for one in heapq.nlargest(limit, found)]
 
     def nearest(self, connection: Connection, scope: ColumnElement[bool], of: Where, limit: int) -> list[Hit]:
         query = select(vectors.c.card_id, vectors.c.embedding).where(scope, vectors.c.model == of.model)
@@ -90,14 +107,16 @@ def packed(place: Sequence[float]) -> bytes:
 
 
 def product(place: Sequence[float]) -> Callable[[bytes], float]:
-    """The inner product with `place`. Most of a short text's numbers are 0, and are left out."""
+    """The inner product with `place`. Most of a short text's numbers are 0, and those are not even read."""
     said = [(index, weight) for index, weight in enumerate(place) if weight]
-    if len(said) < 2:
-        said += [(0, 0.0), (0, 0.0)]
-    pick, weights = itemgetter(*(index for index, _ in said)), [weight for _, weight in said]
+    weights, layout, read = [weight for _, weight in said], "=", 0
+    for index, _ in said:
+        layout += f"{4 * (index - read)}xf"
+        read = index + 1
+    unpack = Struct(f"{layout}{4 * (len(place) - read)}x").unpack
 
     def with_it(packed: bytes) -> float:
-        return sum(map(mul, weights, pick(memoryview(packed).cast("f"))))
+        return sum(map(mul, weights, unpack(packed)))
 
     return with_it
 
@@ -108,23 +127,23 @@ class OnServer:
     def __init__(self, *, extended: bool) -> None:
         self._extended = extended
 
-    def sorted(
-        self, connection: Connection, wanted: ColumnElement[bool], repo: str, of: Where | None, limit: int
-    ) -> list[Hit]:
+    def akin(self, connection: Connection, wanted: Wanted, of: Where | None, limit: int) -> list[Hit]:
         likeness = func.coalesce(self._likeness(of), 0.0) if of else literal(0.0)
+        same = cards.c.key == wanted.key
         query = (
-            select(cards.c.id, likeness)
+            select(cards.c.id, likeness, same)
             .select_from(placed(of))
-            .where(wanted)
+            .where(wanted.akin)
             .order_by(
-                case((cards.c.repo == repo, 0), else_=1),
+                same.desc(),
+                (cards.c.repo == wanted.repo).desc(),
                 func.round(cast(likeness, Numeric), HUNDREDTHS).desc(),
                 cards.c.created.desc(),
                 cards.c.id.desc(),
             )
             .limit(limit)
         )
-        return [Hit(card_id, alike) for card_id, alike in connection.execute(query)]
+        return [Hit(*row) for row in connection.execute(query)]
 
     def nearest(self, connection: Connection, scope: ColumnElement[bool], of: Where, limit: int) -> list[Hit]:
         likeness = self._likeness(of)
