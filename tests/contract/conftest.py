@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
@@ -67,7 +68,7 @@ def keep(request: pytest.FixtureRequest, make_database: Callable[[str], Database
 
     def kept() -> Kept:
         database = make_database(request.param)
-        return Kept(SqlStore(database, time.time), SqlJournal(database), SqlMemory(database))
+        return Kept(SqlStore(database, time.time), SqlJournal(database), SqlMemory(database, HashingEmbedder()))
 
     return kept
 
@@ -76,7 +77,7 @@ def _in_memory(database: MemoryDatabase, clock: Clock) -> Stores:
     return Stores(
         MemoryStore(database, clock),
         MemoryJournal(database),
-        MemoryMemory(database),
+        MemoryMemory(database, HashingEmbedder()),
         clock,
         lambda tenant: _in_memory(database.of(tenant), clock),
     )
@@ -86,7 +87,7 @@ def _in_sql(database: Database, clock: Clock) -> Stores:
     return Stores(
         SqlStore(database, clock),
         SqlJournal(database),
-        SqlMemory(database),
+        SqlMemory(database, HashingEmbedder()),
         clock,
         lambda tenant: _in_sql(database.of(tenant), clock),
     )

@@ -35,8 +35,7 @@ from redstart.core.finding import TRIPWIRE, Finding, FindingList
 from redstart.core.noun import many
 from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Repeat, Report, Reproduced, Verdict
 from redstart.core.run import Decision, Mode, Result, RunState, Status, Step
-from redstart.engines.journal import digest
-from redstart.ports.store.port import Record, StepRow
+from redstart.ports.store.port import Record, StepRow, digest
 from redstart.toolkit.honesty.baseline import baseline_cases, targets
 from redstart.toolkit.honesty.levels import MEASURES
 from redstart.toolkit.honesty.verdict import green_among

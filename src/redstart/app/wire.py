@@ -21,6 +21,7 @@ from redstart.core.run import Limits, Spend
 from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters, StepLedger
 from redstart.engines.port import Engine
+from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.model.budget import Budgeted, RunLedger
 from redstart.ports.model.gateway import Gateway, Policy
 from redstart.ports.model.lanes import Lane, Options, Rates
@@ -157,7 +158,7 @@ def _adapters(
         journal=SqlJournal(database),
         blobs=blobs,
         trees=trees,
-        memory=SqlMemory(database),
+        memory=SqlMemory(database, HashingEmbedder()),
         world=world,
         model=None,
         writer=settings.models.roster.usual("patch", Tier.strong),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from enum import StrEnum
 
 from redstart.core.noun import Noun
 
@@ -51,6 +52,13 @@ class Reflection(Noun):
     try_next: str = ""
 
 
+class CardState(StrEnum):
+    shown = "shown"
+    """It may be recalled: the run that left it was verified."""
+    quarantined = "quarantined"
+    """It is kept for people to look at, and never recalled."""
+
+
 class FixCard(Noun):
     """What a verified run leaves for the next one that meets the same failure."""
 
@@ -64,7 +72,35 @@ class FixCard(Noun):
     files_changed: tuple[str, ...]
     debug_steps: tuple[str, ...]
     outcome: str
+    """`verified`, or what else came of the attempt: such a card is quarantined."""
     provenance: dict[str, str]
+    """Where it comes from: `repo`, `commit` (the tree that was red), `run` and `model`."""
+    signature: Signature | None = None
+    """What was red, in words; None on a card of before this was kept."""
+    test_id: str = ""
+
+    @property
+    def state(self) -> CardState:
+        """How it begins. What becomes of its run, or a person, may change that in the store."""
+        return CardState.shown if self.outcome == "verified" else CardState.quarantined
+
+    @property
+    def likeness(self) -> str:
+        """The words by which a similar failure finds it."""
+        told = likeness(self.signature, self.test_id) if self.signature else self.summary
+        return f"{told}\n{self.root_cause}".strip()
+
+
+def likeness(signature: Signature, test_id: str = "") -> str:
+    """The words of a failure that another one is compared by."""
+    return "\n".join(
+        part for part in (signature.exception, signature.message, signature.frame, _test_name(test_id)) if part
+    )
+
+
+def _test_name(test_id: str) -> str:
+    """Without its parameters, which are values."""
+    return test_id.partition("[")[0]
 
 
 class FailureRecord(Noun):
@@ -77,6 +113,34 @@ class FailureRecord(Noun):
     patch: str
     """The patch's fingerprint."""
     what_failed: str
+    signature: Signature | None = None
+    provenance: dict[str, str] = {}
+    """As of a card."""
+
+
+class EdgeKind(StrEnum):
+    """How two things that a run left belong together. An iteration is named `RUN/NUMBER`."""
+
+    iteration = "iteration"
+    """From a run to its iteration."""
+    step = "step"
+    """From an iteration to a step that was done in it."""
+    retrieved_file = "retrieved_file"
+    """From an iteration to a file that was shown to the model."""
+    changed_file = "changed_file"
+    """From an iteration to a file that its patch changed."""
+    failure_signature = "failure_signature"
+    """From an iteration to the key of what was red."""
+    bug_type = "bug_type"
+    """From an iteration to the type of the exception."""
+    has_fix_card = "has_fix_card"
+    """From an iteration to the card that it left."""
+
+
+class Edge(Noun):
+    kind: EdgeKind
+    source: str
+    target: str
 
 
 class Recalled(Noun):
@@ -85,7 +149,7 @@ class Recalled(Noun):
     card: FixCard
     score: float
     source: str
-    """`signature` (this bug) or `family` (this kind of bug)."""
+    """`signature` (this bug), `family` (this kind of bug) or `likeness` (one whose words are alike)."""
 
 
 class Subtask(Noun):

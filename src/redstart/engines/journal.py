@@ -23,7 +23,7 @@ from redstart.ports.install.port import Installer, InstallRequest, Prepared
 from redstart.ports.memory.port import Memory
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
-from redstart.ports.store.port import COUNTED, HEARD, Blobs, Call, Journal, Record, Reply, Store, Told, Word
+from redstart.ports.store.port import COUNTED, HEARD, Blobs, Call, Journal, Record, Reply, Store, Told, Word, digest
 
 LAST_WORDS = 5
 """How much of what a person said a step hears: the newest."""
@@ -33,12 +33,6 @@ _SAID = TypeAdapter(tuple[str, ...])
 _ENDED = TypeAdapter(tuple[Ended, ...])
 _TALLY = TypeAdapter(dict[EditKind, Tally])
 _REPLY: TypeAdapter[Reply | None] = TypeAdapter(Reply | None)
-
-
-def digest(record: Record) -> str:
-    """Over everything else in the record: what tells a record that was changed afterwards."""
-    parts = (*(str(part) for part in record.call), record.kind, record.request_hash, record.request, record.result)
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
 class Recorder:

@@ -39,7 +39,14 @@ def _failure(run: RunState, tested: Judged, signature: Signature) -> FailureReco
         test_id=cases[0].id if cases else "",
         patch=run.now.patch.fingerprint if run.now.patch else "",
         what_failed=clip(cases[0].message if cases else tested.report.fault, 400),
+        signature=signature,
+        provenance=_provenance(run),
     )
+
+
+def _provenance(run: RunState) -> dict[str, str]:
+    model = run.now.patch.model if run.now.patch else ""
+    return {"repo": run.spec.repo, "commit": run.spec.base.tree, "run": run.run_id, "model": model}
 
 
 async def _card(run: RunState, ports: Ports, tested: Judged, signature: Signature) -> FixCard:
@@ -57,8 +64,15 @@ async def _card(run: RunState, ports: Ports, tested: Judged, signature: Signatur
         files_changed=patch.files if patch else (),
         debug_steps=tuple(clip(step, 200) for step in said.debug_steps[:6]) if said else (),
         outcome="verified",
-        provenance={"repo": run.spec.repo, "run": run.run_id, "base": run.spec.base.tree},
+        provenance=_provenance(run),
+        signature=signature,
+        test_id=_first_red(run),
     )
+
+
+def _first_red(run: RunState) -> str:
+    cases = run.now.reproduce.report.cases if run.now.reproduce else ()
+    return cases[0].id if cases else ""
 
 
 async def _ask_for_card(run: RunState, ports: Ports) -> CardAnswer | None:

@@ -126,6 +126,9 @@ class Postgres:
                 shutil.chown(place, self._user)
         trusts = ("-A", "scram-sha-256", f"--pwfile={self._password}")
         self._run("initdb", "-D", str(self._data), "-U", "postgres", *trusts, "-E", "UTF8", "--no-sync")
+        if any(self._programs.parent.glob("share/**/vector.control")):
+            # In the template, so that every database has it: the role itself may not make it.
+            self._run("postgres", "--single", "-D", str(self._data), "template1", given="CREATE EXTENSION vector;\n")
         made = f"CREATE ROLE {ROLE} LOGIN CREATEDB PASSWORD '{secret}';\nCREATE DATABASE {ROLE} OWNER {ROLE};\n"
         self._run("postgres", "--single", "-D", str(self._data), "postgres", given=made)
 

@@ -21,6 +21,7 @@ from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters
 from redstart.flow.modes import MODES
+from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.memory.port import Memory
 from redstart.ports.model.budget import Budgeted, RunLedger
 from redstart.ports.model.port import Ledger, Model
@@ -112,7 +113,7 @@ Keep = Callable[[], Kept]
 
 def in_memory() -> Kept:
     database = MemoryDatabase()
-    return Kept(MemoryStore(database), MemoryJournal(database), MemoryMemory(database))
+    return Kept(MemoryStore(database), MemoryJournal(database), MemoryMemory(database, HashingEmbedder()))
 
 
 @dataclass

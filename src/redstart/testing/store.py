@@ -9,13 +9,16 @@ import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import mul
 from typing import Generic, TypeVar
 
 from redstart.core.change import EditKind, EditRung, Tally
+from redstart.core.edges import edges_of
 from redstart.core.errors import Fenced, StoreError
 from redstart.core.events import Event, Phase
-from redstart.core.learning import FailureRecord, FixCard, Recalled, Signature
-from redstart.core.run import RunState, Step
+from redstart.core.learning import CardState, Edge, FailureRecord, FixCard, Recalled, Signature, likeness
+from redstart.core.run import Result, RunState, Status, Step
+from redstart.ports.memory.port import Embedder
 from redstart.ports.store.port import Call, Claim, Commit, Control, Holder, Past, Record, RunRow, StepRow, Told, Word
 
 T = TypeVar("T", FixCard, FailureRecord)
@@ -52,6 +55,7 @@ class Learned(Generic[T]):
     tenant: str
     repo: str
     created: float
+    run_id: str
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,9 @@ class MemoryDatabase:
         default_factory=dict[tuple[str, int], Learned[FailureRecord]]
     )
     edits: dict[tuple[str, int], KeptEdits] = field(default_factory=dict[tuple[str, int], KeptEdits])
+    edges: dict[tuple[str, int], tuple[Edge, ...]] = field(default_factory=dict[tuple[str, int], tuple[Edge, ...]])
+    quarantined: set[str] = field(default_factory=set[str])
+    """Ids of cards."""
     tenant: str = "home"
     others: dict[str, MemoryDatabase] = field(default_factory=dict[str, "MemoryDatabase"])
 
@@ -133,9 +140,16 @@ class MemoryStore:
         if commit.remembered is not None:
             _keep(self._database.cards, commit.remembered.card, before, now)
             _keep(self._database.failures, commit.remembered.failure, before, now)
+            self._database.edges.setdefault((before.run_id, before.now.number), edges_of(before, commit.remembered))
+            left = commit.remembered.card
+            if left is not None and left.state is CardState.quarantined:
+                self._database.quarantined.add(left.id)
         if commit.edits and commit.model:
             answered = KeptEdits(before.spec.tenant, commit.model, commit.edits)
             self._database.edits.setdefault((before.run_id, before.now.number), answered)
+        if after.status is Status.ended and after.result is not Result.verified:
+            mine = (one.what.id for one in self._database.cards.values() if one.run_id == before.run_id)
+            self._database.quarantined.update(mine)
         run.state, run.updated = after, datetime.fromtimestamp(now, UTC)
         run.steps.append(StepRow(after.version, before.now.number, commit.step, commit.artifact, after))
         run.events.update(events)
@@ -204,7 +218,7 @@ def _keep(kept: dict[tuple[str, int], Learned[T]], what: T | None, run: RunState
         return
     if any(one.what.id == what.id for one in kept.values()):
         raise StoreError(f"the id {what.id} is taken")
-    kept[key] = Learned(what, run.spec.tenant, run.spec.repo, now)
+    kept[key] = Learned(what, run.spec.tenant, run.spec.repo, now, run.run_id)
 
 
 def _row(run_id: str, run: KeptRun) -> RunRow:
@@ -248,21 +262,35 @@ class MemoryJournal:
 
 
 class MemoryMemory:
-    def __init__(self, database: MemoryDatabase) -> None:
-        self._database = database
+    def __init__(self, database: MemoryDatabase, embedder: Embedder | None = None) -> None:
+        self._database, self._embedder = database, embedder
 
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
-        mine = [one for one in self._database.cards.values() if one.tenant == tenant]
-        mine.sort(key=lambda one: (one.repo == repo, one.created, one.what.id), reverse=True)
+        kept = self._database
+        mine = [one for one in kept.cards.values() if one.tenant == tenant and one.what.id not in kept.quarantined]
+        alike = await self._alike(signature, [one.what for one in mine])
+        mine.sort(
+            key=lambda one: (one.repo == repo, round(alike[one.what.id], 2), one.created, one.what.id), reverse=True
+        )
         same = [one.what for one in mine if one.what.error_signature == signature.key]
-        kind = [
-            one.what
-            for one in mine
-            if one.what.family == signature.family and one.what.error_signature != signature.key
-        ]
+        kind = [one.what for one in mine if one.what.family == signature.family and one.what not in same]
         found = [Recalled(card=card, score=1.0, source="signature") for card in same]
         found += [Recalled(card=card, score=0.5, source="family") for card in kind]
+        mine.sort(key=lambda one: (one.repo == repo, alike[one.what.id]), reverse=True)
+        least = self._embedder.near if self._embedder else 2.0
+        found += [
+            Recalled(card=one.what, score=round(alike[one.what.id] / 2, 4), source="likeness")
+            for one in mine
+            if alike[one.what.id] >= least and one.what not in same and one.what not in kind
+        ]
         return found[:limit]
+
+    async def _alike(self, signature: Signature, cards: list[FixCard]) -> dict[str, float]:
+        """The likeness of each, by its id."""
+        if self._embedder is None:
+            return {card.id: 0.0 for card in cards}
+        of, *places = await self._embedder.embed([likeness(signature), *(card.likeness for card in cards)])
+        return {card.id: sum(map(mul, of, place)) for card, place in zip(cards, places, strict=True)}
 
 
 class MemoryBlobs:

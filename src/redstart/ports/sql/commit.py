@@ -11,6 +11,7 @@ from sqlalchemy import (
     BindParameter,
     ClauseElement,
     Column,
+    ColumnElement,
     Insert,
     Integer,
     Select,
@@ -29,11 +30,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 
+from redstart.core.edges import edges_of
 from redstart.core.errors import Fenced
-from redstart.core.learning import FailureRecord, FixCard
-from redstart.core.run import RunState
+from redstart.core.learning import CardState, FailureRecord, FixCard
+from redstart.core.run import Result, RunState, Status
 from redstart.ports.sql.engine import Database, Driver
-from redstart.ports.sql.schema import cards, edits, events, failures, runs, steps
+from redstart.ports.sql.schema import cards, edges, edits, events, failures, runs, steps
 from redstart.ports.store.port import Commit, Control
 
 Row = dict[str, Any]
@@ -52,6 +54,9 @@ class Rows(NamedTuple):
     card: Row | None
     failure: Row | None
     edits: list[Row]
+    edges: list[Row]
+    refused: Row | None
+    """Whose cards go into quarantine, where the run ends here and is not verified."""
 
 
 def progress(state: RunState, now: float) -> Row:
@@ -84,13 +89,41 @@ def rows_of(commit: Commit, tenant: str, fence: int, now: float) -> Rows:
         card=_learned(learned.card, tenant, before, now) if learned else None,
         failure=_learned(learned.failure, tenant, before, now) if learned else None,
         edits=_edits(commit, tenant),
+        edges=_edges(commit, tenant, now),
+        refused=_refused(commit.after, tenant),
     )
+
+
+def _edges(commit: Commit, tenant: str, now: float) -> list[Row]:
+    if commit.remembered is None:
+        return []
+    run = commit.before
+    of_all = {
+        "tenant": tenant,
+        "run_id": run.run_id,
+        "attempt": run.now.number,
+        "repo": run.spec.repo,
+        "created": now,
+    }
+    return [
+        {**of_all, "kind": one.kind.value, "source": one.source, "target": one.target}
+        for one in edges_of(run, commit.remembered)
+    ]
+
+
+def _refused(run: RunState, tenant: str) -> Row | None:
+    """Only verified runs leave cards that may be shown: what was green on the way is not enough."""
+    if run.status is not Status.ended or run.result is Result.verified:
+        return None
+    return {"of_tenant": tenant, "of_run": run.run_id}
 
 
 def _learned(learned: FixCard | FailureRecord | None, tenant: str, run: RunState, now: float) -> Row | None:
     if learned is None:
         return None
+    of_card = {"state": learned.state.value, "embedded": ""} if isinstance(learned, FixCard) else {}
     return {
+        **of_card,
         "id": learned.id,
         "tenant": tenant,
         "repo": run.spec.repo,
@@ -136,6 +169,16 @@ _ADVANCE = (
     update(runs).where(*_HELD).values({name: bindparam(f"new_{name}") for name in _CHANGES}).returning(runs.c.control)
 )
 _OF_ATTEMPT = ("tenant", "run_id", "attempt")
+_QUARANTINED: ColumnElement[str] = literal_column(f"'{CardState.quarantined.value}'")
+_QUARANTINE = (
+    update(cards)
+    .where(
+        cards.c.tenant == bindparam("of_tenant"),
+        cards.c.run_id == bindparam("of_run"),
+        cards.c.state != _QUARANTINED,
+    )
+    .values(state=_QUARANTINED)
+)
 
 
 def _sqlite(statement: ClauseElement) -> str:
@@ -146,6 +189,11 @@ def _sqlite(statement: ClauseElement) -> str:
 @cache
 def _sqlite_advance() -> str:
     return _sqlite(_ADVANCE)
+
+
+@cache
+def _sqlite_quarantine() -> str:
+    return _sqlite(_QUARANTINE)
 
 
 @cache
@@ -166,13 +214,15 @@ def _one_by_one(driver: Driver, rows: Rows) -> Found:
     driver.execute(_sqlite_add(steps), rows.step)
     for event in rows.events:
         driver.execute(_sqlite_add(events), event)
-    learned = ((cards, [rows.card]), (failures, [rows.failure]), (edits, rows.edits))
+    learned = ((cards, [rows.card]), (failures, [rows.failure]), (edits, rows.edits), (edges, rows.edges))
     for table, added in learned:
         new = [row for row in added if row is not None]
         # What was left there stays as it is.
         if new and not driver.execute(_sqlite_kept(table), new[0]).fetchall():
             for row in new:
                 driver.execute(_sqlite_add(table), row)
+    if rows.refused is not None:
+        driver.execute(_sqlite_quarantine(), rows.refused)
     return found
 
 
@@ -212,12 +262,14 @@ def _kept_once(table: Table, prefix: str) -> Insert:
     return adding.on_conflict_do_nothing(index_elements=list(_OF_ATTEMPT))
 
 
-def _edits_once() -> Insert:
-    adding = _spread(edits, "edit_", ("number", "kind", "rung"))
-    of_attempt = [edits.c[name] == bindparam(f"edit_{name}") for name in _OF_ATTEMPT]
-    return insert(edits).from_select(list(edits.c), adding.where(~exists().where(*of_attempt)))
+def _many_once(table: Table, prefix: str, many: tuple[str, ...]) -> Insert:
+    of_attempt = [table.c[name] == bindparam(f"{prefix}{name}") for name in _OF_ATTEMPT]
+    adding = _spread(table, prefix, many).where(~exists().where(*of_attempt))
+    return insert(table).from_select(list(table.c), adding)
 
 
+_EDIT, _EDGE = ("number", "kind", "rung"), ("kind", "source", "target")
+"""The columns in which the rows of a commit differ."""
 _COMMIT = select(_advanced.c.control).add_cte(
     insert(steps).from_select(list(steps.c), _added(steps, "step_")).cte("stepped"),
     insert(events).from_select(list(events.c), _spread(events, "event_", ("seq", "body"))).cte("said"),
@@ -225,7 +277,9 @@ _COMMIT = select(_advanced.c.control).add_cte(
 _LEARNING = {
     "card": _kept_once(cards, "card_").cte("carded"),
     "failure": _kept_once(failures, "failure_").cte("failed"),
-    "edits": _edits_once().cte("edited"),
+    "edits": _many_once(edits, "edit_", _EDIT).cte("edited"),
+    "edges": _many_once(edges, "edge_", _EDGE).cte("tied"),
+    "refused": _QUARANTINE.where(exists(select(_advanced.c.control))).cte("quarantined"),
 }
 
 
@@ -253,10 +307,14 @@ def _at_once(driver: Driver, rows: Rows) -> Found:
         if row is not None:
             learned.append(name)
             bound |= _prefixed(f"{name}_", row)
-    if rows.edits:
-        learned.append("edits")
-        bound |= _prefixed("edit_", rows.edits[0])
-        bound |= {f"edit_{name}": [row[name] for row in rows.edits] for name in ("number", "kind", "rung")}
+    for name, prefix, added, many in (("edits", "edit_", rows.edits, _EDIT), ("edges", "edge_", rows.edges, _EDGE)):
+        if added:
+            learned.append(name)
+            bound |= _prefixed(prefix, added[0])
+            bound |= {prefix + column: [row[column] for row in added] for column in many}
+    if rows.refused is not None:
+        learned.append("refused")
+        bound |= rows.refused
     return driver.execute(_postgres(tuple(learned)), bound).fetchall()
 
 

@@ -2,37 +2,124 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, case, select
+from collections.abc import Sequence
+from typing import Any
 
-from redstart.core.learning import FixCard, Recalled, Signature
+from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, text, update
+from sqlalchemy.dialects import sqlite
+
+from redstart.core.learning import CardState, FixCard, Recalled, Signature, likeness
+from redstart.ports.memory.port import Embedder
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.schema import cards
+from redstart.ports.sql.nearness import InFile, Nearness, OnServer, Wanted, Where, is_extended, packed
+from redstart.ports.sql.schema import cards, vectors
+
+AT_ONCE = 200
+"""How many cards are given their places in one transaction."""
+SPARE = 16
+"""Hits that are asked for beyond what is wanted: some may have been found before, or be in quarantine by now."""
+_SHOWN = CardState.shown.value
 
 
 class SqlMemory:
-    """The cards of its database's tenant: 1 for one of the same signature, 0.5 for one of the same family."""
+    """The cards of its database's tenant. Without an embedder none is found by its words alone.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    What the embedder says of a card is kept, by the first recall after the card was written; a card that another one
+    has placed is placed anew. Of a signature the tenant's are searched; by their words all of the repo, and where those
+    are too few, all others of the tenant.
+    """
+
+    def __init__(self, database: Database, embedder: Embedder | None = None) -> None:
+        self._database, self._embedder = database, embedder
+        self._nearness: Nearness | None = None if database.is_postgres else InFile()
+        self._keep = _keep(database)
 
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
-        same_bug = cards.c.key == signature.key
-        same_kind = cards.c.family == signature.family
-        found = [
-            Recalled(card=card, score=1.0, source="signature") for card in self._cards(tenant, repo, limit, same_bug)
-        ]
-        if len(found) < limit:
-            more = self._cards(tenant, repo, limit - len(found), same_kind, ~same_bug)
-            found += [Recalled(card=card, score=0.5, source="family") for card in more]
-        return found
-
-    def _cards(self, tenant: str, repo: str, limit: int, *wanted: ColumnElement[bool]) -> list[FixCard]:
-        query = (
-            select(cards.c.body)
-            .where(cards.c.tenant == self._database.tenant, cards.c.tenant == tenant, *wanted)
-            .order_by(case((cards.c.repo == repo, 0), else_=1), cards.c.created.desc(), cards.c.id.desc())
-            .limit(limit)
-        )
+        if limit < 1 or tenant != self._database.tenant:
+            return []
+        of = await self._where(signature)
+        wanted = Wanted(tenant, repo, signature.key, signature.family)
         with self._database.reading() as connection:
-            bodies = connection.execute(query).scalars().all()
-        return [parse(FixCard, body) for body in bodies]
+            near = self._near(connection)
+            akin = near.akin(connection, wanted, of, limit)
+            found = {hit.card_id: (1.0, "signature") if hit.same else (0.5, "family") for hit in akin}
+            bodies = self._bodies(connection, list(found)) if found else {}
+            if of is not None and len(found) < limit:
+                self._add_alike(connection, near, of, wanted, limit, found, bodies)
+        return [
+            Recalled(card=parse(FixCard, bodies[card_id]), score=round(score, 4), source=source)
+            for card_id, (score, source) in found.items()
+            if card_id in bodies
+        ][:limit]
+
+    async def _where(self, signature: Signature) -> Where | None:
+        if self._embedder is None:
+            return None
+        await self._catch_up(self._embedder)
+        place = (await self._embedder.embed([likeness(signature)]))[0]
+        return Where(self._embedder.name, place) if any(place) else None
+
+    def _add_alike(
+        self,
+        connection: Connection,
+        near: Nearness,
+        of: Where,
+        wanted: Wanted,
+        limit: int,
+        found: dict[str, tuple[float, str]],
+        bodies: dict[str, str],
+    ) -> None:
+        """Adds those whose words are alike: of the repo, and where they do not suffice, of the others."""
+        least = self._embedder.near if self._embedder else 1.0
+        mine = vectors.c.tenant == wanted.tenant
+        for scope in (vectors.c.repo == wanted.repo, vectors.c.repo != wanted.repo):
+            if len(found) >= limit:
+                return
+            hits = near.nearest(connection, mine & scope, of, limit + len(found) + SPARE)
+            alike = [hit for hit in hits if hit.likeness >= least and hit.card_id not in found]
+            shown = self._bodies(connection, [hit.card_id for hit in alike]) if alike else {}
+            bodies |= shown
+            found |= {hit.card_id: (0.5 * hit.likeness, "likeness") for hit in alike if hit.card_id in shown}
+
+    def _bodies(self, connection: Connection, names: list[str]) -> dict[str, str]:
+        """Of those that may be shown."""
+        mine = (cards.c.tenant == self._database.tenant, cards.c.id.in_(names), cards.c.state == _SHOWN)
+        return {row.id: row.body for row in connection.execute(select(cards.c.id, cards.c.body).where(*mine))}
+
+    async def _catch_up(self, embedder: Embedder) -> None:
+        """Gives every card its place that has none by this embedder. May be cut short, and done by two at once."""
+        other = or_(cards.c.embedded < embedder.name, cards.c.embedded > embedder.name)
+        mine: tuple[ColumnElement[bool], ...] = (cards.c.tenant == self._database.tenant, cards.c.state == _SHOWN)
+        waiting = select(cards.c.id, cards.c.repo, cards.c.body).where(*mine, other).limit(AT_ONCE)
+        while True:
+            with self._database.reading() as connection:
+                rows = connection.execute(waiting).all()
+            if not rows:
+                return
+            places = await embedder.embed([parse(FixCard, row.body).likeness for row in rows])
+            self._place(embedder.name, [(row.id, row.repo, place) for row, place in zip(rows, places, strict=True)])
+
+    def _place(self, model: str, placed: Sequence[tuple[str, str, Sequence[float]]]) -> None:
+        tenant = self._database.tenant
+        pack: Any = list if self._database.is_postgres else packed
+        rows = [
+            {"tenant": tenant, "card_id": card_id, "model": model, "repo": repo, "embedding": pack(place)}
+            for card_id, repo, place in placed
+        ]
+        done = update(cards).where(cards.c.tenant == tenant, cards.c.id == bindparam("done")).values(embedded=model)
+        with self._database.writing() as connection:
+            connection.execute(self._keep, rows)
+            connection.execute(done, [{"done": card_id} for card_id, _, _ in placed])
+
+    def _near(self, connection: Connection) -> Nearness:
+        if self._nearness is None:
+            self._nearness = OnServer(extended=is_extended(connection))
+        return self._nearness
+
+
+def _keep(database: Database) -> Any:
+    if database.is_postgres:
+        # An array fits either kind of column, and takes no parsing of text.
+        values = ":tenant, :card_id, :model, :repo, CAST(:embedding AS real[])"
+        return text(f"INSERT INTO vectors VALUES ({values}) ON CONFLICT DO NOTHING")  # noqa: S608
+    return sqlite.insert(vectors).on_conflict_do_nothing()

@@ -18,8 +18,10 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.schema import SchemaItem
+from sqlalchemy.types import UserDefinedType
 
-HEAD = "0005"
+HEAD = "0006"
 """The newest revision in `migrations/versions`. A database that is at it is opened without importing Alembic."""
 
 HOME = "home"
@@ -39,6 +41,19 @@ metadata = MetaData(
 
 NAME = Text().with_variant(Text(collation="C"), "postgresql")
 """A name that is compared letter by letter, whatever language the database speaks."""
+
+
+class Vector(UserDefinedType[str]):
+    """pgvector's. Where the server has no such extension, the column was made as an array of `real`."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: object) -> str:
+        return "vector"
+
+
+EMBEDDING = LargeBinary().with_variant(Vector(), "postgresql")
+"""In SQLite the bytes of float32 numbers, as the machine has them."""
 
 
 def _tenant() -> Column[str]:
@@ -131,7 +146,7 @@ told = Table(
 
 
 # What was learned outlives the run it was learned in: no foreign key to `runs`.
-def _learned(name: str) -> Table:
+def _learned(name: str, *more: SchemaItem) -> Table:
     return Table(
         name,
         metadata,
@@ -144,13 +159,48 @@ def _learned(name: str) -> Table:
         Column("family", NAME, nullable=False),
         Column("body", Text, nullable=False),
         Column("created", Double, nullable=False),
+        *more,
         UniqueConstraint("tenant", "run_id", "attempt"),
     )
 
 
-cards = _learned("cards")
+# The defaults serve programs of before, which knew neither.
+cards = _learned(
+    "cards",
+    Column("state", NAME, nullable=False, server_default="shown"),
+    Column("embedded", NAME, nullable=False, server_default=""),
+)
+"""`embedded` names the model of the newest row in `vectors`; empty where there is none."""
 Index(None, cards.c.tenant, cards.c.key)
 Index(None, cards.c.tenant, cards.c.family)
+Index(None, cards.c.tenant, cards.c.state, cards.c.embedded)
+
+vectors = Table(
+    "vectors",
+    metadata,
+    _tenant(),
+    Column("card_id", NAME, primary_key=True),
+    Column("model", NAME, primary_key=True),
+    Column("repo", NAME, nullable=False),
+    Column("embedding", EMBEDDING, nullable=False),
+    Index(None, "tenant", "model", "repo"),
+)
+"""Where the words of a card lie. Made from the cards, and made anew where another model is asked."""
+
+edges = Table(
+    "edges",
+    metadata,
+    _tenant(),
+    Column("run_id", NAME, primary_key=True),
+    Column("attempt", Integer, primary_key=True, autoincrement=False),
+    Column("kind", NAME, primary_key=True),
+    Column("source", NAME, primary_key=True),
+    Column("target", NAME, primary_key=True),
+    Column("repo", NAME, nullable=False),
+    Column("created", Double, nullable=False),
+    Index(None, "tenant", "kind", "target"),
+)
+"""What belongs together; see `EdgeKind`."""
 
 failures = _learned("failures")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -264,7 +265,13 @@ class Record(NamedTuple):
     """Blob: the request as JSON; empty where it says nothing more than the kind."""
     result: str
     digest: str
-    """Over all of the above; see `redstart.engines.journal`."""
+    """Over all of the above; see `digest`."""
+
+
+def digest(record: Record) -> str:
+    """Over everything else in the record: what tells a record that was changed afterwards."""
+    parts = (*(str(part) for part in record.call), record.kind, record.request_hash, record.request, record.result)
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 
 class Journal(Protocol):

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import random
+from typing import Any
+
+import pytest
 
 from redstart.core.learning import FixCard, Remembered, Signature
-from redstart.core.run import Step
+from redstart.core.run import Result, Status, Step
 from redstart.testing.contracts.store import Stores, begin
 from redstart.testing.states import card, commit, failure, signature, spec
 
 BUG = signature()
 KIN = signature(frame="bank/ledger.py:Ledger.sum")
 """The same kind of bug, elsewhere."""
-STRANGER = signature(exception="ValueError")
+ALIKE = signature(message="KeyError: 'prices'")
+"""Another bug, told in words that are nearly the same."""
+STRANGER = signature(exception="ZeroDivisionError", message="division by zero", frame="bank/rates.py:mean")
 
 
-async def learn(stores: Stores, id: str, of: Signature = BUG, *, tenant: str = "home", repo: str = "shop") -> FixCard:  # noqa: A002
+async def learn(
+    stores: Stores,
+    id: str,  # noqa: A002
+    of: Signature = BUG,
+    *,
+    tenant: str = "home",
+    repo: str = "shop",
+    **over: Any,
+) -> FixCard:
     """A card that a run of its own left, a minute after the one before."""
     stores, stores.clock.time = stores.of(tenant), stores.clock.time + 60
-    left = card(id, of)
+    left = card(id, of, signature=of, **over)
     new, fence = await begin(stores.store, f"run of {id}", spec=spec(tenant=tenant, repo=repo))
     await stores.store.commit(commit(new, Step.remember, remembered=Remembered(card=left)), fence)
     return left
@@ -30,6 +44,9 @@ async def ids(stores: Stores, of: Signature = BUG, *, tenant: str = "home", repo
 
 
 class MemoryContract:
+    asked = 300
+    """How many questions other tenants ask."""
+
     def test_nothing_is_recalled_from_nothing(self, stores: Stores) -> None:
         assert asyncio.run(stores.memory.recall(BUG, tenant="home", repo="shop")) == []
 
@@ -100,5 +117,84 @@ class MemoryContract:
             new, fence = await begin(stores.store)
             await stores.store.commit(commit(new, Step.remember, remembered=Remembered(failure=failure())), fence)
             assert await ids(stores) == ""
+
+        asyncio.run(scenario())
+
+    def test_what_is_told_in_like_words_comes_last_and_what_is_strange_never(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            await learn(stores, "alike-elsewhere", ALIKE, repo="bank")
+            await learn(stores, "alike", ALIKE)
+            await learn(stores, "kin", KIN, repo="bank")
+            await learn(stores, "stranger", STRANGER)
+            found = await stores.memory.recall(BUG, tenant="home", repo="shop", limit=9)
+            assert [(one.card.id, one.source) for one in found] == [
+                ("kin", "family"),
+                ("alike", "likeness"),
+                ("alike-elsewhere", "likeness"),
+            ]
+            assert 0.5 > found[1].score == found[2].score > 0.2
+            assert await ids(stores, limit=2) == "kin alike"
+
+        asyncio.run(scenario())
+
+    def test_of_many_of_one_kind_the_one_in_like_words_comes_first(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            for number in range(4):
+                await learn(stores, f"kin-{number}", signature(frame=f"mail/letter_{number}.py:Letter.send_{number}"))
+            await learn(stores, "right", signature(frame="shop/cart.py:Cart.total_of"))
+            for number in range(4, 8):
+                await learn(stores, f"kin-{number}", signature(frame=f"mail/letter_{number}.py:Letter.send_{number}"))
+            assert await ids(stores, limit=1) == "right"
+
+        asyncio.run(scenario())
+
+    def test_only_what_was_verified_is_shown(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            await learn(stores, "refused", outcome="refused")
+            await learn(stores, "refused-kin", KIN, outcome="refused")
+            await learn(stores, "refused-alike", ALIKE, outcome="refused")
+            assert await ids(stores, limit=9) == ""
+
+        asyncio.run(scenario())
+
+    @pytest.mark.parametrize("result", list(Result))
+    def test_the_cards_of_a_run_that_is_not_verified_in_the_end_are_not_shown(
+        self, stores: Stores, result: Result
+    ) -> None:
+        async def scenario() -> None:
+            await learn(stores, "other")
+            stores.clock.time += 60
+            new, fence = await begin(stores.store)
+            green = commit(new, Step.remember, remembered=Remembered(card=card("green", signature=BUG)))
+            await stores.store.commit(green, fence)
+            assert await ids(stores) == "green other"
+            await stores.store.commit(commit(green.after, Step.decide, status=Status.ended, result=result), fence)
+            assert await ids(stores) == ("green other" if result is Result.verified else "other")
+
+        asyncio.run(scenario())
+
+    def test_cards_of_before_are_found_by_their_signature(self, stores: Stores) -> None:
+        async def scenario() -> None:
+            old = card("old", BUG)
+            assert old.signature is None
+            new, fence = await begin(stores.store)
+            await stores.store.commit(commit(new, Step.remember, remembered=Remembered(card=old)), fence)
+            assert await ids(stores) == "old"
+
+        asyncio.run(scenario())
+
+    def test_questions_of_others_find_nothing(self, stores: Stores) -> None:
+        rng = random.Random(7)  # noqa: S311
+        mine = [signature(frame=f"shop/part_{n}.py:Part.do_{n}", message=f"KeyError: 'price_{n}'") for n in range(40)]
+
+        async def scenario() -> None:
+            for number, one in enumerate(mine):
+                await learn(stores, f"card-{number}", one, tenant=("home", "them")[number % 2])
+            for number in range(self.asked):
+                tenant = rng.choice(("other", "them ", "Home", "home'--", "%", ""))
+                asked = rng.choice(mine)
+                eyes = stores.of(rng.choice((tenant, "other")))
+                assert await eyes.memory.recall(asked, tenant=tenant, repo=rng.choice(("shop", "%", ""))) == [], number
+            assert len(await stores.memory.recall(mine[0], tenant="home", repo="shop", limit=50)) == 20
 
         asyncio.run(scenario())

@@ -112,12 +112,15 @@ def findings(found: Findings | None) -> str:
     return section("Static findings in this code", data("ruff", "\n".join(lines), 2000))
 
 
+_LIKE = {"signature": "the same failure", "family": "the same kind of failure"}
+
+
 def lessons(recalled: Iterable[Recalled]) -> str:
     """Cards of verified fixes, as hints."""
     blocks: list[str] = []
     for one in recalled:
         card = one.card
-        same = "the same failure" if one.source == "signature" else "the same kind of failure"
+        same = _LIKE.get(one.source, "a failure like it")
         told = f"{same}, fixed before: {card.summary}\ncause: {card.root_cause}\nfix: {card.fix}"
         blocks.append(data(f"memory {card.id}", told, 1500))
     return section("Learned from earlier fixes", *blocks)

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from alembic import command
 from sqlalchemy import Connection, Engine, MetaData, create_engine, insert, inspect, select, text
+from sqlalchemy.dialects.postgresql.base import ischema_names
 
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.migrations import config
-from redstart.ports.sql.schema import metadata
+from redstart.ports.sql.schema import Vector, metadata
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import DAWN
 from redstart.testing.postgres import Postgres
@@ -22,6 +23,7 @@ from redstart.testing.states import state
 from redstart.testing.store import Clock
 
 Where = Path | str
+ischema_names["vector"] = Vector  # so that what is read from a server's tables has it
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -8,18 +8,22 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import mul
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
 from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung
 from redstart.core.errors import ConfigError, StoreError
-from redstart.core.learning import Remembered
+from redstart.core.learning import Remembered, likeness
 from redstart.core.run import Attempt, Step
+from redstart.ports.memory.hashing import HashingEmbedder, embedded
 from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.rates import SqlRates
 from redstart.ports.sql.schema import metadata
 from redstart.ports.sql.store import SqlStore
@@ -27,8 +31,8 @@ from redstart.ports.sql.trials import SqlTrials
 from redstart.ports.store.port import Call, Word
 from redstart.ports.trials.port import Trial
 from redstart.testing.contracts.store import DAWN, begin
-from redstart.testing.postgres import serve_postgres
-from redstart.testing.states import card, commit, failure, record, spec, state
+from redstart.testing.postgres import Postgres, serve_postgres
+from redstart.testing.states import card, commit, failure, record, signature, spec, state
 from redstart.testing.store import Clock
 
 
@@ -39,7 +43,7 @@ def database(new_postgres: Callable[[], str]) -> Iterator[Database]:
 
 
 def filled(database: Database) -> None:
-    """A row of the tenant `home` in every table."""
+    """Rows of the tenant `home` in every table."""
 
     async def scenario() -> None:
         store = SqlStore(database, Clock())
@@ -52,6 +56,7 @@ def filled(database: Database) -> None:
         await store.tell("run-1", Word.say, "hello", version=1)
 
     asyncio.run(scenario())
+    asyncio.run(SqlMemory(database, HashingEmbedder()).recall(signature(), tenant="home", repo="shop"))
     SqlBlobs(database).put(b"one")
     SqlRates(database).take("model", 1, 60, 0.0)
     trials = SqlTrials(database, Clock())
@@ -66,14 +71,15 @@ def counted(database: Database) -> dict[str, int]:
 
 def test_a_query_that_names_no_tenant_sees_only_its_own(database: Database) -> None:
     filled(database)
-    assert counted(database) == dict.fromkeys(metadata.tables, 1)
+    kept = counted(database)
+    assert all(kept.values())
     others = database.of("other")
     assert counted(others) == dict.fromkeys(metadata.tables, 0)
     with others.writing() as connection:
         for name in metadata.tables:
             assert connection.execute(text(f"UPDATE {name} SET tenant = tenant")).rowcount == 0
             assert connection.execute(text(f"DELETE FROM {name}")).rowcount == 0
-    assert counted(database) == dict.fromkeys(metadata.tables, 1), "the same connection, told anew whose it is"
+    assert counted(database) == kept, "the same connection, told anew whose it is"
 
 
 def test_a_row_cannot_be_given_to_another_tenant(database: Database) -> None:
@@ -107,6 +113,33 @@ def test_the_tests_are_no_superuser(database: Database) -> None:
         assert connection.execute(text(who)).scalar() is False
         kept = "SELECT relname FROM pg_class WHERE relrowsecurity AND relforcerowsecurity"
         assert set(connection.execute(text(kept)).scalars()) == set(metadata.tables)
+
+
+@pytest.mark.parametrize("template", ["template1", "template0"])
+def test_recall_is_the_same_with_and_without_pgvector(postgres: Postgres, template: str) -> None:
+    name = f"plain_{template}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
+    with Database.open(postgres.url_of(name)) as database:
+        kind = "SELECT data_type, udt_name FROM information_schema.columns WHERE column_name = 'embedding'"
+        with database.reading() as connection:
+            made = connection.execute(text(kind)).one()
+        assert made == (("USER-DEFINED", "vector") if template == "template1" else ("ARRAY", "_float4"))
+        store, memory = SqlStore(database, Clock()), SqlMemory(database, HashingEmbedder())
+        alike = signature(message="KeyError: 'prices'")
+        strange = signature(exception="ZeroDivisionError", message="division by zero", frame="bank/rates.py:mean")
+
+        async def scenario() -> list[tuple[str, str, float]]:
+            for number, of in enumerate((alike, strange, signature(frame="shop/cart.py:Cart.sum"))):
+                new, fence = await begin(store, f"run-{number}")
+                left = Remembered(card=card(f"card-{number}", of, signature=of))
+                await store.commit(commit(new, Step.remember, remembered=left), fence)
+            found = await memory.recall(signature(), tenant="home", repo="shop")
+            return [(one.card.id, one.source, round(one.score, 3)) for one in found]
+
+        found = asyncio.run(scenario())
+    likeness_of = sum(map(mul, embedded(likeness(signature())), embedded(card(signature=alike).likeness)))
+    assert found == [("card-2", "family", 0.5), ("card-0", "likeness", round(likeness_of / 2, 3))]
 
 
 def test_a_server_that_was_restarted_is_found_again_without_an_error(tmp_path: Path) -> None:

@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, create_engine, text
 
+from redstart.core.learning import CardState, Remembered
 from redstart.core.run import Result, RunState, Step
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
+from redstart.ports.memory.hashing import HashingEmbedder
+from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
@@ -23,8 +26,9 @@ from redstart.ports.sql.trials import SqlTrials
 from redstart.ports.store.port import Word
 from redstart.testing import rig as play
 from redstart.testing.contracts.engine import comparable
+from redstart.testing.contracts.store import begin
 from redstart.testing.rig import Rig, make_rig
-from redstart.testing.states import commit
+from redstart.testing.states import card, commit, signature
 from redstart.testing.store import Clock
 
 Left = Callable[[str, Path | str, Database], None]
@@ -39,7 +43,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 def on(rig: Rig, database: Database) -> None:
     """Has the rig keep its runs there."""
-    store, journal, memory = SqlStore(database, Clock()), SqlJournal(database), SqlMemory(database)
+    store, journal, memory = SqlStore(database, Clock()), SqlJournal(database), SqlMemory(database, HashingEmbedder())
     rig.adapters = replace(rig.adapters, store=store, journal=journal, memory=memory)
 
 
@@ -47,7 +51,7 @@ async def driven(rig: Rig, run_id: str, until: Step | None = None) -> RunState:
     return (await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline, until)).state
 
 
-@pytest.fixture(params=["0003", "0004"])
+@pytest.fixture(params=["0003", "0005"])
 def before(request: pytest.FixtureRequest) -> str:
     """The revision of the version before, and that of the last one that knew of no tenants."""
     return request.param
@@ -87,6 +91,43 @@ def test_a_run_that_was_half_done_is_finished(
         assert asyncio.run(rig.trail(run_id)) == trail
         assert [one.text for one in asyncio.run(rig.adapters.store.told(run_id))] == ["mind the sum"]
         assert SqlTrials(database, Clock()).begin("one", "plan") == "plan", "an evaluation can be begun there"
+
+
+def test_cards_of_before_are_recalled_and_may_be_shown(
+    where: Path | str, tmp_path: Path, left: Left, before: str
+) -> None:
+    with Database.open(tmp_path / "now.db") as now:
+        store = SqlStore(now, Clock())
+
+        async def learn() -> None:
+            new, fence = await begin(store)
+            await store.commit(commit(new, Step.remember, remembered=Remembered(card=card())), fence)
+
+        asyncio.run(learn())
+        left(before, where, now)
+    with Database.open(where) as database:
+        memory = SqlMemory(database, HashingEmbedder())
+        assert [one.card for one in asyncio.run(memory.recall(signature(), tenant="home", repo="shop"))] == [card()]
+        kept = asyncio.run(SqlCards(database).card("card-1"))
+        assert kept is not None
+        assert kept.state is CardState.shown
+
+
+def test_what_a_driver_of_the_version_before_learns_is_recalled(
+    where: Path | str, rig: Rig, tmp_path: Path, left: Left
+) -> None:
+    run_id = half_done(rig, where, tmp_path, left, "0005")
+    with Database.open(where) as database:
+        row = {"run_id": run_id, "key": signature().key, "family": signature().family, "body": card().model_dump_json()}
+        old = (
+            "INSERT INTO cards (tenant, id, repo, run_id, attempt, key, family, body, created)"
+            " VALUES ('home', 'card-1', 'shop', :run_id, 1, :key, :family, :body, 1.0)"
+        )
+        with old_connection(where) as connection, connection.begin():
+            name_tenant(connection, known=True)
+            connection.execute(text(old), row)
+        memory = SqlMemory(database, HashingEmbedder())
+        assert [one.card for one in asyncio.run(memory.recall(signature(), tenant="home", repo="shop"))] == [card()]
 
 
 class OldDriver:

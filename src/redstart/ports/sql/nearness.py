@@ -1,0 +1,166 @@
+"""How alike the words of cards are to those of a failure, in either database: always exactly, over all in the scope."""
+
+from __future__ import annotations
+
+import heapq
+from array import array
+from collections.abc import Callable, Sequence
+from operator import mul
+from struct import Struct
+from typing import Any, NamedTuple, Protocol
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Join,
+    Numeric,
+    and_,
+    bindparam,
+    cast,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    text,
+)
+
+from redstart.core.learning import CardState
+from redstart.ports.sql.schema import Vector, cards, vectors
+
+HUNDREDTHS = 2
+"""To so many digits two likenesses are told apart: below that it is chance, and the newer one is worth more."""
+
+
+class Hit(NamedTuple):
+    card_id: str
+    likeness: float
+    """A cosine; 0 where the words of the card have no place yet."""
+    same: bool = False
+    """Whether it has the signature that is asked for."""
+
+
+class Where(NamedTuple):
+    """The failure that is asked about, as one model sees it."""
+
+    model: str
+    place: Sequence[float]
+
+
+class Wanted(NamedTuple):
+    """Whose cards are looked through, and for which signature."""
+
+    tenant: str
+    repo: str
+    key: str
+    family: str
+
+    @property
+    def akin(self) -> ColumnElement[bool]:
+        mine = (cards.c.tenant == self.tenant) & (cards.c.state == CardState.shown.value)
+        return mine & or_(cards.c.key == self.key, cards.c.family == self.family)
+
+
+class Nearness(Protocol):
+    def akin(self, connection: Connection, wanted: Wanted, of: Where | None, limit: int) -> list[Hit]:
+        """The first cards of this key, or else of this family: of the repo, then the more alike, then the newer."""
+        ...
+
+    def nearest(self, connection: Connection, scope: ColumnElement[bool], of: Where, limit: int) -> list[Hit]:
+        """The rows of `vectors` in this scope that are most alike; the model is seen to here."""
+        ...
+
+
+def placed(of: Where | None) -> Join:
+    """The cards, each with where its words lie by this model, if that is known."""
+    same = (vectors.c.tenant == cards.c.tenant, vectors.c.card_id == cards.c.id)
+    return cards.outerjoin(vectors, and_(*same, vectors.c.model == (of.model if of else "")))
+
+
+class InFile:
+    """SQLite keeps the numbers, and they are multiplied here."""
+
+    def akin(self, connection: Connection, wanted: Wanted, of: Where | None, limit: int) -> list[Hit]:
+        shown = (cards.c.id, cards.c.key, cards.c.repo, cards.c.created, vectors.c.embedding)
+        likeness = product(of.place) if of else None
+        found: list[tuple[bool, bool, float, float, str, float]] = []
+        for card_id, key, repo, created, numbers in connection.execute(
+            select(*shown).select_from(placed(of)).where(wanted.akin)
+        ):
+            alike = likeness(numbers) if likeness and numbers is not None else 0.0
+            order = (key == wanted.key, repo == wanted.repo, round(alike, HUNDREDTHS), created, card_id)
+            found.append((*order, alike))
+        return [Hit(one[4], one[5], one[0]) for one in heapq.nlargest(limit, found)]
+
+    def nearest(self, connection: Connection, scope: ColumnElement[bool], of: Where, limit: int) -> list[Hit]:
+        query = select(vectors.c.card_id, vectors.c.embedding).where(scope, vectors.c.model == of.model)
+        likeness = product(of.place)
+        # Past SQLAlchemy's rows: at a hundred thousand of them that is a third of the time.
+        rows: Any = connection.execute(query).cursor
+        best = heapq.nlargest(limit, ((likeness(packed), card_id) for card_id, packed in rows))
+        return [Hit(card_id, alike) for alike, card_id in best]
+
+
+def packed(place: Sequence[float]) -> bytes:
+    return array("f", place).tobytes()
+
+
+def product(place: Sequence[float]) -> Callable[[bytes], float]:
+    """The inner product with `place`. Most of a short text's numbers are 0, and those are not even read."""
+    said = [(index, weight) for index, weight in enumerate(place) if weight]
+    weights, layout, read = [weight for _, weight in said], "=", 0
+    for index, _ in said:
+        layout += f"{4 * (index - read)}xf"
+        read = index + 1
+    unpack = Struct(f"{layout}{4 * (len(place) - read)}x").unpack
+
+    def with_it(packed: bytes) -> float:
+        return sum(map(mul, weights, unpack(packed)))
+
+    return with_it
+
+
+class OnServer:
+    """Postgres with pgvector does it; where the extension is missing, plain SQL does, more slowly."""
+
+    def __init__(self, *, extended: bool) -> None:
+        self._extended = extended
+
+    def akin(self, connection: Connection, wanted: Wanted, of: Where | None, limit: int) -> list[Hit]:
+        likeness = func.coalesce(self._likeness(of), 0.0) if of else literal(0.0)
+        same = cards.c.key == wanted.key
+        query = (
+            select(cards.c.id, likeness, same)
+            .select_from(placed(of))
+            .where(wanted.akin)
+            .order_by(
+                same.desc(),
+                (cards.c.repo == wanted.repo).desc(),
+                func.round(cast(likeness, Numeric), HUNDREDTHS).desc(),
+                cards.c.created.desc(),
+                cards.c.id.desc(),
+            )
+            .limit(limit)
+        )
+        return [Hit(*row) for row in connection.execute(query)]
+
+    def nearest(self, connection: Connection, scope: ColumnElement[bool], of: Where, limit: int) -> list[Hit]:
+        likeness = self._likeness(of)
+        query = select(vectors.c.card_id, likeness).where(scope, vectors.c.model == of.model)
+        ordered = query.order_by(likeness.desc()).limit(limit)
+        return [Hit(card_id, alike) for card_id, alike in connection.execute(ordered)]
+
+    def _likeness(self, of: Where) -> ColumnElement[float]:
+        numbers = ",".join(map(str, array("f", of.place)))
+        if self._extended:
+            place = cast(bindparam(None, f"[{numbers}]"), Vector())
+            return -cast(vectors.c.embedding, Vector()).op("<#>", return_type=Float())(place)
+        each = func.unnest(vectors.c.embedding, literal_column(f"'{{{numbers}}}'::real[]")).table_valued("a", "b")
+        pair = each.render_derived()
+        return select(func.sum(cast(pair.c.a, Float) * cast(pair.c.b, Float))).scalar_subquery()
+
+
+def is_extended(connection: Connection) -> bool:
+    """Whether the server has pgvector."""
+    return bool(connection.execute(text("SELECT count(*) FROM pg_extension WHERE extname = 'vector'")).scalar())
