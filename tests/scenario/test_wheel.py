@@ -60,13 +60,15 @@ def masked(line: str) -> Any:
 
 
 def test_the_demo_runs_from_the_wheel_twice_with_the_same_events(installed):
-    logs = []
+    logs, took = [], []
     for _ in range(2):
         code, out, seconds = demo(installed, "--json")
         assert code == 0, out
-        assert seconds < 30
+        took.append(seconds)
         logs.append([masked(line) for line in out.splitlines()])
     assert logs[0] == logs[1]
+    # The better of the two: the first compiles every module, and another test may be at work beside either.
+    assert min(took) < 30, took
     endings = [event["data"] for event in logs[0] if (event["name"], event["phase"]) == ("run", "end")]
     assert [(ending["result"], ending["attempts"]) for ending in endings] == [("verified", 2), ("verified", 1)]
     recalls = [event["data"]["sources"] for event in logs[0] if (event["name"], event["phase"]) == ("plan", "end")]

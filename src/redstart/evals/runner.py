@@ -125,21 +125,16 @@ class Evaluation:
 
         await asyncio.gather(*(worker() for _ in range(parallel)))
 
-    async def _keep(self, key: Key, ended: _Ended | RedstartError) -> None:
-        row = await self._row(key, ended)
+    async def _keep(self, key: Key, ended: _Ended | Outcome) -> None:
+        row = await self._graded(key, ended) if isinstance(ended, _Ended) else ended
         self.results.add(row)
         self.tell(row)
 
-    async def _row(self, key: Key, ended: _Ended | RedstartError) -> Outcome:
-        try:
-            if isinstance(ended, RedstartError):
-                raise ended
-            return await self._graded(key, ended)
-        except RedstartError as error:
-            return Outcome(key=key, run_id=self._begun.get(key, ""), place=Place.broken, trouble=clip(str(error), 600))
+    def _broken(self, key: Key, error: RedstartError) -> Outcome:
+        return Outcome(key=key, run_id=self._begun.get(key, ""), place=Place.broken, trouble=clip(str(error), 600))
 
-    async def _ended(self, key: Key) -> _Ended | RedstartError:
-        """The run of this key when it has ended, or what broke it."""
+    async def _ended(self, key: Key) -> _Ended | Outcome:
+        """The run of this key when it has ended; the row of one that broke."""
         try:
             site = self._site(key.task)
             model = self.model_for(site, key)
@@ -147,16 +142,19 @@ class Evaluation:
             run_id = await self._run_of(house, site, key)
             return _Ended(house, site, (await go_on(house, run_id, engine_called(self.plan.engine))).state)
         except RedstartError as error:
-            return error
+            return self._broken(key, error)
 
     async def _graded(self, key: Key, ended: _Ended) -> Outcome:
         house, site, state = ended
         made, clock = result_snapshot(state), house.adapters.world.monotonic
         began = clock()
-        grade = await self._grader.grade(site, made) if made is not None else None
-        took = round(clock() - began, 3)
-        steps = await house.adapters.store.steps(state.run_id)
-        return outcome_of(house, site, key, Ran(state, steps, grade, took))
+        try:
+            grade = await self._grader.grade(site, made) if made is not None else None
+            took = round(clock() - began, 3)
+            steps = await house.adapters.store.steps(state.run_id)
+            return outcome_of(house, site, key, Ran(state, steps, grade, took))
+        except RedstartError as error:
+            return self._broken(key, error)
 
     async def _run_of(self, house: House, site: Site, key: Key) -> str:
         """The run that was begun for this key before a crash, or a new one."""

@@ -66,10 +66,22 @@ def there_already(page: Page, hunk: Hunk) -> bool:
 
 
 def overlaps_its_result(page: Page, hunk: Hunk, start: int) -> bool:
-    """Whether what the hunk would make stands at the same place as what it would change: it may have been made."""
+    """Whether what the hunk would make stands at the same place as what it would change: it may have been made.
+
+    Of a hunk that counts its lines rightly and stands where it says, what stands wholly among the lines that it would
+    change says nothing: lines taken away at one end leave the others.
+    """
     stop = start + len(hunk.old)
     made = hunk.new
-    return any(place < stop and place + len(made) > start for place in page.matches(made, loosely))
+    is_sure = hunk.counted_right and hunk.start == start + 1
+
+    def within(place: int) -> bool:
+        return start <= place and place + len(made) <= stop
+
+    return any(
+        place < stop and place + len(made) > start and not (is_sure and within(place))
+        for place in page.matches(made, loosely)
+    )
 
 
 def _contiguous(page: Page, hunk: Hunk, start: int) -> Option:

@@ -44,6 +44,14 @@ def test_an_edit_that_is_already_there_is_recognised(trees, base):
     assert "already" in done.rejects[0].reason
 
 
+def test_the_end_of_a_file_is_taken_away_by_a_true_diff(trees, base):
+    """All that the hunk leaves stands there before it too: that alone does not mean that it was made already."""
+    told = "--- a/a.py\n+++ b/a.py\n@@ -1,6 +1,2 @@\n def f():\n     return 1\n-\n-\n-def g():\n-    return 1\n"
+    done = climb(trees, base, parse(told).edits)
+    assert done.snapshot is not None, done.rejects
+    assert trees.read(done.snapshot, "a.py") == b"def f():\n    return 1\n"
+
+
 def test_all_or_nothing(trees, base):
     done = climb(trees, base, [block("def f():\n", "def e():\n"), block("nothing\n", "x\n", "crlf.py")])
     assert done.snapshot is None
