@@ -13,11 +13,12 @@ import pytest
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import Stores
 from redstart.testing.rig import Keep, Kept, in_memory
-from redstart.testing.store import Clock, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryStore
+from redstart.testing.store import Clock, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
 
 SQL = ["sqlite", "postgres"]
 PROMPT = {"TestInline": "memory", "TestLangGraph": "sqlite", "TestTemporal": "postgres", "two_pools": "postgres"}
@@ -68,7 +69,8 @@ def keep(request: pytest.FixtureRequest, make_database: Callable[[str], Database
 
     def kept() -> Kept:
         database = make_database(request.param)
-        return Kept(SqlStore(database, time.time), SqlJournal(database), SqlMemory(database, HashingEmbedder()))
+        memory = SqlMemory(database, HashingEmbedder())
+        return Kept(SqlStore(database, time.time), SqlJournal(database), memory, SqlShelf(database))
 
     return kept
 
@@ -78,6 +80,7 @@ def _in_memory(database: MemoryDatabase, clock: Clock) -> Stores:
         MemoryStore(database, clock),
         MemoryJournal(database),
         MemoryMemory(database, HashingEmbedder()),
+        MemoryShelf(database),
         clock,
         lambda tenant: _in_memory(database.of(tenant), clock),
     )
@@ -88,6 +91,7 @@ def _in_sql(database: Database, clock: Clock) -> Stores:
         SqlStore(database, clock),
         SqlJournal(database),
         SqlMemory(database, HashingEmbedder()),
+        SqlShelf(database),
         clock,
         lambda tenant: _in_sql(database.of(tenant), clock),
     )

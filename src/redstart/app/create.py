@@ -76,6 +76,7 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted:
         packages=Packages(allow=house.settings.dependencies.by_language, approve=asked.approve),
         repo=ground.package,
         tenant=house.settings.tenant,
+        explore=house.settings.memory.explore,
         kind=wanted.kind,
         offers=offers,
         own_tests=tuple(sorted(path for path in tests if _is_test(path, node=wanted.node))),

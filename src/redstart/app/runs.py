@@ -114,6 +114,7 @@ def take_folder(house: House, path: Path, asked: Asked, choose: Choose | None = 
         scope=(ground.folder, *asked.scope) if ground.folder else asked.scope,
         repo=folder.name,
         tenant=house.settings.tenant,
+        explore=house.settings.memory.explore,
     )
     return Folder(spec, folder)
 

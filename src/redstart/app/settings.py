@@ -22,7 +22,7 @@ from redstart.app.checking import ChecksSettings, command_line
 from redstart.app.dependencies import DependencySettings
 from redstart.app.fleet_settings import FleetSettings
 from redstart.app.layers import Given, Keys, Layer
-from redstart.app.store_settings import HOME, StoreSettings, Tenant
+from redstart.app.store_settings import HOME, MemorySettings, StoreSettings, Tenant
 from redstart.core.errors import ConfigError
 from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
@@ -234,6 +234,7 @@ class Settings(BaseSettings):
     dependencies: DependencySettings = DependencySettings()
     checks: ChecksSettings = ChecksSettings()
     store: StoreSettings = StoreSettings()
+    memory: MemorySettings = MemorySettings()
     tenant: Tenant = HOME
     """Whose runs these are, where several share one database; none sees another's."""
     fleet: FleetSettings = FleetSettings()

@@ -47,3 +47,12 @@ class StoreSettings(BaseModel):
 def folder_of(home: Path, tenant: str) -> Path:
     """Where the files of a tenant lie: each has a folder of its own but the one that everybody is who names none."""
     return home if tenant == HOME else home / "tenants" / tenant
+
+
+class MemorySettings(BaseModel):
+    """What runs learn from one another."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    explore: bool = True
+    """Whether a lesson that applies is now and then withheld, so that its worth is known. 0 shows them all."""

@@ -25,7 +25,7 @@ from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.model.budget import Budgeted, RunLedger
 from redstart.ports.model.gateway import Gateway, Policy
 from redstart.ports.model.lanes import Lane, Options, Rates
-from redstart.ports.model.mask import secrets_of
+from redstart.ports.model.mask import mask, secrets_of
 from redstart.ports.model.masked import Masked
 from redstart.ports.model.port import Ledger, Model, Profile
 from redstart.ports.model.profiles import profile_of
@@ -34,6 +34,7 @@ from redstart.ports.sandbox.choose import choose, lacks_of
 from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.rates import SqlRates
 from redstart.ports.sql.store import SqlStore
@@ -43,6 +44,7 @@ from redstart.ports.store.port import SweptBlobs
 from redstart.ports.trials.port import Trials
 from redstart.ports.world.port import World
 from redstart.ports.world.system import SystemWorld
+from redstart.toolkit.learning.advisor import Advisor
 from redstart.toolkit.repo.trees import GitTrees
 
 STEPS_ASKED = ("plan", "patch", "reproduce", "audit", "reflect", "remember")
@@ -159,6 +161,7 @@ def _adapters(
         blobs=blobs,
         trees=trees,
         memory=SqlMemory(database, HashingEmbedder()),
+        lessons=Advisor(SqlShelf(database), world.now, lambda text: mask(text) != text),
         world=world,
         model=None,
         writer=settings.models.roster.usual("patch", Tier.strong),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from redstart.core.events import Event
+from redstart.core.noun import many
 
 Data = dict[str, Any]
 
@@ -81,8 +82,20 @@ def _plan(data: Data) -> str:
     if data["recalled"]:
         same = "this failure" if "signature" in data["sources"] else "this kind of failure"
         count = len(data["recalled"])
-        return f"recalled {count} earlier fix{'es' if count > 1 else ''} of {same}"
-    return data["summary"] or data["fault"] or "nothing is known of this failure yet"
+        told = f"recalled {count} earlier fix{'es' if count > 1 else ''} of {same}"
+    else:
+        told = data["summary"] or data["fault"] or ("" if data.get("shown") else "nothing is known of this failure yet")
+    return "; ".join(filter(None, (told, *_lessons(data))))
+
+
+def _lessons(data: Data) -> list[str]:
+    """What the run is told of earlier ones, and what is kept from it so that its worth can be measured."""
+    shown, withheld = len(data.get("shown", ())), len(data.get("withheld", ()))
+    return [
+        *([f"{many(shown, 'lesson')} shown"] if shown else []),
+        *([f"{many(withheld, 'lesson')} withheld to measure what it is worth"] if withheld == 1 else []),
+        *([f"{many(withheld, 'lesson')} withheld to measure what they are worth"] if withheld > 1 else []),
+    ]
 
 
 def _retrieve(data: Data) -> str:

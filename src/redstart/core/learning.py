@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from enum import StrEnum
 
+from redstart.core.lesson import Lesson, Shown
 from redstart.core.noun import Noun
 
 SIGNATURE_VERSION = 2
@@ -165,6 +166,8 @@ class Plan(Noun):
     summary: str = ""
     subtasks: tuple[Subtask, ...] = ()
     recalled: tuple[Recalled, ...] = ()
+    taught: Shown | None = None
+    """The lessons that apply to the run, where they were looked for in this plan: in the first."""
     reviews: tuple[str, ...] = ()
     """Of an audit: what is looked at, `sql`, `code` or both; empty for both."""
     files: tuple[str, ...] = ()
@@ -177,3 +180,6 @@ class Remembered(Noun):
 
     card: FixCard | None = None
     failure: FailureRecord | None = None
+    lesson: Lesson | None = None
+    lesson_refused: tuple[str, ...] = ()
+    """Why what was proposed did not become a lesson."""

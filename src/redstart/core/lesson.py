@@ -66,6 +66,11 @@ class Coin(Noun):
     lesson: str
     shown: bool
     probability: float = Field(ge=0, le=1)
+    when: str = ""
+    """Empty where it was withheld, and so is `advice`: what a run was not to see is not in it."""
+    advice: str = ""
+    taught_by: str = ""
+    """The run that it comes from."""
 
 
 class Shown(Noun):
@@ -121,8 +126,9 @@ class Lesson(Noun):
     provenance: Provenance
     sources: tuple[str, ...] = ()
     """Runs that taught the same again, after the first."""
-    files: tuple[str, ...] = ()
-    """What the run that taught it changed: if that code is another one now, the lesson is worth less."""
+    files: dict[str, str] = {}
+    """What the run that taught it changed, each with the digest that it had then: if that code is another one now, the
+    lesson is worth less."""
     made_at: float
     """Seconds since the epoch."""
     confirmed_at: float | None = None
@@ -131,6 +137,8 @@ class Lesson(Noun):
     """Uses before this moment do not count; None for all."""
     approved_by: str = ""
     """Who widened its scope, or let it out of quarantine."""
+    same_as: str = ""
+    """The lesson that said the same before it: this one is never shown, and tells only that it was taught again."""
     counts: Counts = Counts()
 
     @model_validator(mode="after")
@@ -138,3 +146,29 @@ class Lesson(Noun):
         if len(self.when) + len(self.advice) > LONGEST:
             raise ValueError(f"a lesson has at most {LONGEST} characters")
         return self
+
+
+class Situation(Noun):
+    """What a run is about, as far as lessons are chosen by it."""
+
+    tenant: str
+    repo: str
+    family: str = ""
+    """Of the failure at hand; empty where there is none."""
+    text: str = ""
+    """The goal, or the failure in words."""
+
+
+class Placed(Noun):
+    """What became of a proposed lesson: as it is to be kept, or why it is not."""
+
+    lesson: Lesson | None = None
+    refused: tuple[str, ...] = ()
+
+
+class Offered(Noun):
+    """Lessons that may apply, the best first, and the moment at which that was so."""
+
+    lessons: tuple[Lesson, ...] = ()
+    now: float = 0.0
+    """Seconds since the epoch."""

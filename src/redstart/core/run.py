@@ -13,6 +13,7 @@ from redstart.core.context import Context
 from redstart.core.course import Seen, Strategy, Trend, Turn
 from redstart.core.finding import Checks, Findings, Scan
 from redstart.core.learning import Plan, Reflection, Remembered
+from redstart.core.lesson import Shown
 from redstart.core.noun import Noun
 from redstart.core.packages import Installed, Packages
 from redstart.core.report import Judged, Reproduced
@@ -163,6 +164,8 @@ class RunSpec(Noun):
     """Whether the goal tells of something that is wrong, and the red test of it is still to be written (fix)."""
     metric: Metric | None = None
     """What an improvement must not make worse."""
+    explore: bool = True
+    """Whether lessons that apply may be withheld, so that their worth is measured."""
     proven: bool = False
     """Whether an improvement before this one has proven its base green."""
     before: tuple[str, ...] = Field(default=(), max_length=8)
@@ -329,6 +332,8 @@ class RunState(Noun):
     last: Step | None = None
     """The step that was committed last."""
     history: tuple[AttemptSummary, ...] = ()
+    taught: Shown | None = None
+    """The lessons that apply to the run, each shown or withheld for all of it; None before they were looked for."""
     spend: Spend = Spend()
     status: Status = Status.running
     result: Result | None = None

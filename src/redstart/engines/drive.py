@@ -21,6 +21,7 @@ from redstart.engines.journal import (
     JournaledErrands,
     JournaledForms,
     JournaledInstaller,
+    JournaledLessons,
     JournaledMemory,
     JournaledModel,
     JournaledPerson,
@@ -35,7 +36,7 @@ from redstart.flow.modes import MODES
 from redstart.flow.route import settle, waits_for_a_person, waits_for_errands, wake
 from redstart.ports.bundle import Ports
 from redstart.ports.install.port import Installer
-from redstart.ports.memory.port import Memory
+from redstart.ports.memory.port import Lessons, Memory
 from redstart.ports.model.port import Ledger, Model
 from redstart.ports.sandbox.port import Sandbox
 from redstart.ports.store.port import Blobs, Call, Claim, Commit, Control, Journal, Store, Trees
@@ -79,6 +80,7 @@ class Adapters:
     blobs: Blobs
     trees: Trees
     memory: Memory
+    lessons: Lessons
     world: World
     model: Model | None
     writer: str
@@ -269,6 +271,7 @@ class Driver:
             model=JournaledModel(model, recorder, parts.blobs, ledger),
             sandbox=JournaledSandbox(parts.sandbox, recorder, parts.blobs),
             memory=JournaledMemory(parts.memory, recorder),
+            lessons=JournaledLessons(parts.lessons, recorder),
             person=JournaledPerson(parts.store, state, recorder),
             errands=JournaledErrands(parts.store, state, recorder),
             installer=JournaledInstaller(parts.installer, recorder),

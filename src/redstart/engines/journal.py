@@ -15,15 +15,29 @@ from redstart.core.change import EditKind, Tally
 from redstart.core.chat import Answer, Ask, Fault, Usage
 from redstart.core.errors import Needs, ReplayDiverged, StoreError
 from redstart.core.learning import Recalled, Signature
+from redstart.core.lesson import Lesson, Offered, Placed, Situation
 from redstart.core.noun import Noun
 from redstart.core.run import Ended, RunState
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
 from redstart.flow.errands import ended, errand_id
 from redstart.ports.install.port import Installer, InstallRequest, Prepared
-from redstart.ports.memory.port import Memory
+from redstart.ports.memory.port import Lessons, Memory
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
-from redstart.ports.store.port import COUNTED, HEARD, Blobs, Call, Journal, Record, Reply, Store, Told, Word, digest
+from redstart.ports.store.port import (
+    COUNTED,
+    HEARD,
+    TAUGHT,
+    Blobs,
+    Call,
+    Journal,
+    Record,
+    Reply,
+    Store,
+    Told,
+    Word,
+    digest,
+)
 
 LAST_WORDS = 5
 """How much of what a person said a step hears: the newest."""
@@ -215,6 +229,27 @@ class JournaledMemory:
 
         request = "\x1f".join((signature.model_dump_json(), tenant, repo, str(limit)))
         return _RECALLED.validate_json(await self._recorder.call("recall", request, make))
+
+
+class JournaledLessons:
+    """What was offered is heard, as a person is: a run of before there were lessons is replayed without any."""
+
+    def __init__(self, inner: Lessons, recorder: Recorder) -> None:
+        self._inner, self._recorder = inner, recorder
+
+    async def offered(self, situation: Situation) -> Offered:
+        async def make() -> str:
+            return (await self._inner.offered(situation)).model_dump_json()
+
+        none = Offered().model_dump_json()
+        return Offered.model_validate_json(await self._recorder.heard("lessons", none, make, ordinal=TAUGHT))
+
+    async def placed(self, lesson: Lesson) -> Placed:
+        async def make(call: Call) -> str:  # noqa: ARG001
+            return (await self._inner.placed(lesson)).model_dump_json()
+
+        request = lesson.model_dump_json()
+        return Placed.model_validate_json(await self._recorder.call("lesson", request, make))
 
 
 class JournaledPerson:

@@ -13,6 +13,7 @@ from redstart.app.runs import Asked, go_on, keep_run, looks_of, result_snapshot
 from redstart.app.wire import House, asking, engine_called
 from redstart.core.errors import ConfigError, RedstartError, StoreError
 from redstart.core.learning import Recalled, Signature
+from redstart.core.lesson import Lesson, Offered, Placed, Situation
 from redstart.core.noun import clip
 from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec, RunState
 from redstart.evals.grading import Grader, Standard
@@ -21,7 +22,7 @@ from redstart.evals.outcome import Key, Outcome, Place
 from redstart.evals.results import Plan, Results
 from redstart.evals.sealed import Site, open_site
 from redstart.evals.task import Task
-from redstart.ports.memory.port import Memory
+from redstart.ports.memory.port import Lessons, Memory
 from redstart.ports.model.port import Model
 
 MORE = 20
@@ -48,6 +49,33 @@ class Withheld:
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
         found = await self._memory.recall(signature, tenant=tenant, repo=repo, limit=limit + MORE)
         return [one for one in found if one.card.provenance.get("repo") != repo][:limit]
+
+
+class NoLessons:
+    """Nobody taught anything, and nothing is taught."""
+
+    async def offered(self, situation: Situation) -> Offered:
+        del situation
+        return Offered()
+
+    async def placed(self, lesson: Lesson) -> Placed:
+        del lesson
+        return Placed()
+
+
+class OthersLessons:
+    """What runs of the same repo have taught is never offered."""
+
+    def __init__(self, lessons: Lessons) -> None:
+        self._lessons = lessons
+
+    async def offered(self, situation: Situation) -> Offered:
+        found = await self._lessons.offered(situation)
+        kept = tuple(one for one in found.lessons if one.provenance.repo != situation.repo)
+        return found.model_copy(update={"lessons": kept})
+
+    async def placed(self, lesson: Lesson) -> Placed:
+        return await self._lessons.placed(lesson)
 
 
 class _Ended(NamedTuple):
@@ -86,10 +114,11 @@ class Evaluation:
             raise ConfigError("the tasks are not those of the plan")
         adapters = self.house.adapters
         if self.plan.remembers:
-            adapters = replace(adapters, memory=Withheld(adapters.memory))
+            others = OthersLessons(adapters.lessons)
+            adapters = replace(adapters, memory=Withheld(adapters.memory), lessons=others)
         else:
             # How a model's edits fitted is counted by its name: without one a run knows nothing of others.
-            adapters = replace(adapters, memory=Blank(), writer="")
+            adapters = replace(adapters, memory=Blank(), lessons=NoLessons(), writer="")
         self.house = replace(self.house, adapters=adapters)
         self._grader = Grader(self.house, self.standards)
         self._sites: dict[str, Site] = {}

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from redstart.core.change import Snapshot
 from redstart.core.course import Pattern, Strategy
+from redstart.core.learning import Plan
 from redstart.core.noun import clip
 from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Mode, RunState, Status, Step
 from redstart.flow.modes import MODES
@@ -52,6 +53,8 @@ def settle(state: RunState, step: Step, artifact: BaseModel) -> RunState:
         done = done.model_copy(update={"base": now.reproduce.snapshot})
     if now.check is not None and now.check.installed is not None:
         done = done.model_copy(update={"installed": now.check.installed})
+    if isinstance(artifact, Plan) and artifact.taught is not None:
+        done = done.model_copy(update={"taught": artifact.taught})
     return _close(_taken(done, artifact), artifact) if isinstance(artifact, Decision) else done
 
 

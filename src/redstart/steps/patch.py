@@ -168,6 +168,7 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         "code": sections.code(run.now.retrieve, read),
         "findings": sections.findings(run.now.audit),
         "lessons": sections.lessons(run.now.plan.recalled if run.now.plan else ()),
+        "advice": sections.advised(run.taught),
         "tried": sections.tried(run.history, blob, changes=not afresh),
         "probed": sections.probed(run.history, blob),
         "looking": sections.looking(run.spec.looks, max(PROBES - run.probes, 0)),
@@ -190,6 +191,8 @@ def _brief(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
             context.model_copy(update={"chunks": chunks}), lambda path: ports.trees.read(run.ground, path)
         ),
         "failing": sections.failing_briefly(red_cases(run, ports.blobs)),
+        "lessons": sections.lessons(run.now.plan.recalled[:1] if run.now.plan else ()),
+        "advice": sections.advised(run.taught),
         "tried": tried,
         "ask": _otherwise(run, "Give another fix than what was tried." if tried else ""),
     }

@@ -12,6 +12,7 @@ from redstart.core.noun import clip
 from redstart.core.run import Effort, Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import red_cases
+from redstart.toolkit.learning.advice import taught
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.looking.files import Files
 from redstart.toolkit.looking.outline import outline
@@ -48,12 +49,13 @@ async def plan(run: RunState, ports: Ports) -> Plan:
     if run.spec.mode is Mode.create and (given := _given(run)):
         return given
     recalled = await _recall(run, ports)
+    cases = red_cases(run, ports.blobs)
+    told = await taught(run, ports, cases)
     stuck = bool(run.history)
     # The red test of an issue says what to do; a goal alone does not.
     plain = run.spec.issue or not run.spec.goal
     if plain and not stuck and run.spec.effort is not Effort.full:
-        return Plan(recalled=recalled)
-    cases = red_cases(run, ports.blobs)
+        return Plan(recalled=recalled, taught=told)
 
     def blob(name: str) -> str:
         return ports.blobs.get(name).decode(errors="replace")
@@ -69,6 +71,7 @@ async def plan(run: RunState, ports: Ports) -> Plan:
         hint=sections.hint(run.spec.hint, await ports.person.said()),
         **about,
         failing=sections.failing(cases, len(cases)),
+        advice=sections.advised(told or run.taught),
         tried=sections.tried(run.history, blob),
         probed=sections.probed(run.history, blob),
         looking=sections.looking(run.spec.looks),
@@ -86,8 +89,8 @@ async def plan(run: RunState, ports: Ports) -> Plan:
     heard = await mend(ports.model, said.ask, said.answer, read, note=json_note, repairs=REPAIRS)
     found = heard.value
     if found is None:
-        return Plan(recalled=recalled, fault=clip(heard.fault or "the plan could not be read", 400))
-    return Plan(summary=clip(found.summary, 600), subtasks=_subtasks(found), recalled=recalled)
+        return Plan(recalled=recalled, taught=told, fault=clip(heard.fault or "the plan could not be read", 400))
+    return Plan(summary=clip(found.summary, 600), subtasks=_subtasks(found), recalled=recalled, taught=told)
 
 
 def _given(run: RunState) -> Plan | None:

@@ -1,13 +1,15 @@
-"""What the next run should know: a card of a verified fix, a record of an attempt that stayed red."""
+"""What the next run should know: a card of a verified fix, maybe a lesson; a record of an attempt that stayed red."""
 
 from __future__ import annotations
 
 from redstart.core.chat import Ask, Tier
 from redstart.core.learning import FailureRecord, FixCard, Remembered, Signature
+from redstart.core.lesson import Placed
 from redstart.core.noun import clip
 from redstart.core.report import Judged
 from redstart.core.run import Mode, RunState
 from redstart.ports.bundle import Ports
+from redstart.toolkit.learning.advice import proposed
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
@@ -27,7 +29,10 @@ async def remember(run: RunState, ports: Ports) -> Remembered:
         return Remembered(failure=_failure(run, tested, signature))
     if run.spec.mode is not Mode.fix:
         return Remembered()
-    return Remembered(card=await _card(run, ports, tested, signature))
+    said = await _ask_for_card(run, ports)
+    placed = await proposed(run, ports, signature, said.when, said.advice) if said else Placed()
+    card = _card(run, tested, signature, said)
+    return Remembered(card=card, lesson=placed.lesson, lesson_refused=placed.refused)
 
 
 def _failure(run: RunState, tested: Judged, signature: Signature) -> FailureRecord:
@@ -49,8 +54,7 @@ def _provenance(run: RunState) -> dict[str, str]:
     return {"repo": run.spec.repo, "commit": run.spec.base.tree, "run": run.run_id, "model": model}
 
 
-async def _card(run: RunState, ports: Ports, tested: Judged, signature: Signature) -> FixCard:
-    said = await _ask_for_card(run, ports)
+def _card(run: RunState, tested: Judged, signature: Signature, said: CardAnswer | None) -> FixCard:
     patch, verdict = run.now.patch, tested.verdict
     why = patch.why if patch else ""
     return FixCard(

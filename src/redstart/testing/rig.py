@@ -22,14 +22,16 @@ from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters
 from redstart.flow.modes import MODES
 from redstart.ports.memory.hashing import HashingEmbedder
-from redstart.ports.memory.port import Memory
+from redstart.ports.memory.port import Memory, Shelf
 from redstart.ports.model.budget import Budgeted, RunLedger
+from redstart.ports.model.mask import mask
 from redstart.ports.model.port import Ledger, Model
 from redstart.ports.store.port import Blobs, Journal, Store
 from redstart.ports.world.system import NumberedWorld
 from redstart.testing.model import ScriptedModel
 from redstart.testing.sandbox import FakeSandbox
-from redstart.testing.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryStore
+from redstart.testing.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
+from redstart.toolkit.learning.advisor import Advisor
 from redstart.toolkit.repo.trees import GitTrees
 
 CODE = "calc.py"
@@ -105,6 +107,7 @@ class Kept(NamedTuple):
     store: Store
     journal: Journal
     memory: Memory
+    shelf: Shelf
 
 
 Keep = Callable[[], Kept]
@@ -113,7 +116,8 @@ Keep = Callable[[], Kept]
 
 def in_memory() -> Kept:
     database = MemoryDatabase()
-    return Kept(MemoryStore(database), MemoryJournal(database), MemoryMemory(database, HashingEmbedder()))
+    memory, shelf = MemoryMemory(database, HashingEmbedder()), MemoryShelf(database)
+    return Kept(MemoryStore(database), MemoryJournal(database), memory, shelf)
 
 
 @dataclass
@@ -182,7 +186,7 @@ def make_rig(folder: Path, keep: Keep = in_memory) -> Rig:
 
 
 def _rig(trees: GitTrees, blobs: Blobs, keep: Keep) -> Rig:
-    kept, sandbox = keep(), FakeSandbox(computed_suite(trees))
+    kept, sandbox, world = keep(), FakeSandbox(computed_suite(trees)), NumberedWorld("rig")
     events: list[Event] = []
 
     def budgeted(model: Model, ledger: Ledger) -> Model:
@@ -194,7 +198,8 @@ def _rig(trees: GitTrees, blobs: Blobs, keep: Keep) -> Rig:
         blobs=blobs,
         trees=trees,
         memory=kept.memory,
-        world=NumberedWorld("rig"),
+        lessons=Advisor(kept.shelf, world.now, lambda text: mask(text) != text),
+        world=world,
         model=None,
         writer=WRITER,
         sandbox=sandbox,

@@ -6,8 +6,8 @@ import hashlib
 import os
 import platform
 import time
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from operator import mul
 from typing import Generic, TypeVar
@@ -17,11 +17,14 @@ from redstart.core.edges import edges_of
 from redstart.core.errors import Fenced, StoreError
 from redstart.core.events import Event, Phase
 from redstart.core.learning import CardState, Edge, FailureRecord, FixCard, Recalled, Signature, likeness
+from redstart.core.lesson import Lesson, Scope
+from redstart.core.lesson import Status as LessonStatus
 from redstart.core.run import Result, RunState, Status, Step
-from redstart.ports.memory.port import Embedder
+from redstart.core.uses import uses_of
+from redstart.ports.memory.port import Embedder, Forgotten, LessonUse
 from redstart.ports.store.port import Call, Claim, Commit, Control, Holder, Past, Record, RunRow, StepRow, Told, Word
 
-T = TypeVar("T", FixCard, FailureRecord)
+T = TypeVar("T", FixCard, FailureRecord, Lesson)
 
 
 class Clock:
@@ -77,6 +80,9 @@ class MemoryDatabase:
     failures: dict[tuple[str, int], Learned[FailureRecord]] = field(
         default_factory=dict[tuple[str, int], Learned[FailureRecord]]
     )
+    lessons: dict[tuple[str, int], Learned[Lesson]] = field(default_factory=dict[tuple[str, int], Learned[Lesson]])
+    uses: dict[str, dict[str, LessonUse]] = field(default_factory=dict[str, dict[str, LessonUse]])
+    """By lesson and run."""
     edits: dict[tuple[str, int], KeptEdits] = field(default_factory=dict[tuple[str, int], KeptEdits])
     edges: dict[tuple[str, int], tuple[Edge, ...]] = field(default_factory=dict[tuple[str, int], tuple[Edge, ...]])
     quarantined: set[str] = field(default_factory=set[str])
@@ -140,6 +146,7 @@ class MemoryStore:
         if commit.remembered is not None:
             _keep(self._database.cards, commit.remembered.card, before, now)
             _keep(self._database.failures, commit.remembered.failure, before, now)
+            _keep(self._database.lessons, commit.remembered.lesson, before, now)
             self._database.edges.setdefault((before.run_id, before.now.number), edges_of(before, commit.remembered))
             left = commit.remembered.card
             if left is not None and left.state is CardState.quarantined:
@@ -150,6 +157,12 @@ class MemoryStore:
         if after.status is Status.ended and after.result is not Result.verified:
             mine = (one.what.id for one in self._database.cards.values() if one.run_id == before.run_id)
             self._database.quarantined.update(mine)
+            for key, one in self._database.lessons.items():
+                if one.run_id == before.run_id:
+                    kept = one.what.model_copy(update={"status": LessonStatus.quarantined})
+                    self._database.lessons[key] = replace(one, what=kept)
+        for name, use in uses_of(after).items():
+            self._database.uses.setdefault(name, {}).setdefault(before.run_id, LessonUse(use, now))
         run.state, run.updated = after, datetime.fromtimestamp(now, UTC)
         run.steps.append(StepRow(after.version, before.now.number, commit.step, commit.artifact, after))
         run.events.update(events)
@@ -291,6 +304,37 @@ class MemoryMemory:
             return {card.id: 0.0 for card in cards}
         of, *places = await self._embedder.embed([likeness(signature), *(card.likeness for card in cards)])
         return {card.id: sum(map(mul, of, place)) for card, place in zip(cards, places, strict=True)}
+
+
+class MemoryShelf:
+    def __init__(self, database: MemoryDatabase) -> None:
+        self._database = database
+
+    async def lessons(self) -> list[Lesson]:
+        own = [(one.created, one.what) for one in self._database.lessons.values()]
+        all_of = {id(one): one for one in (self._database, *self._database.others.values())}.values()
+        open_ones = [(one.created, one.what) for other in all_of for one in other.lessons.values()]
+        wide = [pair for pair in open_ones if pair[1].scope is Scope.everyone and pair not in own]
+        return [lesson for _, lesson in sorted([*own, *wide], key=lambda pair: (pair[0], pair[1].id))]
+
+    async def uses(self, lesson_ids: Sequence[str]) -> dict[str, list[LessonUse]]:
+        return {name: list(self._database.uses.get(name, {}).values()) for name in lesson_ids}
+
+    async def put(self, lesson: Lesson, *, unless: LessonStatus | None = None) -> bool:
+        for key, kept in self._database.lessons.items():
+            if kept.what.id == lesson.id and kept.what.status is not unless:
+                self._database.lessons[key] = replace(kept, what=lesson)
+                return True
+        return False
+
+    async def forget(self, lesson_id: str) -> Forgotten | None:
+        kept = {key: one.what for key, one in self._database.lessons.items()}
+        gone = {key: one for key, one in kept.items() if lesson_id in (one.id, one.same_as)}
+        for key, lesson in gone.items():
+            del self._database.lessons[key]
+            self._database.uses.pop(lesson.id, None)
+        texts = tuple(text for lesson in gone.values() for text in (lesson.when, lesson.advice))
+        return Forgotten(texts, frozenset()) if gone else None
 
 
 class MemoryBlobs:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from redstart.core.learning import CardState, FixCard, Recalled, Signature
+from redstart.core.lesson import Lesson, Offered, Placed, Situation, Status, Use
 
 
 class Memory(Protocol):
@@ -19,6 +20,48 @@ class Memory(Protocol):
         signature, 0.5 for the same family, and half of the likeness for the rest. Never another tenant's, never one in
         quarantine.
         """
+        ...
+
+
+class Lessons(Protocol):
+    """Lessons as a step sees them. Journaled."""
+
+    async def offered(self, situation: Situation) -> Offered:
+        """Those that may apply there, the best first, each with the status that its runs so far have earned it."""
+        ...
+
+    async def placed(self, lesson: Lesson) -> Placed:
+        """A proposed lesson as it is to be kept, dated, with the one named in `same_as` that said the same before; or
+        why it may not become one."""
+        ...
+
+
+class LessonUse(NamedTuple):
+    use: Use
+    at: float
+    """When the run ended, in seconds since the epoch."""
+
+
+class Shelf(Protocol):
+    """All lessons that a tenant may see: its own, and those that were approved for everyone."""
+
+    async def lessons(self) -> list[Lesson]:
+        """The oldest first, in the status that they were last given; their counts and sources are not filled in."""
+        ...
+
+    async def uses(self, lesson_ids: Sequence[str]) -> dict[str, list[LessonUse]]:
+        """What the tenant's own runs say of these, in the order in which they ended."""
+        ...
+
+    async def put(self, lesson: Lesson, *, unless: Status | None = None) -> bool:
+        """Keeps another status, scope or date of one of the tenant's own lessons; whether there was such a one.
+
+        One that has the status `unless` by now stays as it is.
+        """
+        ...
+
+    async def forget(self, lesson_id: str) -> Forgotten | None:
+        """Removes it with all that says the same and all uses; see `Cards.forget`."""
         ...
 
 
@@ -57,7 +100,7 @@ class Forgotten(NamedTuple):
     """What to look through where blobs are kept outside of the database."""
 
     texts: tuple[str, ...]
-    """What the card said."""
+    """What the card, or lesson, said."""
     blobs: frozenset[str]
     """Those in which runs that made or saw it may have written that down."""
 

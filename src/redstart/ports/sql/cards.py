@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from sqlite3 import Connection as SqliteConnection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Table, and_, delete, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, select, update
 
-from redstart.core.errors import StoreError
 from redstart.core.learning import CardState, EdgeKind, FixCard
-from redstart.core.run import Status
 from redstart.ports.memory.port import Forgotten, KeptCard
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.journal import record_of
-from redstart.ports.sql.prune import BLOB_NAME
-from redstart.ports.sql.schema import blobs, cards, edges, events, journal, runs, steps, vectors
+from redstart.ports.sql.forget import Scrubbed, sweep
+from redstart.ports.sql.schema import cards, edges, vectors
 from redstart.ports.sql.scrub import Scrub
-from redstart.ports.store.port import digest
-
-_WRITTEN: tuple[tuple[Table, ColumnElement[str], tuple[str, ...], tuple[str, ...]], ...] = (
-    (runs, runs.c.id, ("id",), ("state", "first_state")),
-    (steps, steps.c.run_id, ("run_id", "version"), ("artifact", "state")),
-    (events, events.c.run_id, ("run_id", "seq"), ("body",)),
-    (journal, journal.c.run_id, ("run_id", "attempt", "step", "ordinal"), ("request", "result")),
-)
-"""Where runs write: the table, the column of the run, the row's key after the tenant, and the texts."""
-_SWEPT = (cards, vectors, edges, runs, steps, events, journal, blobs)
 
 
 class SqlCards:
@@ -62,46 +48,18 @@ class SqlCards:
         with self._database.writing() as connection:
             row = connection.execute(select(cards).where(self._mine(card_id))).one_or_none()
             gone = None if row is None else self._forget(connection, parse(FixCard, row.body), row.run_id)
-        _sweep(self._database)
+        sweep(self._database)
         return gone
 
     def _forget(self, connection: Connection, card: FixCard, run_id: str) -> Forgotten:
-        knowing = self._who_knows(connection, card.id, run_id)
-        scrub, named = Scrub(card), set[str]()
-        for table, of_run, key, texts in _WRITTEN:
-            mine = (table.c.tenant == self._tenant, of_run.in_(knowing))
-            for row in connection.execute(select(table).where(*mine)).all():
-                named.update(name for one in texts for name in BLOB_NAME.findall(getattr(row, one)))
-                changed = {one: clean for one in texts if (clean := scrub(old := getattr(row, one))) != old}
-                if changed:
-                    same = [table.c.tenant == self._tenant, *(table.c[one] == getattr(row, one) for one in key)]
-                    connection.execute(update(table).where(*same).values(**_sealed(table, row, changed)))
-        self._drop_blobs(connection, named, scrub)
+        said = (card.summary, card.root_cause, card.fix, *card.debug_steps)
+        scrubbed = Scrubbed(connection, self._tenant, Scrub([card.id], said))
+        scrubbed.of_runs(scrubbed.who_knows("recall", [card.id], [run_id]))
         tied = (edges.c.tenant == self._tenant, edges.c.kind == EdgeKind.has_fix_card.value, edges.c.target == card.id)
         connection.execute(delete(edges).where(*tied))
         connection.execute(delete(vectors).where(vectors.c.tenant == self._tenant, vectors.c.card_id == card.id))
         connection.execute(delete(cards).where(self._mine(card.id)))
-        return Forgotten(scrub.texts, frozenset(named))
-
-    def _who_knows(self, connection: Connection, card_id: str, run_id: str) -> list[str]:
-        """The run that made it and those that recalled it."""
-        asked = (journal.c.tenant == self._tenant, journal.c.kind == "recall")
-        told = select(journal.c.run_id).where(*asked, journal.c.result.contains(card_id, autoescape=True))
-        known = sorted({run_id, *connection.execute(told).scalars()})
-        mine = (runs.c.tenant == self._tenant, runs.c.id.in_(known), runs.c.status != Status.ended.value)
-        if busy := connection.execute(select(runs.c.id).where(*mine)).scalars().all():
-            raise StoreError(
-                f"run {busy[0]} knows {card_id} and has not ended",
-                remedy=f"Let it end, or cancel it: redstart cancel {busy[0]}",
-            )
-        return known
-
-    def _drop_blobs(self, connection: Connection, named: set[str], scrub: Scrub) -> None:
-        for name in sorted(named):
-            mine = (blobs.c.tenant == self._tenant, blobs.c.name == name)
-            data = connection.execute(select(blobs.c.data).where(*mine)).scalar()
-            if data is not None and scrub.is_in(bytes(data)):
-                connection.execute(delete(blobs).where(*mine))
+        return scrubbed.forgotten
 
     def _mine(self, card_id: str) -> ColumnElement[bool]:
         return and_(cards.c.tenant == self._tenant, cards.c.id == card_id)
@@ -110,30 +68,3 @@ class SqlCards:
 def _kept(row: Row[Any]) -> KeptCard:
     moment = datetime.fromtimestamp(row.created, UTC)
     return KeptCard(parse(FixCard, row.body), CardState(row.state), row.repo, moment)
-
-
-def _sealed(table: Table, row: Row[Any], changed: dict[str, str]) -> dict[str, str]:
-    """With the digest that a changed record of the journal has."""
-    if table is not journal:
-        return changed
-    record = record_of(row)._replace(digest="", **changed)
-    return {**changed, "digest": digest(record)}
-
-
-def _sweep(database: Database) -> None:
-    """Has the database let go of what was deleted: SQLite writes its file anew, and empties the log beside it."""
-    if database.is_postgres:
-        with database.single() as connection:
-            connection.execute(text(f"VACUUM {', '.join(table.name for table in _SWEPT)}"))
-        return
-    with database.engine.connect() as connection:
-        driver = connection.connection.driver_connection
-        if not isinstance(driver, SqliteConnection):
-            return
-        driver.execute("VACUUM").close()
-        busy = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-    if busy:
-        raise StoreError(
-            "what was forgotten may still be in the log of the run store: another process is reading it",
-            remedy="End what else works with it, and do the same again.",
-        )

@@ -13,11 +13,11 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Insert,
-    Integer,
     Select,
     String,
     Table,
     Text,
+    Update,
     bindparam,
     exists,
     func,
@@ -29,13 +29,16 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy.types import TypeEngine
 
 from redstart.core.edges import edges_of
 from redstart.core.errors import Fenced
-from redstart.core.learning import CardState, FailureRecord, FixCard
+from redstart.core.learning import CardState, FailureRecord, FixCard, Remembered
+from redstart.core.lesson import Lesson
 from redstart.core.run import Result, RunState, Status
+from redstart.core.uses import uses_of
 from redstart.ports.sql.engine import Database, Driver
-from redstart.ports.sql.schema import cards, edges, edits, events, failures, runs, steps
+from redstart.ports.sql.schema import cards, events, lessons, metadata, runs, steps
 from redstart.ports.store.port import Commit, Control
 
 Row = dict[str, Any]
@@ -44,19 +47,17 @@ Found = Sequence[Sequence[Any]]
 
 
 class Rows(NamedTuple):
-    """A commit as rows. What is learned is None, or has no rows, where the step taught nothing of that kind."""
+    """A commit as rows."""
 
     held: Row
     """The run as it has to stand for the commit to be written."""
     progress: Row
     step: Row
     events: list[Row]
-    card: Row | None
-    failure: Row | None
-    edits: list[Row]
-    edges: list[Row]
+    learned: dict[str, list[Row]]
+    """By the table's name, what an attempt leaves once; nothing where the step taught nothing of that kind."""
     refused: Row | None
-    """Whose cards go into quarantine, where the run ends here and is not verified."""
+    """Whose cards and lessons go into quarantine, where the run ends here and is not verified."""
 
 
 def progress(state: RunState, now: float) -> Row:
@@ -73,7 +74,15 @@ def progress(state: RunState, now: float) -> Row:
 def rows_of(commit: Commit, tenant: str, fence: int, now: float) -> Rows:
     before, new = commit.before, progress(commit.after, now)
     of_run = {"tenant": tenant, "run_id": before.run_id}
-    learned = commit.remembered
+    left = commit.remembered or Remembered()
+    learned = {
+        "cards": _learned(left.card, tenant, before, now),
+        "failures": _learned(left.failure, tenant, before, now),
+        "lessons": _learned(left.lesson, tenant, before, now),
+        "edits": _edits(commit, tenant),
+        "edges": _edges(commit, tenant, now),
+        "uses": _uses(commit.after, tenant, now),
+    }
     return Rows(
         held={"held_tenant": tenant, "held_id": before.run_id, "held_fence": fence, "held_version": before.version},
         progress=new,
@@ -86,10 +95,7 @@ def rows_of(commit: Commit, tenant: str, fence: int, now: float) -> Rows:
             "state": new["state"],
         },
         events=[{**of_run, "seq": event.seq, "body": event.model_dump_json()} for event in commit.events],
-        card=_learned(learned.card, tenant, before, now) if learned else None,
-        failure=_learned(learned.failure, tenant, before, now) if learned else None,
-        edits=_edits(commit, tenant),
-        edges=_edges(commit, tenant, now),
+        learned={name: rows for name, rows in learned.items() if rows},
         refused=_refused(commit.after, tenant),
     )
 
@@ -118,22 +124,40 @@ def _refused(run: RunState, tenant: str) -> Row | None:
     return {"of_tenant": tenant, "of_run": run.run_id}
 
 
-def _learned(learned: FixCard | FailureRecord | None, tenant: str, run: RunState, now: float) -> Row | None:
+def _learned(learned: FixCard | FailureRecord | Lesson | None, tenant: str, run: RunState, now: float) -> list[Row]:
     if learned is None:
-        return None
-    of_card = {"state": learned.state.value, "embedded": ""} if isinstance(learned, FixCard) else {}
-    return {
-        **of_card,
+        return []
+    row: Row = {
         "id": learned.id,
         "tenant": tenant,
         "repo": run.spec.repo,
         "run_id": run.run_id,
         "attempt": run.now.number,
-        "key": learned.error_signature,
+        "key": "" if isinstance(learned, Lesson) else learned.error_signature,
         "family": learned.family,
         "body": learned.model_dump_json(),
         "created": now,
     }
+    if isinstance(learned, FixCard):
+        row |= {"state": learned.state.value, "embedded": ""}
+    if isinstance(learned, Lesson):
+        row |= {"scope": learned.scope.value, "status": learned.status.value, "same_as": learned.same_as}
+    return [row]
+
+
+def _uses(run: RunState, tenant: str, now: float) -> list[Row]:
+    of_all = {"tenant": tenant, "run_id": run.run_id, "attempt": run.now.number, "created": now}
+    return [
+        {
+            **of_all,
+            "lesson": name,
+            "probability": use.probability,
+            "shown": int(use.shown),
+            "green": None if use.green is None else int(use.green),
+            "cost": use.cost,
+        }
+        for name, use in uses_of(run).items()
+    ]
 
 
 def _edits(commit: Commit, tenant: str) -> list[Row]:
@@ -170,15 +194,16 @@ _ADVANCE = (
 )
 _OF_ATTEMPT = ("tenant", "run_id", "attempt")
 _QUARANTINED: ColumnElement[str] = literal_column(f"'{CardState.quarantined.value}'")
-_QUARANTINE = (
-    update(cards)
-    .where(
-        cards.c.tenant == bindparam("of_tenant"),
-        cards.c.run_id == bindparam("of_run"),
-        cards.c.state != _QUARANTINED,
-    )
-    .values(state=_QUARANTINED)
-)
+
+
+def _quarantine(state: Column[str]) -> Update:
+    """Of a run; a lesson and a card call it by the same word."""
+    table = state.table
+    of_run = (table.c.tenant == bindparam("of_tenant"), table.c.run_id == bindparam("of_run"))
+    return update(table).where(*of_run, state != _QUARANTINED).values({state.name: _QUARANTINED})
+
+
+_QUARANTINES = {"cards": _quarantine(cards.c.state), "lessons": _quarantine(lessons.c.status)}
 
 
 def _sqlite(statement: ClauseElement) -> str:
@@ -192,8 +217,8 @@ def _sqlite_advance() -> str:
 
 
 @cache
-def _sqlite_quarantine() -> str:
-    return _sqlite(_QUARANTINE)
+def _sqlite_quarantines() -> tuple[str, ...]:
+    return tuple(_sqlite(one) for one in _QUARANTINES.values())
 
 
 @cache
@@ -214,15 +239,14 @@ def _one_by_one(driver: Driver, rows: Rows) -> Found:
     driver.execute(_sqlite_add(steps), rows.step)
     for event in rows.events:
         driver.execute(_sqlite_add(events), event)
-    learned = ((cards, [rows.card]), (failures, [rows.failure]), (edits, rows.edits), (edges, rows.edges))
-    for table, added in learned:
-        new = [row for row in added if row is not None]
+    for name, added in rows.learned.items():
+        table = metadata.tables[name]
         # What was left there stays as it is.
-        if new and not driver.execute(_sqlite_kept(table), new[0]).fetchall():
-            for row in new:
+        if not driver.execute(_sqlite_kept(table), added[0]).fetchall():
+            for row in added:
                 driver.execute(_sqlite_add(table), row)
-    if rows.refused is not None:
-        driver.execute(_sqlite_quarantine(), rows.refused)
+    for quarantine in _sqlite_quarantines() if rows.refused is not None else ():
+        driver.execute(quarantine, rows.refused or {})
     return found
 
 
@@ -253,42 +277,46 @@ def _spread(table: Table, prefix: str, many: tuple[str, ...]) -> Select[Any]:
     ).select_from(_advanced.join(each, literal_column("true")))
 
 
-def _plain(table: Table, name: str) -> Integer | Text:
-    return Text() if isinstance(table.c[name].type, String) else Integer()
+def _plain(table: Table, name: str) -> TypeEngine[Any]:
+    """Without the rules of comparison that a column has."""
+    kind: TypeEngine[Any] = table.c[name].type
+    return Text() if isinstance(kind, String) else kind
 
 
-def _kept_once(table: Table, prefix: str) -> Insert:
-    adding = upsert(table).from_select(list(table.c), _added(table, prefix))
+def _kept_once(table: Table) -> Insert:
+    adding = upsert(table).from_select(list(table.c), _added(table, f"{table.name}_"))
     return adding.on_conflict_do_nothing(index_elements=list(_OF_ATTEMPT))
 
 
-def _many_once(table: Table, prefix: str, many: tuple[str, ...]) -> Insert:
+def _many_once(table: Table, many: tuple[str, ...]) -> Insert:
+    prefix = f"{table.name}_"
     of_attempt = [table.c[name] == bindparam(f"{prefix}{name}") for name in _OF_ATTEMPT]
     adding = _spread(table, prefix, many).where(~exists().where(*of_attempt))
     return insert(table).from_select(list(table.c), adding)
 
 
-_EDIT, _EDGE = ("number", "kind", "rung"), ("kind", "source", "target")
-"""The columns in which the rows of a commit differ."""
+_MANY = {
+    "edits": ("number", "kind", "rung"),
+    "edges": ("kind", "source", "target"),
+    "uses": ("lesson", "probability", "shown"),
+}
+"""The columns in which the rows of a commit differ, where there may be several."""
 _COMMIT = select(_advanced.c.control).add_cte(
     insert(steps).from_select(list(steps.c), _added(steps, "step_")).cte("stepped"),
     insert(events).from_select(list(events.c), _spread(events, "event_", ("seq", "body"))).cte("said"),
 )
-_LEARNING = {
-    "card": _kept_once(cards, "card_").cte("carded"),
-    "failure": _kept_once(failures, "failure_").cte("failed"),
-    "edits": _many_once(edits, "edit_", _EDIT).cte("edited"),
-    "edges": _many_once(edges, "edge_", _EDGE).cte("tied"),
-    "refused": _QUARANTINE.where(exists(select(_advanced.c.control))).cte("quarantined"),
-}
 
 
 @cache
-def _postgres(learned: tuple[str, ...]) -> str:
+def _postgres(learned: tuple[str, ...], *, refused: bool) -> str:
     """The statement for a commit that taught something of these kinds."""
     statement = _COMMIT
-    for kind in learned:
-        statement = statement.add_cte(_LEARNING[kind])
+    for name in learned:
+        table = metadata.tables[name]
+        adding = _many_once(table, _MANY[name]) if name in _MANY else _kept_once(table)
+        statement = statement.add_cte(adding.cte(f"added_{name}"))
+    for name, quarantine in _QUARANTINES.items() if refused else ():
+        statement = statement.add_cte(quarantine.where(exists(select(_advanced.c.control))).cte(f"quarantined_{name}"))
     return str(statement.compile(dialect=PGDialect_psycopg(paramstyle="pyformat")))
 
 
@@ -302,20 +330,11 @@ def _at_once(driver: Driver, rows: Rows) -> Found:
         "event_seq": [event["seq"] for event in rows.events],
         "event_body": [event["body"] for event in rows.events],
     }
-    learned: list[str] = []
-    for name, row in (("card", rows.card), ("failure", rows.failure)):
-        if row is not None:
-            learned.append(name)
-            bound |= _prefixed(f"{name}_", row)
-    for name, prefix, added, many in (("edits", "edit_", rows.edits, _EDIT), ("edges", "edge_", rows.edges, _EDGE)):
-        if added:
-            learned.append(name)
-            bound |= _prefixed(prefix, added[0])
-            bound |= {prefix + column: [row[column] for row in added] for column in many}
-    if rows.refused is not None:
-        learned.append("refused")
-        bound |= rows.refused
-    return driver.execute(_postgres(tuple(learned)), bound).fetchall()
+    for name, added in rows.learned.items():
+        bound |= _prefixed(f"{name}_", added[0])
+        bound |= {f"{name}_{column}": [row[column] for row in added] for column in _MANY.get(name, ())}
+    bound |= rows.refused or {}
+    return driver.execute(_postgres(tuple(rows.learned), refused=rows.refused is not None), bound).fetchall()
 
 
 def _prefixed(prefix: str, row: Row) -> Row:

@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import UserDefinedType
 
-HEAD = "0006"
+HEAD = "0007"
 """The newest revision in `migrations/versions`. A database that is at it is opened without importing Alembic."""
 
 HOME = "home"
@@ -203,6 +203,31 @@ edges = Table(
 """What belongs together; see `EdgeKind`."""
 
 failures = _learned("failures")
+
+lessons = _learned(
+    "lessons",
+    Column("scope", NAME, nullable=False),
+    Column("status", NAME, nullable=False),
+    Column("same_as", NAME, nullable=False),
+)
+"""`key` is empty. A lesson that says what another one said before names it in `same_as`."""
+Index(None, lessons.c.tenant, lessons.c.same_as)
+
+uses = Table(
+    "uses",
+    metadata,
+    _tenant(),
+    Column("lesson", NAME, primary_key=True),
+    Column("run_id", NAME, primary_key=True),
+    Column("attempt", Integer, nullable=False),
+    Column("probability", Double, nullable=False),
+    Column("shown", Integer, nullable=False),
+    Column("green", Integer, nullable=True),
+    Column("cost", Double, nullable=True),
+    Column("created", Double, nullable=False),
+    Index(None, "tenant", "run_id", "attempt"),
+)
+"""What each run that a lesson applied to says of it."""
 
 edits = Table(
     "edits",

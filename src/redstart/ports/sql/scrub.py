@@ -1,32 +1,30 @@
-"""Taking a card's words out of what runs have written down."""
+"""Taking the words of a card, or of a lesson, out of what runs have written down."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Sequence
 from typing import Any, cast
-
-from redstart.core.learning import FixCard
 
 FORGOTTEN = "[forgotten]"
 LEAST = 12
-"""A shorter text may stand anywhere, and says nothing by itself; inside of the card it goes too."""
+"""A shorter text may stand anywhere, and says nothing by itself; where it is told what it is of, it goes too."""
 _CUT = " […] "
 _WORDS = ("summary", "root_cause", "fix", "verification", "test_id")
 
 
 class Scrub:
-    """Finds a card in JSON by its id, and what it said wherever else that stands, cut or not."""
+    """Finds what has one of these ids in JSON, and what it said wherever else that stands, cut or not."""
 
-    def __init__(self, card: FixCard) -> None:
-        self._id = card.id
-        said = (card.summary, card.root_cause, card.fix, *card.debug_steps)
+    def __init__(self, ids: Collection[str], said: Sequence[str]) -> None:
+        self._ids = frozenset(ids)
         pieces = dict.fromkeys(piece.strip() for text in said for piece in text.split(_CUT))
         self.texts = tuple(sorted((one for one in pieces if len(one) >= LEAST), key=len, reverse=True))
         self._forms = tuple(form for one in self.texts for form in _spellings(one))
 
     def __call__(self, written: str) -> str:
-        """The same JSON without the card's words; the same text where they are not in it."""
-        if self._id not in written and not self.is_in(written.encode()):
+        """The same JSON without the words; the same text where they are not in it."""
+        if not any(one in written for one in self._ids) and not self.is_in(written.encode()):
             return written
         try:
             found = json.loads(written)
@@ -49,9 +47,11 @@ class Scrub:
         return value
 
     def _emptied(self, fields: dict[str, Any]) -> dict[str, Any]:
-        if fields.get("id") != self._id or "debug_steps" not in fields:
-            return {}
-        return {**dict.fromkeys(_WORDS, FORGOTTEN), "debug_steps": [], "signature": None}
+        if fields.get("id") in self._ids and "debug_steps" in fields:
+            return {**dict.fromkeys(_WORDS, FORGOTTEN), "debug_steps": [], "signature": None}
+        if self._ids & {fields.get("id"), fields.get("lesson")} and "advice" in fields:
+            return {"when": FORGOTTEN, "advice": FORGOTTEN}
+        return {}
 
     def _plain(self, text: str) -> str:
         for form in self._forms:

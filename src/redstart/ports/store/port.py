@@ -235,13 +235,15 @@ class Errands(Protocol):
 
 HEARD = -1
 COUNTED = -2
+TAUGHT = -3
+_NAMES = {HEARD: "what was heard", COUNTED: "what was counted", TAUGHT: "what was taught"}
 
 
 class Call(NamedTuple):
     """Where a journaled call stands in a run. The ordinal is allotted in program order inside the step.
 
-    What a person told it has the ordinal `HEARD`, and how edits fitted in other runs `COUNTED`, before every call of
-    the step's own: recordings name those by their numbers, and neither is to move them.
+    What a person told it has the ordinal `HEARD`, how edits fitted in other runs `COUNTED`, and what those taught
+    `TAUGHT`, before every call of the step's own: recordings name those by their numbers, and none is to move them.
     """
 
     run_id: str
@@ -250,7 +252,7 @@ class Call(NamedTuple):
     ordinal: int
 
     def __str__(self) -> str:
-        which = {HEARD: "what was heard", COUNTED: "what was counted"}.get(self.ordinal, f"call {self.ordinal}")
+        which = _NAMES.get(self.ordinal, f"call {self.ordinal}")
         return f"attempt {self.attempt}, {self.step}, {which}"
 
 

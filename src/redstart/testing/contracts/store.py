@@ -14,7 +14,7 @@ from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung, Tally
 from redstart.core.errors import Fenced, StoreError
 from redstart.core.learning import Remembered
 from redstart.core.run import Attempt, Mode, Result, RunState, Status, Step
-from redstart.ports.memory.port import Memory
+from redstart.ports.memory.port import Memory, Shelf
 from redstart.ports.store.port import Control, Journal, RunRow, Store, Told, Word
 from redstart.testing.states import card, commit, failure, signature, spec, state
 from redstart.testing.store import Clock
@@ -23,11 +23,12 @@ DAWN = datetime(2030, 1, 1, 6, 30, 0, 123456, tzinfo=UTC)
 
 
 class Stores(NamedTuple):
-    """Adapters of the three ports over one empty database as `home` sees it, the clock, and `of` another tenant."""
+    """Adapters of the four ports over one empty database as `home` sees it, the clock, and `of` another tenant."""
 
     store: Store
     journal: Journal
     memory: Memory
+    shelf: Shelf
     clock: Clock
     of: Callable[[str], Stores]
 

@@ -6,10 +6,9 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from redstart.core.errors import ConfigError
-from redstart.core.lesson import Coin, Counts, Lesson, Scope, Shown, Status
+from redstart.core.lesson import Coin, Counts, Lesson, Scope, Shown, Situation, Status
 
 SHOW_NEW = 0.5
 SHOW_ACTIVE = 0.9
@@ -34,19 +33,6 @@ the their then there these this to use was when where which while will with you 
 _COMMON = frozenset(_COMMON_WORDS.split())
 _NOT = re.compile(r"\b(?:not|never|no|without|avoid|cannot|instead|unless)\b|n['’]t\b", re.IGNORECASE)
 _ORDER = (Scope.repo, Scope.tenant, Scope.everyone)
-
-
-class Situation(NamedTuple):
-    """What a run is about."""
-
-    tenant: str
-    repo: str
-    family: str
-    """Of the failure at hand; empty where there is none."""
-    text: str
-    """The goal, or the failure in words."""
-    now: float
-    """Seconds since the epoch."""
 
 
 def words(text: str) -> frozenset[str]:
@@ -82,26 +68,30 @@ def freshness(lesson: Lesson, now: float, changed: float = 0.0) -> float:
 
 
 def applying(
-    lessons: Iterable[Lesson], situation: Situation, changed: Mapping[str, float] | None = None
+    lessons: Iterable[Lesson],
+    situation: Situation,
+    now: float,
+    changed: Mapping[str, float] | None = None,
+    most: int = MOST,
+    room: int = ROOM,
 ) -> list[Lesson]:
-    """The lessons that apply, the best first, at most `MOST` and within `ROOM`.
+    """The lessons that apply, the best first, at most so many and within so many characters.
 
-    `changed` has, by a lesson's id, the share of its files that changed. What is chosen does not depend on any coin of
-    this run, as the measuring needs.
+    `now` is in seconds since the epoch; `changed` has, by a lesson's id, the share of its files that changed. What is
+    chosen does not depend on any coin of this run, as the measuring needs.
     """
     ranked: list[tuple[float, Lesson]] = []
     for lesson in lessons:
-        if lesson.status not in (Status.new, Status.active) or not in_scope(lesson, situation):
+        if lesson.same_as or lesson.status not in (Status.new, Status.active) or not in_scope(lesson, situation):
             continue
-        fresh = freshness(lesson, situation.now, (changed or {}).get(lesson.id, 0.0))
+        fresh = freshness(lesson, now, (changed or {}).get(lesson.id, 0.0))
         score = fit(lesson, situation) * fresh * probability(lesson.status)
         if score > 0 and fresh >= STALE:
             ranked.append((score, lesson))
     chosen: list[Lesson] = []
-    room = ROOM
     for _, lesson in sorted(ranked, key=lambda pair: (-pair[0], pair[1].id)):
         size = len(lesson.when) + len(lesson.advice)
-        if len(chosen) < MOST and size <= room:
+        if len(chosen) < most and size <= room:
             chosen.append(lesson)
             room -= size
     return chosen
@@ -128,7 +118,9 @@ def flipped(lessons: Sequence[Lesson], seed: str, *, explore: bool = True) -> Sh
     for lesson in lessons:
         chance = probability(lesson.status)
         chance = chance if explore or not chance else 1.0
-        coins.append(Coin(lesson=lesson.id, shown=drawn(seed, lesson.id) < chance, probability=chance))
+        shown = drawn(seed, lesson.id) < chance
+        words = {"when": lesson.when, "advice": lesson.advice, "taught_by": lesson.provenance.run} if shown else {}
+        coins.append(Coin(lesson=lesson.id, shown=shown, probability=chance, **words))
     return Shown(coins=tuple(coins))
 
 

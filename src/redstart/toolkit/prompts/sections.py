@@ -8,6 +8,7 @@ from redstart.core.context import Context
 from redstart.core.course import Strategy, Turn
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan, Recalled
+from redstart.core.lesson import Shown
 from redstart.core.noun import clip
 from redstart.core.report import Case
 from redstart.core.run import AttemptSummary
@@ -124,6 +125,13 @@ def lessons(recalled: Iterable[Recalled]) -> str:
         told = f"{same}, fixed before: {card.summary}\ncause: {card.root_cause}\nfix: {card.fix}"
         blocks.append(data(f"memory {card.id}", told, 1500))
     return section("Learned from earlier fixes", *blocks)
+
+
+def advised(taught: Shown | None) -> str:
+    """Lessons that apply, as hints: those that were not withheld."""
+    told = [one for one in taught.coins if one.shown] if taught else []
+    blocks = (data(f"lesson of run {one.taught_by}", f"when: {one.when}\nadvice: {one.advice}", 1500) for one in told)
+    return section("Lessons of earlier runs", *blocks)
 
 
 def tried(

@@ -34,6 +34,9 @@ class CardAnswer(BaseModel):
     root_cause: str
     fix: str
     debug_steps: list[str] = []
+    when: str = ""
+    advice: str = ""
+    """With `when`, a lesson; both empty where there is none."""
 
 
 class EditAnswer(BaseModel):

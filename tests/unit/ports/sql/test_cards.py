@@ -21,6 +21,7 @@ from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.schema import metadata
 from redstart.ports.sql.store import SqlStore
@@ -43,7 +44,8 @@ def database(made: Path | str) -> Iterator[Database]:
 
 @pytest.fixture
 def rig(tmp_path: Path, database: Database) -> Iterator[Rig]:
-    kept = Kept(SqlStore(database, Clock()), SqlJournal(database), SqlMemory(database, HashingEmbedder()))
+    memory = SqlMemory(database, HashingEmbedder())
+    kept = Kept(SqlStore(database, Clock()), SqlJournal(database), memory, SqlShelf(database))
     made = make_rig(tmp_path / "snapshots", lambda: kept)
     yield made
     made.trees.close()

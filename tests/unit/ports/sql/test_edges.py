@@ -16,6 +16,7 @@ from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.sql.edges import SqlEdges
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.testing import rig as play
@@ -32,7 +33,8 @@ def database(made: Path | str) -> Iterator[Database]:
 
 
 def two_attempts(database: Database, folder: Path) -> RunState:
-    kept = Kept(SqlStore(database, Clock()), SqlJournal(database), SqlMemory(database, HashingEmbedder()))
+    memory = SqlMemory(database, HashingEmbedder())
+    kept = Kept(SqlStore(database, Clock()), SqlJournal(database), memory, SqlShelf(database))
     rig = make_rig(folder, lambda: kept)
     rig.with_model([play.WRONG, play.RIGHT, play.CARD])
 

@@ -4,13 +4,12 @@ import pytest
 from pydantic import ValidationError
 
 from redstart.core.errors import ConfigError
-from redstart.core.lesson import LONGEST, Counts, Lesson, Provenance, Scope, Shown, Status, Use
+from redstart.core.lesson import LONGEST, Counts, Lesson, Provenance, Scope, Shown, Situation, Status, Use
 from redstart.toolkit.learning.lessons import (
     HALF_LIFE,
     MOST,
     ROOM,
     STALE,
-    Situation,
     alike,
     applying,
     approved,
@@ -41,7 +40,7 @@ def lesson(number: str = "a", **changes: object) -> Lesson:
     return Lesson.model_validate({**given, **changes})
 
 
-HERE = Situation(tenant="home", repo="shop", family="kind", text="", now=NOW)
+HERE = Situation(tenant="home", repo="shop", family="kind")
 
 
 # -- the nouns ---------------------------------------------------------------------------------------------------------
@@ -63,7 +62,7 @@ def test_counts_take_what_counts():
 
 
 def test_a_lesson_survives_being_written_down():
-    one = lesson(scope=Scope.everyone, files=("a.py",), sources=("run-2",))
+    one = lesson(scope=Scope.everyone, files={"a.py": "1f"}, sources=("run-2",))
     assert Lesson.model_validate_json(one.model_dump_json()) == one
     assert '"global"' in one.model_dump_json()
 
@@ -83,32 +82,34 @@ def test_a_lesson_survives_being_written_down():
     ],
 )
 def test_a_scope_is_a_border(scope: Scope, tenant: str, repo: str, may: bool):
-    situation = HERE._replace(tenant=tenant, repo=repo)
+    situation = HERE.model_copy(update={"tenant": tenant, "repo": repo})
     assert in_scope(lesson(scope=scope), situation) is may
-    assert bool(applying([lesson(scope=scope)], situation)) is may
+    assert bool(applying([lesson(scope=scope)], situation, NOW)) is may
 
 
 @pytest.mark.parametrize("status", [Status.retired, Status.quarantined])
 def test_what_is_retired_or_in_quarantine_never_applies(status: Status):
-    assert applying([lesson(status=status)], HERE) == []
+    assert applying([lesson(status=status)], HERE, NOW) == []
 
 
 def test_the_kind_of_bug_fits_and_else_the_words_of_when():
     assert fit(lesson(), HERE) == 1
-    elsewhere = HERE._replace(family="another", text="IndexError: the parser fails on the last empty line")
+    elsewhere = HERE.model_copy(
+        update={"family": "another", "text": "IndexError: the parser fails on the last empty line"}
+    )
     assert 0.5 <= fit(lesson(), elsewhere) < 1
-    assert fit(lesson(), elsewhere._replace(text="the parser is slow")) == 0
-    assert fit(lesson(family=""), HERE._replace(family="")) == 0
+    assert fit(lesson(), elsewhere.model_copy(update={"text": "the parser is slow"})) == 0
+    assert fit(lesson(family=""), HERE.model_copy(update={"family": ""})) == 0
 
 
 def test_the_best_come_first_and_no_more_than_there_is_room_for():
     many = [lesson(str(number)) for number in range(MOST + 3)]
     active = lesson("z", status=Status.active)
-    chosen = applying([*many, active], HERE)
+    chosen = applying([*many, active], HERE, NOW)
     assert [one.id for one in chosen] == ["z", "0", "1", "2", "3"]
     long = [lesson(str(number), advice="a" * 500) for number in range(5)]
-    assert sum(len(one.when) + len(one.advice) for one in applying(long, HERE)) <= ROOM
-    assert len(applying(long, HERE)) == 3
+    assert sum(len(one.when) + len(one.advice) for one in applying(long, HERE, NOW)) <= ROOM
+    assert len(applying(long, HERE, NOW)) == 3
 
 
 def test_age_and_other_code_make_a_lesson_fade():
@@ -121,13 +122,17 @@ def test_age_and_other_code_make_a_lesson_fade():
 
 
 def test_one_that_faded_is_not_shown_until_it_is_taught_again():
-    late = HERE._replace(now=NOW + 4 * HALF_LIFE)
-    assert freshness(lesson(), late.now) < STALE
-    assert applying([lesson()], late) == []
-    assert applying([lesson(confirmed_at=late.now)], late)
-    soon = HERE._replace(now=NOW + 2 * HALF_LIFE)
-    assert applying([lesson()], soon)
-    assert applying([lesson()], soon, {"a": 1.0}) == []
+    late = NOW + 4 * HALF_LIFE
+    assert freshness(lesson(), late) < STALE
+    assert applying([lesson()], HERE, late) == []
+    assert applying([lesson(confirmed_at=late)], HERE, late)
+    soon = NOW + 2 * HALF_LIFE
+    assert applying([lesson()], HERE, soon)
+    assert applying([lesson()], HERE, soon, {"a": 1.0}) == []
+
+
+def test_one_that_says_what_another_said_never_applies():
+    assert applying([lesson(same_as="b")], HERE, NOW) == []
 
 
 # -- the coin ----------------------------------------------------------------------------------------------------------

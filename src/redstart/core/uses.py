@@ -1,0 +1,34 @@
+"""What a run that has ended says of the lessons that applied to it: read from its state, written with its last step."""
+
+from __future__ import annotations
+
+from redstart.core.lesson import Use
+from redstart.core.run import Result, RunState, Status
+
+_SAYS_NOTHING = (None, Result.environment, Result.already_green, Result.no_tests)
+"""Endings that no lesson could have led to, or kept from."""
+
+
+def uses_of(run: RunState) -> dict[str, Use]:
+    """One for each lesson that was shown to the run or withheld from it, by the lesson's id; none before its end."""
+    if run.status is not Status.ended or run.taught is None:
+        return {}
+    green, cost = _green(run), _cost(run)
+    return {
+        coin.lesson: Use(probability=coin.probability, shown=coin.shown, green=green, cost=cost)
+        for coin in run.taught.coins
+    }
+
+
+def _green(run: RunState) -> bool | None:
+    tested = run.now.test
+    is_flaky = tested is not None and tested.verdict.flaky.count > 0
+    if run.result in _SAYS_NOTHING or (is_flaky and run.result is not Result.verified):
+        return None
+    return run.result is Result.verified
+
+
+def _cost(run: RunState) -> float | None:
+    """The share of the tokens that it might have used at most."""
+    most = run.spec.limits.tokens
+    return min(run.spend.tokens / most, 1.0) if most else None

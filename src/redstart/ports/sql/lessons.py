@@ -1,0 +1,62 @@
+"""Lessons in SQL. The commit of `remember` writes them, and that of a run's last step what the run says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, or_, select, update
+
+from redstart.core.lesson import Lesson, Scope, Status, Use
+from redstart.ports.memory.port import Forgotten, LessonUse
+from redstart.ports.sql.engine import Database, parse
+from redstart.ports.sql.forget import Scrubbed, sweep
+from redstart.ports.sql.schema import lessons, uses
+from redstart.ports.sql.scrub import Scrub
+
+
+class SqlShelf:
+    """As its database's tenant sees them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database, self._tenant = database, database.tenant
+
+    async def lessons(self) -> list[Lesson]:
+        seen = or_(lessons.c.tenant == self._tenant, lessons.c.scope == Scope.everyone.value)
+        query = select(lessons.c.body, lessons.c.status).where(seen).order_by(lessons.c.created, lessons.c.id)
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+        # The column holds: a run that was refused puts what it taught into quarantine there.
+        return [parse(Lesson, row.body).model_copy(update={"status": Status(row.status)}) for row in rows]
+
+    async def uses(self, lesson_ids: Sequence[str]) -> dict[str, list[LessonUse]]:
+        found: dict[str, list[LessonUse]] = {name: [] for name in lesson_ids}
+        mine = (uses.c.tenant == self._tenant, uses.c.lesson.in_(found))
+        with self._database.reading() as connection:
+            for row in connection.execute(select(uses).where(*mine).order_by(uses.c.created, uses.c.run_id)):
+                green = None if row.green is None else bool(row.green)
+                use = Use(probability=row.probability, shown=bool(row.shown), green=green, cost=row.cost)
+                found[row.lesson].append(LessonUse(use, row.created))
+        return found
+
+    async def put(self, lesson: Lesson, *, unless: Status | None = None) -> bool:
+        same = [lessons.c.tenant == self._tenant, lessons.c.id == lesson.id]
+        if unless is not None:
+            same.append(lessons.c.status != unless.value)
+        values = {"body": lesson.model_dump_json(), "status": lesson.status.value, "scope": lesson.scope.value}
+        with self._database.single() as connection:
+            return bool(connection.execute(update(lessons).where(*same).values(values)).rowcount)
+
+    async def forget(self, lesson_id: str) -> Forgotten | None:
+        mine = (lessons.c.tenant == self._tenant, or_(lessons.c.id == lesson_id, lessons.c.same_as == lesson_id))
+        with self._database.writing() as connection:
+            rows = connection.execute(select(lessons.c.body, lessons.c.run_id).where(*mine)).all()
+            told = [parse(Lesson, row.body) for row in rows]
+            ids = [one.id for one in told]
+            said = [text for one in told for text in (one.when, one.advice)]
+            scrubbed = Scrubbed(connection, self._tenant, Scrub(ids, said))
+            if ids:
+                scrubbed.of_runs(scrubbed.who_knows("lessons", ids, [row.run_id for row in rows]))
+            connection.execute(delete(uses).where(uses.c.tenant == self._tenant, uses.c.lesson.in_(ids)))
+            connection.execute(delete(lessons).where(*mine))
+        sweep(self._database)
+        return scrubbed.forgotten if ids else None
