@@ -8,6 +8,7 @@ from typing import Any
 from redstart.core.change import Snapshot
 from redstart.core.events import Event, Phase
 from redstart.core.learning import FailureRecord, FixCard, Remembered, Signature
+from redstart.core.lesson import Lesson, Provenance
 from redstart.core.report import FIRST, Case, Counts, Outcome, Report
 from redstart.core.run import Attempt, Mode, RunSpec, RunState, Step, Suite
 from redstart.core.shell import ExitCause
@@ -86,6 +87,21 @@ def failure(id: str = "failure-1", of: Signature | None = None, **over: Any) -> 
         "what_failed": "The test is still red.",
     }
     return FailureRecord.model_validate({**plain, **over})
+
+
+def lesson(id: str = "lesson-1", of: Signature | None = None, **over: Any) -> Lesson:  # noqa: A002
+    """Taught by a verified run that had this signature."""
+    plain: dict[str, Any] = {
+        "id": id,
+        "when": "A total fails with KeyError on an item",
+        "advice": "Read the key with a default instead of taking it for granted",
+        "family": (of or signature()).family,
+        "tenant": "home",
+        "repo": "shop",
+        "provenance": Provenance(repo="shop", commit="a" * 40, run=f"run of {id}", model="a:1", outcome="verified"),
+        "made_at": 0.0,
+    }
+    return Lesson.model_validate({**plain, **over})
 
 
 def event(run: str = "run-1", seq: int = 0, **over: Any) -> Event:

@@ -18,11 +18,13 @@ from sqlalchemy import text
 from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.learning import Remembered, likeness
-from redstart.core.run import Attempt, Step
+from redstart.core.lesson import Coin, Scope, Shown
+from redstart.core.run import Attempt, Result, Status, Step
 from redstart.ports.memory.hashing import HashingEmbedder, embedded
 from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.rates import SqlRates
 from redstart.ports.sql.schema import metadata
@@ -32,7 +34,7 @@ from redstart.ports.store.port import Call, Word
 from redstart.ports.trials.port import Trial
 from redstart.testing.contracts.store import DAWN, begin
 from redstart.testing.postgres import Postgres, serve_postgres
-from redstart.testing.states import card, commit, failure, record, signature, spec, state
+from redstart.testing.states import card, commit, failure, lesson, record, signature, spec, state
 from redstart.testing.store import Clock
 
 
@@ -51,8 +53,10 @@ def filled(database: Database) -> None:
         await SqlJournal(database).add(record(Call("run-1", 1, "patch", 0)), fence)
         rungs = (EditRung(kind=EditKind.diff, rung=Rung.exact),)
         tried = Attempt(entry=Step.patch, patch=Patch(model="a:1"), apply=Applied(ok=True, rungs=rungs))
-        left = Remembered(card=card(), failure=failure())
-        await store.commit(commit(new, Step.apply, events=1, now=tried, remembered=left), fence)
+        left = Remembered(card=card(), failure=failure(), lesson=lesson())
+        taught = Shown(coins=(Coin(lesson="lesson-1", shown=True, probability=0.5),))
+        ended = {"status": Status.ended, "result": Result.verified, "taught": taught}
+        await store.commit(commit(new, Step.apply, events=1, now=tried, remembered=left, **ended), fence)
         await store.tell("run-1", Word.say, "hello", version=1)
 
     asyncio.run(scenario())
@@ -80,6 +84,21 @@ def test_a_query_that_names_no_tenant_sees_only_its_own(database: Database) -> N
             assert connection.execute(text(f"UPDATE {name} SET tenant = tenant")).rowcount == 0
             assert connection.execute(text(f"DELETE FROM {name}")).rowcount == 0
     assert counted(database) == kept, "the same connection, told anew whose it is"
+
+
+def test_a_lesson_for_everyone_is_read_by_all_and_changed_by_its_own(database: Database) -> None:
+    filled(database)
+    wide = lesson(scope=Scope.everyone)
+    assert asyncio.run(SqlShelf(database).put(wide))
+    others = database.of("other")
+    assert counted(others) == {**dict.fromkeys(metadata.tables, 0), "lessons": 1}
+    assert asyncio.run(SqlShelf(others).lessons()) == [wide]
+    assert not asyncio.run(SqlShelf(others).put(wide.model_copy(update={"advice": "mine"})))
+    assert asyncio.run(SqlShelf(others).forget(wide.id)) is None
+    with others.writing() as connection:
+        assert connection.execute(text("UPDATE lessons SET tenant = 'other'")).rowcount == 0
+        assert connection.execute(text("DELETE FROM lessons")).rowcount == 0
+    assert asyncio.run(SqlShelf(database).lessons()) == [wide]
 
 
 def test_a_row_cannot_be_given_to_another_tenant(database: Database) -> None:
