@@ -39,7 +39,7 @@ async def use(stores: Stores, run_id: str, coins: dict[str, bool], *, result: Re
     stores.clock.time += 60
     new, fence = await begin(stores.store, run_id)
     fell = tuple(Coin(lesson=name, shown=shown, probability=0.5) for name, shown in coins.items())
-    ended = {"status": Status.ended, "result": result, "taught": Shown(coins=fell)}
+    ended: dict[str, Any] = {"status": Status.ended, "result": result, "taught": Shown(coins=fell)}
     await stores.store.commit(commit(new, Step.decide, **ended), fence)
 
 
