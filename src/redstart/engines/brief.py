@@ -20,11 +20,7 @@ def brief(artifact: BaseModel) -> Brief:
         case Reproduced():
             told = _reproduced(artifact)
         case Plan():
-            recalled: list[JsonValue] = [one.card.id for one in artifact.recalled]
-            sources: list[JsonValue] = [one.source for one in artifact.recalled]
-            told = {"summary": artifact.summary, "recalled": recalled, "sources": sources, "fault": artifact.fault}
-            if artifact.taught is not None and artifact.taught.coins:
-                told |= {"shown": list(artifact.taught.shown), "withheld": list(artifact.taught.withheld)}
+            told = _planned(artifact)
         case Context():
             files: list[JsonValue] = [*dict.fromkeys(chunk.path for chunk in artifact.chunks)]
             told = {"files": files, "left_out": artifact.left_out}
@@ -60,11 +56,7 @@ def brief(artifact: BaseModel) -> Brief:
         case Reflection():
             told = {"what_failed": artifact.what_failed}
         case Remembered():
-            told = {"card": artifact.card.id if artifact.card else "", "failure": artifact.failure is not None}
-            if artifact.lesson is not None:
-                told |= {"lesson": artifact.lesson.id, "same_as": artifact.lesson.same_as}
-            if artifact.lesson_refused:
-                told["lesson_refused"] = list(artifact.lesson_refused)
+            told = _remembered(artifact)
         case Decision():
             told = {
                 "action": artifact.action.value,
@@ -78,6 +70,24 @@ def brief(artifact: BaseModel) -> Brief:
             }
         case _:
             raise TypeError(f"no step gives a {type(artifact).__name__}")
+    return told
+
+
+def _planned(plan: Plan) -> Brief:
+    recalled: list[JsonValue] = [one.card.id for one in plan.recalled]
+    sources: list[JsonValue] = [one.source for one in plan.recalled]
+    told: Brief = {"summary": plan.summary, "recalled": recalled, "sources": sources, "fault": plan.fault}
+    if plan.taught is not None and plan.taught.coins:
+        told |= {"shown": list(plan.taught.shown), "withheld": list(plan.taught.withheld)}
+    return told
+
+
+def _remembered(left: Remembered) -> Brief:
+    told: Brief = {"card": left.card.id if left.card else "", "failure": left.failure is not None}
+    if left.lesson is not None:
+        told |= {"lesson": left.lesson.id, "same_as": left.lesson.same_as}
+    if left.lesson_refused:
+        told["lesson_refused"] = list(left.lesson_refused)
     return told
 
 

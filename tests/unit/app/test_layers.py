@@ -149,6 +149,7 @@ def test_the_list_of_what_a_project_may_set_is_of_real_settings():
             "dependencies.allow.python",
             *(f"sandbox.{name}" for name in SandboxSettings.model_fields),
             *(f"store.{name}" for name in StoreSettings.model_fields),
+            "memory.explore",
             *(f"fleet.{name}" for name in FleetSettings.model_fields),
             *(f"models.{name}" for name in Models.model_fields if name != "steps"),
             *(f"models.steps.{name}" for name in StepModels.model_fields),

@@ -41,12 +41,8 @@ async def begin(store: Store, run_id: str = "run-1", **over: object) -> tuple[Ru
 
 async def trace(store: Store, run_id: str = "run-1") -> object:
     """All that a store says of a run, to see whether anything changed."""
-    return (
-        await store.load(run_id),
-        await store.steps(run_id),
-        await store.events(run_id),
-        await store.runs(prefix=run_id),
-    )
+    steps, events = await store.steps(run_id), await store.events(run_id)
+    return (await store.load(run_id), steps, events, await store.runs(prefix=run_id))
 
 
 def _tried(model: str, *edits: tuple[EditKind, Rung | None]) -> Attempt:
