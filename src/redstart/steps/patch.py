@@ -15,6 +15,7 @@ from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.looking import probes
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.patching.formats import best_form
+from redstart.toolkit.patching.ladder import unchanged
 from redstart.toolkit.patching.parse import Parsed, fingerprint, parse, paths
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.prompts import sections
@@ -35,6 +36,8 @@ _AGAIN = (
 )
 _FRESH = "They apply to the code as shown above, where none of the earlier edits has been made."
 _DRAFT = "They apply to the code as shown above, where the last attempt's edits have been made."
+_UNCHANGED = "back as it was: something in it must change to make the failing test pass"
+_AGAIN_UNCHANGED = "Your last answer gave the file back as it was. Something in it must change to make the test pass."
 LOST = 3
 """Attempts after which a brief question shows a second passage of code."""
 ANSWER = 4096
@@ -81,7 +84,17 @@ def _is_shaped(run: RunState) -> bool:
 
 
 def _parsed(run: RunState, ports: Ports, text: str) -> Parsed:
-    """The edits of an answer: in the shape that was asked for, else in any form that there is."""
+    """The edits of an answer, where they change something: small models like to give a file back as it was."""
+    parsed = _said(run, ports, text)
+    trees, ground = ports.trees, run.ground
+    same = unchanged(parsed.edits, lambda path: trees.read(ground, path), trees.files(ground)) if parsed.edits else ()
+    if not same:
+        return parsed
+    return parsed._replace(edits=(), fault=f"the answer gives {clip(', '.join(same), 200)} {_UNCHANGED}")
+
+
+def _said(run: RunState, ports: Ports, text: str) -> Parsed:
+    """In the shape that was asked for, else in any form that there is."""
     said = read_json(text, PatchAnswer) if _is_shaped(run) else None
     if said is None or not said.edits:
         return parse(text, _shown(run, ports))
@@ -174,7 +187,7 @@ def _brief(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         ),
         "failing": sections.failing_briefly(red_cases(run, ports.blobs)),
         "tried": tried,
-        "ask": "Give another fix than what was tried." if tried else "",
+        "ask": _once_more(run) or ("Give another fix than what was tried." if tried else ""),
     }
 
 
@@ -195,8 +208,13 @@ def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, 
         "tests": shown("The tests", found.tests if found else ()),
         "code": shown("The program so far", [path for path in begun if not protected(path, spec.protect)]),
         "failing": sections.failing_briefly(red_cases(run, ports.blobs)) if begun else "",
-        "ask": "Give another program than what was tried." if run.history else "",
+        "ask": _once_more(run) or ("Give another program than what was tried." if run.history else ""),
     }
+
+
+def _once_more(run: RunState) -> str:
+    """What a small model is told whose last attempt changed nothing: nothing that was tried shows it."""
+    return _AGAIN_UNCHANGED if run.history and run.history[-1].outcome.endswith(_UNCHANGED) else ""
 
 
 def _read(run: RunState, ports: Ports, answer: Answer) -> Patch:
