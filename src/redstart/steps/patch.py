@@ -18,6 +18,7 @@ from redstart.toolkit.patching.formats import best_form
 from redstart.toolkit.patching.ladder import unchanged
 from redstart.toolkit.patching.parse import Parsed, fingerprint, parse, paths
 from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.patching.unnamed import given_back
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_json, schema
 from redstart.toolkit.prompts.asking import mend, repair_note
@@ -87,7 +88,10 @@ def _parsed(run: RunState, ports: Ports, text: str) -> Parsed:
     """The edits of an answer, where they change something: small models like to give a file back as it was."""
     parsed = _said(run, ports, text)
     trees, ground = ports.trees, run.ground
-    same = unchanged(parsed.edits, lambda path: trees.read(ground, path), trees.files(ground)) if parsed.edits else ()
+    if parsed.edits:
+        same = unchanged(parsed.edits, lambda path: trees.read(ground, path), trees.files(ground))
+    else:
+        same = given_back(text, _shown(run, ports))
     if not same:
         return parsed
     return parsed._replace(edits=(), fault=f"the answer gives {clip(', '.join(same), 200)} {_UNCHANGED}")

@@ -22,6 +22,7 @@ from redstart.testing.rig import Rig, make_rig
 TOLD = f"the answer gives {play.CODE} back as it was: something in it must change to make the failing test pass"
 AS_JSON = json.dumps({"why": "it is right now", "edits": [{"path": play.CODE, "text": play.BUGGY}]})
 AS_TEXT = f"{play.CODE}\n```python\n{play.BUGGY}```\n"
+UNNAMED = f"Here it is:\n\n```python\n{play.BUGGY}```\n"
 AS_BLOCK = play.block("    return number + number + 1", "    return number + number + 1")
 JSON = Asking(edits=EditKind.whole, shaped=True)
 BRIEF = Asking(edits=EditKind.whole, brief=True)
@@ -54,7 +55,8 @@ def has_answered(ask: Ask) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("same", "asks"), [(AS_JSON, JSON), (AS_TEXT, Asking()), (AS_TEXT, BRIEF), (AS_BLOCK, Asking())]
+    ("same", "asks"),
+    [(AS_JSON, JSON), (AS_TEXT, Asking()), (AS_TEXT, BRIEF), (UNNAMED, BRIEF), (AS_BLOCK, Asking())],
 )
 def test_it_is_told_in_the_same_attempt(rig, same, asks):
     ended, asked = ran(rig, lambda ask: play.RIGHT if has_answered(ask) else same, asks)

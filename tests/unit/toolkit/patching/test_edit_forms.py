@@ -158,5 +158,6 @@ def test_a_comment_in_the_place_of_lines_that_it_speaks_of_is_refused():
         edits = parse(f"pkg/a.py\n```python\n{answer}```\n").edits
         (reject,) = put(edits, {"pkg/a.py": old.encode()}.get, ["pkg/a.py"]).rejects
         assert reject.reason == "18 lines from line 3 on are not in it, only the comment: # the rest stays the same"
-    commented = old.replace("    print(7)\n", "    # the rest stays the same\n    print(7)\n")
-    assert result(f"pkg/a.py\n```python\n{commented}```\n", old) == commented
+    for instead in ("    # the rest stays the same\n    print(7)\n", "    # the same as before\n"):
+        changed = old.replace("    print(7)\n", instead)
+        assert result(f"pkg/a.py\n```python\n{changed}```\n", old) == changed
