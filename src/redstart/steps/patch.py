@@ -16,8 +16,10 @@ from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.looking import probes
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.patching.formats import best_form
+from redstart.toolkit.patching.ladder import unchanged
 from redstart.toolkit.patching.parse import Parsed, fingerprint, parse, paths
 from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.patching.unnamed import given_back
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_json, schema
 from redstart.toolkit.prompts.asking import mend, repair_note
@@ -36,6 +38,8 @@ _AGAIN = (
 )
 _FRESH = "They apply to the code as shown above, where none of the earlier edits has been made."
 _DRAFT = "They apply to the code as shown above, where the last attempt's edits have been made."
+_UNCHANGED = "back as it was: something in it must change to make the failing test pass"
+_AGAIN_UNCHANGED = "Your last answer gave the file back as it was. Something in it must change to make the test pass."
 ANSWER = 4096
 """Tokens of an answer."""
 OTHERWISE = 0.6
@@ -100,7 +104,20 @@ def _is_shaped(run: RunState) -> bool:
 
 
 def _parsed(run: RunState, ports: Ports, text: str) -> Parsed:
-    """The edits of an answer: in the shape that was asked for, else in any form that there is."""
+    """The edits of an answer, where they change something: small models like to give a file back as it was."""
+    parsed = _said(run, ports, text)
+    trees, ground = ports.trees, run.ground
+    if parsed.edits:
+        same = unchanged(parsed.edits, lambda path: trees.read(ground, path), trees.files(ground))
+    else:
+        same = given_back(text, _shown(run, ports))
+    if not same:
+        return parsed
+    return parsed._replace(edits=(), fault=f"the answer gives {clip(', '.join(same), 200)} {_UNCHANGED}")
+
+
+def _said(run: RunState, ports: Ports, text: str) -> Parsed:
+    """In the shape that was asked for, else in any form that there is."""
     said = read_json(text, PatchAnswer) if _is_shaped(run) else None
     if said is None or not said.edits:
         return parse(text, _shown(run, ports))
@@ -194,7 +211,7 @@ def _brief(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         "lessons": sections.lessons(run.now.plan.recalled[:1] if run.now.plan else ()),
         "advice": sections.advised(run.taught),
         "tried": tried,
-        "ask": _otherwise(run, "Give another fix than what was tried." if tried else ""),
+        "ask": _otherwise(run, _once_more(run) or ("Give another fix than what was tried." if tried else "")),
     }
 
 
@@ -221,8 +238,13 @@ def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, 
         "tests": shown("The tests", found.tests if found else ()),
         "code": shown("The program so far", [path for path in begun if not protected(path, spec.protect)]),
         "failing": sections.failing_briefly(red_cases(run, ports.blobs)) if begun else "",
-        "ask": _otherwise(run, "Give another program than what was tried." if run.history else ""),
+        "ask": _otherwise(run, _once_more(run) or ("Give another program than what was tried." if run.history else "")),
     }
+
+
+def _once_more(run: RunState) -> str:
+    """What a small model is told whose last attempt changed nothing: nothing that was tried shows it."""
+    return _AGAIN_UNCHANGED if run.history and run.history[-1].outcome.endswith(_UNCHANGED) else ""
 
 
 def _read(run: RunState, ports: Ports, answer: Answer) -> Patch:

@@ -15,9 +15,10 @@ _NUMBERS = re.compile(r"^[-+\d,. ]*$")
 _DOTS = re.compile(r"^\s*(?:(?:#|//|--|/\*|<!--)\s*)?(?:\.{3,}|…)\s*(?:\*/|-->)?\s*$")
 _LEFT_OUT = re.compile(
     r"^\s*(?:#|//|--|/\*|<!--)\s*(?:\.{3,}|…|\[|\()?.{0,30}\b(?:existing|unchanged|rest|remain\w*|same|previous|omitted"
-    r"|as before|other (?:code|methods|functions))\b.{0,60}$",
+    r"|as before|not shown|other (?:code|methods|functions))\b.{0,60}$",
     re.IGNORECASE,
 )
+_IN_BRACKETS = re.compile(r"^\W*[\[(][^\])]*\b(?:unchanged|omitted|not shown)\b[^\])]*[\])]\W*$", re.IGNORECASE)
 
 
 class Line(NamedTuple):
@@ -57,7 +58,13 @@ class Hunk(NamedTuple):
 
 def elision(text: str) -> bool:
     """Whether a line stands for others that were left out."""
-    return bool(_DOTS.match(text) or (_LEFT_OUT.match(text) and ("..." in text or "…" in text)))
+    marked = "..." in text or "…" in text or _IN_BRACKETS.match(text)
+    return bool(_DOTS.match(text) or (_LEFT_OUT.match(text) and marked))
+
+
+def may_be_elision(text: str) -> bool:
+    """Whether a line is a comment that speaks of others as of known ones: what it stands in the place of tells."""
+    return bool(_LEFT_OUT.match(text))
 
 
 def of_block(search: Sequence[str], text: Sequence[str]) -> Hunk:

@@ -10,7 +10,7 @@ from redstart.core.errors import PolicyViolation
 from redstart.ports.store.port import Trees
 from redstart.toolkit.patching.paths import resolve
 from redstart.toolkit.patching.python_ast import flaw, is_python
-from redstart.toolkit.patching.rework import RUNGS, creates, rework
+from redstart.toolkit.patching.rework import AS_IT_WAS, CHANGES_NOTHING, RUNGS, creates, rework
 
 
 class Put(NamedTuple):
@@ -85,6 +85,18 @@ def put(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Seque
     if rejects:
         return Put({}, tuple(rejects), tuple(rungs), tuple(fits))
     return Put(files, (), tuple(rungs), tuple(fits))
+
+
+def unchanged(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Sequence[str]) -> tuple[str, ...]:
+    """The files that the edits give back as they are; none where one of them does anything else or does not fit."""
+    found: dict[str, None] = {}
+    for edit in edits:
+        path = resolve(edit.path, names, creates=creates(edit))
+        done = path if isinstance(path, Reject) else rework(edit, path, read(path))
+        if not isinstance(done, Reject) or done.reason not in (AS_IT_WAS, CHANGES_NOTHING):
+            return ()
+        found[done.path] = None
+    return tuple(found)
 
 
 def _broken(path: str, before: bytes | None, after: bytes | None) -> Reject | None:

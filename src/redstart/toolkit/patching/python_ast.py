@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import io
 import textwrap
 import tokenize
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -59,7 +61,8 @@ def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[Span] | str:
     """The definitions of `snippet` put where the file has those of the same names; else why that cannot be done.
 
     Each must be there exactly once. A class must still hold all that it held: otherwise the snippet may be an excerpt.
-    Imports come along where the file lacks them; a text that stands for itself says nothing.
+    What reads as the file up to where an answer was cut off is refused: a part of a change is no change. Imports come
+    along where the file lacks them; a text that stands for itself says nothing.
     """
     before, after = _tree("\n".join(lines)), _tree(textwrap.dedent("\n".join(snippet)))
     if isinstance(before, Flaw) or isinstance(after, Flaw):
@@ -79,7 +82,42 @@ def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[Span] | str:
         if type(old) is not type(node) or _members(old) - _members(node):
             return f"{node.name} in the answer lacks parts of the one in the file"
         made.append(_span(lines, snippet, old, node))
+    if cut := _cut_off(lines, snippet, before, nodes, made):
+        return cut
     return _with_imports(made, _imported(before, snippet, imports))
+
+
+def _cut_off(
+    lines: Sequence[str], snippet: Sequence[str], before: ast.Module, nodes: Sequence[_Definition], made: Sequence[Span]
+) -> str:
+    """Why the snippet may be the file, or a definition of it, that was not written to its end; empty where it is not.
+
+    Who gives only what changes copies no definition unchanged. Who begins with the file's first line and gives its
+    definitions one after the other, some as they were, gives the file: then the last one is not where it ends.
+    """
+    last = made[-1]
+    if _ends_early(lines[last.start : last.stop], last.lines):
+        return f"it ends in the middle of {nodes[-1].name}: the last lines of that are not in it"
+    there = [one.name for one in before.body if isinstance(one, _Definition)]
+    given = [node.name for node in nodes]
+    from_the_top = given == there[: len(given)] and _first_said(lines) == _first_said(snippet)
+    copied = any(tuple(lines[span.start : span.stop]) == span.lines for span in made)
+    if from_the_top and copied and len(given) < len(there):
+        return f"it is the file up to {given[-1]}, and what follows in the file is not in it"
+    return ""
+
+
+def _ends_early(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Whether the new lines are the old ones up to a line, or to the middle of one, and nothing stands for the rest."""
+    tag, a, b, c, d = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()[-1]
+    in_a_line = tag == "replace" and b - a > 1 == d - c and old[a].startswith(new[c])
+    # A line that only moved is not lost.
+    gone = Counter(old) - Counter(new)
+    return (tag == "delete" or in_a_line) and any(line.strip() and line in gone for line in old[a:b])
+
+
+def _first_said(lines: Sequence[str]) -> str:
+    return next((line for line in lines if line.strip()), "")
 
 
 def _with_imports(made: list[Span], imported: Span | None) -> list[Span]:

@@ -23,6 +23,8 @@ RUNGS = tuple(Rung)
 CANDIDATES = 8
 NOWHERE = "the lines to change are not in the file"
 CUT_OFF = "it is cut off: give all of it"
+CHANGES_NOTHING = "it changes nothing"
+AS_IT_WAS = "it is the file as it was: something in it must change"
 
 _MODE = re.compile(r"^(?:new file mode|new mode|old mode|deleted file mode) (\d+)", re.MULTILINE)
 _MOVES = re.compile(
@@ -112,6 +114,8 @@ def _whole(edit: Edit, path: str, current: bytes | None) -> Outcome:
     if isinstance(done, str):
         return Reject(path=path, reason=done)
     rung, spans = done
+    if write(splice(text, spans)) == current:
+        return Reject(path=path, reason=AS_IT_WAS)
     return _written(path, current, text, spans, rung)
 
 
@@ -179,7 +183,7 @@ def _hunks(edit: Edit, path: str, current: bytes, hunks: Sequence[Hunk]) -> Outc
         return Reject(path=path, reason=fault)
     working = [restyled(text.lines, hunk) for hunk in hunks if hunk.changes]
     if not working:
-        return Reject(path=path, reason="it changes nothing")
+        return Reject(path=path, reason=CHANGES_NOTHING)
     judge = _judge(path, current, text)
     found = [options(page, hunk, judge) for hunk in working]
     working, found = _without_done(working, found)
@@ -301,7 +305,7 @@ def _by_place(edit: Edit, hunk: Hunk, option: Option) -> Rung:
 def _written(path: str, current: bytes, text: Text, spans: Sequence[Span], rung: Rung) -> Outcome:
     data = write(splice(text, spans))
     if data == current:
-        return Reject(path=path, reason="it changes nothing", already=True)
+        return Reject(path=path, reason=CHANGES_NOTHING, already=True)
     added = "".join(line for span in spans for line in span.lines)
     if not added.isascii() and not _utf8(current):
         return Reject(path=path, reason="the file is not UTF-8 text: the new lines may hold ASCII alone")

@@ -25,3 +25,13 @@ def unnamed(answer: str, shown: Mapping[str, str]) -> tuple[Edit, ...]:
             continue
         found[places[0], text.strip()] = Edit(kind=EditKind.whole, path=places[0], text=text)
     return tuple(found.values()) if len(found) == 1 else ()
+
+
+def given_back(answer: str, shown: Mapping[str, str]) -> tuple[str, ...]:
+    """The files that an answer gives back as they were shown, from end to end; none where it holds other code too."""
+    lines = answer.replace("\r\n", "\n").split("\n")
+    texts = {"\n".join(lines[one.start : one.stop]).strip() for one in fences(lines)}
+    plain = {path: text.replace("\r\n", "\n").strip() for path, text in shown.items()}
+    if not texts <= {text for text in plain.values() if text}:
+        return ()
+    return tuple(path for path, text in plain.items() if text in texts)

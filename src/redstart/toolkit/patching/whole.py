@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from redstart.core.change import Rung
 from redstart.toolkit.patching.bend import leading, retabbed, unwrapped
-from redstart.toolkit.patching.hunks import elision
+from redstart.toolkit.patching.hunks import elision, may_be_elision
 from redstart.toolkit.patching.python_ast import has_all_names, replaced
 from redstart.toolkit.patching.text import Span, Text
 
@@ -28,11 +28,26 @@ def rewritten(text: Text, given: Sequence[str], python: bool) -> tuple[Rung, lis
         if isinstance(filled, str):
             return filled
         new = filled
+    if told := _told_not_given(text.lines, new):
+        return told
     fault = _not_whole(text.lines, new, python)
     if fault:
         parts = replaced(text.lines, new) if python and not left_out else fault
         return (Rung.node, parts) if isinstance(parts, list) else fault
     return (Rung.realign if left_out else Rung.exact), _spans(text.lines, new)
+
+
+def _told_not_given(old: Sequence[str], new: Sequence[str]) -> str:
+    """Why lines of the file are not in it: a new comment is all that stands in their place, and speaks of them."""
+    known = set(old)
+    if not any(may_be_elision(line) and line not in known for line in new):
+        return ""
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        gone = sum(bool(line.strip()) for line in old[a:b])
+        said = [line for line in new[c:d] if line.strip()]
+        if tag == "replace" and gone > 1 and len(said) == 1 and said[0] not in known and may_be_elision(said[0]):
+            return f"{gone} lines from line {a + 1} on are not in it, only the comment: {said[0].strip()}"
+    return ""
 
 
 def _spans(old: Sequence[str], new: Sequence[str]) -> list[Span]:

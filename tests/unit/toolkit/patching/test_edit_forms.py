@@ -141,3 +141,23 @@ def test_lines_left_out_of_a_whole_file_are_the_files_own():
     answer = "pkg/a.py\n```python\n" + "\n".join([*kept[:26], "# ... existing code ...", *kept[-6:]]) + "```\n"
     assert result(answer) == NEW
     assert result(answer.replace("line_36", "line_66")) is None
+
+
+@pytest.mark.parametrize("note", ["# (other lines unchanged)", "# [omitted]", "# ( the rest is not shown )"])
+def test_a_note_in_brackets_stands_for_the_lines_that_it_speaks_of(note):
+    kept = NEW.split("\n")
+    assert result("pkg/a.py\n```python\n" + "\n".join([*kept[:26], note, *kept[-6:]]) + "```\n") == NEW
+
+
+def test_a_comment_in_the_place_of_lines_that_it_speaks_of_is_refused():
+    body = "\n".join(f"    print({number})" for number in range(20))
+    others = "\n\n".join(f"def other_{number}():\n    return {number}\n" for number in range(20))
+    old = f"def told(one):\n{body}\n    return one\n\n\n{others}"
+    given = "def told(one):\n    print(0)\n    # the rest stays the same\n    print(19)\n    return one + 1\n"
+    for answer in (given, f"{given}\n\n{others}"):
+        edits = parse(f"pkg/a.py\n```python\n{answer}```\n").edits
+        (reject,) = put(edits, {"pkg/a.py": old.encode()}.get, ["pkg/a.py"]).rejects
+        assert reject.reason == "18 lines from line 3 on are not in it, only the comment: # the rest stays the same"
+    for instead in ("    # the rest stays the same\n    print(7)\n", "    # the same as before\n"):
+        changed = old.replace("    print(7)\n", instead)
+        assert result(f"pkg/a.py\n```python\n{changed}```\n", old) == changed

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.change import Edit, EditKind
-from redstart.toolkit.patching.ladder import climb
+from redstart.toolkit.patching.ladder import climb, unchanged
 from redstart.toolkit.patching.parse import parse
 
 OLD = b"def f():\n    return 1\n\n\ndef g():\n    return 1\n"
@@ -86,6 +86,34 @@ def test_a_new_file_is_made_and_an_existing_one_is_not_overwritten(trees, base):
 
 def test_no_change_is_a_reject(trees, base):
     assert "changes nothing" in climb(trees, base, [block("def f():\n", "def f():\n")]).rejects[0].reason
+
+
+def whole(text: bytes, path: str = "a.py") -> Edit:
+    return Edit(kind=EditKind.whole, path=path, text=text.decode())
+
+
+def test_a_file_given_back_as_it_was_is_not_taken_for_an_edit_that_was_made_before(trees, base):
+    changed, same = whole(OLD.replace(b"f()", b"h()")), whole(b"x = 1\ny = 2\n", "crlf.py")
+    done = climb(trees, base, [changed, same])
+    assert [one.words for one in done.rejects] == [
+        "edit 1 (crlf.py): it is the file as it was: something in it must change"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("edits", "files"),
+    [
+        ([whole(OLD)], ("a.py",)),
+        ([whole(OLD + b"\n\n")], ("a.py",)),
+        ([whole(OLD), block("z = 3\n", "z = 3\n", "bare.py")], ("a.py", "bare.py")),
+        ([whole(OLD), block("z = 3\n", "z = 4\n", "bare.py")], ()),
+        ([block("z = 9\n", "z = 3\n", "bare.py")], ()),
+        ([whole(OLD, "new.py")], ()),
+        ([], ()),
+    ],
+)
+def test_edits_that_only_give_files_back_are_told_from_others(trees, base, edits, files):
+    assert unchanged(edits, lambda path: trees.read(base, path), trees.files(base)) == files
 
 
 def test_a_diff_is_applied_or_refused_with_the_line_that_is_not_there(trees, base):

@@ -54,3 +54,46 @@ def test_a_span_says_where():
     assert replaced(["def f():", "    return 1"], ["def f():", "    return 2"]) == [
         Span(0, 2, ("def f():", "    return 2"))
     ]
+
+
+TWO = (
+    "import os\n\n\n"
+    "def first(one):\n    both = one, one\n    print(both)\n    return both\n\n\n"
+    "class Second:\n    def only(self):\n        made = first(1)\n        return made\n\n\n"
+    "def third():\n    return 3\n"
+)
+CHANGED = TWO.replace("one, one", "one, 2")
+
+
+def refused(snippet: str, file: str = TWO) -> str:
+    said = replaced(file.splitlines(), snippet.splitlines())
+    assert isinstance(said, str), said
+    return said
+
+
+def test_a_definition_that_was_cut_off_is_no_definition():
+    """An answer that ends in the middle of one is a program all the same, where it ends behind a statement."""
+    for end in ("        made = first(1)\n", "        made = first\n"):
+        cut = CHANGED.partition(end[:20])[0] + end
+        assert refused(cut) == "it ends in the middle of Second: the last lines of that are not in it"
+    assert "middle of first" in refused("def first(one):\n    both = one, 2\n    print(both)\n")
+
+
+def test_the_file_up_to_one_of_its_definitions_is_not_a_choice_of_them():
+    whole_ones = CHANGED.partition("def third")[0]
+    assert refused(whole_ones) == "it is the file up to Second, and what follows in the file is not in it"
+    assert put(whole_ones.partition("class")[0], TWO) == CHANGED
+    assert put(whole_ones.removeprefix("import os\n"), TWO) == CHANGED
+
+
+@pytest.mark.parametrize(
+    ("body", "new"),
+    [
+        ("    print(one)\n    return one\n", "    return one\n    print(one)\n"),
+        ("    print(one)\n    return one + 1\n", "    print(one)\n    return one\n"),
+        ("    made = one\n    return made\n", "    return one\n"),
+    ],
+)
+def test_an_end_that_is_otherwise_is_not_one_that_is_missing(body, new):
+    file = f"def first(one):\n{body}\n\ndef second():\n    return 2\n"
+    assert put(f"def first(one):\n{new}", file) == file.replace(body, new)

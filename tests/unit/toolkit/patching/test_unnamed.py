@@ -6,7 +6,7 @@ import pytest
 
 from redstart.core.change import Edit, EditKind
 from redstart.toolkit.patching.parse import parse
-from redstart.toolkit.patching.unnamed import unnamed
+from redstart.toolkit.patching.unnamed import given_back, unnamed
 
 FILES = {
     "a.py": "def first():\n    return 1\n\n\ndef second():\n    return 2\n",
@@ -52,3 +52,19 @@ def test_what_may_mean_several_things_or_none_is_no_edit(answer):
 def test_an_edit_that_names_its_file_goes_first():
     named = "a.py\n```python\ndef first():\n    return 11\n```\n"
     assert [edit.path for edit in parse(named, FILES).edits] == ["a.py"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "files"),
+    [
+        (fenced(FILES["a.py"]), ("a.py",)),
+        (fenced(FILES["b.py"], FILES["a.py"]).replace("\n", "\r\n"), ("a.py", "b.py")),
+        (fenced("def first():\n    return 1\n"), ()),
+        (fenced(FILES["a.py"], "def third():\n    return 3\n"), ()),
+        (fenced(FILES["a.py"]) + "```python\nclass", ()),
+        ("no code at all", ()),
+    ],
+    ids=["one", "two", "a part", "more besides", "cut off", "prose"],
+)
+def test_files_that_are_given_back_as_they_were_are_known(answer, files):
+    assert given_back(answer, {**FILES, "empty.py": ""}) == files
