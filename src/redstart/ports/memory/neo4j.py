@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple, cast
 
 from neo4j import Driver, GraphDatabase
 from neo4j.exceptions import AuthError, ConfigurationError, DriverError, Neo4jError
@@ -22,7 +22,7 @@ PATIENCE = 10.0
 """Seconds for a connection, and for trying a statement again where the server says that it may pass."""
 
 # What else it takes has no types of its own.
-_open: Callable[..., Driver] = GraphDatabase.driver  # pyright: ignore[reportUnknownMemberType]
+_open = cast("Callable[..., Driver]", GraphDatabase.driver)  # pyright: ignore[reportUnknownMemberType]
 _ADDRESS = re.compile(r"(?:bolt|neo4j)(?:\+s|\+ssc)?://[^/@\s?#]+/?")
 _LABELS: dict[NodeKind, LiteralString] = {
     NodeKind.run: "Run",
