@@ -60,7 +60,8 @@ live *args:
 lock *args:
     {{ compile }} {{ args }} pyproject.toml -o requirements/base.txt
     {{ compile }} {{ args }} -c requirements/base.txt --extra fleet pyproject.toml -o requirements/fleet.txt
-    {{ compile }} {{ args }} -c requirements/base.txt --extra fleet --group dev pyproject.toml -o requirements/dev.txt
+    {{ compile }} {{ args }} -c requirements/base.txt --extra neo4j pyproject.toml -o requirements/neo4j.txt
+    {{ compile }} {{ args }} -c requirements/base.txt --extra fleet --extra neo4j --group dev pyproject.toml -o requirements/dev.txt
     {{ compile }} {{ args }} requirements/tools.in -o requirements/tools.txt
 
 # Build the wheel into dist/

@@ -38,6 +38,7 @@ PLANTED = {
     "Temporal only in engines/temporal": ("app/settings.py", "import temporalio"),
     "Model clients only in ports/model/providers.py": ("ports/model/prices.py", "import pydantic_ai"),
     "SQL only in ports/sql": ("engines/inline.py", "import sqlalchemy"),
+    "Neo4j's driver only in ports/memory/neo4j.py": ("ports/memory/hashing.py", "import neo4j"),
     "Prices only in ports/model/prices.py": ("engines/inline.py", "import genai_prices"),
     "JUnit XML only in toolkit/suites/junit.py": ("toolkit/checks/__init__.py", "import junitparser"),
     "The terminal only in cli": ("app/settings.py", "import rich"),
@@ -47,6 +48,7 @@ ALLOWED = {
     "ports/sql/store.py": "import sqlalchemy\nfrom redstart.ports.store import port",
     "ports/model/providers.py": "import pydantic_ai\nfrom redstart.ports.model import port",
     "ports/model/prices.py": "import genai_prices",
+    "ports/memory/neo4j.py": "import neo4j",
     "engines/langgraph.py": "import langgraph.graph\nfrom redstart.ports.sql import store",
     "engines/temporal/client.py": "import temporalio",
     "toolkit/suites/junit.py": "import junitparser",
@@ -187,7 +189,7 @@ def lock_names(text: str) -> set[str]:
     return {match.lower() for match in re.findall(r"^([A-Za-z0-9._-]+)==", text, re.MULTILINE)}
 
 
-@pytest.mark.parametrize("name", ["base.txt", "dev.txt", "tools.txt"])
+@pytest.mark.parametrize("name", ["base.txt", "fleet.txt", "neo4j.txt", "dev.txt", "tools.txt"])
 def test_locks_are_hashed_and_names_no_source(name: str) -> None:
     text = (ROOT / "requirements" / name).read_text()
     pins = re.split(r"\n(?=\S)", text.replace("\\\n", " "))

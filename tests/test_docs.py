@@ -196,6 +196,15 @@ COMMANDS = [
         "eval mutate",
         "eval mine",
     ),
+    *(
+        "memory list",
+        "memory show",
+        "memory approve",
+        "memory forget",
+        "memory stats",
+        "memory graph",
+        "memory mirror",
+    ),
 ]
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 HEAVY = {"pydantic_settings", "sqlalchemy", "alembic", "langgraph", "openai", "anthropic", "pydantic_ai", "rich"}
-HEAVY |= {"temporalio", "psycopg"}
+HEAVY |= {"temporalio", "psycopg", "neo4j"}
 
 
 def loaded_by(*arguments: str) -> set[str]:
@@ -21,7 +21,9 @@ def loaded_by(*arguments: str) -> set[str]:
     return {name.split(".")[0].strip() for name in re.findall(r"\|\s+([\w.]+)$", done.stderr, re.MULTILINE)}
 
 
-@pytest.mark.parametrize("arguments", ["--help", "fix --help", "runs --help", "fleet --help", "--version"])
+@pytest.mark.parametrize(
+    "arguments", ["--help", "fix --help", "runs --help", "fleet --help", "memory --help", "--version"]
+)
 def test_help_loads_no_heavy_package(arguments):
     loaded = loaded_by("-m", "redstart.cli.main", *arguments.split())
     assert "typer" in loaded

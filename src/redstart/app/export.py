@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from redstart.app.wire import House
 from redstart.core.chat import Answer, Ask, Message
-from redstart.core.errors import ConfigError
+from redstart.core.errors import BlobMissing, ConfigError
 from redstart.core.run import Step
 from redstart.engines.journal import KeptAnswer
 from redstart.ports.model.mask import mask, secrets_of
@@ -36,14 +36,22 @@ async def export_cassette(house: House, run_id: str, to: Path) -> Exported:
     records = [one for one in await house.adapters.journal.records(run_id) if one.kind == "model"]
     if not records:
         raise ConfigError(f"run {run_id} asked no model: there is nothing to export")
-    answers = [_answer(record, house.adapters.blobs) for record in records]
+    secrets = secrets_of(os.environ)
+    try:
+        answers = [_answer(record, house.adapters.blobs) for record in records]
+        asked = [_asked(record, house.adapters.blobs, secrets) for record in records]
+    except BlobMissing as error:
+        raise ConfigError(
+            f"run {run_id} cannot be exported: a part of what it asked or was told is no longer kept",
+            remedy="It went when a card was forgotten that it told of.",
+        ) from error
     # Who wrote the edits: what is known of that model decides how a step asks.
     writer = next((n for n, record in enumerate(records) if record.call.step == Step.patch.value), 0)
-    cassette, secrets = Cassette(model=answers[writer].model), secrets_of(os.environ)
-    for record, answer in zip(records, answers, strict=True):
+    cassette = Cassette(model=answers[writer].model)
+    for record, answer, messages in zip(records, answers, asked, strict=True):
         call = record.call
         site = f"{call.attempt}/{call.step}/{call.ordinal}"
-        cassette = cassette.with_call(site, answer, _asked(record, house.adapters.blobs, secrets))
+        cassette = cassette.with_call(site, answer, messages)
     try:
         cassette.save(to)
     except OSError as error:

@@ -46,7 +46,7 @@ async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: f
         database = opened.of(settings.tenant)
         pruned = await SqlPrune(database).prune(now - days * DAY, keep, dry=dry)
         blobs = blobs_of(settings, database)
-        needed = _closed(pruned.named, blobs)
+        needed = closed(pruned.named, blobs)
         unneeded = [one for one in blobs.kept() if one.name not in needed and one.put < old]
         if not dry:
             blobs.drop([one.name for one in unneeded], old)
@@ -60,7 +60,7 @@ async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: f
     return Swept(runs=pruned.runs, blobs=len(unneeded), patches=len(patches), folders=len(folders), size=size)
 
 
-def _closed(named: frozenset[str], blobs: SweptBlobs) -> set[str]:
+def closed(named: frozenset[str], blobs: SweptBlobs) -> set[str]:
     """With the blobs that those blobs name: a journaled execution is one, and names the pack and diff of its snapshot.
 
     Only JSON names others; packs, diffs and outputs hold none. A test's output that happens to hold such a name keeps

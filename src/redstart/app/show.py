@@ -8,7 +8,7 @@ from typing import TypeVar
 from redstart.app.parts import all_records
 from redstart.app.wire import House
 from redstart.core.change import Applied, Patch
-from redstart.core.errors import ConfigError
+from redstart.core.errors import BlobMissing, ConfigError
 from redstart.core.events import Phase
 from redstart.core.noun import Noun
 from redstart.core.report import Case, CaseList, Judged, Reproduced
@@ -18,6 +18,8 @@ from redstart.ports.model.spending import Share, by_model
 from redstart.ports.store.port import StepRow
 
 VIEW_VERSION = 1
+GONE = "[no longer kept]"
+"""Stands for what was forgotten with a card that it told of."""
 
 T = TypeVar("T", bound=Noun)
 
@@ -86,7 +88,10 @@ class _Texts:
         self._blobs = house.adapters.blobs
 
     def __call__(self, name: str) -> str:
-        return self._blobs.get(name).decode(errors="replace") if name else ""
+        try:
+            return self._blobs.get(name).decode(errors="replace") if name else ""
+        except BlobMissing:
+            return GONE
 
 
 def _cases(house: House, full: str) -> tuple[Case, ...]:

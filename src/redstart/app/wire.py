@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +16,9 @@ from redstart.app.settings import Settings, api_key, require_model
 from redstart.app.store_settings import folder_of
 from redstart.core.chat import Ask, Tier
 from redstart.core.course import Stall
+from redstart.core.errors import ConfigError
 from redstart.core.events import Event
+from redstart.core.graph import Graph, Mirrored
 from redstart.core.run import Limits, Spend
 from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters, StepLedger
@@ -32,6 +34,8 @@ from redstart.ports.model.profiles import profile_of
 from redstart.ports.sandbox.cgroups import restart_in_own_group
 from redstart.ports.sandbox.choose import choose, lacks_of
 from redstart.ports.sql.blobs import SqlBlobs
+from redstart.ports.sql.cards import SqlCards
+from redstart.ports.sql.edges import SqlEdges
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.lessons import SqlShelf
@@ -136,6 +140,26 @@ def rates_of(database: Database) -> Rates | None:
 
 def trials_of(database: Database) -> Trials:
     return SqlTrials(database, SystemWorld().now)
+
+
+def cards_of(database: Database) -> SqlCards:
+    return SqlCards(database)
+
+
+def edges_of(database: Database) -> SqlEdges:
+    return SqlEdges(database)
+
+
+def mirror_to(graph: Graph, url: str, database: str, environ: Mapping[str, str]) -> Mirrored:
+    """Copies the graph to a server that speaks Bolt. See `mirror`; raises `ConfigError` without the extra `neo4j`."""
+    try:
+        from redstart.ports.memory.neo4j import Server, mirror  # noqa: PLC0415  (of the extra `neo4j`)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            "a mirror of the graph needs one more package", remedy="Install it: pip install 'redstart[neo4j]'"
+        ) from error
+    user, password = environ.get("NEO4J_USERNAME", ""), environ.get("NEO4J_PASSWORD", "")
+    return mirror(graph, Server(url, user, password, database))
 
 
 def _adapters(

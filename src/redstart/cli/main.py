@@ -24,6 +24,7 @@ from redstart.cli import (
     graph,
     improve,
     init,
+    memory,
     prune,
     resume,
     runs,
@@ -62,6 +63,7 @@ app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(evaluation.app, name="eval")
+app.add_typer(memory.app, name="memory")
 
 RUN_CODE = {"fix", "create", "improve", "resume", "sandbox", "worker", "eval"}
 """Commands that start a sandbox, which bounds more in a control group of its own."""

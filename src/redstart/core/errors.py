@@ -13,6 +13,7 @@ RedstartError
 │   ├── SandboxUnavailable
 │   │   └── SandboxDied
 │   └── StoreError
+│       ├── BlobMissing
 │       └── Fenced
 ├── PolicyViolation        exit 6
 ├── ReplayDiverged         exit 3
@@ -110,6 +111,10 @@ class SandboxDied(SandboxUnavailable):
 
 class StoreError(PortError):
     """The run store cannot be read or written."""
+
+
+class BlobMissing(StoreError):
+    """A part of a run is no longer kept."""
 
 
 class Fenced(StoreError):

@@ -327,14 +327,18 @@ class MemoryShelf:
                 return True
         return False
 
+    async def told(self, lesson_id: str) -> Forgotten | None:
+        told = [one.what for one in self._database.lessons.values() if lesson_id in (one.what.id, one.what.same_as)]
+        return Forgotten(tuple(text for one in told for text in (one.when, one.advice)), frozenset()) if told else None
+
     async def forget(self, lesson_id: str) -> Forgotten | None:
+        told = await self.told(lesson_id)
         kept = {key: one.what for key, one in self._database.lessons.items()}
         gone = {key: one for key, one in kept.items() if lesson_id in (one.id, one.same_as)}
         for key, lesson in gone.items():
             del self._database.lessons[key]
             self._database.uses.pop(lesson.id, None)
-        texts = tuple(text for lesson in gone.values() for text in (lesson.when, lesson.advice))
-        return Forgotten(texts, frozenset()) if gone else None
+        return told
 
 
 class MemoryBlobs:

@@ -60,6 +60,10 @@ class Shelf(Protocol):
         """
         ...
 
+    async def told(self, lesson_id: str) -> Forgotten | None:
+        """What `forget` would give, with nothing removed. Raises as that does."""
+        ...
+
     async def forget(self, lesson_id: str) -> Forgotten | None:
         """Removes it with all that says the same and all uses; see `Cards.forget`."""
         ...
@@ -96,6 +100,26 @@ class KeptCard(NamedTuple):
     created: datetime
 
 
+class Approval(NamedTuple):
+    """Who said that a card may be shown, and when; kept beside where the card comes from."""
+
+    approved_by: str
+    approved_at: str
+
+
+class Holdings(NamedTuple):
+    """What memory holds, counted."""
+
+    states: dict[str, int]
+    """Cards by state."""
+    repos: dict[str, int]
+    """Cards by the repo they come from, the most first."""
+    failures: int
+    """Attempts that stayed red, of which what was tried is kept."""
+    recalls: dict[str, frozenset[str]]
+    """The runs that recalled a card, by its id, as far as those runs are still kept."""
+
+
 class Forgotten(NamedTuple):
     """What to look through where blobs are kept outside of the database."""
 
@@ -114,8 +138,21 @@ class Cards(Protocol):
 
     async def card(self, card_id: str) -> KeptCard | None: ...
 
-    async def put(self, card_id: str, state: CardState) -> bool:
-        """Shows it again, or puts it into quarantine. Whether there is such a card."""
+    async def beginning(self, prefix: str, limit: int) -> list[str]:
+        """The ids that begin so, at most `limit`."""
+        ...
+
+    async def put(self, card_id: str, state: CardState, approval: Approval | None = None) -> bool:
+        """Shows it again, or puts it into quarantine. Whether there is such a card.
+
+        What was said of an earlier approval goes, and this one is kept in the card.
+        """
+        ...
+
+    async def holdings(self) -> Holdings: ...
+
+    async def told(self, card_id: str) -> Forgotten | None:
+        """What `forget` would give, with nothing removed. Raises as that does."""
         ...
 
     async def forget(self, card_id: str) -> Forgotten | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from sqlalchemy import bindparam, delete, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
-from redstart.core.errors import StoreError
+from redstart.core.errors import BlobMissing, StoreError
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import blobs
 from redstart.ports.store.port import KeptBlob
@@ -55,7 +55,7 @@ class SqlBlobs:
         with self._database.reading() as connection:
             data = connection.execute(_GET, self._of(name)).scalar()
         if data is None:
-            raise StoreError(f"blob {name} is missing")
+            raise BlobMissing(f"blob {name} is missing")
         if hashlib.sha256(data).hexdigest() != name:
             raise StoreError(f"blob {name} is damaged: its bytes are not what was put")
         return bytes(data)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, select, update
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, select, update
 
-from redstart.core.learning import CardState, EdgeKind, FixCard
-from redstart.ports.memory.port import Forgotten, KeptCard
+from redstart.core.learning import CardState, EdgeKind, FixCard, Recalled
+from redstart.ports.memory.port import Approval, Forgotten, Holdings, KeptCard
 from redstart.ports.sql.engine import Database, parse
 from redstart.ports.sql.forget import Scrubbed, sweep
-from redstart.ports.sql.schema import cards, edges, vectors
+from redstart.ports.sql.schema import cards, edges, failures, journal, vectors
 from redstart.ports.sql.scrub import Scrub
+
+_RECALLED = TypeAdapter(list[Recalled])
+_AT_ONCE = 100
+KIND = "recall"
+"""Of the calls by which runs are given cards."""
 
 
 class SqlCards:
@@ -34,10 +41,47 @@ class SqlCards:
             row = connection.execute(select(cards).where(self._mine(card_id))).one_or_none()
         return None if row is None else _kept(row)
 
-    async def put(self, card_id: str, state: CardState) -> bool:
-        with self._database.single() as connection:
-            done = connection.execute(update(cards).where(self._mine(card_id)).values(state=state.value))
-        return bool(done.rowcount)
+    async def beginning(self, prefix: str, limit: int) -> list[str]:
+        # Not LIKE: whether that minds upper and lower case depends on the database.
+        alike = (cards.c.id >= prefix, cards.c.id < prefix + chr(sys.maxunicode))
+        query = select(cards.c.id).where(cards.c.tenant == self._tenant, *alike).order_by(cards.c.id).limit(limit)
+        with self._database.reading() as connection:
+            return list(connection.execute(query).scalars())
+
+    async def put(self, card_id: str, state: CardState, approval: Approval | None = None) -> bool:
+        with self._database.writing() as connection:
+            body = connection.execute(select(cards.c.body).where(self._mine(card_id))).scalar()
+            if body is None:
+                return False
+            card = parse(FixCard, body)
+            origin = {name: said for name, said in card.provenance.items() if name not in Approval._fields}
+            if approval is not None:
+                origin |= {"approved_by": approval.approved_by, "approved_at": approval.approved_at}
+            new = card.model_copy(update={"provenance": origin}).model_dump_json()
+            connection.execute(update(cards).where(self._mine(card_id)).values(state=state.value, body=new))
+        return True
+
+    async def holdings(self) -> Holdings:
+        mine, count = cards.c.tenant == self._tenant, func.count()
+        states = select(cards.c.state, count).where(mine).group_by(cards.c.state).order_by(cards.c.state)
+        repos = select(cards.c.repo, count).where(mine).group_by(cards.c.repo).order_by(count.desc(), cards.c.repo)
+        failed = select(count).select_from(failures).where(failures.c.tenant == self._tenant)
+        with self._database.steady() as connection:
+            return Holdings(
+                {row[0]: row[1] for row in connection.execute(states)},
+                {row[0]: row[1] for row in connection.execute(repos)},
+                connection.execute(failed).scalar_one(),
+                self._recalls(connection),
+            )
+
+    def _recalls(self, connection: Connection) -> dict[str, frozenset[str]]:
+        asked = (journal.c.tenant == self._tenant, journal.c.kind == KIND, journal.c.result != "[]")
+        query = select(journal.c.run_id, journal.c.result).where(*asked)
+        found: dict[str, set[str]] = {}
+        for run_id, result in connection.execution_options(yield_per=_AT_ONCE).execute(query):
+            for one in _RECALLED.validate_json(result):
+                found.setdefault(one.card.id, set()).add(run_id)
+        return {card_id: frozenset(known) for card_id, known in found.items()}
 
     async def forget(self, card_id: str) -> Forgotten | None:
         """See the port. Also where there is no such card, what earlier ones left in the file is swept out.
@@ -51,10 +95,22 @@ class SqlCards:
         sweep(self._database)
         return gone
 
-    def _forget(self, connection: Connection, card: FixCard, run_id: str) -> Forgotten:
+    async def told(self, card_id: str) -> Forgotten | None:
+        with self._database.steady() as connection:
+            row = connection.execute(select(cards).where(self._mine(card_id))).one_or_none()
+            if row is None:
+                return None
+            scrubbed = self._scrubbed(connection, parse(FixCard, row.body))
+            scrubbed.look(KIND, [card_id], [row.run_id])
+        return scrubbed.forgotten
+
+    def _scrubbed(self, connection: Connection, card: FixCard) -> Scrubbed:
         said = (card.summary, card.root_cause, card.fix, *card.debug_steps)
-        scrubbed = Scrubbed(connection, self._tenant, Scrub([card.id], said))
-        scrubbed.of_runs(scrubbed.who_knows("recall", [card.id], [run_id]))
+        return Scrubbed(connection, self._tenant, Scrub([card.id], said))
+
+    def _forget(self, connection: Connection, card: FixCard, run_id: str) -> Forgotten:
+        scrubbed = self._scrubbed(connection, card)
+        scrubbed.out_of_runs(scrubbed.look(KIND, [card.id], [run_id]))
         tied = (edges.c.tenant == self._tenant, edges.c.kind == EdgeKind.has_fix_card.value, edges.c.target == card.id)
         connection.execute(delete(edges).where(*tied))
         connection.execute(delete(vectors).where(vectors.c.tenant == self._tenant, vectors.c.card_id == card.id))

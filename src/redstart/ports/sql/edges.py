@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, and_, func, literal_column, select
 
-from redstart.core.learning import Edge, EdgeKind
-from redstart.ports.sql.engine import Database
+from redstart.core.graph import FailingFile, KeptEdge, KnownFix, TypeInMonth
+from redstart.core.learning import EdgeKind, FixCard
+from redstart.ports.sql.engine import Database, parse
 from redstart.ports.sql.schema import cards, edges, failures
+
+_TOUCHED = (EdgeKind.retrieved_file.value, EdgeKind.changed_file.value)
 
 
 class SqlEdges:
@@ -17,51 +20,90 @@ class SqlEdges:
     def __init__(self, database: Database) -> None:
         self._database, self._tenant = database, database.tenant
 
-    async def edges(self, *, repo: str | None = None) -> list[Edge]:
+    async def edges(self, *, repo: str | None = None) -> list[KeptEdge]:
         """All of them, or those of a repo, in the order in which they were written."""
-        query = select(edges.c.kind, edges.c.source, edges.c.target).where(edges.c.tenant == self._tenant)
-        if repo is not None:
-            query = query.where(edges.c.repo == repo)
-        ordered = query.order_by(edges.c.created, edges.c.run_id, edges.c.attempt, edges.c.kind, edges.c.target)
+        shown = (edges.c.kind, edges.c.source, edges.c.target, edges.c.repo, edges.c.created)
+        by = (edges.c.created, edges.c.run_id, edges.c.attempt, edges.c.kind, edges.c.source, edges.c.target)
         with self._database.reading() as connection:
-            rows = connection.execute(ordered).all()
-        return [Edge(kind=EdgeKind(kind), source=source, target=target) for kind, source, target in rows]
+            rows = connection.execute(select(*shown).where(*self._mine(repo)).order_by(*by)).all()
+        return [KeptEdge(EdgeKind(row.kind), row.source, row.target, row.repo, row.created) for row in rows]
 
-    async def files_in_failures(self, *, repo: str | None = None, limit: int = 10) -> list[tuple[str, int]]:
-        """The files that most failed attempts were shown or changed, each with how many attempts those are."""
+    async def files_in_failures(self, *, repo: str | None = None, limit: int = 10) -> list[FailingFile]:
+        """The files that most failed attempts were shown or changed."""
         attempts = func.count(func.distinct(edges.c.source))
-        touched = (EdgeKind.retrieved_file.value, EdgeKind.changed_file.value)
-        same = (failures.c.tenant == edges.c.tenant, failures.c.run_id == edges.c.run_id)
-        query = (
-            select(edges.c.target, attempts)
-            .join(failures, same[0] & same[1] & (failures.c.attempt == edges.c.attempt))
-            .where(edges.c.tenant == self._tenant, edges.c.kind.in_(touched))
-        )
-        return self._counted(query, edges.c.target, attempts, repo, limit)
-
-    async def fixes_of(self, key: str) -> list[str]:
-        """The ids of the cards that fixed this signature, the newest first."""
-        mine = (cards.c.tenant == self._tenant, cards.c.key == key)
-        query = select(cards.c.id).where(*mine).order_by(cards.c.created.desc(), cards.c.id.desc())
-        with self._database.reading() as connection:
-            return list(connection.execute(query).scalars())
-
-    async def bug_types(self, *, repo: str | None = None, limit: int = 10) -> list[tuple[str, int]]:
-        """The types of exceptions, each with in how many runs it was met."""
         met = func.count(func.distinct(edges.c.run_id))
-        mine = (edges.c.tenant == self._tenant, edges.c.kind == EdgeKind.bug_type.value)
-        return self._counted(select(edges.c.target, met).where(*mine), edges.c.target, met, repo, limit)
-
-    def _counted(
-        self,
-        query: Select[Any, int],
-        what: ColumnElement[str],
-        number: ColumnElement[int],
-        repo: str | None,
-        limit: int,
-    ) -> list[tuple[str, int]]:
-        if repo is not None:
-            query = query.where(edges.c.repo == repo)
-        ordered = query.group_by(what).order_by(number.desc(), what).limit(limit)
+        failed = and_(
+            failures.c.tenant == edges.c.tenant,
+            failures.c.run_id == edges.c.run_id,
+            failures.c.attempt == edges.c.attempt,
+        )
+        query = (
+            select(edges.c.repo, edges.c.target, attempts, met)
+            .join(failures, failed)
+            .where(*self._mine(repo), edges.c.kind.in_(_TOUCHED))
+            .group_by(edges.c.repo, edges.c.target)
+            .order_by(attempts.desc(), met.desc(), edges.c.repo, edges.c.target)
+            .limit(limit)
+        )
         with self._database.reading() as connection:
-            return [(row[0], row[1]) for row in connection.execute(ordered)]
+            rows = connection.execute(query).all()
+        return [FailingFile(repo=of, path=path, attempts=many, runs=count) for of, path, many, count in rows]
+
+    async def fixes_of(self, key: str, *, repo: str | None = None, limit: int = 10) -> list[KnownFix]:
+        """The cards of attempts that began with this signature, or with one that begins so; the newest first."""
+        red, left = edges.alias("red"), edges.alias("left_by")
+        same = and_(left.c.tenant == red.c.tenant, left.c.source == red.c.source)
+        kept = and_(cards.c.tenant == left.c.tenant, cards.c.id == left.c.target)
+        # Not LIKE: whether that minds upper and lower case depends on the database.
+        alike = (red.c.target >= key, red.c.target < key + chr(sys.maxunicode))
+        query = (
+            select(red.c.target.label("signature"), cards)
+            .join_from(red, left, same)
+            .join(cards, kept)
+            .where(red.c.tenant == self._tenant, red.c.kind == EdgeKind.failure_signature.value, *alike)
+            .where(left.c.kind == EdgeKind.has_fix_card.value)
+        )
+        if repo is not None:
+            query = query.where(red.c.repo == repo)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(cards.c.created.desc(), cards.c.id.desc()).limit(limit)).all()
+        found = [(row, parse(FixCard, row.body)) for row in rows]
+        return [
+            KnownFix(
+                card=row.id,
+                state=row.state,
+                signature=row.signature,
+                repo=row.repo,
+                run=row.run_id,
+                created=row.created,
+                summary=card.summary,
+                files=card.files_changed,
+            )
+            for row, card in found
+        ]
+
+    async def bug_types(self, *, repo: str | None = None, limit: int = 50) -> list[TypeInMonth]:
+        """The types of exceptions of each repo and month, the newest month first, and in it what was met most."""
+        month = self._month(edges.c.created)
+        met = func.count(func.distinct(edges.c.run_id))
+        query = (
+            select(edges.c.repo, month, edges.c.target, met)
+            .where(*self._mine(repo), edges.c.kind == EdgeKind.bug_type.value)
+            .group_by(edges.c.repo, month, edges.c.target)
+            .order_by(month.desc(), met.desc(), edges.c.repo, edges.c.target)
+            .limit(limit)
+        )
+        with self._database.reading() as connection:
+            rows = connection.execute(query).all()
+        return [TypeInMonth(repo=of, month=when, type=name, runs=count) for of, when, name, count in rows]
+
+    def _mine(self, repo: str | None) -> tuple[ColumnElement[bool], ...]:
+        mine = edges.c.tenant == self._tenant
+        return (mine,) if repo is None else (mine, edges.c.repo == repo)
+
+    def _month(self, moment: ColumnElement[float]) -> ColumnElement[str]:
+        # Written out, and not bound: what is grouped by has to be the very same text.
+        if self._database.is_postgres:
+            zoned = func.timezone(literal_column("'UTC'"), func.to_timestamp(moment))
+            return func.to_char(zoned, literal_column("'YYYY-MM'"))
+        return func.strftime(literal_column("'%Y-%m'"), moment, literal_column("'unixepoch'"))

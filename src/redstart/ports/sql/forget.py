@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from sqlite3 import Connection as SqliteConnection
 from typing import Any
 
@@ -37,30 +37,40 @@ class Scrubbed:
 
     @property
     def forgotten(self) -> Forgotten:
+        """As far as runs were looked through."""
         return Forgotten(self._scrub.texts, frozenset(self._named))
 
-    def who_knows(self, kind: str, ids: Sequence[str], made_by: Collection[str]) -> list[str]:
-        """The runs that made one of these and those that were given one by a call of this kind.
+    def look(self, kind: str, ids: Sequence[str], made_by: Iterable[str]) -> list[str]:
+        """The runs that made one of these, those that were given one by a call of this kind, and those that go on from
+        one of these; what blobs they name is put down.
 
         Raises `StoreError` where one of them has not ended: it would write the words again.
         """
         asked = (journal.c.tenant == self._tenant, journal.c.kind == kind)
         given = or_(*(journal.c.result.contains(one, autoescape=True) for one in ids))
-        told = select(journal.c.run_id).where(*asked, given)
-        known = sorted({*made_by, *self._connection.execute(told).scalars()})
+        found = {*made_by, *self._connection.execute(select(journal.c.run_id).where(*asked, given)).scalars()}
+        while True:
+            later = select(runs.c.id).where(runs.c.tenant == self._tenant, runs.c.parent.in_(found))
+            if not (more := set(self._connection.execute(later).scalars()) - found):
+                break
+            found |= more
+        known = sorted(found)
         mine = (runs.c.tenant == self._tenant, runs.c.id.in_(known), runs.c.status != Status.ended.value)
         if busy := self._connection.execute(select(runs.c.id).where(*mine)).scalars().all():
             raise StoreError(
                 f"run {busy[0]} knows {ids[0]} and has not ended",
-                remedy=f"Let it end, or cancel it: redstart cancel {busy[0]}",
+                remedy=f"Let it come to its end: redstart resume {busy[0]}",
             )
+        for table, of_run, _, texts in _WRITTEN:
+            written = select(*(table.c[one] for one in texts)).where(table.c.tenant == self._tenant, of_run.in_(known))
+            for row in self._connection.execute(written):
+                self._named.update(name for text in row for name in BLOB_NAME.findall(text))
         return known
 
-    def of_runs(self, run_ids: Sequence[str]) -> None:
+    def out_of_runs(self, run_ids: Sequence[str]) -> None:
         for table, of_run, key, texts in _WRITTEN:
             mine = (table.c.tenant == self._tenant, of_run.in_(run_ids))
             for row in self._connection.execute(select(table).where(*mine)).all():
-                self._named.update(name for one in texts for name in BLOB_NAME.findall(getattr(row, one)))
                 changed = {one: clean for one in texts if (clean := self._scrub(old := getattr(row, one))) != old}
                 if changed:
                     same = [table.c.tenant == self._tenant, *(table.c[one] == getattr(row, one) for one in key)]
@@ -71,7 +81,7 @@ class Scrubbed:
     def _drop_blob(self, name: str) -> None:
         mine = (blobs.c.tenant == self._tenant, blobs.c.name == name)
         data = self._connection.execute(select(blobs.c.data).where(*mine)).scalar()
-        if data is not None and self._scrub.is_in(bytes(data)):
+        if data is not None and self._scrub.traces.are_in(bytes(data)):
             self._connection.execute(delete(blobs).where(*mine))
 
 

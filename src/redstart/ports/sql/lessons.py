@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import Connection, delete, or_, select, update
 
 from redstart.core.lesson import Lesson, Scope, Status, Use
 from redstart.ports.memory.port import Forgotten, LessonUse
@@ -12,6 +12,9 @@ from redstart.ports.sql.engine import Database, parse
 from redstart.ports.sql.forget import Scrubbed, sweep
 from redstart.ports.sql.schema import lessons, uses
 from redstart.ports.sql.scrub import Scrub
+
+KIND = "lessons"
+"""Of the calls by which runs are given lessons."""
 
 
 class SqlShelf:
@@ -46,17 +49,34 @@ class SqlShelf:
         with self._database.single() as connection:
             return bool(connection.execute(update(lessons).where(*same).values(values)).rowcount)
 
+    async def told(self, lesson_id: str) -> Forgotten | None:
+        with self._database.steady() as connection:
+            taught = self._taught(connection, lesson_id)
+            if not taught:
+                return None
+            scrubbed = self._scrubbed(connection, taught)
+            scrubbed.look(KIND, [one.id for one in taught], [one.provenance.run for one in taught])
+        return scrubbed.forgotten
+
     async def forget(self, lesson_id: str) -> Forgotten | None:
-        mine = (lessons.c.tenant == self._tenant, or_(lessons.c.id == lesson_id, lessons.c.same_as == lesson_id))
+        gone = None
         with self._database.writing() as connection:
-            rows = connection.execute(select(lessons.c.body, lessons.c.run_id).where(*mine)).all()
-            told = [parse(Lesson, row.body) for row in rows]
-            ids = [one.id for one in told]
-            said = [text for one in told for text in (one.when, one.advice)]
-            scrubbed = Scrubbed(connection, self._tenant, Scrub(ids, said))
-            if ids:
-                scrubbed.of_runs(scrubbed.who_knows("lessons", ids, [row.run_id for row in rows]))
-            connection.execute(delete(uses).where(uses.c.tenant == self._tenant, uses.c.lesson.in_(ids)))
-            connection.execute(delete(lessons).where(*mine))
+            if taught := self._taught(connection, lesson_id):
+                ids = [one.id for one in taught]
+                scrubbed = self._scrubbed(connection, taught)
+                scrubbed.out_of_runs(scrubbed.look(KIND, ids, [one.provenance.run for one in taught]))
+                connection.execute(delete(uses).where(uses.c.tenant == self._tenant, uses.c.lesson.in_(ids)))
+                connection.execute(delete(lessons).where(lessons.c.tenant == self._tenant, lessons.c.id.in_(ids)))
+                gone = scrubbed.forgotten
         sweep(self._database)
-        return scrubbed.forgotten if ids else None
+        return gone
+
+    def _taught(self, connection: Connection, lesson_id: str) -> list[Lesson]:
+        """The lesson and those that say the same."""
+        same = or_(lessons.c.id == lesson_id, lessons.c.same_as == lesson_id)
+        query = select(lessons.c.body).where(lessons.c.tenant == self._tenant, same)
+        return [parse(Lesson, body) for body in connection.execute(query).scalars()]
+
+    def _scrubbed(self, connection: Connection, taught: Sequence[Lesson]) -> Scrubbed:
+        said = [text for one in taught for text in (one.when, one.advice)]
+        return Scrubbed(connection, self._tenant, Scrub([one.id for one in taught], said))

@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from redstart.core.errors import StoreError
+from redstart.core.errors import BlobMissing, StoreError
 from redstart.ports.store.port import KeptBlob
 
 _NAME = re.compile(r"[0-9a-f]{64}")
@@ -41,7 +41,7 @@ class DirectoryBlobs:
         try:
             data = self._path(name).read_bytes()
         except FileNotFoundError as error:
-            raise StoreError(f"blob {name} is missing") from error
+            raise BlobMissing(f"blob {name} is missing") from error
         except OSError as error:
             raise StoreError(f"blob {name} cannot be read: {error.strerror or error}") from error
         if hashlib.sha256(data).hexdigest() != name:

@@ -15,7 +15,7 @@ from redstart.core.run import Result, RunState, Step
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.ports.memory.hashing import HashingEmbedder
-from redstart.ports.memory.port import Forgotten
+from redstart.ports.memory.port import Approval, Forgotten
 from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
@@ -24,6 +24,7 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.schema import metadata
+from redstart.ports.sql.scrub import Scrub
 from redstart.ports.sql.store import SqlStore
 from redstart.testing import rig as play
 from redstart.testing.contracts.store import begin
@@ -104,6 +105,33 @@ def test_a_forgotten_card_is_nowhere_any_more(rig: Rig, database: Database, made
     assert kept.card.id not in [one.target for one in ties if one.kind is EdgeKind.has_fix_card]
 
 
+def test_what_a_run_was_forked_from_is_forgotten_in_it_too(rig: Rig, database: Database, made: Path | str) -> None:
+    overwrite_nothing(database)
+    first = asyncio.run(green(rig, SAID))
+    (kept,) = asyncio.run(SqlCards(database).cards())
+    fork = first.model_copy(
+        update={"run_id": "fork-of-it", "spec": first.spec.model_copy(update={"parent": first.run_id})}
+    )
+    asyncio.run(rig.adapters.store.create(fork, folder="/home/shop", created=kept.created))
+    asked = asyncio.run(SqlCards(database).told(kept.card.id))
+    gone = asyncio.run(SqlCards(database).forget(kept.card.id))
+    assert asked == gone, "what would be looked through is what was"
+    assert b"flamingo" not in everything(database, made)
+    assert asyncio.run(SqlCards(database).told(kept.card.id)) is None
+
+
+def test_words_are_found_however_they_were_written_down() -> None:
+    said = 'it said "no"\\n\nof „Ω“, and then </data> came the rest of it, which was long enough to be cut somewhere'
+    scrub = Scrub(["card-1"], [said])
+    once = json.dumps(said)
+    for told in (said, once, json.dumps(once), json.dumps({"text": json.dumps({"fix": once})}, ensure_ascii=False)):
+        assert scrub.traces.are_in(told.encode())
+    assert scrub.traces.are_in(said[-40:].encode()), "a question may have had room for the end alone"
+    assert scrub.traces.are_in(said.replace("</data", "</data_").encode()), "as questions show it"
+    assert not scrub.traces.are_in(b"it said something else, and then came nothing")
+    assert "Ω" not in scrub(json.dumps({"note": once}))
+
+
 def test_what_a_run_that_goes_on_knows_is_not_forgotten_yet(rig: Rig, database: Database) -> None:
     asyncio.run(green(rig, SAID))
     (kept,) = asyncio.run(SqlCards(database).cards())
@@ -147,6 +175,12 @@ def test_a_person_puts_a_card_away_and_shows_it_again(database: Database) -> Non
             recalled = await memory.recall(signature(), tenant="home", repo="shop")
             assert [one.card.id for one in recalled] == found
         assert not await cards.put("nobody", CardState.shown)
+        for approval, said in ((Approval("Ada", "2030-01-31"), "Ada"), (None, None)):
+            assert await cards.put("card-1", CardState.shown, approval)
+            kept = await cards.card("card-1")
+            assert kept is not None
+            assert kept.card.provenance.get("approved_by") == said
+            assert kept.card.provenance.items() >= card().provenance.items()
 
     asyncio.run(scenario())
 

@@ -1,0 +1,135 @@
+"""A graph as files that other programs read. Names are data, whatever they hold: none can end the text it stands in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from redstart.core.errors import ConfigError
+from redstart.core.graph import Graph, Link, NodeKind
+
+EXPORT_VERSION = 1
+_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_QUOTES = "\\'\""
+_ODD = re.compile("[\\\\'\"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class Format(StrEnum):
+    json = "json"
+    graphml = "graphml"
+    cypher = "cypher"
+
+
+def exported(graph: Graph, form: Format) -> Iterator[str]:
+    """The lines of the file."""
+    return _WRITERS[form](graph)
+
+
+def write_graph(graph: Graph, form: Format, to: Path) -> None:
+    """Raises `ConfigError` where the file cannot be written."""
+    try:
+        with to.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(f"{line}\n" for line in exported(graph, form))
+    except OSError as error:
+        raise ConfigError(f"{to} cannot be written: {error.strerror}") from error
+
+
+def moment(created: float) -> str:
+    return datetime.fromtimestamp(created, UTC).isoformat(timespec="seconds")
+
+
+def _as_json(graph: Graph) -> Iterator[str]:
+    nodes = [{"key": one.key, "label": one.kind.value, "name": one.name, "repo": one.repo} for one in graph.nodes]
+    links = [
+        {
+            "kind": one.kind.value,
+            "source": one.source,
+            "target": one.target,
+            "repo": one.repo,
+            "created": moment(one.created),
+        }
+        for one in graph.links
+    ]
+    whole = {"v": EXPORT_VERSION, "tenant": graph.tenant, "nodes": nodes, "edges": links}
+    yield json.dumps(whole, indent=1)
+
+
+def _as_graphml(graph: Graph) -> Iterator[str]:
+    """What XML cannot hold is spelled out as `\\x01` is: two names may then look alike, and stay two nodes."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>'
+    yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+    for of, names in (("node", ("key", "label", "name", "repo", "tenant")), ("edge", ("kind", "in", "created"))):
+        for name in names:
+            yield f'  <key id="{of}_{name}" for="{of}" attr.name="{name}" attr.type="string"/>'
+    yield '  <graph id="memory" edgedefault="directed">'
+    numbers = {one.key: number for number, one in enumerate(graph.nodes)}
+    for one in graph.nodes:
+        told = {"key": one.key, "label": one.kind.value, "name": one.name, "repo": one.repo, "tenant": graph.tenant}
+        yield f'    <node id="n{numbers[one.key]}">{_data("node", told)}</node>'
+    for number, link in enumerate(graph.links):
+        ends = f'source="n{numbers[link.source]}" target="n{numbers[link.target]}"'
+        told = {"kind": link.kind.value, "in": link.repo, "created": moment(link.created)}
+        yield f'    <edge id="e{number}" {ends}>{_data("edge", told)}</edge>'
+    yield "  </graph>"
+    yield "</graphml>"
+
+
+def _data(of: str, told: dict[str, str]) -> str:
+    return "".join(f'<data key="{of}_{name}">{_xml(value)}</data>' for name, value in told.items())
+
+
+def _xml(text: str) -> str:
+    shown = _NOT_IN_XML.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+    # A reader may take line breaks for others where they stand as they are.
+    return escape(shown, {"\r": "&#13;", "\n": "&#10;", "\t": "&#9;"})
+
+
+def _as_cypher(graph: Graph) -> Iterator[str]:
+    """A statement a line, each of which may be run again."""
+    for kind in NodeKind:
+        yield f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{kind.value}) REQUIRE n.key IS UNIQUE;"
+    kinds = {one.key: one.kind for one in graph.nodes}
+    for one in graph.nodes:
+        told = {"tenant": graph.tenant, "name": one.name, "repo": one.repo}
+        yield f"MERGE (n:{one.kind.value} {{key: {quoted(one.key)}}}) SET {_set('n', told)};"
+    for link in graph.links:
+        yield _cypher_link(link, kinds)
+
+
+def _cypher_link(link: Link, kinds: dict[str, NodeKind]) -> str:
+    source = f"(a:{kinds[link.source].value} {{key: {quoted(link.source)}}})"
+    target = f"(b:{kinds[link.target].value} {{key: {quoted(link.target)}}})"
+    told = {"repo": link.repo, "created": moment(link.created)}
+    return f"MATCH {source} MATCH {target} MERGE (a)-[r:{link.kind.value.upper()}]->(b) SET {_set('r', told)};"
+
+
+def _set(name: str, told: dict[str, str]) -> str:
+    return ", ".join(f"{name}.{one} = {quoted(value)}" for one, value in told.items())
+
+
+def quoted(text: str) -> str:
+    """As a literal of Cypher, in one line.
+
+    Some readers look for `\\u` before they look for the ends of texts: a backslash of the name that stands before a `u`
+    is in a literal of its own.
+    """
+    return f"'{_ODD.sub(_escaped, text)}'"
+
+
+def _escaped(found: re.Match[str]) -> str:
+    letter = found[0]
+    if letter == "\\" and found.string.startswith("u", found.end()):
+        return "\\\\' + '"
+    return f"\\{letter}" if letter in _QUOTES else f"\\u{ord(letter):04X}"
+
+
+_WRITERS: dict[Format, Callable[[Graph], Iterator[str]]] = {
+    Format.json: _as_json,
+    Format.graphml: _as_graphml,
+    Format.cypher: _as_cypher,
+}

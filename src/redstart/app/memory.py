@@ -1,0 +1,237 @@
+"""What was learned, for people to look at and to decide on; the terminal and other programs use the same functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.app.prune import closed
+from redstart.app.settings import Settings
+from redstart.app.wire import blobs_of, cards_of, edges_of, mirror_to, open_database
+from redstart.core.errors import BlobMissing, ConfigError, StoreError
+from redstart.core.graph import FailingFile, Graph, KnownFix, Mirrored, TypeInMonth, graph_of
+from redstart.core.learning import CardState, FixCard
+from redstart.core.noun import Noun
+from redstart.ports.memory.port import Approval, Forgotten, KeptCard
+from redstart.ports.sql.cards import SqlCards
+from redstart.ports.sql.edges import SqlEdges
+from redstart.ports.sql.scrub import Traces
+from redstart.ports.store.port import SweptBlobs
+
+VIEW_VERSION = 1
+OFTEN = 10
+"""Of the cards that were recalled, so many are told of."""
+NAME_LIMIT = 100
+BY_HAND = "by-hand"
+_STORE = ("redstart.db", "blobs", "snapshots", "tenants")
+"""What in the folder of the data is looked through by name, is another tenant's, or is the code that was worked on."""
+
+
+class Shelf(NamedTuple):
+    """Memory as one tenant has it, opened."""
+
+    settings: Settings
+    cards: SqlCards
+    edges: SqlEdges
+    blobs: SweptBlobs
+
+
+class CardView(Noun):
+    v: int = VIEW_VERSION
+    id: str
+    state: CardState
+    repo: str
+    created: datetime
+    card: FixCard
+
+
+class CardStory(CardView):
+    recalled_by: tuple[str, ...]
+    """The runs that were shown it, as far as they are still kept."""
+
+
+class CardRecalls(Noun):
+    card: str
+    runs: int
+
+
+class MemoryStats(Noun):
+    v: int = VIEW_VERSION
+    cards: int
+    states: dict[str, int]
+    """Cards by state; `shown` may be recalled, `quarantined` may not."""
+    repos: dict[str, int]
+    failures: int
+    """Attempts that stayed red, of which what was tried is kept."""
+    recalled: int
+    """Cards that some run has recalled; this and what follows is told by runs that are still kept."""
+    recalling_runs: int
+    often: tuple[CardRecalls, ...]
+
+
+class Questions(NamedTuple):
+    """What is asked of the graph."""
+
+    files: bool = False
+    signature: str = ""
+    """The key of a failure, or its beginning."""
+    types: bool = False
+    repo: str | None = None
+    limit: int = 20
+
+
+class GraphAnswers(Noun):
+    """What was not asked is None."""
+
+    v: int = VIEW_VERSION
+    files: tuple[FailingFile, ...] | None = None
+    fixes: tuple[KnownFix, ...] | None = None
+    types: tuple[TypeInMonth, ...] | None = None
+
+
+class Gone(NamedTuple):
+    """What forgetting came to."""
+
+    card: str
+    blobs: int
+    """Parts of runs that went because the card's words stood in them."""
+    notes: int
+    """Questions and answers of a person who answered by hand that went too."""
+    left: tuple[Path, ...]
+    """Other files among the data in which the same words stand, and which were left: patches."""
+
+
+@contextmanager
+def open_memory(settings: Settings) -> Generator[Shelf]:
+    """Raises `StoreError` where the store cannot be used."""
+    with open_database(settings) as opened:
+        database = opened.of(settings.tenant)
+        yield Shelf(settings, cards_of(database), edges_of(database), blobs_of(settings, database))
+
+
+async def list_cards(shelf: Shelf, *, repo: str | None = None, limit: int = 50) -> list[CardView]:
+    """The newest first."""
+    return [_view(one) for one in await shelf.cards.cards(repo=repo, limit=limit)]
+
+
+async def show_card(shelf: Shelf, given: str) -> CardStory:
+    """`given` is the beginning of an id. Raises `ConfigError` where there is none, or several."""
+    kept = await _find(shelf, given)
+    recalls = (await shelf.cards.holdings()).recalls.get(kept.card.id, frozenset())
+    return CardStory(**dict(_view(kept)), recalled_by=tuple(sorted(recalls)))
+
+
+async def approve_card(shelf: Shelf, given: str, *, by: str, now: datetime) -> CardView:
+    """Has a card in quarantine shown again, in somebody's name, which is kept. Raises `ConfigError`, see `show_card`.
+
+    One that is shown stays as it is.
+    """
+    name = " ".join(by.split())
+    if not name.isprintable() or not 0 < len(name) <= NAME_LIMIT:
+        raise ConfigError(
+            "whoever approves a card says so by name", remedy=f"--by NAME, in at most {NAME_LIMIT} characters"
+        )
+    kept = await _find(shelf, given)
+    if kept.state is CardState.quarantined:
+        when = now.astimezone(UTC).isoformat(timespec="seconds")
+        await shelf.cards.put(kept.card.id, CardState.shown, Approval(name, when))
+        kept = await _find(shelf, kept.card.id)
+    return _view(kept)
+
+
+async def forget_card(shelf: Shelf, given: str) -> Gone:
+    """Removes a card, and its words from all that redstart keeps. Raises as `show_card` and `Cards.forget` do.
+
+    What lies in files goes before the card does: after an interruption the card is still there, to be forgotten again.
+    """
+    card_id = (await _find(shelf, given)).card.id
+    known = await shelf.cards.told(card_id)
+    dropped = _drop_blobs(shelf.blobs, known) if known else 0
+    files = list(_files_with(shelf.settings.home, known.texts)) if known else []
+    by_hand = [one for one in files if one.is_relative_to(shelf.settings.home / BY_HAND)]
+    for one in by_hand:
+        one.unlink(missing_ok=True)
+    gone = await shelf.cards.forget(card_id)
+    if gone is None:
+        raise ConfigError(f"there is no card {card_id} any more")
+    dropped += _drop_blobs(shelf.blobs, gone)
+    return Gone(card_id, dropped, len(by_hand), tuple(one for one in files if one not in by_hand))
+
+
+async def memory_stats(shelf: Shelf) -> MemoryStats:
+    held = await shelf.cards.holdings()
+    often = sorted(held.recalls.items(), key=lambda one: (-len(one[1]), one[0]))[:OFTEN]
+    return MemoryStats(
+        cards=sum(held.states.values()),
+        states=held.states,
+        repos=held.repos,
+        failures=held.failures,
+        recalled=len(held.recalls),
+        recalling_runs=len(frozenset[str]().union(*held.recalls.values())),
+        often=tuple(CardRecalls(card=card, runs=len(known)) for card, known in often),
+    )
+
+
+async def ask_graph(shelf: Shelf, asked: Questions) -> GraphAnswers:
+    edges, repo, limit = shelf.edges, asked.repo, asked.limit
+    fixes = await edges.fixes_of(asked.signature, repo=repo, limit=limit) if asked.signature else None
+    return GraphAnswers(
+        files=tuple(await edges.files_in_failures(repo=repo, limit=limit)) if asked.files else None,
+        fixes=None if fixes is None else tuple(fixes),
+        types=tuple(await edges.bug_types(repo=repo, limit=limit)) if asked.types else None,
+    )
+
+
+async def whole_graph(shelf: Shelf, *, repo: str | None = None) -> Graph:
+    """What all runs of the tenant left, or those of a repo."""
+    return graph_of(shelf.settings.tenant, await shelf.edges.edges(repo=repo))
+
+
+async def mirror_graph(shelf: Shelf, url: str, database: str, environ: Mapping[str, str]) -> Mirrored:
+    """Brings the copy on a graph database to what all runs of the tenant left. Raises as `mirror_to` does."""
+    return mirror_to(await whole_graph(shelf), url, database, environ)
+
+
+async def _find(shelf: Shelf, given: str) -> KeptCard:
+    found = await shelf.cards.beginning(given, 2) if given else []
+    if len(found) > 1 and found[0] != given:
+        raise ConfigError(f"more than one card begins with {given}", remedy="give more of the id")
+    kept = await shelf.cards.card(found[0]) if found else None
+    if kept is None:
+        raise ConfigError(f"there is no card {given}", remedy="redstart memory list shows every card")
+    return kept
+
+
+def _view(kept: KeptCard) -> CardView:
+    return CardView(id=kept.card.id, state=kept.state, repo=kept.repo, created=kept.created, card=kept.card)
+
+
+def _drop_blobs(blobs: SweptBlobs, found: Forgotten) -> int:
+    """Removes those in which the card's words stand, and those that such a one names where they do too."""
+    traces = Traces(found.texts)
+    held: list[str] = []
+    for name in sorted(closed(found.blobs, blobs)):
+        with suppress(BlobMissing):
+            if traces.are_in(blobs.get(name)):
+                held.append(name)
+    blobs.drop(held, math.inf)
+    if kept := {one.name for one in blobs.kept()}.intersection(held):
+        raise StoreError(
+            f"blob {min(kept)} tells of the card and cannot be removed",
+            remedy="Look at who owns it, and do the same again.",
+        )
+    return len(held)
+
+
+def _files_with(home: Path, texts: Iterable[str]) -> Iterator[Path]:
+    """The files of `home` that are no part of the store, and in which these texts stand."""
+    traces = Traces(texts)
+    parts = [one for one in home.iterdir() if not one.name.startswith(_STORE)] if home.is_dir() else []
+    for path in (file for one in parts for file in ([one] if one.is_file() else sorted(one.rglob("*")))):
+        with suppress(OSError):
+            if path.is_file() and not path.is_symlink() and traces.are_in(path.read_bytes()):
+                yield path

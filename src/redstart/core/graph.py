@@ -1,0 +1,129 @@
+"""What runs left as a graph: named nodes, and the edges between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+from urllib.parse import quote
+
+from redstart.core.learning import EdgeKind
+from redstart.core.noun import Noun
+
+
+class NodeKind(StrEnum):
+    """The label of a node, as graph databases write it."""
+
+    run = "Run"
+    iteration = "Iteration"
+    step = "Step"
+    file = "File"
+    signature = "Signature"
+    bug_type = "BugType"
+    fix_card = "FixCard"
+
+
+ENDS: dict[EdgeKind, tuple[NodeKind, NodeKind]] = {
+    EdgeKind.iteration: (NodeKind.run, NodeKind.iteration),
+    EdgeKind.step: (NodeKind.iteration, NodeKind.step),
+    EdgeKind.retrieved_file: (NodeKind.iteration, NodeKind.file),
+    EdgeKind.changed_file: (NodeKind.iteration, NodeKind.file),
+    EdgeKind.failure_signature: (NodeKind.iteration, NodeKind.signature),
+    EdgeKind.bug_type: (NodeKind.iteration, NodeKind.bug_type),
+    EdgeKind.has_fix_card: (NodeKind.iteration, NodeKind.fix_card),
+}
+"""What an edge leads from and to."""
+
+
+class KeptEdge(NamedTuple):
+    """An edge as it is kept; `created` is in seconds since the epoch."""
+
+    kind: EdgeKind
+    source: str
+    target: str
+    repo: str
+    created: float
+
+
+class Node(NamedTuple):
+    key: str
+    """It has no twin in any tenant: `TENANT/LABEL/REPO/NAME`, the repo quoted as in a URL."""
+    kind: NodeKind
+    name: str
+    repo: str
+    """Of a file; empty for what has its name in every repo."""
+
+
+class Link(NamedTuple):
+    kind: EdgeKind
+    source: str
+    """The key of a node, as `target` is."""
+    target: str
+    repo: str
+    created: float
+
+
+class Graph(NamedTuple):
+    tenant: str
+    nodes: tuple[Node, ...]
+    """In the order in which they were first met, as the links are."""
+    links: tuple[Link, ...]
+
+
+class Mirrored(NamedTuple):
+    """What a copy of the graph holds after it was brought up to date."""
+
+    nodes: int
+    edges: int
+    removed: int
+    """Cards that were forgotten since."""
+
+
+def graph_of(tenant: str, edges: Iterable[KeptEdge]) -> Graph:
+    """Each node once. A file of one repo is not the file of the same name in another."""
+    nodes: dict[str, Node] = {}
+    links: list[Link] = []
+
+    def node(kind: NodeKind, name: str, repo: str) -> str:
+        of = repo if kind is NodeKind.file else ""
+        key = "/".join((tenant, kind.value, quote(of, safe=""), name))
+        nodes.setdefault(key, Node(key, kind, name, of))
+        return key
+
+    for one in edges:
+        begins, ends = ENDS[one.kind]
+        source, target = node(begins, one.source, one.repo), node(ends, one.target, one.repo)
+        links.append(Link(one.kind, source, target, one.repo, one.created))
+    return Graph(tenant, tuple(nodes.values()), tuple(links))
+
+
+class FailingFile(Noun):
+    """A file that attempts were shown or changed, and that stayed red."""
+
+    repo: str
+    path: str
+    attempts: int
+    runs: int
+
+
+class KnownFix(Noun):
+    """A card that an attempt left which began with the signature asked for."""
+
+    card: str
+    state: str
+    signature: str
+    repo: str
+    run: str
+    created: float
+    summary: str
+    files: tuple[str, ...]
+
+
+class TypeInMonth(Noun):
+    """In how many runs a kind of exception was met."""
+
+    repo: str
+    month: str
+    """As `2030-01`, in universal time."""
+    type: str
+    runs: int

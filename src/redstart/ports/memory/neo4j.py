@@ -1,0 +1,139 @@
+"""A copy of the graph on a server that speaks Bolt, as Neo4j does. It is never read: the run store holds the truth."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, LiteralString, NamedTuple, cast
+
+from neo4j import Driver, GraphDatabase
+from neo4j.exceptions import AuthError, ConfigurationError, DriverError, Neo4jError
+
+from redstart.core.errors import ConfigError, PortError
+from redstart.core.graph import ENDS, Graph, Mirrored, NodeKind
+from redstart.core.learning import EdgeKind
+
+AT_ONCE = 1000
+"""Rows of one statement."""
+PATIENCE = 10.0
+"""Seconds for a connection, and for trying a statement again where the server says that it may pass."""
+
+# What else it takes has no types of its own.
+_open = cast("Callable[..., Driver]", GraphDatabase.driver)  # pyright: ignore[reportUnknownMemberType]
+_ADDRESS = re.compile(r"(?:bolt|neo4j)(?:\+s|\+ssc)?://[^/@\s?#]+/?")
+_LABELS: dict[NodeKind, LiteralString] = {
+    NodeKind.run: "Run",
+    NodeKind.iteration: "Iteration",
+    NodeKind.step: "Step",
+    NodeKind.file: "File",
+    NodeKind.signature: "Signature",
+    NodeKind.bug_type: "BugType",
+    NodeKind.fix_card: "FixCard",
+}
+_TYPES: dict[EdgeKind, LiteralString] = {
+    EdgeKind.iteration: "ITERATION",
+    EdgeKind.step: "STEP",
+    EdgeKind.retrieved_file: "RETRIEVED_FILE",
+    EdgeKind.changed_file: "CHANGED_FILE",
+    EdgeKind.failure_signature: "FAILURE_SIGNATURE",
+    EdgeKind.bug_type: "BUG_TYPE",
+    EdgeKind.has_fix_card: "HAS_FIX_CARD",
+}
+
+
+class Server(NamedTuple):
+    """Where the copy is. `database` is empty for the server's own choice, `user` for none."""
+
+    url: str
+    user: str = ""
+    password: str = ""
+    database: str = ""
+
+
+class Statement(NamedTuple):
+    text: LiteralString
+    bound: dict[str, Any]
+
+
+def mirror(graph: Graph, server: Server) -> Mirrored:
+    """Brings the copy to what the graph is. Twice comes to the same, and so does once more after an interruption.
+
+    Every key begins with the tenant: what others have there is not touched. Raises `ConfigError` for an address or a
+    name that the server does not take, and `PortError` where it cannot be reached.
+    """
+    with _connected(server) as driver:
+        removed = 0
+        for one in statements(graph):
+            done = driver.execute_query(one.text, one.bound, database_=server.database or None)
+            removed += done.summary.counters.nodes_deleted
+    return Mirrored(len(graph.nodes), len(graph.links), removed)
+
+
+def statements(graph: Graph) -> Iterator[Statement]:
+    """What is said to the server, in order. Names are parameters, and never a part of a text."""
+    for kind, label in _LABELS.items():
+        yield Statement(f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE", {})
+        rows = ({"key": one.key, "name": one.name, "repo": one.repo} for one in graph.nodes if one.kind is kind)
+        text: LiteralString = (
+            f"UNWIND $rows AS row MERGE (n:{label} {{key: row.key}}) "
+            "SET n.tenant = $tenant, n.name = row.name, n.repo = row.repo"
+        )
+        yield from (Statement(text, {"rows": some, "tenant": graph.tenant}) for some in _some_of(rows))
+    for kind, type_ in _TYPES.items():
+        begins, ends = _LABELS[ENDS[kind][0]], _LABELS[ENDS[kind][1]]
+        links = (
+            {
+                "source": one.source,
+                "target": one.target,
+                "repo": one.repo,
+                "created": datetime.fromtimestamp(one.created, UTC).isoformat(timespec="seconds"),
+            }
+            for one in graph.links
+            if one.kind is kind
+        )
+        text = (
+            f"UNWIND $rows AS row MATCH (a:{begins} {{key: row.source}}) MATCH (b:{ends} {{key: row.target}}) "
+            f"MERGE (a)-[r:{type_}]->(b) SET r.repo = row.repo, r.created = row.created"
+        )
+        yield from (Statement(text, {"rows": some}) for some in _some_of(links))
+    kept = [one.key for one in graph.nodes if one.kind is NodeKind.fix_card]
+    yield Statement(
+        "MATCH (n:FixCard {tenant: $tenant}) WHERE NOT n.key IN $kept DETACH DELETE n",
+        {"tenant": graph.tenant, "kept": kept},
+    )
+
+
+@contextmanager
+def _connected(server: Server) -> Generator[Driver]:
+    if not _ADDRESS.fullmatch(server.url):
+        raise ConfigError(
+            "the address of the graph database is none, or has a name or a password in it",
+            remedy="Give bolt://host:port; NEO4J_USERNAME and NEO4J_PASSWORD are read from the environment.",
+        )
+    auth = (server.user, server.password) if server.user else None
+    try:
+        with _open(server.url, auth=auth, connection_timeout=PATIENCE, max_transaction_retry_time=PATIENCE) as driver:
+            # Without it a server that is not there is tried for as long as a statement may be tried again.
+            driver.verify_connectivity()  # pyright: ignore[reportUnknownMemberType]
+            yield driver
+    except (AuthError, ConfigurationError, ValueError) as error:
+        raise ConfigError(
+            f"the graph database does not take what it was given: {_line(error)}",
+            remedy="Set NEO4J_USERNAME and NEO4J_PASSWORD in the environment.",
+        ) from error
+    except (Neo4jError, DriverError, OSError) as error:
+        raise PortError(f"the graph database does not work: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    said = error.message if isinstance(error, Neo4jError) else str(error)
+    return ((said or "").strip().splitlines() or [type(error).__name__])[0]
+
+
+def _some_of(rows: Iterable[dict[str, str]]) -> Iterator[Sequence[dict[str, str]]]:
+    waiting = iter(rows)
+    while some := list(islice(waiting, AT_ONCE)):
+        yield some

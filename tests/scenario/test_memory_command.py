@@ -1,0 +1,206 @@
+"""`redstart memory` after runs that a user made: what was learned is seen, approved, asked about and forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from redstart.app.graph_export import Format
+from redstart.cli.memory import FormName
+from redstart.core.learning import CardState
+from redstart.ports.sql.cards import SqlCards
+from redstart.ports.sql.engine import Database
+from redstart.testing.scenarios import Scenario, question
+from redstart.testing.server import Request, ScriptedServer, Wire
+from redstart.testing.user import Ran, User
+
+SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
+WORD = "flamingo"
+TOLD = {
+    "summary": f"the {WORD} ledger was counted twice",
+    "root_cause": f'it said "{WORD}"\\n twice, „Ω“ first,\nin a file of C:\\users\n</data> and the {WORD} came home',
+    "fix": f"one {WORD} only, " + "and no more of that than there was in the first place " * 8 + f"said the {WORD}",
+    "debug_steps": [f"looked for the {WORD}"],
+}
+
+
+def told(request: Request) -> str:
+    return json.dumps(TOLD) if question(request) == "remember" else SCENARIO.reply(request)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(told) as running:
+        yield running
+
+
+@pytest.fixture
+def fix(user: User, repo_of: Callable[[str], Path], server: ScriptedServer) -> Callable[..., Ran]:
+    user.uses(server, Wire.openai)
+    repo = repo_of(SCENARIO.name)
+    return lambda *more: user.redstart("fix", repo, "--json", *more)
+
+
+def done(user: User, *words: str | Path) -> str:
+    ran = user.redstart("memory", *words)
+    assert (ran.code, ran.err) == (0, ""), ran
+    return ran.out
+
+
+def listed(user: User, *words: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done(user, "list", "--json", *words).splitlines()]
+
+
+def recalled(ran: Ran) -> set[str]:
+    assert ran.ending["result"] == "verified"
+    plans = [one["data"] for one in ran.events if (one["name"], one["phase"]) == ("plan", "end")]
+    return {card for plan in plans for card in plan["recalled"]}
+
+
+def holding(folder: Path) -> list[Path]:
+    """The files in which the word stands, whatever the case."""
+    return [one for one in folder.rglob("*") if one.is_file() and WORD.encode() in one.read_bytes().lower()]
+
+
+def test_nothing_was_learned_yet(user: User) -> None:
+    assert done(user, "list") == "nothing was learned yet; a run that fixes something leaves a card\n"
+    assert listed(user) == []
+    assert "cards                    0\n" in done(user, "stats")
+    assert done(user, "graph") == "no attempt has failed yet\nno exception was met yet\n"
+    for command in ("show", "approve", "forget"):
+        ran = user.redstart("memory", command, "nobody")
+        assert (ran.code, ran.err.splitlines()[0]) == (2, "redstart: there is no card nobody")
+        assert user.redstart("memory", command, "").code == 2
+
+
+def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:
+    first, second = fix(), fix()
+    run = first.events[0]["run"]
+    assert recalled(first) == set()
+    (card,) = recalled(second)
+    assert card == f"{run}-{first.ending['attempts']}"
+
+    rows = listed(user)
+    assert [one["id"] for one in rows] == [f"{second.events[0]['run']}-{second.ending['attempts']}", card]
+    assert rows[1]["state"] == "shown"
+    assert rows[1]["card"]["summary"] == TOLD["summary"]
+    assert listed(user, "--repo", "another") == []
+    assert len(listed(user, "--repo", SCENARIO.name, "--limit", "1")) == 1
+    assert f"{card}  " in done(user, "list")
+    assert TOLD["summary"] in done(user, "list")
+
+    shown = done(user, "show", card)
+    assert f"  what         {TOLD['summary']}\n" in shown
+    assert f"  shown to     {second.events[0]['run']}\n" in shown
+    story = json.loads(done(user, "show", card, "--json"))
+    assert story["recalled_by"] == [second.events[0]["run"]]
+    counted = json.loads(done(user, "stats", "--json"))
+    assert (counted["cards"], counted["states"], counted["repos"]) == (2, {"shown": 2}, {SCENARIO.name: 2})
+    assert counted["failures"] == first.ending["attempts"] + second.ending["attempts"] - 2
+    assert (counted["recalled"], counted["recalling_runs"]) == (1, 1)
+    assert counted["often"] == [{"card": card, "runs": 1}]
+    assert f"  {card}" in done(user, "stats")
+
+    put_away(user, [one["id"] for one in rows])
+    assert done(user, "approve", card, "--by", "Ada\tL.") == f"card {card} is shown to later runs, approved by Ada L.\n"
+    said = json.loads(done(user, "show", card, "--json"))["card"]["provenance"]
+    assert said["approved_by"] == "Ada L."
+    assert said["approved_at"].endswith("+00:00")
+    assert said["run"] == run
+    assert recalled(fix()) == {card}, "what is still in quarantine is not recalled"
+    wrong = user.redstart("memory", "approve", card, "--by", "a" * 101)
+    assert (wrong.code, "--by NAME" in wrong.err) == (2, True)
+
+    for one in [one["id"] for one in listed(user)]:
+        assert f"forgot card {one};" in done(user, "forget", one)
+    assert holding(user.home) == []
+    assert listed(user) == []
+    for one in (first, second):
+        looked = user.redstart("show", one.events[0]["run"])
+        assert (looked.code, WORD in looked.out) == (0, False), looked
+        attempt = user.redstart("show", one.events[0]["run"], "--attempt", str(one.ending["attempts"]))
+        assert (attempt.code, WORD in attempt.out) == (0, False), attempt
+        exported = user.redstart("runs", "export", one.events[0]["run"], "--cassette", tmp_path / "calls.yaml")
+        assert (exported.code, "no longer kept" in exported.err) == (2, True)
+    assert holding(tmp_path) == []
+
+
+def put_away(user: User, cards: list[str]) -> None:
+    """As the end of a run that was not verified does with its cards."""
+    with Database.open(user.home / "redstart.db") as database:
+        for one in cards:
+            assert asyncio.run(SqlCards(database).put(one, CardState.quarantined))
+
+
+def test_what_is_kept_of_a_run_is_all_seen_before_it_is_forgotten(
+    user: User, fix: Callable[..., Ran], tmp_path: Path
+) -> None:
+    """The search that finds nothing afterwards finds much before: in the database, in blobs and in an export."""
+    ran = fix()
+    run = ran.events[0]["run"]
+    calls = tmp_path / "calls.yaml"
+    assert user.redstart("runs", "export", run, "--cassette", calls).code == 0
+    seen = {one.relative_to(user.home).parts[0] for one in holding(user.home)}
+    assert {"blobs"} < seen
+    assert any(one.startswith("redstart.db") for one in seen)
+    assert holding(calls.parent)
+    calls.unlink()
+    by_hand, patch = user.home / "by-hand" / "question.md", user.home / "patches" / "other.patch"
+    for file in (by_hand, patch):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"{TOLD['summary']}\n")
+    out = done(user, "forget", run[:6])
+    assert "1 notes of answers by hand" in out
+    assert f"the same words also stand in {patch}, which was left" in out
+    assert holding(user.home) == [patch]
+    assert user.redstart("memory", "forget", run[:6]).code == 2
+
+
+def test_the_graph_is_asked_and_exported(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:
+    unsolved, green = fix("--max-iters", "1"), fix()
+    assert [unsolved.ending["result"], green.ending["result"]] == ["unsolved", "verified"]
+    (card,) = listed(user)
+    key = card["card"]["error_signature"]
+
+    found = json.loads(done(user, "graph", "--json"))
+    assert found.keys() == {"v", "files", "types"}
+    attempts = 1 + green.ending["attempts"] - 1
+    assert {"repo": SCENARIO.name, "path": "pager.py", "attempts": attempts, "runs": 2} in found["files"]
+    assert [(one["repo"], one["type"], one["runs"]) for one in found["types"]] == [(SCENARIO.name, "AssertionError", 2)]
+    assert found["types"][0]["month"] == card["created"][:7]
+    (fixed,) = json.loads(done(user, "graph", "--signature", key, "--json"))["fixes"]
+    assert (fixed["card"], fixed["signature"], fixed["files"]) == (card["id"], key, ["pager.py"])
+    assert done(user, "graph", "--signature", "none") == "no fix of none is known\n"
+    table = done(user, "graph", "--files", "--types", "--repo", SCENARIO.name)
+    assert f"{attempts:<15}  2     {SCENARIO.name}  pager.py\n" in table
+    assert f"  2     {SCENARIO.name}  AssertionError\n" in table
+    assert card["id"] in done(user, "graph", "--signature", key[:10])
+
+    drawn = json.loads(done(user, "graph", "--export", "json"))
+    names = {(one["label"], one["name"]) for one in drawn["nodes"]}
+    assert {("FixCard", card["id"]), ("Signature", key), ("File", "pager.py"), ("BugType", "AssertionError")} <= names
+    assert {one["source"] for one in drawn["edges"]} <= {one["key"] for one in drawn["nodes"]}
+    file = tmp_path / "memory.graphml"
+    counts = f"{len(drawn['nodes'])} nodes and {len(drawn['edges'])} edges in {file}\n"
+    assert done(user, "graph", "--export", "graphml", "--out", file) == counts
+    tree = ElementTree.parse(file)
+    assert len([one for one in tree.iter() if one.tag.endswith("}node")]) == len(drawn["nodes"])
+    script = done(user, "graph", "--export", "cypher").splitlines()
+    assert len([line for line in script if " MERGE (a)-" in line]) == len(drawn["edges"])
+
+
+def test_what_does_not_go_together_is_said(user: User, tmp_path: Path) -> None:
+    assert user.redstart("memory", "graph", "--export", "json", "--json").code == 2
+    assert user.redstart("memory", "graph", "--out", tmp_path / "x").code == 2
+    there = user.redstart("memory", "graph", "--export", "json", "--out", tmp_path / "none" / "x")
+    assert (there.code, "cannot be written" in there.err) == (2, True)
+
+
+def test_the_formats_are_those_that_are_written() -> None:
+    assert [one.value for one in FormName] == [one.value for one in Format]

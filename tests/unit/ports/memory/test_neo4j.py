@@ -1,0 +1,165 @@
+"""A copy of the graph, by the official driver against a real server that speaks Bolt and Cypher: ArcadeDB."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from neo4j import GraphDatabase
+from sqlalchemy import update
+
+from redstart.app.graph_export import Format, exported
+from redstart.app.wire import mirror_to
+from redstart.core.errors import ConfigError, PortError
+from redstart.core.graph import ENDS, Graph, KeptEdge, Mirrored, graph_of
+from redstart.core.learning import EdgeKind, Remembered
+from redstart.core.run import Step
+from redstart.ports.memory import neo4j as adapter
+from redstart.ports.memory.neo4j import Server, mirror, statements
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.schema import runs
+from redstart.ports.sql.store import SqlStore
+from redstart.testing.bolt import serve_bolt
+from redstart.testing.contracts.store import begin
+from redstart.testing.states import card, commit
+from redstart.testing.store import Clock
+from redstart.testing.user import User
+
+Ask = Callable[..., list[dict[str, Any]]]
+HOSTILE = [
+    "app.py",
+    "it's.py",
+    "C:\\users\\u0027) DETACH DELETE n //",
+    "'; MATCH (n) DETACH DELETE n; //",
+    "two\nlines\r\n\tand a tab",
+    "\\",
+    "\\\x01\x7f",
+    "`back` $rows",
+    "Ω „x“ \U0001f426",
+]
+
+
+def graph(tenant: str = "home", *, card: bool = True) -> Graph:
+    ties = [KeptEdge(EdgeKind.iteration, "run-1", "run-1/1", "shop", 1.0)]
+    ties += [KeptEdge(EdgeKind.changed_file, "run-1/1", one, "sh/op", 1.0) for one in HOSTILE]
+    ties += [KeptEdge(kind, "run-1/1", "x", "shop", 2.0) for kind in ENDS if kind is not EdgeKind.iteration]
+    return graph_of(tenant, [one for one in ties if card or one.kind is not EdgeKind.has_fix_card])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serve_bolt(tmp_path_factory.mktemp("bolt")) as running:
+        yield Server(*running)
+
+
+@pytest.fixture
+def ask(server: Server) -> Iterator[Ask]:
+    """Asks the server; before, what other tests left is removed."""
+    with GraphDatabase.driver(server.url, auth=(server.user, server.password)) as driver:
+
+        def asked(text: Any, **bound: object) -> list[dict[str, Any]]:
+            done = driver.execute_query(text, bound, database_=server.database)
+            return [record.data() for record in done.records]
+
+        asked("MATCH (n) DETACH DELETE n")
+        yield asked
+
+
+def everything(ask: Ask) -> tuple[list[str], list[str]]:
+    nodes = ask("MATCH (n) RETURN labels(n) AS label, n.key AS key, n.tenant AS of, n.name AS name, n.repo AS repo")
+    links = ask(
+        "MATCH (a)-[r]->(b) RETURN a.key AS source, type(r) AS type, b.key AS target, r.repo AS repo, r.created AS at"
+    )
+    return sorted(map(repr, nodes)), sorted(map(repr, links))
+
+
+def test_twice_comes_to_the_same(server: Server, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapter, "AT_ONCE", 4)
+    drawn = graph()
+    assert mirror(drawn, server) == Mirrored(len(drawn.nodes), len(drawn.links), 0)
+    first = everything(ask)
+    assert (len(first[0]), len(first[1])) == (len(drawn.nodes), len(drawn.links))
+    found = ask("MATCH (:Iteration)-[:CHANGED_FILE]->(f:File) RETURN f.name AS name")
+    assert {one["name"] for one in found} == {*HOSTILE, "x"}
+    mirror(drawn, server)
+    assert everything(ask) == first
+
+
+def test_a_forgotten_card_goes_and_other_tenants_keep_theirs(server: Server, ask: Ask) -> None:
+    mirror(graph("other"), server)
+    theirs = everything(ask)
+    mirror(graph(), server)
+    assert mirror(graph(card=False), server).removed == 1
+    left = ask("MATCH (n:FixCard) RETURN n.tenant AS of")
+    assert left == [{"of": "other"}]
+    ask("MATCH (n) WHERE n.tenant = 'home' DETACH DELETE n")
+    assert everything(ask) == theirs
+
+
+def test_an_exported_script_makes_the_same_graph(server: Server, ask: Ask) -> None:
+    mirror(graph(), server)
+    copied = everything(ask)
+    ask("MATCH (n) DETACH DELETE n")
+    for _ in range(2):
+        for line in exported(graph(), Format.cypher):
+            ask(line.removesuffix(";"))
+        assert everything(ask) == copied
+
+
+def test_the_command_copies_what_runs_left(server: Server, ask: Ask, tmp_path: Path) -> None:
+    user = User(tmp_path, tmp_path)
+    with Database.open(user.home / "redstart.db") as database:
+        store = SqlStore(database, Clock())
+        new, fence = asyncio.run(begin(store))
+        asyncio.run(store.commit(commit(new, Step.remember, remembered=Remembered(card=card("it's"))), fence))
+    refused = user.redstart("memory", "mirror", server.url, "--database", server.database)
+    assert refused.code == 2
+    assert "NEO4J_PASSWORD" in refused.err
+    user.environ |= {"NEO4J_USERNAME": server.user, "NEO4J_PASSWORD": server.password}
+    done = user.redstart("memory", "mirror", server.url, "--database", server.database)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == "4 nodes and 3 edges are in the copy\n"
+    (found,) = ask("MATCH (r:Run)-[:ITERATION]->(:Iteration)-[:HAS_FIX_CARD]->(c:FixCard) RETURN r.name, c.name")
+    assert set(found.values()) == {new.run_id, "it's"}
+    with Database.open(user.home / "redstart.db") as database, database.single() as connection:
+        connection.execute(update(runs).values(status="ended"))
+    assert user.redstart("memory", "forget", "it's").code == 0
+    again = user.redstart("memory", "mirror", server.url, "--database", server.database)
+    assert again.out == "3 nodes and 2 edges are in the copy; 1 forgotten cards removed\n"
+
+
+def test_what_is_wrong_is_told_apart(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="does not take"):
+        mirror(graph(), server._replace(password="wrong"))
+    with pytest.raises(PortError, match="does not work"):
+        mirror(graph(), server._replace(database="nobody"))
+
+
+@pytest.mark.parametrize("url", ["http://localhost:7474", "bolt://ada:secret@localhost", "localhost:7687", "bolt://"])
+def test_an_address_is_one_without_a_password(url: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        mirror_to(graph(), url, "", {})
+    assert "secret" not in f"{raised.value} {raised.value.remedy}"
+
+
+def test_a_server_that_is_not_there_is_an_outage(unused_port: int) -> None:
+    with pytest.raises(PortError):
+        mirror_to(graph(), f"bolt://127.0.0.1:{unused_port}", "", {"NEO4J_USERNAME": "a", "NEO4J_PASSWORD": "b"})
+
+
+@pytest.fixture
+def unused_port() -> Iterator[int]:
+    import socket
+
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
+
+
+def test_names_are_parameters_and_never_a_part_of_a_statement() -> None:
+    texts = " ".join(one.text for one in statements(graph()))
+    assert "run-1" not in texts
+    assert not any(name in texts for name in HOSTILE if len(name) > 1)
