@@ -17,10 +17,9 @@ _VALUE = re.compile(
 """Where a message shows what it was given: in quotes, or at its end."""
 
 
-class Test(NamedTuple):
+class CaseId(NamedTuple):
     """What the id of a test tells."""
 
-    __test__ = False
     file: str
     name: str
     """The id without parameters."""
@@ -30,13 +29,13 @@ class Test(NamedTuple):
     """Whether it is one of Node.js."""
 
 
-def read_id(id_: str) -> Test:
+def read_id(id_: str) -> CaseId:
     name, _, parameters = id_.partition("[")
     script = _SCRIPT.match(id_)
     if script is None:
-        return Test(id_.partition("::")[0], name, parameters.removesuffix("]"), script=False)
+        return CaseId(id_.partition("::")[0], name, parameters.removesuffix("]"), script=False)
     quoted = ("".join(one) for one in _QUOTES.findall(id_[script.end() :]))
-    return Test(script[0], name, "\n".join(quoted), script=True)
+    return CaseId(script[0], name, "\n".join(quoted), script=True)
 
 
 def shows(said: str, wanted: str) -> bool:
@@ -46,7 +45,7 @@ def shows(said: str, wanted: str) -> bool:
     return bool(telling) and re.search(rf"(?<![\w.])(?:{'|'.join(telling)})(?![\w.])", wanted) is not None
 
 
-def decides(test: Test, said: str, asked: str) -> bool:
+def decides(test: CaseId, said: str, asked: str) -> bool:
     """Whether what an assertion compared comes from the test's parameters: each then has other values for one bug."""
     if test.script or not test.given:
         return False

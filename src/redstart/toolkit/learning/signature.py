@@ -1,7 +1,8 @@
 """What a failure is called, so that the same bug has the same name on another machine and after other edits.
 
 With a frame in the repo's source, the bug is the exception, what it said, and the function it came from: whichever test
-saw it. Without one, a test found a wrong value: then it is the test, the line it was at, and what it compared.
+saw it. Without one, a test found a wrong value: then it is the test, the line it was at, and what it compared; or the
+code lacks what its tests ask for by name: then it is their file, and the name.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from redstart.core.learning import Signature
 from redstart.core.noun import clip
 from redstart.core.report import Case
 from redstart.toolkit.learning.frames import Place, Traceback, place, tracebacks
-from redstart.toolkit.learning.given import Test, decides, read_id, shows, taken_out
+from redstart.toolkit.learning.given import CaseId, decides, read_id, shows, taken_out
 from redstart.toolkit.learning.versions import one_type, told_in_full
 from redstart.toolkit.learning.wording import CUT, LINE_LIMIT, general, normal, shape
 
@@ -40,6 +41,12 @@ _OF_CODE = frozenset(
     ("AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "ReferenceError", "TypeError")
 )
 """They name what the code names; other exceptions tell of values too."""
+_LACKS = re.compile(
+    r"(?<!'NoneType' object )\bhas no attribute '|\bname '\w+' is not defined|\bcannot import name |\bNo module named "
+    r"|(?<!\bundefined)(?<!\bnull) is not (?:a function|a constructor|defined)$|^Can't instantiate abstract class "
+    r"|\bunexpected keyword argument '|\bmissing \d+ required "
+)
+"""The code lacks what is named here, whichever test asks for it."""
 _NOT_RAISED = re.compile(r"\bDID NOT RAISE\b|\bnot raised\b")
 """At which line a `with` is left without the exception is told otherwise by each Python."""
 _WHERE = re.compile(r"^(?:E\s+)?\+\s+where (.*)$")
@@ -68,7 +75,8 @@ def sign(case: Case, *, is_source: Callable[[str], bool], roots: Sequence[str] =
 
     `is_source` tells the repo's source from its tests, for paths relative to the repo. `roots` are the absolute
     folders where the repo may lie, as tracebacks show them: an absolute path under none of them is not the repo's.
-    Never fails: what the text does not tell is empty, and the frame is then the test's own id without parameters.
+    Never fails: what the text does not tell is empty, and the frame is then the test's own id without parameters, or
+    its file alone where any of its tests would say the same.
     """
     found = tracebacks(_plain(case.detail))
     message = _plain(case.message).strip()
@@ -79,27 +87,32 @@ def sign(case: Case, *, is_source: Callable[[str], bool], roots: Sequence[str] =
     assertion = short in _ASSERTIONS or raised.text.startswith("expect(")
     misspelt = short in _SYNTAX and not test.script
     first = _misspelt(raised.text, found[-1].text) if misspelt else told_in_full(raised.text, _last_line(found[-1]))
-    said = " ".join([first, *_more(message, raised, found[-1])]) if assertion else first
+    lacks = not assertion and _LACKS.search(first[:LINE_LIMIT]) is not None
+    if assertion:
+        told = " ".join([first, *_below(message, raised, found[-1])])
+        said = _said(told, " ".join(_differences(raised, found[-1])), test, where, roots)
+    else:
+        given = "" if short in _OF_CODE else test.given
+        told = first
+        said = normal(taken_out(first[:LINE_LIMIT], given[:LINE_LIMIT]), roots)
     return Signature(
         exception=raised.type,
-        message=clip(_said(said, test, where, roots, short=short, assertion=assertion), MESSAGE_LIMIT),
-        frame=where.source or test.name,
+        message=clip(said, MESSAGE_LIMIT),
+        frame=where.source or (test.file if lacks else test.name),
         kind="" if misspelt else clip(general(normal(first, roots), assertion=assertion), MESSAGE_LIMIT),
-        at="" if short in _SYNTAX or _NOT_RAISED.search(said) else clip(where.asked, MESSAGE_LIMIT),
+        at="" if lacks or short in _SYNTAX or _NOT_RAISED.search(told) else clip(where.asked, MESSAGE_LIMIT),
     )
 
 
-def _said(said: str, test: Test, where: Place, roots: Sequence[str], *, short: str, assertion: bool) -> str:
-    """What is part of the bug's name: of an assertion that a parameter decides no values, else those that are not of
-    chance; of an exception what it says of the code, without what the test gave."""
-    if not assertion:
-        return normal(said if short in _OF_CODE else taken_out(said[:LINE_LIMIT], test.given[:LINE_LIMIT]), roots)
-    seen = said[:LINE_LIMIT]
+def _said(told: str, differs: str, test: CaseId, where: Place, roots: Sequence[str]) -> str:
+    """What an assertion says that is part of the bug's name: no values where a parameter of the test decides them, else
+    those that are not of chance."""
+    seen = f"{told} {differs}"[:LINE_LIMIT]
     if not where.source and decides(test, seen, where.asked):
-        return shape(normal(said, roots))
+        return shape(told, roots)
     # node's tracebacks do not show what the test asked
     exact = not _ORDERED.search(seen) and (test.script or shows(seen, where.asked[:LINE_LIMIT]))
-    return normal(said, roots, numbers=exact)
+    return normal(f"{told} {differs}", roots, numbers=exact)
 
 
 def _last_line(traceback: Traceback) -> str:
@@ -147,14 +160,20 @@ def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
-def _more(message: str, raised: _Raised, traceback: Traceback) -> Iterator[str]:
-    """What an assertion says below its first line, where that alone does not tell what was wrong."""
+def _below(message: str, raised: _Raised, traceback: Traceback) -> Iterator[str]:
+    """What an assertion says below its first line of what it compared."""
     below = [line.strip() for line in message.splitlines()[1:] if line.strip()]
     if traceback.script:
         yield from _compared(below or [line.strip() for line in _after_first(traceback.text, raised.text)])
         return
     telling = (_ASSERTED.match(line) or _WHERE.match(line) or _MATCHED.match(line) for line in below)
     yield from (found[1] for found in telling if found)
+
+
+def _differences(raised: _Raised, traceback: Traceback) -> Iterator[str]:
+    """How two values differ, where one was cut short."""
+    if traceback.script:
+        return
     if CUT.search(raised.text) or not raised.text:
         told = (re.sub(r"^E\s*", "", line).strip() for line in _after_first(traceback.text, raised.text))
         yield from [line for line in told if _DIFFERENCE.match(line)][:_MOST_DIFFERENCES]

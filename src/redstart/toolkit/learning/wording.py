@@ -66,10 +66,9 @@ def general(said: str, *, assertion: bool) -> str:
     return " ".join((_without_containers(text) if assertion else text).split())
 
 
-def shape(said: str) -> str:
-    """What a normal line compares, without any value but None, True and False."""
-    text = _QUOTED.sub("<str>", _NUMBERS.sub("<n>", _NUMBER.sub("<n>", said)))
-    return " ".join(_without_containers(text).split())
+def shape(line: str, roots: Sequence[str]) -> str:
+    """What a line compares, normal and without any value but None, True and False."""
+    return _without_containers(normal(_QUOTED.sub("<str>", line[:LINE_LIMIT]), roots))
 
 
 def _without_containers(text: str) -> str:

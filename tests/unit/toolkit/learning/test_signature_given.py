@@ -33,6 +33,7 @@ WANTED = "assert size(value) == wanted"
         ("assert 'a_b' == 'a-b'", "a_b-a-b", "assert 'x y' == 'x-y'", "x y-x-y"),
         ("assert 3 == 4", "2-4", "assert 8 == 9", "7-9"),
         ("assert Size(1) == Size(2)", "value0-wanted0", "assert Size(5) == Size(8)", "value1-wanted1"),
+        ("assert \"V(a='x')\" == \"V(a='y')\"", "value0-V(a='y')", "assert 'V(1...2)' == 'V(3)'", "value1-V(3)"),
         ("assert [1] == [1, 2]", "value0-wanted0", "assert [] == [3]", "value1-wanted1"),
     ],
 )
@@ -40,6 +41,12 @@ def test_values_of_another_parametrisation_make_no_difference(
     one: str, given_one: str, other: str, given_other: str
 ) -> None:
     assert compared(WANTED, one, given_one).key == compared(WANTED, other, given_other).key
+
+
+def test_how_a_value_that_was_cut_differs_is_the_parameters_too() -> None:
+    said = "assert 'a...z' == 'b...z'\nE     - {}"
+    one, other = (compared(WANTED, said.format(differs), "value0-wanted0") for differs in ("b1", "b2"))
+    assert one.key == other.key
 
 
 def test_what_kind_of_value_it_is_makes_a_difference() -> None:
@@ -85,6 +92,40 @@ def test_a_value_that_the_test_gave_makes_no_difference_to_what_an_exception_say
 @pytest.mark.parametrize("error", ["AttributeError", "NameError", "TypeError"])
 def test_what_an_exception_says_of_the_code_stays(error: str) -> None:
     one, other = (in_source(f"{error}: no '{name}'", f"tests/test_a.py::test_a[{name}]") for name in ("foo", "bar"))
+    assert one.key != other.key
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "AttributeError: module 'shop' has no attribute 'totl'",
+        "AttributeError: 'Cart' object has no attribute 'totl'",
+        "NameError: name 'totl' is not defined",
+        "TypeError: total() missing 1 required positional argument: 'of'",
+        "TypeError: Can't instantiate abstract class Cart with abstract method f",
+        "Error: it should not have thrown: cart.totl is not a function",
+    ],
+)
+def test_what_the_code_lacks_is_one_bug_for_all_tests_of_a_file(said: str) -> None:
+    def found(file: str, name: str) -> Signature:
+        return signed(said, f"{file}:3: in {name}\n    {name}.go()\nE   {said}\n", f"{file}::{name}")
+
+    one, other, elsewhere = found("test/a.py", "one"), found("test/a.py", "other"), found("test/b.py", "one")
+    assert one.key == other.key != elsewhere.key
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "AttributeError: 'NoneType' object has no attribute 'total'",
+        "TypeError: undefined is not a function",
+        "ValueError: no total",
+    ],
+)
+def test_a_wrong_value_in_another_test_is_another_bug(said: str) -> None:
+    one, other = (
+        signed(said, f"test/a.py:3: in {name}\n    go()\nE   {said}\n", f"test/a.py::{name}") for name in "ab"
+    )
     assert one.key != other.key
 
 

@@ -47,8 +47,10 @@ def test_a_path_that_climbs_into_the_repo_is_known_where_the_test_is_not_shown()
 
 @pytest.mark.parametrize("elsewhere", ["../venv/lib.py", "/usr/lib/odd.py", "../../shops/src/cart.py", "tool/run.py"])
 def test_what_lies_outside_of_the_repo_is_not_its_source(elsewhere: str) -> None:
-    detail = f"shop/tests/test_cart.py:3: in test_total\n    total()\n{elsewhere}:9: in total\n    x()\nE   {SAID}\n"
-    assert signed(SAID, detail).frame == TEST
+    detail = (
+        f"shop/tests/test_cart.py:3: in test_total\n    total()\n{elsewhere}:9: in total\n    x()\nE   ValueError: x\n"
+    )
+    assert signed("ValueError: x", detail).frame == TEST
 
 
 def test_the_line_of_the_test_is_known_wherever_it_was_begun() -> None:
@@ -94,6 +96,14 @@ def test_a_function_of_a_script_without_a_name_belongs_to_the_one_around_it(root
         "    at unflatten (index.js:117:23)\n    at Context.<anonymous> (test/cart.test.js:42:30)"
     )
     assert signed(said, detail, SCRIPT, (root,)).frame == "index.js:unflatten"
+
+
+def test_a_folder_with_a_space_is_read_in_a_frame_of_a_script() -> None:
+    said, root = "TypeError: split.shft is not a function", "/home/me/My Code/shop"
+    assert (
+        signed(said, f"{said}\n    at unflatten ({root}/index.js:117:23)", SCRIPT, (root,)).frame
+        == "index.js:unflatten"
+    )
 
 
 def test_the_top_of_a_script_is_its_module() -> None:
