@@ -25,11 +25,11 @@ class Signature(Noun):
     message: str
     """What it said, normalised."""
     frame: str
-    """`path:qualname` of the innermost frame in the repo's source, else the test's own."""
+    """`path:qualname` of the innermost frame in the repo's source, else the test's own id, or its file alone."""
     kind: str = ""
     """What it said without the repo's own names and without values; empty where `message` has none."""
     at: str = ""
-    """Where there is no frame in the source: the line that the test was at."""
+    """Where the frame is a test's id: the line that the test was at."""
 
     @property
     def key(self) -> str:

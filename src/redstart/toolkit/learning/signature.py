@@ -1,20 +1,24 @@
 """What a failure is called, so that the same bug has the same name on another machine and after other edits.
 
 With a frame in the repo's source, the bug is the exception, what it said, and the function it came from: whichever test
-saw it. Without one, a test found a wrong value: then it is the test, the line it was at, and what it compared.
+saw it. Without one, a test found a wrong value: then it is the test, the line it was at, and what it compared; or the
+code lacks what its tests ask for by name: then it is their file, and the name.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from redstart.core.learning import Signature
 from redstart.core.noun import clip
 from redstart.core.report import Case
-from redstart.toolkit.learning.frames import Traceback, place, tracebacks
-from redstart.toolkit.learning.wording import CUT, LINE_LIMIT, general, normal
+from redstart.toolkit.learning.frames import Place, Traceback, place, tracebacks
+from redstart.toolkit.learning.given import CaseId, decides, read_id, shows, taken_out
+from redstart.toolkit.learning.versions import one_type, told_in_full
+from redstart.toolkit.learning.wording import CUT, LINE_LIMIT, general, normal, shape
 
 MESSAGE_LIMIT = 300
 
@@ -22,12 +26,27 @@ MESSAGE_LIMIT = 300
 _ANSI = re.compile(r"(?:\x1b|#x1B)\[[0-?]*[ -/]*[@-~]")
 _PHASE = re.compile(r'^failed on (?:setup|teardown) with "(.*)"$', re.DOTALL)
 _RAISED = re.compile(
-    r"^(?P<type>(?:[A-Za-z_]\w*\.(?:<locals>\.)?)*(?:_*[A-Z]\w*|(?<=\.)[a-z_]\w*))(?::(?:\s+(?P<text>.*))?)?$",
+    r"^(?P<type>(?:[A-Za-z_]\w*\.(?:<locals>\.)?)*(?:_*[A-Z]\w*|(?<=\.)[a-z_]\w*))(?: \[[A-Z][A-Z0-9_]*\])?"
+    r"(?::(?:\s+(?P<text>.*))?)?$",
 )
 _SAYS_NOTHING = ("", "collection failure")
 _ASSERTIONS = frozenset(("AssertionError", "JestAssertionError", "Failed", "failureException"))
 _SYNTAX = frozenset(("SyntaxError", "IndentationError", "TabError"))
-"""Each Python has its own words for these, and before 3.10 another line: the file is the name."""
+"""Each Python has its own words for these."""
+_UNREAD = re.compile(
+    r'^(?:E[ \t])?[ \t]*File "[^"\n]+", line \d+\n((?:E[ \t])?[ \t]*)(\S.*)\n((?:E[ \t])?[ \t]*)\^', re.MULTILINE
+)
+_NOT_CLOSED = re.compile(r"was never closed$|^unexpected EOF")
+_OF_CODE = frozenset(
+    ("AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "ReferenceError", "TypeError")
+)
+"""They name what the code names; other exceptions tell of values too."""
+_LACKS = re.compile(
+    r"(?<!'NoneType' object )\bhas no attribute '|\bname '\w+' is not defined|\bcannot import name |\bNo module named "
+    r"|(?<!\bundefined)(?<!\bnull) is not (?:a function|a constructor|defined)$|^Can't instantiate abstract class "
+    r"|\bunexpected keyword argument '|\bmissing \d+ required "
+)
+"""The code lacks what is named here, whichever test asks for it."""
 _NOT_RAISED = re.compile(r"\bDID NOT RAISE\b|\bnot raised\b")
 """At which line a `with` is left without the exception is told otherwise by each Python."""
 _WHERE = re.compile(r"^(?:E\s+)?\+\s+where (.*)$")
@@ -35,16 +54,15 @@ _ASSERTED = re.compile(r"^(assert .*)$")
 """Below what the test has to say about it."""
 _MATCHED = re.compile(r"^(?:Expected regex|Regex|Actual message|Input): (.*)$")
 _DIFFERENCE = re.compile(
-    r"^(?:At index .* diff: |(?:Left|Right) contains |Extra items in |Differing items|First differing |[-+] ?\S)"
+    r"^(?:At index .* diff: |(?:Left|Right) contains |Extra items in |\{.*\} != \{|First differing |[-+] ?\S)"
 )
 _ORDERED = re.compile(
     r"\s(?:<|>|<=|>=)\s| (?:less|greater) than | within | to be (?:below|above|at least|at most|close to) "
     r"|toBe(?:Less|Greater)Than|toBeCloseTo"
 )
 """How times and estimates are compared."""
-_LITERAL = re.compile(r"(?<![\w.])-?\d[\w.]*|'[^']*'|\"[^\"]*\"|\b(?:True|False|None)\b")
+_LEGEND = re.compile(r"[-+] (?:Expected|Received)\b")
 _MOST_DIFFERENCES = 3
-_MOST_LITERALS = 40
 
 
 class _Raised(NamedTuple):
@@ -57,25 +75,60 @@ def sign(case: Case, *, is_source: Callable[[str], bool], roots: Sequence[str] =
 
     `is_source` tells the repo's source from its tests, for paths relative to the repo. `roots` are the absolute
     folders where the repo may lie, as tracebacks show them: an absolute path under none of them is not the repo's.
-    Never fails: what the text does not tell is empty, and the frame is then the test's own id without parameters.
+    Never fails: what the text does not tell is empty, and the frame is then the test's own id without parameters, or
+    its file alone where any of its tests would say the same.
     """
     found = tracebacks(_plain(case.detail))
     message = _plain(case.message).strip()
+    test = read_id(case.id)
     raised = _raised(message, found[-1].text)
     short = raised.type.rpartition(".")[2]
-    where = place(found, is_source, roots, recursive=short in ("RecursionError", "RangeError"))
+    where = place(found, is_source, roots, test=test.file, recursive=short in ("RecursionError", "RangeError"))
     assertion = short in _ASSERTIONS or raised.text.startswith("expect(")
-    first = "" if short in _SYNTAX else raised.text
-    said = " ".join([first, *_more(message, raised, found[-1])]) if assertion else first
-    wanted = where.asked + case.id.partition("[")[2]
-    numbers = assertion and _by_value(said, wanted, script=found[-1].script)
+    misspelt = short in _SYNTAX and not test.script
+    first = _misspelt(raised.text, found[-1].text) if misspelt else told_in_full(raised.text, _last_line(found[-1]))
+    lacks = not assertion and _LACKS.search(first[:LINE_LIMIT]) is not None
+    if assertion:
+        told = " ".join([first, *_below(message, raised, found[-1])])
+        said = _said(told, " ".join(_differences(raised, found[-1])), test, where, roots)
+    else:
+        given = "" if short in _OF_CODE else test.given
+        told = first
+        said = normal(taken_out(first[:LINE_LIMIT], given[:LINE_LIMIT]), roots)
     return Signature(
         exception=raised.type,
-        message=clip(normal(said, roots, numbers=numbers), MESSAGE_LIMIT),
-        frame=where.source or case.id.partition("[")[0],
-        kind=clip(general(normal(first, roots), assertion=assertion), MESSAGE_LIMIT),
-        at="" if short in _SYNTAX or _NOT_RAISED.search(said) else clip(where.asked, MESSAGE_LIMIT),
+        message=clip(said, MESSAGE_LIMIT),
+        frame=where.source or (test.file if lacks else test.name),
+        kind="" if misspelt else clip(general(normal(first, roots), assertion=assertion), MESSAGE_LIMIT),
+        at="" if lacks or short in _SYNTAX or _NOT_RAISED.search(told) else clip(where.asked, MESSAGE_LIMIT),
     )
+
+
+def _said(told: str, differs: str, test: CaseId, where: Place, roots: Sequence[str]) -> str:
+    """What an assertion says that is part of the bug's name: no values where a parameter of the test decides them, else
+    those that are not of chance."""
+    seen = f"{told} {differs}"[:LINE_LIMIT]
+    if not where.source and decides(test, seen, where.asked):
+        return shape(told, roots)
+    # node's tracebacks do not show what the test asked
+    exact = not _ORDERED.search(seen) and (test.script or shows(seen, where.asked[:LINE_LIMIT]))
+    return normal(f"{told} {differs}", roots, numbers=exact)
+
+
+def _last_line(traceback: Traceback) -> str:
+    return traceback.frames[-1].line if traceback.frames else ""
+
+
+def _misspelt(said: str, traceback: str) -> str:
+    """The line that Python could not read, as each version says something else about it.
+
+    A bracket that is never closed is one thing wherever it stands: before 3.10, the first word after it was shown.
+    """
+    unread = list(_UNREAD.finditer(traceback))
+    if not unread:
+        return ""
+    margin, line, caret = unread[-1].groups()
+    return "not closed" if _NOT_CLOSED.search(said) or caret == margin else line
 
 
 def _raised(message: str, traceback: str) -> _Raised:
@@ -98,24 +151,46 @@ def _parse_raised(line: str) -> _Raised | None:
     if line.startswith("assert "):
         return _Raised("AssertionError", line)
     match = _RAISED.match(line)
-    return None if match is None else _Raised(match["type"].replace("<locals>.", ""), (match["text"] or "").strip())
+    if match is None:
+        return None
+    return _Raised(one_type(match["type"].replace("<locals>.", "")), (match["text"] or "").strip())
 
 
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
-def _more(message: str, raised: _Raised, traceback: Traceback) -> Iterator[str]:
-    """What an assertion says below its first line, where that alone does not tell what was wrong."""
+def _below(message: str, raised: _Raised, traceback: Traceback) -> Iterator[str]:
+    """What an assertion says below its first line of what it compared."""
     below = [line.strip() for line in message.splitlines()[1:] if line.strip()]
     if traceback.script:
-        yield from (line for line in below if not line.startswith("at "))
+        yield from _compared(below or [line.strip() for line in _after_first(traceback.text, raised.text)])
         return
     telling = (_ASSERTED.match(line) or _WHERE.match(line) or _MATCHED.match(line) for line in below)
     yield from (found[1] for found in telling if found)
+
+
+def _differences(raised: _Raised, traceback: Traceback) -> Iterator[str]:
+    """How two values differ, where one was cut short."""
+    if traceback.script:
+        return
     if CUT.search(raised.text) or not raised.text:
         told = (re.sub(r"^E\s*", "", line).strip() for line in _after_first(traceback.text, raised.text))
         yield from [line for line in told if _DIFFERENCE.match(line)][:_MOST_DIFFERENCES]
+
+
+def _compared(below: Sequence[str]) -> list[str]:
+    """What a runner of Node.js tells of two values, above the frames.
+
+    Each version of Node.js draws its diff otherwise: it is told as both values. Of another diff, what differs is told.
+    """
+    told = list(takewhile(lambda line: not line.startswith("at "), (line for line in below if line)))
+    if told and told[0].startswith("+ actual - expected"):
+        lines = [(line[0], line.lstrip("+- ").rstrip(",")) for line in told[1:] if not line.startswith("...")]
+        actual, expected = ([text for mark, text in lines if mark != other] for other in "-+")
+        return [*actual, "!==", *expected]
+    differs = [line for line in told if re.match(r"[-+] ?\S", line) and not _LEGEND.match(line)]
+    return differs or [line for line in told if line.strip("^ ")]
 
 
 def _after_first(text: str, said: str) -> list[str]:
@@ -123,20 +198,6 @@ def _after_first(text: str, said: str) -> list[str]:
     lines = text.splitlines()
     start = next((number for number, line in enumerate(lines) if said and said in line), 0)
     return lines[start + 1 :]
-
-
-def _by_value(said: str, wanted: str, *, script: bool) -> bool:
-    """Whether the numbers in an assertion are part of the failure, and not drawn by chance or measured.
-
-    They are where the test itself names what it wants: a literal of its line, or a parameter of its id, is shown.
-    Node's tracebacks do not show what the test asked.
-    """
-    if _ORDERED.search(said):
-        return False
-    shown = dict.fromkeys(literal.strip("'\"") for literal in _LITERAL.findall(said[:LINE_LIMIT]))
-    telling = [re.escape(one) for one in shown if one][:_MOST_LITERALS]
-    named = re.compile(rf"(?<![\w.])(?:{'|'.join(telling)})(?![\w.])")
-    return script or (bool(telling) and named.search(wanted[:LINE_LIMIT]) is not None)
 
 
 def _plain(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from posixpath import basename
 
 from redstart.toolkit.learning.frames import longest_first
+from redstart.toolkit.learning.versions import one_wording
 
 LINE_LIMIT = 4000
 """Of a line, so much is looked at: the rest of a longer one says nothing more about what kind of failure it is."""
@@ -22,8 +23,11 @@ _TIME = re.compile(
 _UUID = re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)
 # with a letter and a digit: what has no digit may be a word; what has no letter, or an exponent, is left to `_NUMBER`
 _HEX = re.compile(r"\b0x[0-9a-f]+\b|(?<![\w.])(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,}\b(?![+-]\d)", re.IGNORECASE)
-_PATH = re.compile(r"(?<![\w.>/])/[^\s'\"`:,;()\[\]{}<>|]+")
-_TEMPORARY = re.compile(r"^(?:/private)?/(?:tmp|var/tmp|var/folders|dev/shm)(?:/|$)")
+_PATH = re.compile(r"(?:<repo>|(?<![\w.>/]))/[^\s'\"`:,;()\[\]{}<>|]+")
+_TEMPORARY = re.compile(
+    r"^(?:/private)?/(?:tmp|var/tmp|var/folders|dev/shm)(?:/|$)|/pytest-of-[^/]+/|/tmp[a-z0-9_]{8}(?:/|$)"
+)
+"""By where it lies, or by how pytest and Python name what is temporary, wherever that is."""
 _SITE = re.compile(r"^.*/(?:site|dist)-packages/")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d_]*(?:\.\d+)*\.?(?:e[-+]?\d+)?j?", re.IGNORECASE)
 _NUMBERS = re.compile(r"<n>(?:, <n>)+")
@@ -31,45 +35,6 @@ _QUOTED = re.compile(r"(?<!\w)[bru]{0,2}(?P<quote>['\"])(?P<text>(?:\\.|(?!(?P=q
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _CONTAINER = re.compile(r"\w*(?:\([^()\[\]{}]*\)|\[[^()\[\]{}]*\]|\{[^()\[\]{}]*\})")
 _SET = re.compile(r"\{(?P<items>[^{}:]+)\}")
-_CALLED = re.compile(r"\b(?:\w+\.)+(?:<locals>\.)?(?=\w+\(\) (?:missing|takes|got) )")
-_HINT = re.compile(
-    r"(?:\.|,)? (?:Did you mean|Or did you forget|Did you forget|Perhaps you forgot|Maybe you meant)\b.*$"
-)
-
-_SAID = tuple(
-    (re.compile(pattern), said)
-    for pattern, said in (
-        (r"^maximum recursion depth exceeded.*$", "maximum recursion depth exceeded"),
-        (r"^Maximum call stack size exceeded.*$", "maximum recursion depth exceeded"),
-        (r"^local variable ('\w+') referenced before assignment$", r"local \1 has no value"),
-        (r"^cannot access local variable ('\w+') where it is not associated with a value$", r"local \1 has no value"),
-        (r"^free variable ('\w+') referenced before assignment in enclosing scope$", r"free \1 has no value"),
-        (
-            r"^cannot access free variable ('\w+') where it is not associated with a value in enclosing scope$",
-            r"free \1 has no value",
-        ),
-        (r"^property ('\w+') of '.*' object has no (setter|deleter)$", r"cannot change \1"),
-        (r"^can't (?:set|delete) attribute(?: ('\w+'))?$", r"cannot change \1"),
-        (r"^cannot use '\w+' as a .* \((unhashable type: '\w+')\)$", r"\1"),
-        (r"^(expected string or bytes-like object)(?:, got '\w+')?$", r"\1"),
-        (r"^too many values to unpack \(expected (\d+)(?:, got \d+)?\)$", r"too many values to unpack (expected \1)"),
-        (r"^Can't instantiate abstract class (\w+) .*method(?:s)? .*$", r"Can't instantiate abstract class \1"),
-        (r"\bDID NOT RAISE <class '(?:[\w.]+\.)?(\w+)'>", r"DID NOT RAISE \1"),
-        (r"^partially initialized module ('[\w.]+')(?: from '[^']*')? has no", r"module \1 has no"),
-        (r"^(cannot import name '\w+' from )(?:partially initialized module )?('[\w.]+').*$", r"\1\2"),
-        (
-            r"^(?:Illegal trailing comma before end of \w+|Expecting property name enclosed in double quotes):",
-            "bad JSON:",
-        ),
-        (r"^Cannot read property ('[^']*') of (\w+)$", r"Cannot read properties of \2 (reading \1)"),
-        (r"^Cannot set property ('[^']*') of (\w+)$", r"Cannot set properties of \2 (setting \1)"),
-        (
-            r"^(?:Unexpected token .* (?:in JSON at position \d+|is not valid JSON)|Unexpected end of JSON input)$",
-            "bad JSON",
-        ),
-    )
-)
-"""What Python and V8 say in one version and said in another: one wording for both."""
 
 
 def normal(line: str, roots: Sequence[str], *, numbers: bool = False) -> str:
@@ -78,12 +43,10 @@ def normal(line: str, roots: Sequence[str], *, numbers: bool = False) -> str:
     Numbers are, too, unless `numbers` says that they are part of the failure; those of all spellings have one mark, as
     a short hash may happen to have no letter. Quoted text stays: which attribute is missing is the failure.
     """
-    text = _HINT.sub("", line[:LINE_LIMIT])
+    text = one_wording(line[:LINE_LIMIT])
     for root in longest_first(roots):
         text = re.sub(re.escape(root) + r"(?![\w.-])", "<repo>", text)
-    for pattern, said in _SAID:
-        text = pattern.sub(said, text)
-    text = CUT.sub("...", _CALLED.sub("", text))
+    text = CUT.sub("...", text)
     text = _URL.sub("<url>", text)
     text = _PATH.sub(lambda found: _place(found[0]), text)
     text = _TIME.sub("<time>", text)
@@ -100,11 +63,19 @@ def general(said: str, *, assertion: bool) -> str:
     """The kind of failure that a normal line tells of, in any repo: without values and without the repo's own names."""
     text = _NUMBERS.sub("<n>", _NUMBER.sub("<n>", said))
     text = _QUOTED.sub(_quoted_in_general, text)
-    if assertion:
-        shorter = ""
-        while shorter != text:
-            shorter, text = text, _CONTAINER.sub("<values>", text)
-    return " ".join(text.split())
+    return " ".join((_without_containers(text) if assertion else text).split())
+
+
+def shape(line: str, roots: Sequence[str]) -> str:
+    """What a line compares, normal and without any value but None, True and False."""
+    return _without_containers(normal(_QUOTED.sub("<str>", line[:LINE_LIMIT]), roots))
+
+
+def _without_containers(text: str) -> str:
+    shorter = ""
+    while shorter != text:
+        shorter, text = text, _CONTAINER.sub("<values>", text)
+    return text
 
 
 def _quoted_in_general(found: re.Match[str]) -> str:
@@ -115,8 +86,10 @@ def _quoted_in_general(found: re.Match[str]) -> str:
 
 
 def _place(path: str) -> str:
-    if _TEMPORARY.match(path):
+    if _TEMPORARY.search(path):
         return "<tmp>"
+    if path.startswith("<repo>"):
+        return path
     site = _SITE.match(path)
     return f"<site>/{path[site.end() :]}" if site else basename(path.rstrip("/")) or path
 

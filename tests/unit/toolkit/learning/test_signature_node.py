@@ -73,3 +73,27 @@ def test_what_is_installed_is_no_source() -> None:
     said = "TypeError: x is not a function"
     detail = f"{said}\n    at deep (node_modules/lib/src/a.js:3:4)\n    at Cart.add (src/cart.js:3:4){AT_TEST}"
     assert signed(said, detail).frame == "src/cart.js:Cart.add"
+
+
+def test_a_code_beside_the_name_of_an_error_makes_no_difference() -> None:
+    said = "AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:"
+    found = signed(said, f"{said}\n\n3 !== 4\n{AT_TEST}")
+    assert (found.exception, found.message) == ("AssertionError", "Expected values to be strictly equal: 3 !== 4")
+    assert found.key == strictly_equal("3").key
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("\n\nnull !== 'cat, bat'\n", "\n+ actual - expected\n\n+ null\n- 'cat, bat'\n"),
+        (
+            "\n+ actual - expected\n\n  [\n+   'a',\n+   'b'\n-   'b',\n-   'a'\n  ]\n",
+            "\n+ actual - expected\n\n  [\n+   'a',\n    'b',\n-   'a'\n  ]\n",
+        ),
+        ("\n\n'a' !== 'b'\n", "\n\n'a' !== 'b'\n ^\n"),
+    ],
+)
+def test_how_a_version_of_node_draws_a_difference_makes_none(one: str, other: str) -> None:
+    said = "AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:"
+    keys = [signed(said, f"{said}{drawn}{AT_TEST}").key for drawn in (one, other, other.replace("b", "d"))]
+    assert keys[0] == keys[1] != keys[2]

@@ -146,10 +146,89 @@ def test_the_line_at_which_a_with_is_left_makes_no_difference() -> None:
         ("Failed: DID NOT RAISE <class 'shop.Refused'>", "Failed: DID NOT RAISE Refused"),
         ("TypeError: Cannot read property 'a' of undefined",
          "TypeError: Cannot read properties of undefined (reading 'a')"),
+        ("re.error: missing ) at position 3", "re.PatternError: missing ) at position 3"),
+        ("TypeError: Can't instantiate abstract class A with abstract methods f, g",
+         "TypeError: Can't instantiate abstract class A without an implementation for abstract methods 'f', 'g'"),
+        ("AttributeError: unreadable attribute 'a'", "AttributeError: property 'a' of 'Cart' object has no getter"),
+        ("TypeError: string indices must be integers", "TypeError: string indices must be integers, not 'str'"),
+        ("TypeError: descriptor 'f' of 'object' object needs an argument",
+         "TypeError: unbound method object.f() needs an argument"),
+        ("TypeError: %d format: a number is required, not str",
+         "TypeError: %d format: a real number is required, not str"),
+        ("TypeError: object NoneType can't be used in 'await' expression",
+         "TypeError: 'NoneType' object can't be awaited"),
+        ("TypeError: argument of type 'NoneType' is not iterable",
+         "TypeError: argument of type 'NoneType' is not a container or iterable"),
+        ("TypeError: super(type, obj): obj must be an instance or subtype of type",
+         "TypeError: super(type, obj): obj (instance of A) is not an instance or subtype of type (B)."),
+        ("TypeError: non-default argument 'b' follows default argument",
+         "TypeError: non-default argument 'b' follows default argument 'a'"),
+        ("TypeError: f() argument after * must be an iterable, not int",
+         "TypeError: a.b.f() argument after * must be an iterable, not int"),
+        ("ValueError: hour must be in 0..23", "ValueError: hour must be in 0..23, not 24"),
+        ("ValueError: day is out of range for month",
+         "ValueError: day 30 must be in range 1..29 for month 2 in year 2024"),
+        ("ValueError: math domain error", "ValueError: expected a nonnegative input, got -1.0"),
+        ("ZeroDivisionError: integer division or modulo by zero", "ZeroDivisionError: division by zero"),
+        ("ZeroDivisionError: 0.0 cannot be raised to a negative power", "ZeroDivisionError: zero to a negative power"),
+        ("argparse.ArgumentError: invalid choice: 'x' (choose from 'a', 'b')",
+         "argparse.ArgumentError: invalid choice: 'x' (choose from a, b)"),
+        ("AttributeError: module 'random' has no attribute 'x'",
+         "AttributeError: module 'random' has no attribute 'x' (consider renaming '/x/random.py')"),
+        ("UnicodeEncodeError: 'ascii' codec can't encode character '\\xc6' in position 0: ordinal not in range(128)",
+         "UnicodeEncodeError: 'ascii' codec can't encode characters in position 3-4: ordinal not in range(128)"),
+        ("SyntaxError: Unexpected token } in JSON at position 5",
+         "SyntaxError: Expected ',' or '}' after property value in JSON at position 5 (line 1 column 6)"),
     ],
 )  # fmt: skip
 def test_versions_that_say_it_otherwise_mean_the_same(one: str, other: str) -> None:
-    assert signed(one).key == signed(other).key
+    test = "test/a.test.js::parses" if "JSON" in one else "tests/test_shop.py::test_total"
+    assert signed(one, test=test).key == signed(other, test=test).key
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("TypeError: Can't instantiate abstract class A with abstract method f",
+         "TypeError: Can't instantiate abstract class A without an implementation for abstract method 'g'"),
+        ("AttributeError: can't set attribute 'a'", "AttributeError: property 'b' of 'Cart' object has no setter"),
+    ],
+)  # fmt: skip
+def test_what_versions_say_of_something_else_does_not(one: str, other: str) -> None:
+    assert signed(one).key != signed(other).key
+
+
+def test_the_attribute_that_python_3_9_does_not_name_is_read_from_its_line() -> None:
+    detail = "src/cart.py:3: in __init__\n    self.{} = 3\nE   {}"
+    old, old_other, new = (
+        signed(said, detail.format(name, said)).key
+        for name, said in (
+            ("a", "AttributeError: can't set attribute"),
+            ("b", "AttributeError: can't set attribute"),
+            ("a", "AttributeError: property 'a' of 'Cart' object has no setter"),
+        )
+    )
+    assert old == new != old_other
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["/tmp/x1", "/data/pytest-of-me/pytest-0/test_a0", "/data/tmpk3_x9aa1", f"{ROOT}/out/tmpabcdefgh"],
+)
+def test_where_temporary_files_lie_makes_no_difference(folder: str) -> None:
+    assert signed(f"OSError: no file '{folder}/a.db'").message == "no file '<tmp>'"
+
+
+def test_items_that_differ_are_told_of_a_mapping_that_was_cut() -> None:
+    said = "AssertionError: assert {'a': 1, ...} == {'a': 2, ...}"
+    detail = (
+        "tests/test_a.py:3: in test_total\n    assert f() == WANTED\nE   {}\nE     \nE     Differing items:\nE     {}"
+    )
+    one, other = (
+        signed(said, detail.format(said, differs)).key
+        for differs in ("{'a': 1} != {'a': 2}", "{'b': 'x'} != {'b': 'y'}")
+    )
+    assert one != other
 
 
 def test_functions_that_call_each_other_without_end_have_one_name_wherever_the_stack_was_full() -> None:
