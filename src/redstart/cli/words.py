@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from redstart.core.events import Event
+from redstart.core.noun import many
 
 Data = dict[str, Any]
 
@@ -82,6 +83,8 @@ def _plan(data: Data) -> str:
         same = "this failure" if "signature" in data["sources"] else "this kind of failure"
         count = len(data["recalled"])
         return f"recalled {count} earlier fix{'es' if count > 1 else ''} of {same}"
+    if data["summary"] and data.get("patterns"):
+        return f"{data['summary']} (with {many(len(data['patterns']), 'earlier plan')} of a goal like it in view)"
     return data["summary"] or data["fault"] or "nothing is known of this failure yet"
 
 
@@ -138,7 +141,7 @@ def _reflect(data: Data) -> str:
 
 
 def _remember(data: Data) -> str:
-    if data["card"]:
+    if data["card"] or data.get("pattern"):
         return "kept what was learned"
     return "noted what failed" if data["failure"] else "nothing to keep"
 

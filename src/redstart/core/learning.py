@@ -6,6 +6,7 @@ import hashlib
 from enum import StrEnum
 
 from redstart.core.noun import Noun
+from redstart.core.pattern import Pattern
 
 SIGNATURE_VERSION = 2
 """Part of every key. Where it grows, what was kept under older keys keeps them: no new failure has such a key, so older
@@ -165,6 +166,8 @@ class Plan(Noun):
     summary: str = ""
     subtasks: tuple[Subtask, ...] = ()
     recalled: tuple[Recalled, ...] = ()
+    patterns: tuple[str, ...] = ()
+    """Ids of what was shown of how like goals were reached before."""
     reviews: tuple[str, ...] = ()
     """Of an audit: what is looked at, `sql`, `code` or both; empty for both."""
     files: tuple[str, ...] = ()
@@ -177,3 +180,4 @@ class Remembered(Noun):
 
     card: FixCard | None = None
     failure: FailureRecord | None = None
+    pattern: Pattern | None = None

@@ -23,6 +23,8 @@ def brief(artifact: BaseModel) -> Brief:
             recalled: list[JsonValue] = [one.card.id for one in artifact.recalled]
             sources: list[JsonValue] = [one.source for one in artifact.recalled]
             told = {"summary": artifact.summary, "recalled": recalled, "sources": sources, "fault": artifact.fault}
+            if artifact.patterns:
+                told["patterns"] = list[JsonValue](artifact.patterns)
         case Context():
             files: list[JsonValue] = [*dict.fromkeys(chunk.path for chunk in artifact.chunks)]
             told = {"files": files, "left_out": artifact.left_out}
@@ -59,6 +61,8 @@ def brief(artifact: BaseModel) -> Brief:
             told = {"what_failed": artifact.what_failed}
         case Remembered():
             told = {"card": artifact.card.id if artifact.card else "", "failure": artifact.failure is not None}
+            if artifact.pattern is not None:
+                told["pattern"] = artifact.pattern.id
         case Decision():
             told = {
                 "action": artifact.action.value,

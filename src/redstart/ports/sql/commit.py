@@ -33,9 +33,10 @@ from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from redstart.core.edges import edges_of
 from redstart.core.errors import Fenced
 from redstart.core.learning import CardState, FailureRecord, FixCard
+from redstart.core.pattern import Pattern
 from redstart.core.run import Result, RunState, Status
 from redstart.ports.sql.engine import Database, Driver
-from redstart.ports.sql.schema import cards, edges, edits, events, failures, runs, steps
+from redstart.ports.sql.schema import cards, edges, edits, events, failures, patterns, runs, steps
 from redstart.ports.store.port import Commit, Control
 
 Row = dict[str, Any]
@@ -53,10 +54,11 @@ class Rows(NamedTuple):
     events: list[Row]
     card: Row | None
     failure: Row | None
+    pattern: Row | None
     edits: list[Row]
     edges: list[Row]
     refused: Row | None
-    """Whose cards go into quarantine, where the run ends here and is not verified."""
+    """Whose cards and patterns go into quarantine, where the run ends here and is not verified."""
 
 
 def progress(state: RunState, now: float) -> Row:
@@ -88,6 +90,7 @@ def rows_of(commit: Commit, tenant: str, fence: int, now: float) -> Rows:
         events=[{**of_run, "seq": event.seq, "body": event.model_dump_json()} for event in commit.events],
         card=_learned(learned.card, tenant, before, now) if learned else None,
         failure=_learned(learned.failure, tenant, before, now) if learned else None,
+        pattern=_pattern(learned.pattern, tenant, before, now) if learned else None,
         edits=_edits(commit, tenant),
         edges=_edges(commit, tenant, now),
         refused=_refused(commit.after, tenant),
@@ -136,6 +139,25 @@ def _learned(learned: FixCard | FailureRecord | None, tenant: str, run: RunState
     }
 
 
+def _pattern(left: Pattern | None, tenant: str, run: RunState, now: float) -> Row | None:
+    if left is None:
+        return None
+    state = CardState.shown if left.outcome == Result.verified else CardState.quarantined
+    return {
+        "id": left.id,
+        "tenant": tenant,
+        "repo": run.spec.repo,
+        "run_id": run.run_id,
+        "attempt": run.now.number,
+        "key": left.key,
+        "family": left.mode,
+        "body": left.model_dump_json(),
+        "created": now,
+        "state": state.value,
+        "embedded": "",
+    }
+
+
 def _edits(commit: Commit, tenant: str) -> list[Row]:
     """What became of an answer's edits. Of a model that nobody can name nothing is learned."""
     if not commit.model:
@@ -170,15 +192,16 @@ _ADVANCE = (
 )
 _OF_ATTEMPT = ("tenant", "run_id", "attempt")
 _QUARANTINED: ColumnElement[str] = literal_column(f"'{CardState.quarantined.value}'")
-_QUARANTINE = (
-    update(cards)
+_QUARANTINES = {
+    table.name: update(table)
     .where(
-        cards.c.tenant == bindparam("of_tenant"),
-        cards.c.run_id == bindparam("of_run"),
-        cards.c.state != _QUARANTINED,
+        table.c.tenant == bindparam("of_tenant"),
+        table.c.run_id == bindparam("of_run"),
+        table.c.state != _QUARANTINED,
     )
     .values(state=_QUARANTINED)
-)
+    for table in (cards, patterns)
+}
 
 
 def _sqlite(statement: ClauseElement) -> str:
@@ -192,8 +215,8 @@ def _sqlite_advance() -> str:
 
 
 @cache
-def _sqlite_quarantine() -> str:
-    return _sqlite(_QUARANTINE)
+def _sqlite_quarantines() -> tuple[str, ...]:
+    return tuple(_sqlite(one) for one in _QUARANTINES.values())
 
 
 @cache
@@ -214,7 +237,13 @@ def _one_by_one(driver: Driver, rows: Rows) -> Found:
     driver.execute(_sqlite_add(steps), rows.step)
     for event in rows.events:
         driver.execute(_sqlite_add(events), event)
-    learned = ((cards, [rows.card]), (failures, [rows.failure]), (edits, rows.edits), (edges, rows.edges))
+    learned = (
+        (cards, [rows.card]),
+        (failures, [rows.failure]),
+        (patterns, [rows.pattern]),
+        (edits, rows.edits),
+        (edges, rows.edges),
+    )
     for table, added in learned:
         new = [row for row in added if row is not None]
         # What was left there stays as it is.
@@ -222,7 +251,8 @@ def _one_by_one(driver: Driver, rows: Rows) -> Found:
             for row in new:
                 driver.execute(_sqlite_add(table), row)
     if rows.refused is not None:
-        driver.execute(_sqlite_quarantine(), rows.refused)
+        for quarantine in _sqlite_quarantines():
+            driver.execute(quarantine, rows.refused)
     return found
 
 
@@ -277,9 +307,13 @@ _COMMIT = select(_advanced.c.control).add_cte(
 _LEARNING = {
     "card": _kept_once(cards, "card_").cte("carded"),
     "failure": _kept_once(failures, "failure_").cte("failed"),
+    "pattern": _kept_once(patterns, "pattern_").cte("shaped"),
     "edits": _many_once(edits, "edit_", _EDIT).cte("edited"),
     "edges": _many_once(edges, "edge_", _EDGE).cte("tied"),
-    "refused": _QUARANTINE.where(exists(select(_advanced.c.control))).cte("quarantined"),
+    **{
+        f"refused {name}": quarantine.where(exists(select(_advanced.c.control))).cte(f"quarantined_{name}")
+        for name, quarantine in _QUARANTINES.items()
+    },
 }
 
 
@@ -303,7 +337,7 @@ def _at_once(driver: Driver, rows: Rows) -> Found:
         "event_body": [event["body"] for event in rows.events],
     }
     learned: list[str] = []
-    for name, row in (("card", rows.card), ("failure", rows.failure)):
+    for name, row in (("card", rows.card), ("failure", rows.failure), ("pattern", rows.pattern)):
         if row is not None:
             learned.append(name)
             bound |= _prefixed(f"{name}_", row)
@@ -313,7 +347,7 @@ def _at_once(driver: Driver, rows: Rows) -> Found:
             bound |= _prefixed(prefix, added[0])
             bound |= {prefix + column: [row[column] for row in added] for column in many}
     if rows.refused is not None:
-        learned.append("refused")
+        learned += [f"refused {name}" for name in _QUARANTINES]
         bound |= rows.refused
     return driver.execute(_postgres(tuple(learned)), bound).fetchall()
 

@@ -235,13 +235,15 @@ class Errands(Protocol):
 
 HEARD = -1
 COUNTED = -2
+ALIKE = -3
 
 
 class Call(NamedTuple):
     """Where a journaled call stands in a run. The ordinal is allotted in program order inside the step.
 
-    What a person told it has the ordinal `HEARD`, and how edits fitted in other runs `COUNTED`, before every call of
-    the step's own: recordings name those by their numbers, and neither is to move them.
+    What a person told it has the ordinal `HEARD`, how edits fitted in other runs `COUNTED`, and how like goals were
+    reached before `ALIKE`, before every call of the step's own: recordings name those by their numbers, and none of
+    these is to move them.
     """
 
     run_id: str
@@ -250,8 +252,8 @@ class Call(NamedTuple):
     ordinal: int
 
     def __str__(self) -> str:
-        which = {HEARD: "what was heard", COUNTED: "what was counted"}.get(self.ordinal, f"call {self.ordinal}")
-        return f"attempt {self.attempt}, {self.step}, {which}"
+        outside = {HEARD: "what was heard", COUNTED: "what was counted", ALIKE: "what was alike"}
+        return f"attempt {self.attempt}, {self.step}, {outside.get(self.ordinal, f'call {self.ordinal}')}"
 
 
 class Record(NamedTuple):
@@ -259,7 +261,7 @@ class Record(NamedTuple):
 
     call: Call
     kind: str
-    """`model`, `sandbox`, `recall`, `clock`, `errands`, `install`, `said`, `answer` or `tally`."""
+    """`model`, `sandbox`, `recall`, `clock`, `errands`, `install`, `said`, `answer`, `tally` or `patterns`."""
     request_hash: str
     request: str
     """Blob: the request as JSON; empty where it says nothing more than the kind."""

@@ -9,6 +9,7 @@ from redstart.core.course import Strategy, Turn
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan, Recalled
 from redstart.core.noun import clip
+from redstart.core.pattern import RecalledPattern
 from redstart.core.report import Case
 from redstart.core.run import AttemptSummary
 from redstart.toolkit.prompts.render import data, section
@@ -124,6 +125,25 @@ def lessons(recalled: Iterable[Recalled]) -> str:
         told = f"{same}, fixed before: {card.summary}\ncause: {card.root_cause}\nfix: {card.fix}"
         blocks.append(data(f"memory {card.id}", told, 1500))
     return section("Learned from earlier fixes", *blocks)
+
+
+PATTERN = 1600
+"""Bytes of one pattern in a prompt."""
+
+
+def patterns(recalled: Iterable[RecalledPattern]) -> str:
+    """How goals like this one were reached before, with where that is from: examples for a plan."""
+    blocks: list[str] = []
+    for one in recalled:
+        made, origin = one.pattern, one.pattern.provenance
+        told = [f"goal: {clip(made.goal, 400)}", f"plan: {clip(made.summary, 300)}"]
+        told += [f"- {title}" for title in made.subtasks]
+        told += ["files:", *(f"- {part.path}: {part.role}" for part in made.shape)] if made.shape else []
+        told += [f"- and {made.left_out} more"] if made.left_out else []
+        source = f"memory {made.id}: {made.mode}, {made.outcome}, in {origin.get('repo', '')}"
+        blocks.append(data(clip(source, 200), "\n".join(told), PATTERN))
+    said = "Take from these what fits; where they and the goal differ, the goal holds." if blocks else ""
+    return section("Goals like this one that were reached before", said, *blocks)
 
 
 def tried(
