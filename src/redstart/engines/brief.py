@@ -20,11 +20,7 @@ def brief(artifact: BaseModel) -> Brief:
         case Reproduced():
             told = _reproduced(artifact)
         case Plan():
-            recalled: list[JsonValue] = [one.card.id for one in artifact.recalled]
-            sources: list[JsonValue] = [one.source for one in artifact.recalled]
-            told = {"summary": artifact.summary, "recalled": recalled, "sources": sources, "fault": artifact.fault}
-            if artifact.patterns:
-                told["patterns"] = list[JsonValue](artifact.patterns)
+            told = _planned(artifact)
         case Context():
             files: list[JsonValue] = [*dict.fromkeys(chunk.path for chunk in artifact.chunks)]
             told = {"files": files, "left_out": artifact.left_out}
@@ -61,8 +57,7 @@ def brief(artifact: BaseModel) -> Brief:
             told = {"what_failed": artifact.what_failed}
         case Remembered():
             told = {"card": artifact.card.id if artifact.card else "", "failure": artifact.failure is not None}
-            if artifact.pattern is not None:
-                told["pattern"] = artifact.pattern.id
+            told |= {"pattern": artifact.pattern.id} if artifact.pattern else {}
         case Decision():
             told = {
                 "action": artifact.action.value,
@@ -76,6 +71,15 @@ def brief(artifact: BaseModel) -> Brief:
             }
         case _:
             raise TypeError(f"no step gives a {type(artifact).__name__}")
+    return told
+
+
+def _planned(made: Plan) -> Brief:
+    recalled: list[JsonValue] = [one.card.id for one in made.recalled]
+    sources: list[JsonValue] = [one.source for one in made.recalled]
+    told: Brief = {"summary": made.summary, "recalled": recalled, "sources": sources, "fault": made.fault}
+    if made.patterns:
+        told["patterns"] = list[JsonValue](made.patterns)
     return told
 
 
