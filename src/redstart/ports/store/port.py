@@ -235,7 +235,7 @@ class Errands(Protocol):
 
 HEARD = -1
 COUNTED = -2
-ALIKE = -3
+ALIKE = -4
 
 
 class Call(NamedTuple):
