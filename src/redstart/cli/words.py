@@ -83,6 +83,8 @@ def _plan(data: Data) -> str:
         same = "this failure" if "signature" in data["sources"] else "this kind of failure"
         count = len(data["recalled"])
         told = f"recalled {count} earlier fix{'es' if count > 1 else ''} of {same}"
+    elif data["summary"] and data.get("patterns"):
+        told = f"{data['summary']} (with {many(len(data['patterns']), 'earlier plan')} of a goal like it in view)"
     else:
         told = data["summary"] or data["fault"] or ("" if data.get("shown") else "nothing is known of this failure yet")
     return "; ".join(filter(None, (told, *_lessons(data))))
@@ -91,10 +93,10 @@ def _plan(data: Data) -> str:
 def _lessons(data: Data) -> list[str]:
     """What the run is told of earlier ones, and what is kept from it so that its worth can be measured."""
     shown, withheld = len(data.get("shown", ())), len(data.get("withheld", ()))
+    what = "it is" if withheld == 1 else "they are"
     return [
         *([f"{many(shown, 'lesson')} shown"] if shown else []),
-        *([f"{many(withheld, 'lesson')} withheld to measure what it is worth"] if withheld == 1 else []),
-        *([f"{many(withheld, 'lesson')} withheld to measure what they are worth"] if withheld > 1 else []),
+        *([f"{many(withheld, 'lesson')} withheld to measure what {what} worth"] if withheld else []),
     ]
 
 
@@ -151,7 +153,7 @@ def _reflect(data: Data) -> str:
 
 
 def _remember(data: Data) -> str:
-    if data["card"]:
+    if data["card"] or data.get("pattern"):
         return "kept what was learned"
     return "noted what failed" if data["failure"] else "nothing to keep"
 

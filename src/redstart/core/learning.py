@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from redstart.core.lesson import Lesson, Shown
 from redstart.core.noun import Noun
+from redstart.core.pattern import Pattern
 
 SIGNATURE_VERSION = 2
 """Part of every key. Where it grows, what was kept under older keys keeps them: no new failure has such a key, so older
@@ -168,6 +169,8 @@ class Plan(Noun):
     recalled: tuple[Recalled, ...] = ()
     taught: Shown | None = None
     """The lessons that apply to the run, where they were looked for in this plan: in the first."""
+    patterns: tuple[str, ...] = ()
+    """Ids of what was shown of how like goals were reached before."""
     reviews: tuple[str, ...] = ()
     """Of an audit: what is looked at, `sql`, `code` or both; empty for both."""
     files: tuple[str, ...] = ()
@@ -183,3 +186,4 @@ class Remembered(Noun):
     lesson: Lesson | None = None
     lesson_refused: tuple[str, ...] = ()
     """Why what was proposed did not become a lesson."""
+    pattern: Pattern | None = None

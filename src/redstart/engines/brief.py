@@ -79,11 +79,14 @@ def _planned(plan: Plan) -> Brief:
     told: Brief = {"summary": plan.summary, "recalled": recalled, "sources": sources, "fault": plan.fault}
     if plan.taught is not None and plan.taught.coins:
         told |= {"shown": list(plan.taught.shown), "withheld": list(plan.taught.withheld)}
+    if plan.patterns:
+        told["patterns"] = list[JsonValue](plan.patterns)
     return told
 
 
 def _remembered(left: Remembered) -> Brief:
     told: Brief = {"card": left.card.id if left.card else "", "failure": left.failure is not None}
+    told |= {"pattern": left.pattern.id} if left.pattern else {}
     if left.lesson is not None:
         told |= {"lesson": left.lesson.id, "same_as": left.lesson.same_as}
     if left.lesson_refused:

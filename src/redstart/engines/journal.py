@@ -17,6 +17,7 @@ from redstart.core.errors import Needs, ReplayDiverged, StoreError
 from redstart.core.learning import Recalled, Signature
 from redstart.core.lesson import Lesson, Offered, Placed, Situation
 from redstart.core.noun import Noun
+from redstart.core.pattern import RecalledPattern
 from redstart.core.run import Ended, RunState
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
 from redstart.flow.errands import ended, errand_id
@@ -25,6 +26,7 @@ from redstart.ports.memory.port import Lessons, Memory
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
 from redstart.ports.store.port import (
+    ALIKE,
     COUNTED,
     HEARD,
     TAUGHT,
@@ -43,6 +45,7 @@ LAST_WORDS = 5
 """How much of what a person said a step hears: the newest."""
 
 _RECALLED = TypeAdapter(list[Recalled])
+_PATTERNS = TypeAdapter(list[RecalledPattern])
 _SAID = TypeAdapter(tuple[str, ...])
 _ENDED = TypeAdapter(tuple[Ended, ...])
 _TALLY = TypeAdapter(dict[EditKind, Tally])
@@ -229,6 +232,15 @@ class JournaledMemory:
 
         request = "\x1f".join((signature.model_dump_json(), tenant, repo, str(limit)))
         return _RECALLED.validate_json(await self._recorder.call("recall", request, make))
+
+    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
+        """As the step first found them. Runs of before there were any are replayed without, their calls unmoved."""
+
+        async def make() -> str:
+            found = await self._inner.patterns(goal, tenant=tenant, repo=repo, limit=limit)
+            return _PATTERNS.dump_json(found).decode()
+
+        return _PATTERNS.validate_json(await self._recorder.heard("patterns", "[]", make, ordinal=ALIKE))
 
 
 class JournaledLessons:

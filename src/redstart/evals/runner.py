@@ -15,6 +15,7 @@ from redstart.core.errors import ConfigError, RedstartError, StoreError
 from redstart.core.learning import Recalled, Signature
 from redstart.core.lesson import Lesson, Offered, Placed, Situation
 from redstart.core.noun import clip
+from redstart.core.pattern import RecalledPattern
 from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec, RunState
 from redstart.evals.grading import Grader, Standard
 from redstart.evals.measure import Ran, outcome_of
@@ -26,7 +27,7 @@ from redstart.ports.memory.port import Lessons, Memory
 from redstart.ports.model.port import Model
 
 MORE = 20
-"""Cards that are asked for beyond what is wanted, since those of the same task do not count."""
+"""Cards and patterns that are asked for beyond what is wanted, since those of the same task do not count."""
 
 ModelFor = Callable[[Site, Key], "Model | None"]
 """The model of one run; None for that of the settings."""
@@ -39,6 +40,10 @@ class Blank:
         del signature, tenant, repo, limit
         return []
 
+    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
+        del goal, tenant, repo, limit
+        return []
+
 
 class Withheld:
     """A memory that never gives what runs of the same repo have left."""
@@ -49,6 +54,10 @@ class Withheld:
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
         found = await self._memory.recall(signature, tenant=tenant, repo=repo, limit=limit + MORE)
         return [one for one in found if one.card.provenance.get("repo") != repo][:limit]
+
+    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
+        found = await self._memory.patterns(goal, tenant=tenant, repo=repo, limit=limit + MORE)
+        return [one for one in found if one.pattern.provenance.get("repo") != repo][:limit]
 
 
 class NoLessons:

@@ -9,6 +9,7 @@ from redstart.core.chat import Ask, Message, Tier
 from redstart.core.course import Strategy
 from redstart.core.learning import Plan, Recalled, Subtask
 from redstart.core.noun import clip
+from redstart.core.pattern import RecalledPattern
 from redstart.core.run import Effort, Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import red_cases
@@ -38,6 +39,8 @@ OUTLINE = 12_000
 LISTED = 2000
 """Files that are listed to a model that chooses among them."""
 SUBTASKS = 8
+PATTERNS = 2
+"""How many goals that were reached before are shown to one who plans a like one."""
 _NUMBERED = re.compile(r"(?:(?:subtask|task|part|step)s?\s*)?#?(\d{1,2})\.?")
 
 
@@ -62,7 +65,8 @@ async def plan(run: RunState, ports: Ports) -> Plan:
 
     is_new = run.spec.mode is Mode.create
     notes = sections.notes(partial(ports.trees.read, run.ground))
-    about = {"package": project(run.spec)} if is_new else {"notes": notes}
+    reached = await _reached(run, ports)
+    about = {"package": project(run.spec), "patterns": sections.patterns(reached)} if is_new else {"notes": notes}
     messages = fitted(
         ports.note,
         "create/plan" if is_new else "plan",
@@ -88,9 +92,10 @@ async def plan(run: RunState, ports: Ports) -> Plan:
     read = reader(said.ask, PlanAnswer)
     heard = await mend(ports.model, said.ask, said.answer, read, note=json_note, repairs=REPAIRS)
     found = heard.value
+    known = Plan(recalled=recalled, taught=told, patterns=tuple(one.pattern.id for one in reached))
     if found is None:
-        return Plan(recalled=recalled, taught=told, fault=clip(heard.fault or "the plan could not be read", 400))
-    return Plan(summary=clip(found.summary, 600), subtasks=_subtasks(found), recalled=recalled, taught=told)
+        return known.model_copy(update={"fault": clip(heard.fault or "the plan could not be read", 400)})
+    return known.model_copy(update={"summary": clip(found.summary, 600), "subtasks": _subtasks(found)})
 
 
 def _given(run: RunState) -> Plan | None:
@@ -169,6 +174,7 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
     """What to make better next: one thing that a test can tell of. The plan has a fault where nothing was found."""
     trees, ground = ports.trees, run.ground
     read = partial(trees.read, ground)
+    reached = await _reached(run, ports)
     shown = outline(Files(trees.files(ground), read, partial(trees.size, ground)), is_test_path, OUTLINE)
     messages = fitted(
         ports.note,
@@ -176,6 +182,7 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
         run.spec.asks.room(ANSWER),
         goal=sections.goal(run.spec.goal),
         hint=sections.hint(run.spec.hint, await ports.person.said()),
+        patterns=sections.patterns(reached),
         notes=sections.notes(read),
         files=section("Files", data("files", shown, OUTLINE * 2)),
         findings=sections.findings(run.now.audit),
@@ -185,13 +192,14 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
     asked = Ask(question="plan", tier=Tier.fast, messages=messages, max_tokens=most)
     heard = await ask_for(ports.model, asked, ImprovementAnswer)
     found = heard.value
+    seen = tuple(one.pattern.id for one in reached)
     if found is None or not found.title.strip():
-        return Plan(fault=clip(heard.fault or "no improvement was named", 400))
+        return Plan(patterns=seen, fault=clip(heard.fault or "no improvement was named", 400))
     kind = found.kind.strip().lower()
     named = kind if kind in KINDS else KINDS[-1]
     title = clip(" ".join(found.title.split()), 200)
     aim = Subtask(title=title, criteria=tuple(clip(each, 200) for each in found.criteria[:8]))
-    return Plan(summary=f"{named}: {title}", subtasks=(aim,))
+    return Plan(summary=f"{named}: {title}", subtasks=(aim,), patterns=seen)
 
 
 async def _recall(run: RunState, ports: Ports) -> tuple[Recalled, ...]:
@@ -199,3 +207,21 @@ async def _recall(run: RunState, ports: Ports) -> tuple[Recalled, ...]:
     if found is None or found.report.signature is None:
         return ()
     return tuple(await ports.memory.recall(found.report.signature, tenant=run.spec.tenant, repo=run.spec.repo))
+
+
+async def _reached(run: RunState, ports: Ports) -> tuple[RecalledPattern, ...]:
+    """How goals like this run's were reached before; nothing for a part of a program, whose plan is the whole's.
+
+    What other cycles of the same improvement did is told to each of them anyway.
+    """
+    spec = run.spec
+    if spec.mode not in (Mode.create, Mode.improve) or spec.whole or not spec.goal.strip():
+        return ()
+    found = await ports.memory.patterns(spec.goal, tenant=spec.tenant, repo=spec.repo, limit=PATTERNS + 1)
+    others = [one for one in found if not spec.errand or _parent(one) != spec.parent]
+    return tuple(others[:PATTERNS])
+
+
+def _parent(recalled: RecalledPattern) -> str:
+    """The run that began the one which left it; empty where nobody but the user did."""
+    return recalled.pattern.provenance.get("run", "").rpartition(".")[0]

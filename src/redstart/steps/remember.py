@@ -1,20 +1,28 @@
-"""What the next run should know: a card of a verified fix, maybe a lesson; a record of an attempt that stayed red."""
+"""What the next run should know: cards and lessons of verified fixes, patterns of goals reached, what stayed red."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from redstart.core.chat import Ask, Tier
-from redstart.core.learning import FailureRecord, FixCard, Remembered, Signature
+from redstart.core.learning import FailureRecord, FixCard, Plan, Remembered, Signature
 from redstart.core.lesson import Placed
 from redstart.core.noun import clip
+from redstart.core.pattern import LONGEST as GOAL
+from redstart.core.pattern import SUBTASKS, Pattern
 from redstart.core.report import Judged
-from redstart.core.run import Mode, RunState
+from redstart.core.run import Mode, Result, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.learning.advice import proposed
+from redstart.toolkit.learning.shape import Known, shape
+from redstart.toolkit.looking.files import Files, Text
+from redstart.toolkit.looking.symbols import symbols
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import CardAnswer
+from redstart.toolkit.suites.detect import is_test_path
 
 ANSWER = 800
 """Tokens of an answer."""
@@ -23,6 +31,8 @@ ANSWER = 800
 async def remember(run: RunState, ports: Ports) -> Remembered:
     tested, reproduced = run.now.test, run.now.reproduce
     signature = reproduced.report.signature if reproduced else None
+    if tested is not None and leaves_pattern(run):
+        return Remembered(pattern=_pattern(run, ports))
     if tested is None or signature is None:
         return Remembered()
     if not tested.verdict.honest_green:
@@ -98,3 +108,46 @@ async def _ask_for_card(run: RunState, ports: Ports) -> CardAnswer | None:
         max_tokens=run.spec.asks.answer(ANSWER),
     )
     return (await ask_for(ports.model, asked, CardAnswer)).value
+
+
+def leaves_pattern(run: RunState) -> bool:
+    """Whether the attempt reached the run's goal in words, so that `decide` can only accept it, or end the run.
+
+    The pattern of a new program is made here, in the run that has the goal, and not in those of its parts. Only that
+    run knows the goal and the whole plan; it comes here when all parts are put together and tested as one, so that
+    what it leaves is verified as a whole; and its commit is fenced and keyed by run and attempt as every other. A cycle
+    of improvement is verified by itself, and leaves its own; one that mended tests which were red before it was planned
+    did not do what its plan says, and leaves none.
+    """
+    spec, tested, reproduced = run.spec, run.now.test, run.now.reproduce
+    if tested is None or not tested.verdict.honest_green or spec.whole:
+        return False
+    if spec.mode is Mode.create:
+        return spec.own_tests != () or not (tested.mutants and tested.mutants.too_many_survive)
+    return spec.mode is Mode.improve and reproduced is not None and bool(reproduced.tests)
+
+
+def _pattern(run: RunState, ports: Ports) -> Pattern:
+    spec, plan, made = run.spec, run.now.plan or Plan(), run.now.made or run.ground
+    trees = ports.trees
+    files = Files(trees.files(made), partial(trees.read, made), partial(trees.size, made))
+    changed = list(files.paths) if spec.mode is Mode.create else [one.path for one in trees.changes(spec.base, made)]
+    gone = [path for path in changed if path not in files.paths]
+    found = shape(changed, Known(is_test_path, partial(_names, files)), gone)
+    return Pattern(
+        id=f"{run.run_id}-{run.now.number}",
+        goal=clip(spec.goal.strip() or plan.summary, GOAL),
+        summary=clip(plan.summary, 600),
+        subtasks=tuple(clip(one.title, 200) for one in plan.subtasks[:SUBTASKS]),
+        shape=found.parts,
+        left_out=found.left_out,
+        mode=spec.mode.value,
+        outcome=Result.verified.value,
+        provenance=_provenance(run),
+    )
+
+
+def _names(files: Files, path: str) -> list[str]:
+    """What a file defines at its top; nothing of one that is not to be shown."""
+    text = files.text(path)
+    return [one.name for one in symbols(text) if "." not in one.name] if isinstance(text, Text) else []

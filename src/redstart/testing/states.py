@@ -9,6 +9,7 @@ from redstart.core.change import Snapshot
 from redstart.core.events import Event, Phase
 from redstart.core.learning import FailureRecord, FixCard, Remembered, Signature
 from redstart.core.lesson import Lesson, Provenance
+from redstart.core.pattern import Part, Pattern
 from redstart.core.report import FIRST, Case, Counts, Outcome, Report
 from redstart.core.run import Attempt, Mode, RunSpec, RunState, Step, Suite
 from redstart.core.shell import ExitCause
@@ -102,6 +103,21 @@ def lesson(id: str = "lesson-1", of: Signature | None = None, **over: Any) -> Le
         "made_at": 0.0,
     }
     return Lesson.model_validate({**plain, **over})
+
+
+def pattern(id: str = "pattern-1", **over: Any) -> Pattern:  # noqa: A002
+    """Of a small program that was made."""
+    plain: dict[str, Any] = {
+        "id": id,
+        "goal": "A command line tool that sorts a CSV file by a column.",
+        "summary": "Sorting in one module, the command line in another.",
+        "subtasks": ("Sort rows", "A command line"),
+        "shape": (Part(path="csvsort/rows.py", role="module: sort_rows"),),
+        "mode": "create",
+        "outcome": "verified",
+        "provenance": {"repo": "shop", "commit": "a" * 40, "run": "run-1", "model": "scripted"},
+    }
+    return Pattern.model_validate({**plain, **over})
 
 
 def event(run: str = "run-1", seq: int = 0, **over: Any) -> Event:

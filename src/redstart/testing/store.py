@@ -19,12 +19,13 @@ from redstart.core.events import Event, Phase
 from redstart.core.learning import CardState, Edge, FailureRecord, FixCard, Recalled, Signature, likeness
 from redstart.core.lesson import Lesson, Scope
 from redstart.core.lesson import Status as LessonStatus
+from redstart.core.pattern import Pattern, RecalledPattern, goal_words
 from redstart.core.run import Result, RunState, Status, Step
 from redstart.core.uses import uses_of
 from redstart.ports.memory.port import Embedder, Forgotten, LessonUse
 from redstart.ports.store.port import Call, Claim, Commit, Control, Holder, Past, Record, RunRow, StepRow, Told, Word
 
-T = TypeVar("T", FixCard, FailureRecord, Lesson)
+T = TypeVar("T", FixCard, FailureRecord, Lesson, Pattern)
 
 
 class Clock:
@@ -83,10 +84,11 @@ class MemoryDatabase:
     lessons: dict[tuple[str, int], Learned[Lesson]] = field(default_factory=dict[tuple[str, int], Learned[Lesson]])
     uses: dict[str, dict[str, LessonUse]] = field(default_factory=dict[str, dict[str, LessonUse]])
     """By lesson and run."""
+    patterns: dict[tuple[str, int], Learned[Pattern]] = field(default_factory=dict[tuple[str, int], Learned[Pattern]])
     edits: dict[tuple[str, int], KeptEdits] = field(default_factory=dict[tuple[str, int], KeptEdits])
     edges: dict[tuple[str, int], tuple[Edge, ...]] = field(default_factory=dict[tuple[str, int], tuple[Edge, ...]])
     quarantined: set[str] = field(default_factory=set[str])
-    """Ids of cards."""
+    """Ids of cards and patterns."""
     tenant: str = "home"
     others: dict[str, MemoryDatabase] = field(default_factory=dict[str, "MemoryDatabase"])
 
@@ -147,15 +149,20 @@ class MemoryStore:
             _keep(self._database.cards, commit.remembered.card, before, now)
             _keep(self._database.failures, commit.remembered.failure, before, now)
             _keep(self._database.lessons, commit.remembered.lesson, before, now)
+            _keep(self._database.patterns, commit.remembered.pattern, before, now)
             self._database.edges.setdefault((before.run_id, before.now.number), edges_of(before, commit.remembered))
             left = commit.remembered.card
             if left is not None and left.state is CardState.quarantined:
                 self._database.quarantined.add(left.id)
+            shaped = commit.remembered.pattern
+            if shaped is not None and shaped.outcome != Result.verified:
+                self._database.quarantined.add(shaped.id)
         if commit.edits and commit.model:
             answered = KeptEdits(before.spec.tenant, commit.model, commit.edits)
             self._database.edits.setdefault((before.run_id, before.now.number), answered)
         if after.status is Status.ended and after.result is not Result.verified:
-            mine = (one.what.id for one in self._database.cards.values() if one.run_id == before.run_id)
+            every = (*self._database.cards.values(), *self._database.patterns.values())
+            mine = (one.what.id for one in every if one.run_id == before.run_id)
             self._database.quarantined.update(mine)
             for key, one in self._database.lessons.items():
                 if one.run_id == before.run_id:
@@ -297,6 +304,20 @@ class MemoryMemory:
             if alike[one.what.id] >= least and one.what not in same and one.what not in kind
         ]
         return found[:limit]
+
+    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
+        kept, embedder = self._database, self._embedder
+        mine = [one for one in kept.patterns.values() if one.tenant == tenant and one.what.id not in kept.quarantined]
+        if embedder is None:
+            return []
+        newest = {(one.repo, one.what.key): one for one in sorted(mine, key=lambda one: (one.created, one.what.id))}
+        of, *places = await embedder.embed([goal_words(goal), *(one.what.likeness for one in newest.values())])
+        alike = [(sum(map(mul, of, place)), one) for one, place in zip(newest.values(), places, strict=True)]
+        alike.sort(
+            key=lambda one: (round(one[0], 2), one[1].repo == repo, one[1].created, one[1].what.id), reverse=True
+        )
+        near = [(share, one) for share, one in alike if share >= embedder.near_goals]
+        return [RecalledPattern(pattern=one.what, likeness=round(share, 4)) for share, one in near[:limit]]
 
     async def _alike(self, signature: Signature, cards: list[FixCard]) -> dict[str, float]:
         """The likeness of each, by its id."""

@@ -16,14 +16,18 @@ import pytest
 
 from redstart.core.chat import Ask
 from redstart.core.errors import ModelUnreachable
+from redstart.core.learning import Remembered
+from redstart.core.pattern import Pattern
 from redstart.core.run import Attempt, Level, Limits, Mode, Result, RunSpec, RunState, Status, Step, Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.core.wishes import Better, Metric
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.ports.store.port import Word
+from redstart.ports.store.port import ALIKE, Call, Word
+from redstart.testing.contracts.store import begin as begin_other
 from redstart.testing.rig import DAWN, Rig, make_rig
+from redstart.testing.states import commit, pattern, spec
 from redstart.toolkit.repo.trees import GitTrees
 
 CODE = "def total(numbers):\n    return sum(numbers)\n"
@@ -249,6 +253,90 @@ def test_what_is_said_to_the_run_reaches_its_cycles(rig):
 
     asyncio.run(go())
     assert "mind the empty list" in model.asks[0].messages[-1].text
+
+
+GOAL = "A bag of numbers: their total, their mean and functions that return 1"
+
+
+async def reached_before(rig: Rig, goal: str) -> None:
+    """Another run has left a pattern of this goal."""
+    new, fence = await begin_other(rig.adapters.store, "other", spec=spec(mode=Mode.create))
+    left = Remembered(pattern=pattern("other-1", goal=goal, summary="Two modules, one of them for the mean."))
+    await rig.adapters.store.commit(commit(new, Step.remember, remembered=left), fence)
+
+
+def patterns(rig: Rig, goal: str = GOAL) -> list[Pattern]:
+    found = asyncio.run(rig.adapters.memory.patterns(goal, tenant="home", repo="bag", limit=9))
+    return [one.pattern for one in found]
+
+
+def test_only_cycles_that_are_kept_leave_a_pattern_and_the_next_ones_are_not_shown_it(rig):
+    asyncio.run(reached_before(rig, "A bag of numbers: their total and mean"))
+    improved(rig, "good", "breaks", "good", goal=GOAL)
+    kept = [pattern for pattern in patterns(rig) if pattern.mode == "improve"]
+    assert [(pattern.id, pattern.summary) for pattern in kept] == [("parent.3-1", "feature: add the function f3")]
+    assert (kept[0].goal, kept[0].subtasks, kept[0].outcome) == (GOAL, ("add the function f3",), "verified")
+    roles = {part.path: part.role for part in kept[0].shape}
+    assert roles == {"bag.py": "module: f1, f3, total", "tests/test_f3.py": "tests: 1 function"}
+    assert kept[0].provenance["run"] == "parent.3"
+    plans = [ask.messages[-1].text for ask in rig.adapters.model.asks if ask.question == "plan"]
+    assert all("plan: Two modules, one of them for the mean." in text for text in plans)
+    assert not any("plan: feature" in text for text in plans)
+
+
+def test_without_a_goal_nothing_is_recalled_and_the_pattern_has_what_was_chosen_for_one(rig):
+    improved(rig, "good")
+    assert [pattern.goal for pattern in patterns(rig, "add the function f1")] == ["feature: add the function f1"]
+    assert "reached before" not in rig.adapters.model.asks[0].messages[-1].text
+
+
+def test_a_cycle_that_mends_what_was_red_already_leaves_none(rig):
+    fixes = block("bag.py", "    return 0\n", "    return sum(numbers)\n")
+    plan = json.dumps({"kind": "feature", "title": "add the function f1", "criteria": []})
+    rig.with_model(lambda ask: plan if ask.question == "plan" else fixes)
+
+    async def go() -> RunState:
+        await begin(rig, 1, CODE.replace("sum(numbers)", "0"), goal=GOAL)
+        return await go_on(rig)
+
+    assert asyncio.run(go()).work.kept == 1
+    assert patterns(rig) == []
+
+
+def test_a_cycle_whose_program_measures_worse_has_its_pattern_put_aside(rig):
+    state = improved(rig, "good", goal=GOAL, metric=Better.smaller)
+    assert state.work.kept == 0
+    assert patterns(rig) == []
+
+
+def test_what_was_recalled_is_what_a_replay_sees_and_runs_of_before_are_replayed_without(rig):
+    asyncio.run(reached_before(rig, GOAL))
+    state = improved(rig, "good", goal=GOAL)
+    assert "plan: Two modules" in rig.adapters.model.asks[0].messages[-1].text
+
+    class Gone:
+        async def patterns(self, *_: object, **__: object) -> None:
+            raise AssertionError("nothing is recalled twice")
+
+    rig.adapters = replace(rig.adapters, memory=Gone())
+    assert asyncio.run(replay(rig.adapters, "parent.1")).state.result is state.result is Result.verified
+    silent = rig.twin()
+    silent.with_suite(played(rig.trees))
+    improved(silent, "good", goal=GOAL)
+
+    class Before:
+        """The journal, without what was recorded of patterns."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(journal, name)
+
+        async def find(self, call: Call) -> object:
+            return None if call.ordinal == ALIKE else await journal.find(call)
+
+    journal = silent.adapters.journal
+    assert [one for one in asyncio.run(journal.records("parent.1")) if one.call.ordinal == ALIKE]
+    silent.adapters = replace(silent.adapters, journal=Before(), memory=Gone())
+    assert asyncio.run(replay(silent.adapters, "parent.1")).state.result is Result.verified
 
 
 class Killed(Exception):

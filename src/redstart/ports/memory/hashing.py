@@ -27,6 +27,8 @@ class HashingEmbedder:
     name = "hashing-1"
     dimension = DIMENSION
     near = 0.5
+    near_goals = 0.4
+    """Of 276 pairs of goals that it was not chosen by, 7 of 12 that are alike are above it, and none of the others."""
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         return [embedded(text) for text in texts]

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from redstart.core.learning import CardState, FixCard, Recalled, Signature
 from redstart.core.lesson import Lesson, Offered, Placed, Situation, Status, Use
+from redstart.core.pattern import RecalledPattern
 
 
 class Memory(Protocol):
@@ -19,6 +20,15 @@ class Memory(Protocol):
         come first, then those whose words are more alike (to a hundredth), then the newest. A score is 1 for the same
         signature, 0.5 for the same family, and half of the likeness for the rest. Never another tenant's, never one in
         quarantine.
+        """
+        ...
+
+    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
+        """How verified runs of this tenant reached goals like this one, at most `limit`, in whatever repo.
+
+        The more alike come first (to a hundredth), then those of the same repo, then the newest; of those that have
+        the same goal in the same repo only the newest. None whose goal is not alike enough (`Embedder.near_goals`),
+        never another tenant's, never one in quarantine.
         """
         ...
 
@@ -83,6 +93,11 @@ class Embedder(Protocol):
     @property
     def near(self) -> float:
         """From which likeness (a cosine) on two failures are alike enough for one to help with the other."""
+        ...
+
+    @property
+    def near_goals(self) -> float:
+        """The same for two goals: from which likeness on the plan of one may help with the other."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:

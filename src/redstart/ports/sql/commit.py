@@ -35,10 +35,11 @@ from redstart.core.edges import edges_of
 from redstart.core.errors import Fenced
 from redstart.core.learning import CardState, FailureRecord, FixCard, Remembered
 from redstart.core.lesson import Lesson
+from redstart.core.pattern import Pattern
 from redstart.core.run import Result, RunState, Status
 from redstart.core.uses import uses_of
 from redstart.ports.sql.engine import Database, Driver
-from redstart.ports.sql.schema import cards, events, lessons, metadata, runs, steps
+from redstart.ports.sql.schema import cards, events, lessons, metadata, patterns, runs, steps
 from redstart.ports.store.port import Commit, Control
 
 Row = dict[str, Any]
@@ -57,7 +58,7 @@ class Rows(NamedTuple):
     learned: dict[str, list[Row]]
     """By the table's name, what an attempt leaves once; nothing where the step taught nothing of that kind."""
     refused: Row | None
-    """Whose cards and lessons go into quarantine, where the run ends here and is not verified."""
+    """Whose cards, lessons and patterns go into quarantine, where the run ends here and is not verified."""
 
 
 def progress(state: RunState, now: float) -> Row:
@@ -79,6 +80,7 @@ def rows_of(commit: Commit, tenant: str, fence: int, now: float) -> Rows:
         "cards": _learned(left.card, tenant, before, now),
         "failures": _learned(left.failure, tenant, before, now),
         "lessons": _learned(left.lesson, tenant, before, now),
+        "patterns": _learned(left.pattern, tenant, before, now),
         "edits": _edits(commit, tenant),
         "edges": _edges(commit, tenant, now),
         "uses": _uses(commit.after, tenant, now),
@@ -124,25 +126,38 @@ def _refused(run: RunState, tenant: str) -> Row | None:
     return {"of_tenant": tenant, "of_run": run.run_id}
 
 
-def _learned(learned: FixCard | FailureRecord | Lesson | None, tenant: str, run: RunState, now: float) -> list[Row]:
+def _learned(
+    learned: FixCard | FailureRecord | Lesson | Pattern | None, tenant: str, run: RunState, now: float
+) -> list[Row]:
     if learned is None:
         return []
+    key, family = _names(learned)
     row: Row = {
         "id": learned.id,
         "tenant": tenant,
         "repo": run.spec.repo,
         "run_id": run.run_id,
         "attempt": run.now.number,
-        "key": "" if isinstance(learned, Lesson) else learned.error_signature,
-        "family": learned.family,
+        "key": key,
+        "family": family,
         "body": learned.model_dump_json(),
         "created": now,
     }
     if isinstance(learned, FixCard):
         row |= {"state": learned.state.value, "embedded": ""}
+    if isinstance(learned, Pattern):
+        state = CardState.shown if learned.outcome == Result.verified else CardState.quarantined
+        row |= {"state": state.value, "embedded": ""}
     if isinstance(learned, Lesson):
         row |= {"scope": learned.scope.value, "status": learned.status.value, "same_as": learned.same_as}
     return [row]
+
+
+def _names(learned: FixCard | FailureRecord | Lesson | Pattern) -> tuple[str, str]:
+    """By what it is found: this very thing, and its kind."""
+    if isinstance(learned, Pattern):
+        return learned.key, learned.mode
+    return ("" if isinstance(learned, Lesson) else learned.error_signature), learned.family
 
 
 def _uses(run: RunState, tenant: str, now: float) -> list[Row]:
@@ -203,7 +218,11 @@ def _quarantine(state: Column[str]) -> Update:
     return update(table).where(*of_run, state != _QUARANTINED).values({state.name: _QUARANTINED})
 
 
-_QUARANTINES = {"cards": _quarantine(cards.c.state), "lessons": _quarantine(lessons.c.status)}
+_QUARANTINES = {
+    "cards": _quarantine(cards.c.state),
+    "lessons": _quarantine(lessons.c.status),
+    "patterns": _quarantine(patterns.c.state),
+}
 
 
 def _sqlite(statement: ClauseElement) -> str:

@@ -9,9 +9,11 @@ from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, text, 
 from sqlalchemy.dialects import sqlite
 
 from redstart.core.learning import CardState, FixCard, Recalled, Signature, likeness
+from redstart.core.pattern import RecalledPattern
 from redstart.ports.memory.port import Embedder
 from redstart.ports.sql.engine import Database, parse
 from redstart.ports.sql.nearness import InFile, Nearness, OnServer, Wanted, Where, is_extended, packed
+from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.schema import cards, vectors
 
 AT_ONCE = 200
@@ -33,6 +35,7 @@ class SqlMemory:
         self._database, self._embedder = database, embedder
         self._nearness: Nearness | None = None if database.is_postgres else InFile()
         self._keep = _keep(database)
+        self._patterns = SqlPatterns(database, embedder)
 
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
         if limit < 1 or tenant != self._database.tenant:
@@ -51,6 +54,11 @@ class SqlMemory:
             for card_id, (score, source) in found.items()
             if card_id in bodies
         ][:limit]
+
+    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
+        if tenant != self._database.tenant:
+            return []
+        return await self._patterns.alike(goal, repo=repo, limit=limit)
 
     async def _where(self, signature: Signature) -> Where | None:
         if self._embedder is None:

@@ -152,13 +152,18 @@ class OnServer:
         return [Hit(card_id, alike) for card_id, alike in connection.execute(ordered)]
 
     def _likeness(self, of: Where) -> ColumnElement[float]:
-        numbers = ",".join(map(str, array("f", of.place)))
-        if self._extended:
-            place = cast(bindparam(None, f"[{numbers}]"), Vector())
-            return -cast(vectors.c.embedding, Vector()).op("<#>", return_type=Float())(place)
-        each = func.unnest(vectors.c.embedding, literal_column(f"'{{{numbers}}}'::real[]")).table_valued("a", "b")
-        pair = each.render_derived()
-        return select(func.sum(cast(pair.c.a, Float) * cast(pair.c.b, Float))).scalar_subquery()
+        return product_on_server(vectors.c.embedding, of, extended=self._extended)
+
+
+def product_on_server(numbers: ColumnElement[Any], of: Where, *, extended: bool) -> ColumnElement[float]:
+    """The inner product of what a column holds with a place."""
+    place = ",".join(map(str, array("f", of.place)))
+    if extended:
+        given = cast(bindparam(None, f"[{place}]"), Vector())
+        return -cast(numbers, Vector()).op("<#>", return_type=Float())(given)
+    each = func.unnest(numbers, literal_column(f"'{{{place}}}'::real[]")).table_valued("a", "b")
+    pair = each.render_derived()
+    return select(func.sum(cast(pair.c.a, Float) * cast(pair.c.b, Float))).scalar_subquery()
 
 
 def is_extended(connection: Connection) -> bool:

@@ -40,7 +40,7 @@ class SqlPrune:
         """Forgets the ended runs that were last changed before that moment, but for the `keep` newest ended ones.
 
         Steps, events, journal and what people told it go with a run, in one transaction. What was learned in it stays:
-        cards, failures, and how a model's edits fitted.
+        cards, failures, patterns, and how a model's edits fitted.
         With `dry` nothing is written. A run that is not ended is never touched.
         """
         tenant = self._database.tenant

@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import UserDefinedType
 
-HEAD = "0007"
+HEAD = "0008"
 """The newest revision in `migrations/versions`. A database that is at it is opened without importing Alembic."""
 
 HOME = "home"
@@ -228,6 +228,24 @@ uses = Table(
     Index(None, "tenant", "run_id", "attempt"),
 )
 """What each run that a lesson applied to says of it."""
+
+patterns = _learned(
+    "patterns",
+    Column("state", NAME, nullable=False),
+    Column("embedded", NAME, nullable=False),
+)
+"""`key` is of the goal, `family` the mode; `embedded` as of a card, for `pattern_vectors`."""
+Index(None, patterns.c.tenant, patterns.c.state, patterns.c.embedded)
+
+pattern_vectors = Table(
+    "pattern_vectors",
+    metadata,
+    _tenant(),
+    Column("pattern_id", NAME, primary_key=True),
+    Column("model", NAME, primary_key=True),
+    Column("embedding", EMBEDDING, nullable=False),
+)
+"""Where the goals of patterns lie; as `vectors`."""
 
 edits = Table(
     "edits",

@@ -236,14 +236,21 @@ class Errands(Protocol):
 HEARD = -1
 COUNTED = -2
 TAUGHT = -3
-_NAMES = {HEARD: "what was heard", COUNTED: "what was counted", TAUGHT: "what was taught"}
+ALIKE = -4
+_OUTSIDE = {
+    HEARD: "what was heard",
+    COUNTED: "what was counted",
+    TAUGHT: "what was taught",
+    ALIKE: "what was alike",
+}
 
 
 class Call(NamedTuple):
     """Where a journaled call stands in a run. The ordinal is allotted in program order inside the step.
 
-    What a person told it has the ordinal `HEARD`, how edits fitted in other runs `COUNTED`, and what those taught
-    `TAUGHT`, before every call of the step's own: recordings name those by their numbers, and none is to move them.
+    What a person told it has the ordinal `HEARD`, how edits fitted in other runs `COUNTED`, what those taught `TAUGHT`,
+    and how like goals were reached before `ALIKE`, before every call of the step's own: recordings name those by their
+    numbers, and none of these is to move them.
     """
 
     run_id: str
@@ -252,7 +259,7 @@ class Call(NamedTuple):
     ordinal: int
 
     def __str__(self) -> str:
-        which = _NAMES.get(self.ordinal, f"call {self.ordinal}")
+        which = _OUTSIDE.get(self.ordinal, f"call {self.ordinal}")
         return f"attempt {self.attempt}, {self.step}, {which}"
 
 
@@ -261,7 +268,7 @@ class Record(NamedTuple):
 
     call: Call
     kind: str
-    """`model`, `sandbox`, `recall`, `clock`, `errands`, `install`, `said`, `answer` or `tally`."""
+    """`model`, `sandbox`, `recall`, `clock`, `errands`, `install`, `said`, `answer`, `tally` or `patterns`."""
     request_hash: str
     request: str
     """Blob: the request as JSON; empty where it says nothing more than the kind."""

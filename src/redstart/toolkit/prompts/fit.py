@@ -17,7 +17,16 @@ CHARACTERS_A_TOKEN = 3
 """On the safe side: code takes between 3 and 4."""
 LEAST = 60
 """Tokens of a clipped passage that still say something."""
-WORTH = {"failing": 100.0, "code": 100.0, "probed": 60.0, "tried": 40.0, "plan": 25.0, "lessons": 15.0, "advice": 15.0}
+WORTH = {
+    "failing": 100.0,
+    "code": 100.0,
+    "probed": 60.0,
+    "tried": 40.0,
+    "plan": 25.0,
+    "lessons": 15.0,
+    "advice": 15.0,
+    "patterns": 10.0,
+}
 """What the first passage of a section is worth; the second half as much, and so on. See `fit_question`."""
 LITTLE = 5.0
 """What a passage of the project's notes or of static findings is worth."""

@@ -10,6 +10,7 @@ from redstart.core.finding import Findings
 from redstart.core.learning import Plan, Recalled
 from redstart.core.lesson import Shown
 from redstart.core.noun import clip
+from redstart.core.pattern import RecalledPattern
 from redstart.core.report import Case
 from redstart.core.run import AttemptSummary
 from redstart.toolkit.prompts.render import data, section
@@ -132,6 +133,25 @@ def advised(taught: Shown | None) -> str:
     told = [one for one in taught.coins if one.shown] if taught else []
     blocks = (data(f"lesson of run {one.taught_by}", f"when: {one.when}\nadvice: {one.advice}", 1500) for one in told)
     return section("Lessons of earlier runs", *blocks)
+
+
+PATTERN = 1600
+"""Bytes of one pattern in a prompt."""
+
+
+def patterns(recalled: Iterable[RecalledPattern]) -> str:
+    """How goals like this one were reached before, with where that is from: examples for a plan."""
+    blocks: list[str] = []
+    for one in recalled:
+        made, origin = one.pattern, one.pattern.provenance
+        told = [f"goal: {clip(made.goal, 400)}", f"plan: {clip(made.summary, 300)}"]
+        told += [f"- {title}" for title in made.subtasks]
+        told += ["files:", *(f"- {part.path}: {part.role}" for part in made.shape)] if made.shape else []
+        told += [f"- and {made.left_out} more"] if made.left_out else []
+        source = f"memory {made.id}: {made.mode}, {made.outcome}, in {origin.get('repo', '')}"
+        blocks.append(data(clip(source, 200), "\n".join(told), PATTERN))
+    said = "Take from these what fits; where they and the goal differ, the goal holds." if blocks else ""
+    return section("Goals like this one that were reached before", said, *blocks)
 
 
 def tried(

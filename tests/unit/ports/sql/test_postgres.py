@@ -34,7 +34,7 @@ from redstart.ports.store.port import Call, Word
 from redstart.ports.trials.port import Trial
 from redstart.testing.contracts.store import DAWN, begin
 from redstart.testing.postgres import Postgres, serve_postgres
-from redstart.testing.states import card, commit, failure, lesson, record, signature, spec, state
+from redstart.testing.states import card, commit, failure, lesson, pattern, record, signature, spec, state
 from redstart.testing.store import Clock
 
 
@@ -53,14 +53,16 @@ def filled(database: Database) -> None:
         await SqlJournal(database).add(record(Call("run-1", 1, "patch", 0)), fence)
         rungs = (EditRung(kind=EditKind.diff, rung=Rung.exact),)
         tried = Attempt(entry=Step.patch, patch=Patch(model="a:1"), apply=Applied(ok=True, rungs=rungs))
-        left = Remembered(card=card(), failure=failure(), lesson=lesson())
+        left = Remembered(card=card(), failure=failure(), lesson=lesson(), pattern=pattern())
         taught = Shown(coins=(Coin(lesson="lesson-1", shown=True, probability=0.5),))
         ended = {"status": Status.ended, "result": Result.verified, "taught": taught}
         await store.commit(commit(new, Step.apply, events=1, now=tried, remembered=left, **ended), fence)
         await store.tell("run-1", Word.say, "hello", version=1)
 
     asyncio.run(scenario())
-    asyncio.run(SqlMemory(database, HashingEmbedder()).recall(signature(), tenant="home", repo="shop"))
+    memory = SqlMemory(database, HashingEmbedder())
+    asyncio.run(memory.recall(signature(), tenant="home", repo="shop"))
+    asyncio.run(memory.patterns(pattern().goal, tenant="home", repo="shop"))
     SqlBlobs(database).put(b"one")
     SqlRates(database).take("model", 1, 60, 0.0)
     trials = SqlTrials(database, Clock())
@@ -142,8 +144,8 @@ def test_recall_is_the_same_with_and_without_pgvector(postgres: Postgres, templa
     with Database.open(postgres.url_of(name)) as database:
         kind = "SELECT data_type, udt_name FROM information_schema.columns WHERE column_name = 'embedding'"
         with database.reading() as connection:
-            made = connection.execute(text(kind)).one()
-        assert made == (("USER-DEFINED", "vector") if template == "template1" else ("ARRAY", "_float4"))
+            made = connection.execute(text(kind)).all()
+        assert made == [("USER-DEFINED", "vector") if template == "template1" else ("ARRAY", "_float4")] * 2
         store, memory = SqlStore(database, Clock()), SqlMemory(database, HashingEmbedder())
         alike = signature(message="KeyError: 'prices'")
         strange = signature(exception="ZeroDivisionError", message="division by zero", frame="bank/rates.py:mean")
@@ -151,8 +153,15 @@ def test_recall_is_the_same_with_and_without_pgvector(postgres: Postgres, templa
         async def scenario() -> list[tuple[str, str, float]]:
             for number, of in enumerate((alike, strange, signature(frame="shop/cart.py:Cart.sum"))):
                 new, fence = await begin(store, f"run-{number}")
-                left = Remembered(card=card(f"card-{number}", of, signature=of))
+                goal = ("Sort CSV files by column", "A snake game", pattern().goal)[number]
+                left = Remembered(
+                    card=card(f"card-{number}", of, signature=of), pattern=pattern(f"pattern-{number}", goal=goal)
+                )
                 await store.commit(commit(new, Step.remember, remembered=left), fence)
+            reached = await memory.patterns(pattern().goal, tenant="home", repo="shop")
+            assert [one.pattern.id for one in reached] == ["pattern-2", "pattern-0"]
+            one, other = (embedded(each.pattern.likeness) for each in reached)
+            assert [each.likeness for each in reached] == pytest.approx([1.0, sum(map(mul, one, other))], abs=1e-3)
             found = await memory.recall(signature(), tenant="home", repo="shop")
             return [(one.card.id, one.source, round(one.score, 3)) for one in found]
 

@@ -1,4 +1,4 @@
-"""A driver that is killed in the middle of remembering: no card is lost, and none is there twice."""
+"""A driver that is killed in the middle of remembering: nothing that was learned is lost, and none is there twice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from redstart.ports.sql.engine import Database
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import DAWN
-from redstart.testing.states import card, commit, failure, signature, state
+from redstart.testing.states import card, commit, failure, pattern, signature, state
 
 async def go_on(store, memory, runs):
     known = {row.run_id for row in await store.runs(limit=runs)}
@@ -39,12 +39,15 @@ async def go_on(store, memory, runs):
         if now.last is Step.remember:
             continue  # done, as far as the store knows
         left = Remembered(
-            card=card(f"{run_id}-1", signature=signature()), failure=failure(f"{run_id}-1", signature=signature())
+            card=card(f"{run_id}-1", signature=signature()),
+            failure=failure(f"{run_id}-1", signature=signature()),
+            pattern=pattern(f"{run_id}-1", goal=f"sort csv files by column {number}"),
         )
         print("begins", run_id, flush=True)
         await store.commit(commit(now, Step.remember, remembered=left), fence)
         print("kept", run_id, flush=True)
         await memory.recall(signature(frame=f"other_{number}.py:f"), tenant="home", repo="shop")
+        await memory.patterns("sort csv files by column", tenant="home", repo="shop")
 
 where = sys.argv[1]
 with Database.open(where if "://" in where else Path(where)) as database:
@@ -77,10 +80,10 @@ def test_no_card_is_lost_or_there_twice(made: Path | str, kills: int) -> None:
             rest = process.stdout.read()
         kept |= {line.split()[1] for line in rest.splitlines() if line.startswith("kept ")}
         with Database.open(made) as database:
-            cards, failures = counts(database, "cards"), counts(database, "failures")
+            cards, failures, patterns = (counts(database, table) for table in ("cards", "failures", "patterns"))
             assert kept <= set(cards), "what was reported as kept is there"
-            assert set(cards) == set(failures), "all of a commit, or nothing"
-            assert {*cards.values(), *failures.values()} <= {1}
+            assert set(cards) == set(failures) == set(patterns), "all of a commit, or nothing"
+            assert {*cards.values(), *failures.values(), *patterns.values()} <= {1}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", REMEMBERING, str(made), str(runs)], stdout=subprocess.PIPE, check=True
     )
@@ -91,5 +94,8 @@ def test_no_card_is_lost_or_there_twice(made: Path | str, kills: int) -> None:
         memory = SqlMemory(database, HashingEmbedder())
         found = asyncio.run(memory.recall(signature(), tenant="home", repo="shop", limit=runs + 9))
         assert len({one.card.id for one in found}) == len(found) == runs
+        reached = asyncio.run(memory.patterns("sort csv files by column", tenant="home", repo="shop", limit=runs + 9))
+        assert len({one.pattern.id for one in reached}) == len(reached) == runs
         with database.reading() as connection:
-            assert connection.execute(text("SELECT count(*) FROM vectors")).scalar() == runs
+            for table in ("vectors", "pattern_vectors"):
+                assert connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() == runs

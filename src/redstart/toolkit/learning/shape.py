@@ -1,0 +1,73 @@
+"""The shape of a solution: its files, each with what it is there for in a few words. Read from the tree, not asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from redstart.core.noun import clip, many
+from redstart.core.pattern import FILES, Part
+from redstart.core.scripts import is_code
+
+NAMES = 6
+"""Names of a file that are told."""
+PATH, ROLE = 120, 160
+_PROJECT = frozenset(
+    ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "tsconfig.json", "requirements.txt", "go.mod")
+)
+_PROSE = (".md", ".rst", ".txt")
+
+
+class Shape(NamedTuple):
+    parts: tuple[Part, ...]
+    left_out: int
+    """Files for which there was no room."""
+
+
+class Known(NamedTuple):
+    """What is known of the files of a tree."""
+
+    is_test: Callable[[str], bool]
+    names: Callable[[str], list[str]]
+    """What a file of code defines at its top, in order."""
+
+
+def shape(paths: Iterable[str], known: Known, gone: Iterable[str] = ()) -> Shape:
+    """Code first, then tests, then all else, and at the end what the solution took away."""
+    removed = set(gone)
+    ranked = sorted(set(paths) - removed, key=lambda path: (_rank(path, known), path))
+    parts = [Part(path=clip(path, PATH), role=clip(_role(path, known), ROLE)) for path in ranked]
+    parts += [Part(path=clip(path, PATH), role="taken away") for path in sorted(removed)]
+    return Shape(tuple(parts[:FILES]), max(len(parts) - FILES, 0))
+
+
+def _rank(path: str, known: Known) -> int:
+    if known.is_test(path):
+        return 1
+    return 0 if is_code(path) else 2
+
+
+def _role(path: str, known: Known) -> str:
+    name = PurePosixPath(path).name
+    if known.is_test(path):
+        return _tests(name, known.names(path))
+    if name in _PROJECT:
+        return "project file"
+    if is_code(path):
+        return _code(name, known.names(path))
+    return "documentation" if name.endswith(_PROSE) else "other file"
+
+
+def _tests(name: str, names: list[str]) -> str:
+    if name == "conftest.py":
+        return "fixtures of the tests"
+    count = sum(one.startswith("test") for one in names)
+    return f"tests: {many(count, 'function')}" if count else "tests"
+
+
+def _code(name: str, names: list[str]) -> str:
+    kind = {"__init__.py": "package", "__main__.py": "entry point of the package"}.get(name, "module")
+    public = [one for one in names if not one.startswith("_")]
+    more = " …" if len(public) > NAMES else ""
+    return f"{kind}: {', '.join(public[:NAMES])}{more}" if public else kind
