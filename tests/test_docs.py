@@ -201,6 +201,7 @@ COMMANDS = [
         "memory show",
         "memory approve",
         "memory forget",
+        "memory export",
         "memory stats",
         "memory graph",
         "memory mirror",

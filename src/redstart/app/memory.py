@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from redstart.app.prune import closed
 from redstart.app.settings import Settings
-from redstart.app.wire import blobs_of, cards_of, edges_of, mirror_to, open_database
+from redstart.app.wire import blobs_of, cards_of, edges_of, mirror_to, open_database, shelf_of
 from redstart.core.errors import BlobMissing, ConfigError, StoreError
 from redstart.core.graph import FailingFile, Graph, KnownFix, Mirrored, TypeInMonth, graph_of
 from redstart.core.learning import CardState, FixCard
+from redstart.core.lesson import Lesson
 from redstart.core.noun import Noun
 from redstart.ports.memory.port import Approval, Forgotten, KeptCard
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
+from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.scrub import Traces
 from redstart.ports.store.port import SweptBlobs
 
@@ -31,12 +34,13 @@ _STORE = ("redstart.db", "blobs", "snapshots", "tenants")
 """What in the folder of the data is looked through by name, is another tenant's, or is the code that was worked on."""
 
 
-class Shelf(NamedTuple):
+class Opened(NamedTuple):
     """Memory as one tenant has it, opened."""
 
     settings: Settings
     cards: SqlCards
     edges: SqlEdges
+    lessons: SqlShelf
     blobs: SweptBlobs
 
 
@@ -61,6 +65,8 @@ class CardRecalls(Noun):
 
 class MemoryStats(Noun):
     v: int = VIEW_VERSION
+    lessons: dict[str, int] = {}
+    """Lessons by status."""
     cards: int
     states: dict[str, int]
     """Cards by state; `shown` may be recalled, `quarantined` may not."""
@@ -93,12 +99,19 @@ class GraphAnswers(Noun):
     types: tuple[TypeInMonth, ...] | None = None
 
 
+class Forgets(Protocol):
+    """Where something of a name is kept that can be forgotten."""
+
+    async def told(self, card_id: str, /) -> Forgotten | None: ...
+    async def forget(self, card_id: str, /) -> Forgotten | None: ...
+
+
 class Gone(NamedTuple):
     """What forgetting came to."""
 
-    card: str
+    name: str
     blobs: int
-    """Parts of runs that went because the card's words stood in them."""
+    """Parts of runs that went because its words stood in them."""
     notes: int
     """Questions and answers of a person who answered by hand that went too."""
     left: tuple[Path, ...]
@@ -106,26 +119,26 @@ class Gone(NamedTuple):
 
 
 @contextmanager
-def open_memory(settings: Settings) -> Generator[Shelf]:
+def open_memory(settings: Settings) -> Generator[Opened]:
     """Raises `StoreError` where the store cannot be used."""
     with open_database(settings) as opened:
         database = opened.of(settings.tenant)
-        yield Shelf(settings, cards_of(database), edges_of(database), blobs_of(settings, database))
+        yield Opened(settings, cards_of(database), edges_of(database), shelf_of(database), blobs_of(settings, database))
 
 
-async def list_cards(shelf: Shelf, *, repo: str | None = None, limit: int = 50) -> list[CardView]:
+async def list_cards(shelf: Opened, *, repo: str | None = None, limit: int = 50) -> list[CardView]:
     """The newest first."""
     return [_view(one) for one in await shelf.cards.cards(repo=repo, limit=limit)]
 
 
-async def show_card(shelf: Shelf, given: str) -> CardStory:
+async def show_card(shelf: Opened, given: str) -> CardStory:
     """`given` is the beginning of an id. Raises `ConfigError` where there is none, or several."""
     kept = await _find(shelf, given)
     recalls = (await shelf.cards.holdings()).recalls.get(kept.card.id, frozenset())
     return CardStory(**dict(_view(kept)), recalled_by=tuple(sorted(recalls)))
 
 
-async def approve_card(shelf: Shelf, given: str, *, by: str, now: datetime) -> CardView:
+async def approve_card(shelf: Opened, given: str, *, by: str, now: datetime) -> CardView:
     """Has a card in quarantine shown again, in somebody's name, which is kept. Raises `ConfigError`, see `show_card`.
 
     One that is shown stays as it is.
@@ -143,29 +156,31 @@ async def approve_card(shelf: Shelf, given: str, *, by: str, now: datetime) -> C
     return _view(kept)
 
 
-async def forget_card(shelf: Shelf, given: str) -> Gone:
-    """Removes a card, and its words from all that redstart keeps. Raises as `show_card` and `Cards.forget` do.
+async def forget_card(shelf: Opened, given: str) -> Gone:
+    """Removes a card, and its words from all that redstart keeps. Raises as `show_card` and `Cards.forget` do."""
+    return await forgotten(shelf, shelf.cards, (await _find(shelf, given)).card.id)
 
-    What lies in files goes before the card does: after an interruption the card is still there, to be forgotten again.
-    """
-    card_id = (await _find(shelf, given)).card.id
-    known = await shelf.cards.told(card_id)
+
+async def forgotten(shelf: Opened, kept: Forgets, name: str) -> Gone:
+    """What lies in files goes before what is kept does: after an interruption it is there, to be forgotten again."""
+    known = await kept.told(name)
     dropped = _drop_blobs(shelf.blobs, known) if known else 0
     files = list(_files_with(shelf.settings.home, known.texts)) if known else []
     by_hand = [one for one in files if one.is_relative_to(shelf.settings.home / BY_HAND)]
     for one in by_hand:
         one.unlink(missing_ok=True)
-    gone = await shelf.cards.forget(card_id)
+    gone = await kept.forget(name)
     if gone is None:
-        raise ConfigError(f"there is no card {card_id} any more")
+        raise ConfigError(f"there is no {name} any more")
     dropped += _drop_blobs(shelf.blobs, gone)
-    return Gone(card_id, dropped, len(by_hand), tuple(one for one in files if one not in by_hand))
+    return Gone(name, dropped, len(by_hand), tuple(one for one in files if one not in by_hand))
 
 
-async def memory_stats(shelf: Shelf) -> MemoryStats:
+async def memory_stats(shelf: Opened, lessons: Iterable[Lesson] = ()) -> MemoryStats:
     held = await shelf.cards.holdings()
     often = sorted(held.recalls.items(), key=lambda one: (-len(one[1]), one[0]))[:OFTEN]
     return MemoryStats(
+        lessons=dict(sorted(Counter(one.status.value for one in lessons).items())),
         cards=sum(held.states.values()),
         states=held.states,
         repos=held.repos,
@@ -176,7 +191,7 @@ async def memory_stats(shelf: Shelf) -> MemoryStats:
     )
 
 
-async def ask_graph(shelf: Shelf, asked: Questions) -> GraphAnswers:
+async def ask_graph(shelf: Opened, asked: Questions) -> GraphAnswers:
     edges, repo, limit = shelf.edges, asked.repo, asked.limit
     fixes = await edges.fixes_of(asked.signature, repo=repo, limit=limit) if asked.signature else None
     return GraphAnswers(
@@ -186,17 +201,17 @@ async def ask_graph(shelf: Shelf, asked: Questions) -> GraphAnswers:
     )
 
 
-async def whole_graph(shelf: Shelf, *, repo: str | None = None) -> Graph:
+async def whole_graph(shelf: Opened, *, repo: str | None = None) -> Graph:
     """What all runs of the tenant left, or those of a repo."""
     return graph_of(shelf.settings.tenant, await shelf.edges.edges(repo=repo))
 
 
-async def mirror_graph(shelf: Shelf, url: str, database: str, environ: Mapping[str, str]) -> Mirrored:
+async def mirror_graph(shelf: Opened, url: str, database: str, environ: Mapping[str, str]) -> Mirrored:
     """Brings the copy on a graph database to what all runs of the tenant left. Raises as `mirror_to` does."""
     return mirror_to(await whole_graph(shelf), url, database, environ)
 
 
-async def _find(shelf: Shelf, given: str) -> KeptCard:
+async def _find(shelf: Opened, given: str) -> KeptCard:
     found = await shelf.cards.beginning(given, 2) if given else []
     if len(found) > 1 and found[0] != given:
         raise ConfigError(f"more than one card begins with {given}", remedy="give more of the id")

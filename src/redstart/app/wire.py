@@ -24,6 +24,7 @@ from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters, StepLedger
 from redstart.engines.port import Engine
 from redstart.ports.memory.hashing import HashingEmbedder
+from redstart.ports.memory.port import Shelf
 from redstart.ports.model.budget import Budgeted, RunLedger
 from redstart.ports.model.gateway import Gateway, Policy
 from redstart.ports.model.lanes import Lane, Options, Rates
@@ -146,6 +147,14 @@ def cards_of(database: Database) -> SqlCards:
     return SqlCards(database)
 
 
+def shelf_of(database: Database) -> SqlShelf:
+    return SqlShelf(database)
+
+
+def advisor_of(shelf: Shelf, now: Callable[[], float]) -> Advisor:
+    return Advisor(shelf, now, lambda text: mask(text) != text)
+
+
 def edges_of(database: Database) -> SqlEdges:
     return SqlEdges(database)
 
@@ -185,7 +194,7 @@ def _adapters(
         blobs=blobs,
         trees=trees,
         memory=SqlMemory(database, HashingEmbedder()),
-        lessons=Advisor(SqlShelf(database), world.now, lambda text: mask(text) != text),
+        lessons=advisor_of(SqlShelf(database), world.now),
         world=world,
         model=None,
         writer=settings.models.roster.usual("patch", Tier.strong),

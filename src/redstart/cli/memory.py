@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from redstart.app.lessons import LessonStory
     from redstart.app.memory import CardStory, MemoryStats
     from redstart.core.graph import FailingFile, KnownFix, TypeInMonth
 
@@ -17,9 +18,17 @@ app = typer.Typer(
     help="Look at what was learned, approve it or forget it.", no_args_is_help=True, rich_markup_mode=None
 )
 
-CardId = Annotated[str, typer.Argument(metavar="ID", help="Id of a card, or its beginning.")]
+CardId = Annotated[str, typer.Argument(metavar="ID", help="Id of a card or a lesson, or its beginning.")]
 Repo = Annotated[str | None, typer.Option("--repo", metavar="NAME", help="Only of the repo of this name.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+
+
+class ScopeName(StrEnum):
+    """The scopes again, as below."""
+
+    repo = "repo"
+    tenant = "tenant"
+    everyone = "global"
 
 
 class FormName(StrEnum):
@@ -36,36 +45,58 @@ def list_memory(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many at the most.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print JSON Lines instead.")] = False,
 ) -> None:
-    """List the cards that verified runs left, newest first, and those in quarantine."""
+    """List the cards and lessons that verified runs left, newest first, and those in quarantine."""
     import asyncio
 
     from redstart.app import settings as configuration
+    from redstart.app.lessons import LessonView, list_lessons
     from redstart.app.memory import list_cards, open_memory
     from redstart.app.proof_text import visible
 
     with open_memory(configuration.load()) as shelf:
         found = asyncio.run(list_cards(shelf, repo=repo, limit=limit))
+        lessons = asyncio.run(list_lessons(shelf, repo=repo))[:limit]
     if json:
-        _print(one.model_dump_json() for one in found)
-    elif not found:
+        _print(one.model_dump_json() for one in (*found, *(LessonView(lesson=one) for one in lessons)))
+    elif not found and not lessons:
         typer.echo("nothing was learned yet; a run that fixes something leaves a card")
     else:
         rows = [
             (one.id, _when(one.created.timestamp()), one.state.value, visible(one.repo), visible(one.card.summary)[:60])
             for one in found
         ]
-        _print(_table(("card", "since", "state", "repo", "what it says"), rows))
+        _print(_table(("card", "since", "state", "repo", "what it says"), rows, "there is no card"))
+        told = [
+            (
+                one.id,
+                one.status.value,
+                f"{one.counts.green_when_shown}/{one.counts.shown}",
+                f"{one.counts.green_when_withheld}/{one.counts.withheld}",
+                "everyone" if one.scope.value == "global" else one.scope.value,
+                visible(one.repo),
+                visible(one.when)[:60],
+            )
+            for one in lessons
+        ]
+        if told:
+            head = ("lesson", "status", "green with", "without", "for", "repo", "when")
+            _print(["", *_table(head, told)])
 
 
 @app.command("show")
 def show(card: CardId, json: Json = False) -> None:
-    """Show all that a card says, where it comes from, and which runs it was shown to."""
+    """Show all that a card says and which runs it was shown to; of a lesson, what it was measured to be worth."""
     import asyncio
 
     from redstart.app import settings as configuration
+    from redstart.app.lessons import is_lesson, show_lesson
     from redstart.app.memory import open_memory, show_card
 
     with open_memory(configuration.load()) as shelf:
+        if is_lesson(card):
+            told = asyncio.run(show_lesson(shelf, card))
+            _print([told.model_dump_json(indent=2)] if json else _lesson(told))
+            return
         found = asyncio.run(show_card(shelf, card))
     _print([found.model_dump_json(indent=2)] if json else _story(found))
 
@@ -74,17 +105,31 @@ def show(card: CardId, json: Json = False) -> None:
 def approve(
     card: CardId,
     by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who approves (default: your user name).")] = "",
+    scope: Annotated[
+        ScopeName | None, typer.Option("--scope", help="Of a lesson: who is shown it from now on, not fewer than now.")
+    ] = None,
 ) -> None:
-    """Have a card in quarantine shown to later runs. Read it first: it becomes a part of what models are told."""
+    """Have what is in quarantine shown to later runs, or a lesson to more. Read it first: models are told it."""
     import asyncio
     from datetime import UTC, datetime
 
     from redstart.app import settings as configuration
+    from redstart.app.lessons import approve_lesson, is_lesson
     from redstart.app.memory import approve_card, open_memory
     from redstart.app.proof_text import visible
+    from redstart.core.lesson import Scope
 
     name = by or _user()
     with open_memory(configuration.load()) as shelf:
+        if is_lesson(card):
+            wider = Scope(scope.value) if scope else None
+            lesson = asyncio.run(approve_lesson(shelf, card, by=name, scope=wider))
+            who = {"repo": f"its repo {visible(lesson.repo)}", "tenant": "all of your repos", "global": "everyone"}
+            typer.echo(f"lesson {lesson.id} is for {who[lesson.scope.value]}, approved by {visible(name)}")
+            typer.echo("Its worth is measured anew: it is shown to half of the runs that it applies to.")
+            return
+        if scope is not None:
+            raise typer.BadParameter("--scope is for lessons")
         found = asyncio.run(approve_card(shelf, card, by=name, now=datetime.now(UTC)))
     said = found.card.provenance.get("approved_by")
     typer.echo(f"card {found.id} is shown to later runs{f', approved by {visible(said)}' if said else ''}")
@@ -92,16 +137,19 @@ def approve(
 
 @app.command("forget")
 def forget(card: CardId) -> None:
-    """Remove a card and its words from all that redstart keeps. It cannot be taken back."""
+    """Remove a card or a lesson and its words from all that redstart keeps. It cannot be taken back."""
     import asyncio
 
     from redstart.app import settings as configuration
+    from redstart.app.lessons import forget_lesson, is_lesson
     from redstart.app.memory import forget_card, open_memory
 
+    of_lesson = is_lesson(card)
     with open_memory(configuration.load()) as shelf:
-        gone = asyncio.run(forget_card(shelf, card))
+        gone = asyncio.run(forget_lesson(shelf, card) if of_lesson else forget_card(shelf, card))
     notes = f" and {gone.notes} notes of answers by hand" if gone.notes else ""
-    typer.echo(f"forgot card {gone.card}; with it went {gone.blobs} parts of runs in which it was told{notes}")
+    what = "lesson" if of_lesson else "card"
+    typer.echo(f"forgot {what} {gone.name}; with it went {gone.blobs} parts of runs in which it was told{notes}")
     typer.echo("The runs that made or saw it can be shown as before, and not be replayed or exported.")
     for path in gone.left:
         typer.echo(f"the same words also stand in {path}, which was left")
@@ -113,11 +161,32 @@ def stats(json: Json = False) -> None:
     import asyncio
 
     from redstart.app import settings as configuration
+    from redstart.app.lessons import list_lessons
     from redstart.app.memory import memory_stats, open_memory
 
     with open_memory(configuration.load()) as shelf:
-        found = asyncio.run(memory_stats(shelf))
+        lessons = asyncio.run(list_lessons(shelf))
+        found = asyncio.run(memory_stats(shelf, lessons))
     _print([found.model_dump_json()] if json else _counted(found))
+
+
+@app.command("export")
+def export_skill(
+    skill: Annotated[Path, typer.Option("--skill", metavar="DIR", help="A folder; SKILL.md is written into it.")],
+    repo: Repo = None,
+) -> None:
+    """Write the lessons that are known to help as a skill, for agents that read such files."""
+    import asyncio
+
+    from redstart.app import settings as configuration
+    from redstart.app.lessons import list_lessons, skill_of
+    from redstart.app.memory import open_memory
+
+    with open_memory(configuration.load()) as shelf:
+        text = skill_of(asyncio.run(list_lessons(shelf, repo=repo)), skill.resolve().name)
+    skill.mkdir(parents=True, exist_ok=True)
+    (skill / "SKILL.md").write_text(text)
+    typer.echo(f"wrote {skill / 'SKILL.md'}")
 
 
 @app.command("graph")
@@ -221,6 +290,28 @@ def _story(found: CardStory) -> Iterable[str]:
     yield f"  {'shown to':<12} {', '.join(found.recalled_by) or 'no run yet'}"
 
 
+def _lesson(found: LessonStory) -> Iterable[str]:
+    from redstart.app.proof_text import visible
+
+    lesson, worth = found.lesson, found.worth
+    yield f"lesson {lesson.id}  {lesson.status.value}  {visible(lesson.repo)}  {_when(lesson.made_at)}"
+    measured = f"{worth.estimate:+.0f} points of green, between {worth.low:+.0f} and {worth.high:+.0f}"
+    told = {
+        "when": lesson.when,
+        "advice": lesson.advice,
+        "for": {"repo": "its repo", "tenant": "all of your repos", "global": "everyone"}[lesson.scope.value],
+        "why": lesson.reason,
+        "worth": f"{measured}, by {worth.runs} runs" if worth.runs else "not measured yet",
+        "chance": f"{worth.helps:.0%} that it helps, {worth.harms:.0%} that it harms, with its kind in mind",
+        "with it": f"{lesson.counts.green_when_shown} of {lesson.counts.shown} runs green",
+        "without it": f"{lesson.counts.green_when_withheld} of {lesson.counts.withheld} runs green",
+        "taught by": ", ".join((lesson.provenance.run, *lesson.sources)),
+        "model": lesson.provenance.model,
+        "approved by": lesson.approved_by,
+    }
+    yield from (f"  {name:<12} {visible(said)}" for name, said in told.items() if said)
+
+
 def _counted(found: MemoryStats) -> Iterable[str]:
     from redstart.app.proof_text import visible
 
@@ -230,6 +321,7 @@ def _counted(found: MemoryStats) -> Iterable[str]:
     yield f"{'cards':<24} {found.cards}"
     yield f"{'  by state':<24} {counts(found.states)}"
     yield f"{'  by repo':<24} {counts(found.repos)}"
+    yield f"{'lessons':<24} {counts(found.lessons)}"
     yield f"{'failures kept':<24} {found.failures}"
     yield f"{'cards recalled':<24} {found.recalled}, by {found.recalling_runs} runs that are still kept"
     yield from (f"{f'  {visible(one.card)}':<24} {one.runs} runs" for one in found.often)

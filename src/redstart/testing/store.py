@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 from redstart.core.change import EditKind, EditRung, Tally
 from redstart.core.edges import edges_of
-from redstart.core.errors import Fenced, StoreError
+from redstart.core.errors import BlobMissing, Fenced, StoreError
 from redstart.core.events import Event, Phase
 from redstart.core.learning import CardState, Edge, FailureRecord, FixCard, Recalled, Signature, likeness
 from redstart.core.lesson import Lesson, Scope
@@ -373,7 +373,7 @@ class MemoryBlobs:
 
     def get(self, name: str) -> bytes:
         if name not in self.kept:
-            raise StoreError(f"blob {name} is missing")
+            raise BlobMissing(f"blob {name} is missing")
         if hashlib.sha256(self.kept[name]).hexdigest() != name:
             raise StoreError(f"blob {name} is damaged: its bytes are not what was put")
         return self.kept[name]

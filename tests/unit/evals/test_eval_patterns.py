@@ -8,13 +8,14 @@ from redstart.evals.runner import Blank, Withheld
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.testing.contracts.patterns import SORTER, reach
 from redstart.testing.contracts.store import Stores
-from redstart.testing.store import Clock, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryStore
+from redstart.testing.store import Clock, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
 
 
 def test_patterns_of_the_same_task_are_withheld_and_without_memory_all_are() -> None:
     database, clock = MemoryDatabase(), Clock()
     memory = MemoryMemory(database, HashingEmbedder())
-    stores = Stores(MemoryStore(database, clock), MemoryJournal(database), memory, clock, lambda _: stores)
+    store, shelf = MemoryStore(database, clock), MemoryShelf(database)
+    stores = Stores(store, MemoryJournal(database), memory, shelf, clock, lambda _: stores)
 
     async def scenario() -> None:
         for repo in ("task", "other", "third"):

@@ -52,7 +52,9 @@ class SqlEdges:
     async def fixes_of(self, key: str, *, repo: str | None = None, limit: int = 10) -> list[KnownFix]:
         """The cards of attempts that began with this signature, or with one that begins so; the newest first."""
         red, left = edges.alias("red"), edges.alias("left_by")
-        same = and_(left.c.tenant == red.c.tenant, left.c.source == red.c.source)
+        # By the parts of the key, which has an index, and not by the name that is made of them.
+        attempt = (left.c.run_id == red.c.run_id, left.c.attempt == red.c.attempt)
+        same = and_(left.c.tenant == red.c.tenant, *attempt)
         kept = and_(cards.c.tenant == left.c.tenant, cards.c.id == left.c.target)
         # Not LIKE: whether that minds upper and lower case depends on the database.
         alike = (red.c.target >= key, red.c.target < key + chr(sys.maxunicode))

@@ -14,7 +14,20 @@ from redstart.ports.memory.port import Forgotten
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import record_of
 from redstart.ports.sql.prune import BLOB_NAME
-from redstart.ports.sql.schema import blobs, cards, edges, events, journal, lessons, runs, steps, uses, vectors
+from redstart.ports.sql.schema import (
+    blobs,
+    cards,
+    edges,
+    events,
+    journal,
+    lessons,
+    pattern_vectors,
+    patterns,
+    runs,
+    steps,
+    uses,
+    vectors,
+)
 from redstart.ports.sql.scrub import Scrub
 from redstart.ports.store.port import digest
 
@@ -23,9 +36,10 @@ _WRITTEN: tuple[tuple[Table, ColumnElement[str], tuple[str, ...], tuple[str, ...
     (steps, steps.c.run_id, ("run_id", "version"), ("artifact", "state")),
     (events, events.c.run_id, ("run_id", "seq"), ("body",)),
     (journal, journal.c.run_id, ("run_id", "attempt", "step", "ordinal"), ("request", "result")),
+    (patterns, patterns.c.run_id, ("id",), ("body",)),
 )
 """Where runs write: the table, the column of the run, the row's key after the tenant, and the texts."""
-_SWEPT = (cards, vectors, edges, lessons, uses, runs, steps, events, journal, blobs)
+_SWEPT = (cards, vectors, edges, lessons, uses, patterns, pattern_vectors, runs, steps, events, journal, blobs)
 
 
 class Scrubbed:

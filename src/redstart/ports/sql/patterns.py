@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Numeric, Subquery, bindparam, cast, func, or_, select, text, update
+from sqlalchemy import Connection, Numeric, Subquery, bindparam, cast, delete, func, or_, select, text, update
 from sqlalchemy.dialects import sqlite
 
 from redstart.core.learning import CardState
 from redstart.core.pattern import Pattern, RecalledPattern, goal_words
-from redstart.ports.memory.port import Embedder
+from redstart.ports.memory.port import Embedder, Forgotten
 from redstart.ports.sql.engine import Database, parse
+from redstart.ports.sql.forget import Scrubbed, sweep
 from redstart.ports.sql.nearness import HUNDREDTHS, Where, is_extended, packed, product, product_on_server
 from redstart.ports.sql.schema import pattern_vectors, patterns
+from redstart.ports.sql.scrub import Scrub
 
 AT_ONCE = 200
 """How many patterns are given their places in one transaction."""
@@ -64,6 +66,26 @@ class SqlPatterns:
             for hit in hits
             if hit.pattern_id in bodies
         ]
+
+    async def forget(self, pattern_id: str) -> Forgotten | None:
+        """Removes it, and its plan from all that runs wrote down; see `Cards.forget`. None where there is none.
+
+        The goal stays with the run that the user gave it to: it is theirs, and goes when that run is pruned.
+        """
+        mine = (patterns.c.tenant == self._tenant, patterns.c.id == pattern_id)
+        gone: Forgotten | None = None
+        with self._database.writing() as connection:
+            row = connection.execute(select(patterns.c.body, patterns.c.run_id).where(*mine)).one_or_none()
+            if row is not None:
+                left = parse(Pattern, row.body)
+                scrubbed = Scrubbed(connection, self._tenant, Scrub([left.id], (left.summary, *left.subtasks)))
+                scrubbed.out_of_runs(scrubbed.look("patterns", [left.id], [row.run_id]))
+                of_it = (pattern_vectors.c.tenant == self._tenant, pattern_vectors.c.pattern_id == pattern_id)
+                connection.execute(delete(pattern_vectors).where(*of_it))
+                connection.execute(delete(patterns).where(*mine))
+                gone = scrubbed.forgotten
+        sweep(self._database)
+        return gone
 
     def _newest(self, model: str) -> Subquery:
         """Of each goal in each repo the newest that may be shown, with its place by this model."""

@@ -53,7 +53,8 @@ class Scrub:
     def _emptied(self, fields: dict[str, Any]) -> dict[str, Any]:
         if fields.get("id") in self._ids and "debug_steps" in fields:
             return {**dict.fromkeys(_WORDS, FORGOTTEN), "debug_steps": [], "signature": None}
-        if self._ids & {fields.get("id"), fields.get("lesson")} and "advice" in fields:
+        named = [one for one in (fields.get("id"), fields.get("lesson")) if isinstance(one, str)]
+        if "advice" in fields and not self._ids.isdisjoint(named):
             return {"when": FORGOTTEN, "advice": FORGOTTEN}
         return {}
 

@@ -318,7 +318,7 @@ class Blobs(Protocol):
         ...
 
     def get(self, name: str) -> bytes:
-        """Raises `StoreError` if it is not there, or if its bytes are not what the name says."""
+        """Raises `BlobMissing` if it is not there, and `StoreError` if its bytes are not what the name says."""
         ...
 
 

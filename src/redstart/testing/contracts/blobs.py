@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from redstart.core.errors import StoreError
+from redstart.core.errors import BlobMissing, StoreError
 from redstart.ports.store.port import Blobs, SweptBlobs
 
 
@@ -30,7 +30,7 @@ class BlobsContract:
 
     def test_what_was_never_put_is_missing(self, blobs: Blobs) -> None:
         blobs.put(b"one")
-        with pytest.raises(StoreError):
+        with pytest.raises(BlobMissing):
             blobs.get(hashlib.sha256(b"two").hexdigest())
 
     @pytest.mark.parametrize("name", ["", "ab", "../" * 20 + "etc/passwd", "/etc/passwd", "Z" * 64, "a" * 64 + "\n"])

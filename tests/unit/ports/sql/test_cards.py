@@ -121,7 +121,7 @@ def test_what_a_run_was_forked_from_is_forgotten_in_it_too(rig: Rig, database: D
 
 
 def test_words_are_found_however_they_were_written_down() -> None:
-    said = 'it said "no"\\n\nof „Ω“, and then </data> came the rest of it, which was long enough to be cut somewhere'
+    said = 'it said "no"\\n\nof „Ω“, and then </data> "came" the rest of it, long enough to be cut "here"'
     scrub = Scrub(["card-1"], [said])
     once = json.dumps(said)
     for told in (said, once, json.dumps(once), json.dumps({"text": json.dumps({"fix": once})}, ensure_ascii=False)):

@@ -6,16 +6,21 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from sqlalchemy import text
 
-from redstart.core.learning import Remembered
-from redstart.core.run import Step
+from redstart.core.errors import StoreError
+from redstart.core.learning import Plan, Remembered
+from redstart.core.run import Mode, Result, Status, Step
 from redstart.ports.memory.hashing import DIMENSION, HashingEmbedder, embedded
 from redstart.ports.sql.engine import Database
+from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
+from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.store import SqlStore
+from redstart.ports.store.port import ALIKE, Call
 from redstart.testing.contracts.store import begin
-from redstart.testing.states import commit, pattern
+from redstart.testing.states import commit, pattern, record, spec
 from redstart.testing.store import Clock
 
 SORTER, GAME = pattern().goal, "A snake game for the terminal"
@@ -78,3 +83,53 @@ def test_what_is_quarantined_is_kept_and_has_no_place(made: Path | str) -> None:
         assert places(database) == {}
         with database.reading() as connection:
             assert connection.execute(text("SELECT state FROM patterns")).scalars().all() == ["quarantined"]
+
+
+PLAN = ("A flamingo for the rows.", ("Teach the flamingo to sort", "Feed the flamingo its options"))
+
+
+async def ended_with(database: Database, run_id: str, left: Remembered, given: str = "[]") -> None:
+    """A run that was given this of patterns, planned something, and left that."""
+    store = SqlStore(database, Clock())
+    new, fence = await begin(store, run_id, spec=spec(mode=Mode.create, goal=SORTER))
+    call = Call(run_id, 1, "plan", ALIKE)
+    await SqlJournal(database).add(record(call, kind="patterns", result=given), fence)
+    planned = Plan(summary=PLAN[0], patterns=("pattern-1",) if given != "[]" else ())
+    one = commit(new, Step.plan, artifact=planned.model_dump_json(), now=new.now.model_copy(update={"plan": planned}))
+    await store.commit(one, fence)
+    two = commit(one.after, Step.remember, artifact=left.model_dump_json(), remembered=left)
+    await store.commit(two, fence)
+    await store.commit(commit(two.after, Step.decide, status=Status.ended, result=Result.verified), fence)
+
+
+def everything(database: Database, made: Path | str) -> bytes:
+    with database.reading() as connection:
+        names = ("runs", "steps", "events", "journal", "patterns", "pattern_vectors")
+        rows = [str(list(map(tuple, connection.execute(text(f"SELECT * FROM {name}"))))) for name in names]
+    files = [one.read_bytes() for one in made.parent.glob("store.db*")] if isinstance(made, Path) else []
+    return b"".join((*(row.encode() for row in rows), *files))
+
+
+def test_a_pattern_is_forgotten_with_its_plan_wherever_runs_wrote_it_down(made: Path | str) -> None:
+    with Database.open(made) as database:
+        left = pattern("pattern-1", goal=SORTER, summary=PLAN[0], subtasks=PLAN[1])
+        asyncio.run(ended_with(database, "maker", Remembered(pattern=left)))
+        asyncio.run(ended_with(database, "reader", Remembered(), f'[{{"pattern":{left.model_dump_json()}}}]'))
+        assert goals_found(database, HashingEmbedder(), SORTER) == [SORTER]
+        assert everything(database, made).count(b"flamingo") > 4
+        assert asyncio.run(SqlPatterns(database.of("other")).forget("pattern-1")) is None
+        gone = asyncio.run(SqlPatterns(database).forget("pattern-1"))
+        assert gone is not None
+        assert set(gone.texts) == {PLAN[0], *PLAN[1]}
+        assert b"flamingo" not in everything(database, made)
+        assert (places(database), goals_found(database, HashingEmbedder(), SORTER)) == ({}, [])
+        assert asyncio.run(SqlPatterns(database).forget("pattern-1")) is None
+        assert asyncio.run(SqlStore(database, Clock()).load("maker")).spec.goal == SORTER, "that is the user's"
+
+
+def test_what_a_run_that_goes_on_was_shown_is_not_forgotten_yet(made: Path | str) -> None:
+    with Database.open(made) as database:
+        asyncio.run(left(database, [SORTER]))
+        with pytest.raises(StoreError, match="has not ended"):
+            asyncio.run(SqlPatterns(database).forget("pattern-0"))
+        assert goals_found(database, HashingEmbedder(), SORTER) == [SORTER]

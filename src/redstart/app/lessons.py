@@ -1,0 +1,107 @@
+"""Lessons, for people to look at and to decide on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from redstart.app.memory import VIEW_VERSION, Gone, Opened, forgotten
+from redstart.app.wire import advisor_of
+from redstart.core.errors import ConfigError
+from redstart.core.lesson import Lesson, Scope, Status
+from redstart.core.noun import Noun
+from redstart.toolkit.learning.lessons import approved
+
+PREFIX = "lesson-"
+"""With which the id of every lesson begins."""
+POINTS = 100
+
+
+class Measured(Noun):
+    """What runs say of a lesson, in points of green: with it, less without it."""
+
+    runs: int
+    estimate: float
+    low: float
+    high: float
+    """The interval is right at every look, with 95 %."""
+    helps: float
+    """The chance that it helps, with its family in mind: an estimate, no proof."""
+    harms: float
+
+
+class LessonView(Noun):
+    v: int = VIEW_VERSION
+    lesson: Lesson
+
+
+class LessonStory(LessonView):
+    worth: Measured
+
+
+def is_lesson(given: str) -> bool:
+    """Whether an id, or the beginning of one, is a lesson's."""
+    return given.startswith(PREFIX)
+
+
+async def list_lessons(opened: Opened, *, repo: str | None = None) -> list[Lesson]:
+    """As they stand by now, the newest first; those of other tenants that are for everyone too."""
+    found = await advisor_of(opened.lessons, _now).judged()
+    return [one for one in reversed(found) if repo is None or one.repo == repo]
+
+
+async def show_lesson(opened: Opened, given: str) -> LessonStory:
+    """`given` is the beginning of an id. Raises `ConfigError` where there is none, or several."""
+    lesson = await _find(opened, given)
+    own, pooled = await advisor_of(opened.lessons, _now).measured(lesson)
+    worth = Measured(
+        runs=own.uses,
+        estimate=round(own.estimate * POINTS, 1),
+        low=round(own.low * POINTS, 1),
+        high=round(own.high * POINTS, 1),
+        helps=round(pooled.helps, 3),
+        harms=round(pooled.harms, 3),
+    )
+    return LessonStory(lesson=lesson, worth=worth)
+
+
+async def approve_lesson(opened: Opened, given: str, *, by: str, scope: Scope | None = None) -> Lesson:
+    """Widens a lesson's scope, or lets it out of quarantine or retirement, in somebody's name; its measuring begins
+    anew. Raises `ConfigError` as `show_lesson` does, for a narrower scope, and for a lesson of another tenant."""
+    lesson = approved(await _find(opened, given), by, _now(), scope)
+    if not await opened.lessons.put(lesson):
+        raise ConfigError(f"{lesson.id} is another tenant's", remedy="only they can decide on it")
+    return lesson
+
+
+async def forget_lesson(opened: Opened, given: str) -> Gone:
+    """Removes a lesson, with all that says the same, and its words from all that redstart keeps."""
+    return await forgotten(opened, opened.lessons, (await _find(opened, given)).id)
+
+
+def skill_of(lessons: Sequence[Lesson], name: str) -> str:
+    """The lessons that are known to help as a `SKILL.md`, which other agents read too; `ConfigError` for none."""
+    active = [one for one in lessons if one.status is Status.active]
+    if not active:
+        raise ConfigError("no lesson is known to help yet", remedy="redstart memory list shows how far each one is")
+    head = ["---", f"name: {name}", f"description: Lessons for work on {name}, each measured to help.", "---", ""]
+    told = [
+        line
+        for one in active
+        for line in (f"## When {one.when}", "", one.advice, "", f"({one.reason}; from run {one.provenance.run})", "")
+    ]
+    return "\n".join([*head, f"# What helped in {name}", "", *told]).rstrip() + "\n"
+
+
+async def _find(opened: Opened, given: str) -> Lesson:
+    found = [one for one in await list_lessons(opened) if one.id.startswith(given)]
+    exact = [one for one in found if one.id == given]
+    if not found:
+        raise ConfigError(f"there is no lesson {given}", remedy="redstart memory list shows every lesson")
+    if len(found) > 1 and not exact:
+        raise ConfigError(f"more than one lesson begins with {given}", remedy="give more of the id")
+    return (exact or found)[0]
+
+
+def _now() -> float:
+    return datetime.now(UTC).timestamp()
