@@ -59,9 +59,8 @@ def test_a_lesson_is_told_looked_at_approved_and_forgotten(
 ) -> None:
     assert fix().code == 0
     assert not any(WORD in text for text in teacher.asked)
-    (lesson,) = [
-        one["lesson"] for line in done(user, "list", "--json").splitlines() if "lesson" in (one := json.loads(line))
-    ]
+    listed = [json.loads(line) for line in done(user, "list", "--json").splitlines()]
+    (lesson,) = [one["lesson"] for one in listed if "lesson" in one]
     name = lesson["id"]
     assert (lesson["when"], lesson["advice"], lesson["status"], lesson["scope"]) == (WHEN, ADVICE, "new", "repo")
 
