@@ -121,12 +121,12 @@ class PlaceboLessons:
     async def offered(self, situation: Situation) -> Offered:
         body = self._given.last("lessons", situation.repo)
         found = Offered.model_validate(body) if body else Offered()
-        return found.model_copy(update={"lessons": tuple(self._other(one, situation.repo) for one in found.lessons)})
+        return found.model_copy(update={"lessons": tuple(self._other(one, situation) for one in found.lessons)})
 
-    def _other(self, lesson: Lesson, repo: str) -> Lesson:
-        # It is chosen by its `when`, which therefore stays.
-        advice = self._words.instead(lesson.advice, lesson.provenance.repo, repo)
-        return lesson.model_copy(update={"advice": advice})
+    def _other(self, lesson: Lesson, situation: Situation) -> Lesson:
+        # It is chosen by its `when`, which therefore stays, and for its tenant, which is that of the arm.
+        advice = self._words.instead(lesson.advice, lesson.provenance.repo, situation.repo)
+        return lesson.model_copy(update={"advice": advice, "tenant": situation.tenant})
 
     async def placed(self, lesson: Lesson) -> Placed:
         del lesson

@@ -146,11 +146,11 @@ def _false_greens(rows: Rows) -> int:
 
 
 def _difference(name: str, found: Estimate, *, has_aim: bool) -> Figure:
-    if not has_aim:
-        return _told(name, found)
-    if name == "placebo_minus_off":
+    if has_aim and name == "on_minus_off":
+        return Figure(name, shown(found), "> 0, interval above 0", found.low > 0)
+    if has_aim and name == "placebo_minus_off":
         return Figure(name, shown(found), "interval holds 0", found.low <= 0 <= found.high)
-    return Figure(name, shown(found), "> 0, interval above 0", found.low > 0)
+    return _told(name, found)
 
 
 def _told(name: str, found: Estimate) -> Figure:
