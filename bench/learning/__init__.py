@@ -1,0 +1,1 @@
+"""Parts of the bench `learning.py`."""

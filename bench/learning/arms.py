@@ -1,0 +1,152 @@
+"""The three arms: what a run is given of what earlier runs have left.
+
+`off` gives nothing. `on` is as every day, but that the bench stands for the person who lets lessons out of their repo:
+each is approved for the tenant before the next run is offered any. `placebo` gives, run by run, what `on` was given,
+as many lessons and cards of the same length with the same chances, but that their words are those of a family that is
+neither theirs nor the task's. The runs have the same ids in all arms, so that the coins fall alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from learning.families import FAMILIES, Known, read_family
+from redstart.core.learning import Recalled, Signature
+from redstart.core.lesson import Lesson, Offered, Placed, Scope, Situation
+from redstart.ports.memory.port import Lessons, Memory, Shelf
+from redstart.ports.world.system import SystemWorld
+from redstart.toolkit.learning.lessons import approved
+
+BY = "the bench, which stands for a person"
+
+
+class Arm(StrEnum):
+    off = "off"
+    on = "on"
+    placebo = "placebo"
+
+
+class SeededWorld(SystemWorld):
+    """Ids of runs that are the same each time and in each arm: whoever begins a run says for which task."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        """`folder` keeps which ids were given, so that none is given twice."""
+        self._folder, self._seed = folder, seed
+        self.task = ""
+
+    def fresh_id(self) -> str:
+        name = hashlib.sha256(f"{self._seed}/{self.task}".encode()).hexdigest()[:12]
+        self._folder.mkdir(parents=True, exist_ok=True)
+        while (self._folder / name).exists():
+            name += "b"
+        (self._folder / name).touch()
+        return name
+
+
+class Given:
+    """What the runs of an arm were given, by repo; in a file, so that another arm and a later process know it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def add(self, kind: str, repo: str, body: object) -> None:
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"kind": kind, "repo": repo, "body": body}) + "\n")
+
+    def last(self, kind: str, repo: str) -> Any:
+        """What was last given there; None for nothing."""
+        lines = self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
+        rows = (json.loads(line) for line in reversed(lines))
+        return next((row["body"] for row in rows if (row["kind"], row["repo"]) == (kind, repo)), None)
+
+
+class Widening:
+    """Lessons of the store, each approved for the tenant as soon as it is there."""
+
+    def __init__(self, lessons: Lessons, shelf: Shelf, now: Callable[[], float], given: Given) -> None:
+        self._lessons, self._shelf, self._now, self._given = lessons, shelf, now, given
+
+    async def offered(self, situation: Situation) -> Offered:
+        for lesson in await self._shelf.lessons():
+            if lesson.scope is Scope.repo and not lesson.same_as:
+                await self._shelf.put(approved(lesson, BY, self._now(), Scope.tenant))
+        found = await self._lessons.offered(situation)
+        self._given.add("lessons", situation.repo, found.model_dump(mode="json"))
+        return found
+
+    async def placed(self, lesson: Lesson) -> Placed:
+        return await self._lessons.placed(lesson)
+
+
+class Told:
+    """A memory that writes down what it gave."""
+
+    def __init__(self, memory: Memory, given: Given) -> None:
+        self._memory, self._given = memory, given
+
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+        found = await self._memory.recall(signature, tenant=tenant, repo=repo, limit=limit)
+        self._given.add("cards", repo, [one.model_dump(mode="json") for one in found])
+        return found
+
+
+class OtherWords:
+    """Words of a family of chance that is neither of two."""
+
+    def __init__(self, tasks: Sequence[Known]) -> None:
+        self._by_repo = {known.task.slug: known.family.name for known in tasks}
+        self._families = [read_family(name) for name in FAMILIES]
+
+    def instead(self, text: str, teacher: str, repo: str) -> str:
+        """As long as `text`, which a run of the repo `teacher` left; the same for the same text and repos."""
+        known = (self._by_repo.get(teacher), self._by_repo.get(repo))
+        others = [one for one in self._families if one.name not in known]
+        said = random.Random(f"{text}/{teacher}/{repo}").choice(others).advice
+        return " ".join([said] * (len(text) // len(said) + 1))[: len(text)]
+
+
+class PlaceboLessons:
+    """As many lessons as the other arm was offered, with the same chances; what they advise is about something else."""
+
+    def __init__(self, given: Given, words: OtherWords) -> None:
+        self._given, self._words = given, words
+
+    async def offered(self, situation: Situation) -> Offered:
+        body = self._given.last("lessons", situation.repo)
+        found = Offered.model_validate(body) if body else Offered()
+        return found.model_copy(update={"lessons": tuple(self._other(one, situation) for one in found.lessons)})
+
+    def _other(self, lesson: Lesson, situation: Situation) -> Lesson:
+        # It is chosen by its `when`, which therefore stays, and for its tenant, which is that of the arm.
+        advice = self._words.instead(lesson.advice, lesson.provenance.repo, situation.repo)
+        return lesson.model_copy(update={"advice": advice, "tenant": situation.tenant})
+
+    async def placed(self, lesson: Lesson) -> Placed:
+        del lesson
+        return Placed()
+
+
+class PlaceboMemory:
+    """As many cards as the other arm was given, about something else."""
+
+    def __init__(self, given: Given, words: OtherWords) -> None:
+        self._given, self._words = given, words
+
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+        del signature, tenant
+        found = [Recalled.model_validate(body) for body in self._given.last("cards", repo) or ()]
+        return [self._other(one, repo) for one in found[:limit]]
+
+    def _other(self, recalled: Recalled, repo: str) -> Recalled:
+        card = recalled.card
+        said = {"summary": card.summary, "root_cause": card.root_cause, "fix": card.fix}
+        teacher = card.provenance.get("repo", "")
+        update: Mapping[str, str] = {name: self._words.instead(text, teacher, repo) for name, text in said.items()}
+        return recalled.model_copy(update={"card": card.model_copy(update=update)})

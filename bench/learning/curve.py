@@ -1,0 +1,162 @@
+"""What the arms came to: shares over time, and paired differences with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean
+from typing import NamedTuple
+
+from learning.arms import Arm
+from redstart.evals.compare import mcnemar, paired_bootstrap
+from redstart.evals.intervals import Estimate, bootstrap_of, wilson
+from redstart.evals.outcome import Outcome, Place
+
+QUARTERS = 4
+ALL_ATTEMPTS_AND_ONE = 4
+"""What a run that never got green counts as, in attempts to green: one more than it may have."""
+
+Rows = Mapping[Arm, Sequence[Outcome]]
+
+
+class Figure(NamedTuple):
+    name: str
+    value: object
+    aim: str
+    holds: bool
+
+
+class Seen(NamedTuple):
+    """What a run was shown of earlier ones."""
+
+    lessons: int
+    cards: int
+    has_fact: bool
+    """Whether its own family's key fact was among it; never so with a model, which has words of its own."""
+
+
+def paired(rows: Rows) -> dict[Arm, list[Outcome]]:
+    """Those tasks that every arm has done, in their order; what broke in one arm is left out in all."""
+    good = {arm: {row.key: row for row in rows[arm] if row.place is not Place.broken} for arm in Arm}
+    keys = [row.key for row in rows[Arm.off] if all(row.key in good[arm] for arm in Arm)]
+    return {arm: [good[arm][key] for key in keys] for arm in Arm}
+
+
+def solved(rows: Sequence[Outcome]) -> Estimate:
+    return wilson(sum(row.solved for row in rows), len(rows))
+
+
+def quarters(rows: Sequence[Outcome]) -> list[Estimate]:
+    """The solved share in each quarter of the order. Raises `ValueError` where a quarter would be empty."""
+    cuts = [len(rows) * number // QUARTERS for number in range(QUARTERS + 1)]
+    return [solved(rows[start:stop]) for start, stop in pairwise(cuts)]
+
+
+def last_half(rows: Sequence[Outcome]) -> Sequence[Outcome]:
+    return rows[len(rows) // 2 :]
+
+
+def gap(a: Sequence[Outcome], b: Sequence[Outcome], count: Callable[[Outcome], float]) -> Estimate:
+    """B's mean less A's, over the same tasks."""
+    return paired_bootstrap([count(row) for row in a], [count(row) for row in b])
+
+
+def is_solved(row: Outcome) -> float:
+    return float(row.solved)
+
+
+def to_green(row: Outcome) -> float:
+    return float(row.attempts if row.solved else ALL_ATTEMPTS_AND_ONE)
+
+
+def tokens_ratio(a: Sequence[Outcome], b: Sequence[Outcome]) -> Estimate:
+    """B's tokens as a share of A's, tasks resampled in pairs."""
+
+    def ratio(pairs: Sequence[tuple[int, int]]) -> float:
+        return sum(two for _, two in pairs) / sum(one for one, _ in pairs)
+
+    return bootstrap_of([(one.tokens, two.tokens) for one, two in zip(a, b, strict=True)], ratio)
+
+
+def sign_test(a: Sequence[Outcome], b: Sequence[Outcome]) -> float:
+    """The exact test of McNemar."""
+    pairs = list(zip(a, b, strict=True))
+    only_a = sum(one.solved and not two.solved for one, two in pairs)
+    only_b = sum(two.solved and not one.solved for one, two in pairs)
+    return mcnemar(only_a, only_b)
+
+
+def figures(rows: Rows, least: int, seen: Mapping[Arm, Sequence[Seen]], *, has_aims: bool) -> list[Figure]:
+    """Of the tasks that every arm has done. For a model no aims are set but those of the bench itself: nobody knows
+    what it could do."""
+    every = paired(rows)
+    off, on, placebo = (every[arm] for arm in (Arm.off, Arm.on, Arm.placebo))
+    broken = sum(row.place is Place.broken for arm in Arm for row in rows[arm])
+    found = [
+        Figure("tasks", len(off), f">= {least}", len(off) >= least),
+        Figure("broken", broken, "0", broken == 0),
+        Figure("false_greens", _false_greens(rows), "0", _false_greens(rows) == 0),
+    ]
+    if not off:
+        return found
+    for arm in Arm:
+        found.append(_told(f"solved_{arm.value}", solved(every[arm])))
+    for arm in Arm:
+        found += [_told(f"solved_{arm.value}_quarter_{number}", one) for number, one in _numbered(every[arm])]
+    differences = {
+        "on_minus_off": gap(off, on, is_solved),
+        "on_minus_off_last_half": gap(last_half(off), last_half(on), is_solved),
+        "placebo_minus_off": gap(off, placebo, is_solved),
+        "on_minus_placebo": gap(placebo, on, is_solved),
+    }
+    found += [_difference(name, one, has_aim=has_aims) for name, one in differences.items()]
+    found.append(Figure("mcnemar_on_off", round(sign_test(off, on), 6), "told", True))
+    for arm in Arm:
+        found.append(Figure(f"attempts_{arm.value}", round(fmean(map(to_green, every[arm])), 3), "told", True))
+    found.append(_told("attempts_on_minus_off", gap(off, on, to_green)))
+    for arm in Arm:
+        found.append(Figure(f"tokens_{arm.value}", round(fmean(row.tokens for row in every[arm])), "told", True))
+    found.append(_told("tokens_ratio_on_off", tokens_ratio(off, on)))
+    found.append(_told("tokens_ratio_placebo_off", tokens_ratio(off, placebo)))
+    return [*found, *_shown_to(seen, has_aims=has_aims)]
+
+
+def _shown_to(seen: Mapping[Arm, Sequence[Seen]], *, has_aims: bool) -> list[Figure]:
+    """How much the runs of an arm were shown, a run; the placebo has to be as much as what it stands for."""
+    found: list[Figure] = []
+    for arm, of_arm in seen.items():
+        lessons, cards = (round(fmean(column), 3) for column in zip(*((one[:2]) for one in of_arm), strict=True))
+        found.append(Figure(f"lessons_shown_{arm.value}", lessons, "told", True))
+        found.append(Figure(f"cards_shown_{arm.value}", cards, "told", True))
+        share = round(fmean(one.has_fact for one in of_arm), 3)
+        if has_aims:
+            is_on = arm is Arm.on
+            found.append(Figure(f"told_the_fact_{arm.value}", share, "told" if is_on else "0", is_on or share == 0))
+    on, placebo = ([one[:2] for one in seen.get(arm, ())] for arm in (Arm.on, Arm.placebo))
+    unlike = sum(one != two for one, two in zip(on, placebo, strict=False))
+    return [*found, Figure("placebo_unlike_on", unlike, "0", unlike == 0)]
+
+
+def _numbered(rows: Sequence[Outcome]) -> list[tuple[int, Estimate]]:
+    return list(enumerate(quarters(rows), 1)) if len(rows) >= QUARTERS else []
+
+
+def _false_greens(rows: Rows) -> int:
+    return sum(row.place is Place.false_green for arm in Arm for row in rows[arm])
+
+
+def _difference(name: str, found: Estimate, *, has_aim: bool) -> Figure:
+    if has_aim and name == "on_minus_off":
+        return Figure(name, shown(found), "> 0, interval above 0", found.low > 0)
+    if has_aim and name == "placebo_minus_off":
+        return Figure(name, shown(found), "interval holds 0", found.low <= 0 <= found.high)
+    return _told(name, found)
+
+
+def _told(name: str, found: Estimate) -> Figure:
+    return Figure(name, shown(found), "told", True)
+
+
+def shown(found: Estimate) -> list[float]:
+    """The value, and both ends of its interval."""
+    return [round(found.value, 4), round(found.low, 4), round(found.high, 4)]

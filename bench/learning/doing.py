@@ -1,0 +1,170 @@
+"""One arm as an evaluation: one task after the other in their order, so that what a run taught reaches the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from learning.arms import Arm, Given, OtherWords, PlaceboLessons, PlaceboMemory, SeededWorld, Told, Widening
+from learning.curve import Seen
+from learning.families import Known
+from learning.instrument import FactSensitive
+from redstart.app.settings import ModelOptions, Models, Settings
+from redstart.app.store_settings import folder_of
+from redstart.app.wire import House, open_database, open_house, trials_of
+from redstart.core.change import EditKind
+from redstart.core.errors import ConfigError
+from redstart.core.run import Level, Limits, RunState
+from redstart.evals.desk import Wanted, plan_of, tenant_of, verify_all
+from redstart.evals.grading import Standard
+from redstart.evals.measure import true_fixes
+from redstart.evals.outcome import Key, Outcome
+from redstart.evals.results import Results
+from redstart.evals.runner import Evaluation
+from redstart.evals.sealed import Site
+from redstart.evals.verify import Verified, standards
+from redstart.ports.model.port import Model, Profile
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.store import SqlStore
+from redstart.ports.world.system import SystemWorld
+
+ATTEMPTS = 3
+INSTRUMENT = "instrument:fact-sensitive"
+LOCAL = "openai:local"
+Tell = Callable[[Arm, Outcome], None]
+
+
+class Stream(NamedTuple):
+    """What is done in every arm."""
+
+    tasks: tuple[Known, ...]
+    seed: int
+    place: str
+    """Where the instrument leaves what it learned: one of `PLACES`."""
+    model: str = INSTRUMENT
+
+    @property
+    def is_instrument(self) -> bool:
+        return self.model == INSTRUMENT
+
+    def name(self, arm: Arm) -> str:
+        return f"learning-{self.place if self.is_instrument else 'model'}-{self.seed}-{arm.value}"
+
+
+def settings_for(home: Path, data: Path | None, url: str, context: int) -> Settings:
+    """For the instrument, or for a small model behind an address that speaks the wire of chat completions."""
+    if not url:
+        return Settings(home=home, data=data, models=Models(strong=INSTRUMENT, fast=INSTRUMENT))
+    known = Profile(context=context, looks=0, brief=True, edits=EditKind.whole)
+    models = Models(
+        strong=LOCAL,
+        fast=LOCAL,
+        base_url=f"{url.rstrip('/')}/v1",
+        deadline=1800,
+        patience=3600,
+        options={LOCAL: ModelOptions(max_tokens=500)},
+        profiles={LOCAL: known},
+    )
+    return Settings(home=home, data=data, models=models)
+
+
+async def verified(settings: Settings, tasks: Sequence[Known]) -> dict[str, Standard]:
+    """What each task is graded by; each is run for it once. Raises `ConfigError` for what is no task here."""
+    found: dict[str, Verified] = {}
+    with open_house(settings) as house:
+        async for one in verify_all(house.with_sandbox(), [known.task for known in tasks], repeats=1):
+            if not one.ok:
+                raise ConfigError(f"{one.task} is no task here: {one.why}")
+            found[one.digest] = one
+            print(f"{one.task} is red, and green with its fix", flush=True)
+    return standards(found)
+
+
+def done(settings: Settings, stream: Stream) -> dict[Arm, list[Outcome]]:
+    """The rows that there are, each arm's in the order of the tasks."""
+    place = {known.task.id: number for number, known in enumerate(stream.tasks)}
+    found: dict[Arm, list[Outcome]] = {}
+    with open_database(settings) as database:
+        trials = trials_of(database.of(settings.tenant))
+        for arm in Arm:
+            known = stream.name(arm) in trials.evaluations()
+            rows = Results(trials, stream.name(arm)).rows() if known else []
+            found[arm] = sorted(rows, key=lambda row: place[row.key.task])
+    return found
+
+
+async def seen(settings: Settings, stream: Stream, rows: dict[Arm, list[Outcome]]) -> dict[Arm, list[Seen]]:
+    """Of each run what it was shown, in the order of the tasks."""
+    facts = {known.task.id: known.family.advice for known in stream.tasks}
+    found: dict[Arm, list[Seen]] = {}
+    with open_database(settings) as database:
+        for arm in Arm:
+            mine = database.of(tenant_of(settings.tenant, stream.name(arm)))
+            store = SqlStore(mine, SystemWorld().now)
+            states = [(row, await store.load(row.run_id)) for row in rows[arm] if row.run_id]
+            found[arm] = [_seen(state, facts[row.key.task]) for row, state in states]
+    return found
+
+
+def _seen(run: RunState, fact: str) -> Seen:
+    lessons = [one.advice for one in run.taught.coins if one.shown] if run.taught else []
+    cards = [one.card.fix for one in run.now.plan.recalled] if run.now.plan else []
+    return Seen(len(lessons), len(cards), any(fact in one for one in (*lessons, *cards)))
+
+
+def do(settings: Settings, stream: Stream, arm: Arm, known: dict[str, Standard], tell: Tell) -> None:
+    """What is left of an arm; the placebo is done after `on`."""
+    limits = Limits(iterations=ATTEMPTS, usd=None)
+    tasks = [one.task for one in stream.tasks]
+    # The tasks are steady, as their verification showed: more repeats would cost hours and tell nothing of memory.
+    name, remembers = stream.name(arm), arm is not Arm.off
+    wanted = Wanted("learning", name=name, limits=limits, verify=Level.quick, remembers=remembers)
+    plan = plan_of(wanted, tasks, stream.model)
+    tenant = tenant_of(settings.tenant, plan.name)
+    apart = settings.model_copy(update={"tenant": tenant})
+    world = SeededWorld(settings.home / "ids" / plan.name, stream.seed)
+    with open_database(settings) as database, open_house(apart, world=world, opened=database) as bare:
+        results = Results.open(trials_of(database.of(settings.tenant)), plan)
+        house = remembering(bare.with_sandbox(), database.of(tenant), stream, arm)
+        house = house if stream.is_instrument else house.with_model()
+        doing = Evaluation(
+            house,
+            plan,
+            tasks,
+            results,
+            folder_of(settings.home, tenant) / "work",
+            model_for=_model_for(house, stream, world),
+            tell=lambda row: tell(arm, row),
+            standards=known,
+        )
+        asyncio.run(doing.go(1))
+
+
+def remembering(house: House, database: Database, stream: Stream, arm: Arm) -> House:
+    """The house with the memory of an arm; that of `off` is taken from it by its plan."""
+    given = Given(house.settings.home / "given" / f"{stream.name(Arm.on)}.jsonl")
+    adapters = house.adapters
+    if arm is Arm.on:
+        lessons = Widening(adapters.lessons, SqlShelf(database), adapters.world.now, given)
+        adapters = replace(adapters, lessons=lessons, memory=Told(adapters.memory, given))
+    if arm is Arm.placebo:
+        words = OtherWords(stream.tasks)
+        adapters = replace(adapters, lessons=PlaceboLessons(given, words), memory=PlaceboMemory(given, words))
+    return replace(house, adapters=adapters)
+
+
+def _model_for(house: House, stream: Stream, world: SeededWorld) -> Callable[[Site, Key], Model | None]:
+    families = {one.task.id: one.family for one in stream.tasks}
+
+    def model_for(site: Site, key: Key) -> Model | None:
+        world.task = key.task
+        if not stream.is_instrument:
+            return None
+        seed = f"{stream.seed}/{key}"
+        return FactSensitive(true_fixes(house, site), families[key.task], seed=seed, place=stream.place)
+
+    return model_for

@@ -1,0 +1,60 @@
+"""The bench of the learning curve: its tasks are tasks, its arms give what they say, and its figures are right."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+
+from redstart.core.lesson import Provenance
+from redstart.toolkit.learning.lesson_text import refusals
+
+BENCH = Path(__file__).parents[3] / "bench"
+
+
+def of_bench(name: str) -> Any:
+    """A module of `bench/`, which is no package and imports its neighbours by their bare names."""
+    if str(BENCH) not in sys.path:
+        sys.path.append(str(BENCH))
+    return importlib.import_module(name)
+
+
+families = of_bench("learning.families")
+EVERY = [families.read_family(name) for name in families.FAMILIES]
+VERIFIED = Provenance(repo="shop", commit="c", run="r", model="m", outcome="verified")
+
+
+def red(code: str, tests: str) -> list[str]:
+    """The tests that fail, run in this process: all of them are ours, and short."""
+    space: dict[str, Any] = {"__name__": "example"}
+    exec(compile(code + tests.partition("\n")[2], "example", "exec"), space)
+    found: list[str] = []
+    for name, test in list(space.items()):
+        if name.startswith("test_") and isinstance(test, FunctionType):
+            try:
+                test()
+            except Exception:
+                found.append(name)
+    return found
+
+
+@pytest.mark.parametrize("family", EVERY, ids=lambda family: family.name)
+def test_each_task_is_red_as_it_is_shown_and_green_with_its_fix_by_hidden_tests_too(family):
+    assert len({one.name for one in family.examples}) == 10
+    for one in family.examples:
+        assert len(red(one.before, one.shown)) == 1, one.name
+        assert red(one.after, one.shown) == [], one.name
+        assert red(one.after, one.hidden) == [], one.name
+        assert one.shown.count("def test_") >= 2, one.name
+
+
+def test_a_key_fact_is_a_lesson_that_is_taken_and_stands_in_no_code():
+    texts = [text for family in EVERY for one in family.examples for text in (one.before, one.after, one.shown)]
+    assert len({family.advice for family in EVERY}) == len(EVERY) == 12
+    for family in EVERY:
+        assert refusals(family.when, family.advice, VERIFIED, lambda _: False) == ()
+        assert not [text for text in texts if family.advice in text]
