@@ -69,6 +69,12 @@ def diff(text: str) -> Reply:
     return Reply(f"WHY: the house rules say so.\n\n```diff\n{text}```\n")
 
 
+def new(path: str, text: str) -> Reply:
+    """A new file with a name that edits in other forms would not take for one."""
+    lines = text.splitlines(keepends=True)
+    return diff(f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1,{len(lines)} @@\n+{'+'.join(lines)}")
+
+
 def cheat(code: str) -> Reply:
     """The code with the bug still in it, and something beside it that is to make the tests green."""
     return edit(CODE, f"{code}{BUG}", BUG)
