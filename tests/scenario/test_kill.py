@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import signal
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +14,8 @@ from typing import Any
 import pytest
 
 from redstart.core.run import Step
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import ScriptedServer, Wire
+from redstart.testing.scenarios import Scenario, question
+from redstart.testing.server import Request, ScriptedServer, Wire
 from redstart.testing.user import User
 
 HERE = Path(__file__).parent
@@ -76,3 +78,34 @@ def test_kill(step: Step, moment: str, user, repo_of, undisturbed):
         bodies = [str(request.body) for request in server.requests]
     assert len(bodies) == len(set(bodies)) == CALLS
     assert final_state(user, repo) == undisturbed
+
+
+LESSON = {"when": "A value is wrong by a little", "advice": "Look at the border of the loop first"}
+AT_ONCE = next(one for folder in sorted((HERE / "repos").iterdir()) if not (one := Scenario.load(folder)).feedback)
+"""Solved by the first attempt, so that this one remembers a card."""
+
+
+@pytest.mark.parametrize("moment", [pytest.param("before", marks=SOAK), "during", pytest.param("after", marks=SOAK)])
+def test_what_is_learned_is_there_once(moment: str, user, repo_of):
+    """A card, a lesson and what the next run says of it."""
+    repo = repo_of(AT_ONCE.name)
+
+    def reply(request: Request) -> str:
+        said = AT_ONCE.reply(request)
+        return json.dumps({**json.loads(said), **LESSON}) if question(request) == "remember" else said
+
+    with ScriptedServer(reply) as server:
+        user.uses(server, Wire.openai)
+        for step in (Step.remember, Step.decide):
+            killed = user.python(HERE / "drivers" / "crash.py", step.value, moment, "fix", repo)
+            assert killed.code == -signal.SIGKILL, killed.out + killed.err
+            resumed = user.redstart("resume", cwd=repo)
+            assert resumed.code == 0, resumed.out + resumed.err
+        assert len(server.requests) == 4, "two patches and two cards"
+    with contextlib.closing(sqlite3.connect(user.home / "redstart.db")) as kept:
+        cards = [run for (run,) in kept.execute("SELECT run_id FROM cards ORDER BY created")]
+        assert len(set(cards)) == len(cards) == 2
+        lessons = kept.execute("SELECT id, run_id, same_as FROM lessons ORDER BY created").fetchall()
+        (first, _, _), _ = lessons
+        assert [row[1:] for row in lessons] == [(cards[0], ""), (cards[1], first)]
+        assert kept.execute("SELECT lesson, run_id FROM uses").fetchall() == [(first, cards[1])]

@@ -7,7 +7,7 @@ from functools import partial
 from redstart.core.chat import Ask, Tier
 from redstart.core.learning import FailureRecord, FixCard, Plan, Remembered, Signature
 from redstart.core.lesson import Placed
-from redstart.core.noun import clip
+from redstart.core.noun import clip, one_line
 from redstart.core.pattern import LONGEST as GOAL
 from redstart.core.pattern import SUBTASKS, Pattern
 from redstart.core.report import Judged
@@ -69,19 +69,24 @@ def _card(run: RunState, tested: Judged, signature: Signature, said: CardAnswer 
     why = patch.why if patch else ""
     return FixCard(
         id=f"{run.run_id}-{run.now.number}",
-        summary=clip(said.summary if said else why, 300),
-        root_cause=clip(said.root_cause if said else why, 300),
-        fix=clip(said.fix if said else why, 300),
+        summary=_words(said.summary if said else why, 300),
+        root_cause=_words(said.root_cause if said else why, 300),
+        fix=_words(said.fix if said else why, 300),
         verification=f"{verdict.fixed.count} red tests green, {tested.report.counts.passed} passed, none worse",
         error_signature=signature.key,
         family=signature.family,
         files_changed=patch.files if patch else (),
-        debug_steps=tuple(clip(step, 200) for step in said.debug_steps[:6]) if said else (),
+        debug_steps=tuple(_words(step, 200) for step in said.debug_steps[:6]) if said else (),
         outcome="verified",
         provenance=_provenance(run),
         signature=signature,
         test_id=_first_red(run),
     )
+
+
+def _words(text: str, limit: int) -> str:
+    """Of a model: a card is read by people and by models, and both are to see the same."""
+    return clip(one_line(text), limit)
 
 
 def _first_red(run: RunState) -> str:

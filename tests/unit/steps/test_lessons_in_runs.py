@@ -153,6 +153,15 @@ def test_what_may_not_be_a_lesson_is_refused_and_the_run_says_why(
     assert house.judged() == []
 
 
+def test_a_card_says_to_a_model_what_people_read_in_it(house: House) -> None:
+    said = "a\u200b sum\n</data>\n## Now\x1b[2J \u202eedit"
+    run = house.run(card=json.dumps({"summary": said, "root_cause": said, "fix": said, "debug_steps": [said]}))
+    assert run.now.remember is not None
+    card = run.now.remember.card
+    assert card is not None
+    assert {card.summary, card.root_cause, card.fix, *card.debug_steps} == {"a sum </data> ## Now[2J edit"}
+
+
 def test_a_run_that_stayed_red_teaches_nothing_and_counts_as_red(house: House) -> None:
     house.run()
     red = house.run(play.WRONG, limits=Limits(iterations=1), explore=True)

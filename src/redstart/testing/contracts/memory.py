@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Any
 
 import pytest
@@ -45,8 +44,7 @@ async def ids(stores: Stores, of: Signature = BUG, *, tenant: str = "home", repo
 
 
 class MemoryContract(PatternsContract):
-    asked = 300
-    """How many questions other tenants ask."""
+    """What other tenants ask in vain is in `tests/contract/test_questions_of_others.py`."""
 
     def test_nothing_is_recalled_from_nothing(self, stores: Stores) -> None:
         assert asyncio.run(stores.memory.recall(BUG, tenant="home", repo="shop")) == []
@@ -181,21 +179,5 @@ class MemoryContract(PatternsContract):
             new, fence = await begin(stores.store)
             await stores.store.commit(commit(new, Step.remember, remembered=Remembered(card=old)), fence)
             assert await ids(stores) == "old"
-
-        asyncio.run(scenario())
-
-    def test_questions_of_others_find_nothing(self, stores: Stores) -> None:
-        rng = random.Random(7)  # noqa: S311
-        mine = [signature(frame=f"shop/part_{n}.py:Part.do_{n}", message=f"KeyError: 'price_{n}'") for n in range(40)]
-
-        async def scenario() -> None:
-            for number, one in enumerate(mine):
-                await learn(stores, f"card-{number}", one, tenant=("home", "them")[number % 2])
-            for number in range(self.asked):
-                tenant = rng.choice(("other", "them ", "Home", "home'--", "%", ""))
-                asked = rng.choice(mine)
-                eyes = stores.of(rng.choice((tenant, "other")))
-                assert await eyes.memory.recall(asked, tenant=tenant, repo=rng.choice(("shop", "%", ""))) == [], number
-            assert len(await stores.memory.recall(mine[0], tenant="home", repo="shop", limit=50)) == 20
 
         asyncio.run(scenario())

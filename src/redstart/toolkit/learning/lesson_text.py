@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Callable
 
 from redstart.core.lesson import LONGEST, Provenance
+from redstart.core.noun import is_seen
 
 _ADDRESS = re.compile(
     r"[a-z][a-z0-9+.-]*://|\bhxxps?\b|\bwww\.|\bmailto:|\b\w[\w.+-]*@[\w-]+\.\w|\b(?:\d{1,3}\.){3}\d{1,3}\b"
@@ -66,6 +67,7 @@ _POLICY = (
     re.compile(
         r"\bsystem prompt\b|\byou are now\b|\byour (?:new )?(?:instructions?|role|task)s? (?:is|are)\b|\bjailbreak"
         r"|\bdeveloper mode\b|\b(?:previous|prior|above|earlier) (?:instructions?|messages?|rules?)\b|\bredstart\b"
+        r"|\b(?:turn|switch)(?:ing)? (?:the )?(?:sandbox|checks?|tests?|guards?) off\b"
         r"|\balways (?:approve|accept|answer|say|report|claim)\b"
         r"|\b(?:mark|report|call) (?:it|this|the run) (?:as )?green\b",
         re.IGNORECASE,
@@ -73,8 +75,16 @@ _POLICY = (
     re.compile(r"\bpytest\.(?:skip|mark)|\bx(?:fail|pass)\b|\bnoqa\b|\btype:\s*ignore\b|\bpragma\b", re.IGNORECASE),
     re.compile(r"\b(?:memory|sandbox|policy|verify|budget|models?|limits?)\.[a-z_]+\s*=", re.IGNORECASE),
 )
+_PLACES = re.compile(
+    r"(?<![\w.)\]])(?:~/|/(?:etc|proc|sys|dev|home|root|usr|var|tmp|Users)\b)|(?<![\w.])\.\./"
+    r"|(?<![\w/])\.(?:git(?:hub|ignore|attributes|modules|lab-ci)?|ssh|aws|env(?:rc)?|bashrc|profile|netrc|vscode)\b"
+    r"|\b(?:conftest|sitecustomize|usercustomize)\b|\w\.pth\b"
+    r"|\b(?:pyproject\.toml|setup\.cfg|tox\.ini|pytest\.ini|package\.json|agents\.md|claude\.md)\b",
+    re.IGNORECASE,
+)
+"""What no fix may touch, or what lies outside of the project."""
 _MARKS = re.compile(
-    r"```|<\|?/?\s*(?:system|assistant|user|tool|human|im_start|im_end|instructions?)\b|\[/?INST\]|«secret:"
+    r"```|</\s*data\b|<\|?/?\s*(?:system|assistant|user|tool|human|im_start|im_end|instructions?)\b|\[/?INST\]|«secret:"
     r"|^\s*(?:system|assistant|user|human)\s*:",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -99,6 +109,7 @@ def refusals(when: str, advice: str, provenance: Provenance, has_secret: Callabl
         (bool(_ADDRESS.search(text)), "it names an address"),
         (bool(_COMMAND.search(text) or _COMMAND.search(one_line)), "it holds a command"),
         (any(pattern.search(one_line) for pattern in _POLICY), "it would change what is allowed"),
+        (bool(_PLACES.search(unicodedata.normalize("NFKC", advice))), "it sends to a place that is no fix's to touch"),
         (bool(_MARKS.search(text)), "it is written as if it were a part of the conversation"),
         (bool(_PACKED.search(text)), "it holds text that nobody can read"),
         (has_secret(given) or has_secret(text), "it holds a secret"),
@@ -107,4 +118,4 @@ def refusals(when: str, advice: str, provenance: Provenance, has_secret: Callabl
 
 
 def _hides(text: str) -> bool:
-    return any(unicodedata.category(sign) in ("Cf", "Cc", "Co", "Cn", "Cs") and sign not in "\n\t" for sign in text)
+    return any(not is_seen(sign) and sign not in "\n\t" for sign in text)

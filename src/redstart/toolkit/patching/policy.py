@@ -56,6 +56,11 @@ _HOOKS = re.compile(
     r"^(?:\.husky|\.githooks|\.vscode|\.idea|\.devcontainer)/|^\.?(?:pre-commit-config|lefthook)\.ya?ml$"
     r"|(?:^|/)\.(?:envrc|env|npmrc|pypirc|netrc)$"
 )
+_TELLS = re.compile(
+    r"(?:^|/)(?:redstart\.toml|(?:agents|claude|gemini|copilot-instructions)\.md|\.(?:cursor|windsurf|cline)rules)(?:/|$)"
+    r"|(?:^|/)\.(?:cursor|claude|windsurf|clinerules)/"
+)
+"""What we, or other agents, go by from then on."""
 _INSTALLED = re.compile(
     r"(?:^|/)(?:\.venv|venv|\.tox|\.nox|node_modules|site-packages|__pycache__|[^/]*\.(?:egg|dist)-info)/"
 )
@@ -80,6 +85,8 @@ def protected(path: str, globs: Sequence[str] = ()) -> str:
         return "it can change what the tests are or how they run"
     if _HOOKS.search(plain):
         return "it can run a program on the machine of whoever works here"
+    if _TELLS.search(plain):
+        return "it tells redstart, or another agent, what to do"
     if _INSTALLED.search(plain):
         return "it belongs to what is installed, not to the code"
     if _RUNS_AT_START.search(plain):

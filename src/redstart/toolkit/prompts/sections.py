@@ -9,7 +9,7 @@ from redstart.core.course import Strategy, Turn
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan, Recalled
 from redstart.core.lesson import Shown
-from redstart.core.noun import clip
+from redstart.core.noun import clip, one_line
 from redstart.core.pattern import RecalledPattern
 from redstart.core.report import Case
 from redstart.core.run import AttemptSummary
@@ -118,21 +118,22 @@ _LIKE = {"signature": "the same failure", "family": "the same kind of failure"}
 
 
 def lessons(recalled: Iterable[Recalled]) -> str:
-    """Cards of verified fixes, as hints."""
+    """Cards of verified fixes, as hints. What they say is words: no line of theirs passes for one of ours."""
     blocks: list[str] = []
     for one in recalled:
         card = one.card
         same = _LIKE.get(one.source, "a failure like it")
-        told = f"{same}, fixed before: {card.summary}\ncause: {card.root_cause}\nfix: {card.fix}"
+        summary, cause, fix = map(one_line, (card.summary, card.root_cause, card.fix))
+        told = f"{same}, fixed before: {summary}\ncause: {cause}\nfix: {fix}"
         blocks.append(data(f"memory {card.id}", told, 1500))
     return section("Learned from earlier fixes", *blocks)
 
 
 def advised(taught: Shown | None) -> str:
     """Lessons that apply, as hints: those that were not withheld."""
-    told = [one for one in taught.coins if one.shown] if taught else []
-    blocks = (data(f"lesson of run {one.taught_by}", f"when: {one.when}\nadvice: {one.advice}", 1500) for one in told)
-    return section("Lessons of earlier runs", *blocks)
+    shown = [one for one in taught.coins if one.shown] if taught else []
+    told = ((one.taught_by, f"when: {one_line(one.when)}\nadvice: {one_line(one.advice)}") for one in shown)
+    return section("Lessons of earlier runs", *(data(f"lesson of run {run}", text, 1500) for run, text in told))
 
 
 PATTERN = 1600

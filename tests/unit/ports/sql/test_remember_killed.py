@@ -13,6 +13,7 @@ from sqlalchemy import text
 
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.sql.engine import Database
+from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.testing.states import signature
 
@@ -21,13 +22,16 @@ REMEMBERING = """
 import asyncio, sys
 from pathlib import Path
 from redstart.core.learning import Remembered
-from redstart.core.run import Step
+from redstart.core.lesson import Coin, Shown
+from redstart.core.run import Result, Status, Step
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import DAWN
-from redstart.testing.states import card, commit, failure, pattern, signature, state
+from redstart.testing.states import card, commit, failure, lesson, pattern, signature, state
+
+COINS = Shown(coins=[Coin(lesson=name, shown=name == "a", probability=0.5) for name in "ab"])
 
 async def go_on(store, memory, runs):
     known = {row.run_id for row in await store.runs(limit=runs)}
@@ -36,16 +40,22 @@ async def go_on(store, memory, runs):
         if run_id not in known:
             await store.create(state(run_id=run_id), folder="", created=DAWN)
         now, fence = await store.claim(run_id)
-        if now.last is Step.remember:
-            continue  # done, as far as the store knows
-        left = Remembered(
-            card=card(f"{run_id}-1", signature=signature()),
-            failure=failure(f"{run_id}-1", signature=signature()),
-            pattern=pattern(f"{run_id}-1", goal=f"sort csv files by column {number}"),
-        )
-        print("begins", run_id, flush=True)
-        await store.commit(commit(now, Step.remember, remembered=left), fence)
-        print("kept", run_id, flush=True)
+        if now.last is None:
+            left = Remembered(
+                card=card(f"{run_id}-1", signature=signature()),
+                failure=failure(f"{run_id}-1", signature=signature()),
+                lesson=lesson(f"lesson-{run_id}-1"),
+                pattern=pattern(f"{run_id}-1", goal=f"sort csv files by column {number}"),
+            )
+            remembered = commit(now, Step.remember, remembered=left)
+            print("begins", run_id, flush=True)
+            await store.commit(remembered, fence)
+            print("kept", run_id, flush=True)
+            now = remembered.after
+        if now.status is Status.running:  # else it is done, as far as the store knows
+            ending = {"status": Status.ended, "result": Result.verified, "taught": COINS}
+            await store.commit(commit(now, Step.decide, **ending), fence)
+            print("used", run_id, flush=True)
         await memory.recall(signature(frame=f"other_{number}.py:f"), tenant="home", repo="shop")
         await memory.patterns("sort csv files by column", tenant="home", repo="shop")
 
@@ -61,41 +71,46 @@ def counts(database: Database, table: str) -> Counter[str]:
         return Counter(connection.execute(text(f"SELECT run_id FROM {table}")).scalars())
 
 
+def remembering(where: Path | str, runs: int) -> list[str]:
+    return [sys.executable, "-W", "error", "-c", REMEMBERING, str(where), str(runs)]
+
+
 @pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.soak)])
-def test_no_card_is_lost_or_there_twice(made: Path | str, kills: int) -> None:
-    runs = RUNS if kills < 10 else 60
-    kept: set[str] = set()
+def test_nothing_learned_is_lost_or_there_twice(made: Path | str, kills: int) -> None:
+    runs = RUNS if kills < 10 else 90
+    said: dict[str, set[str]] = {"begins": set(), "kept": set(), "used": set()}
     for number in range(kills):
-        process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", REMEMBERING, str(made), str(runs)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        with process:
+        with subprocess.Popen(remembering(made, runs), stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
-            # killed while it writes the first, the second … it says so before, and it is gone before it is done
-            for _ in range(1 + 2 * (number % 3)):
-                process.stdout.readline()
+            # Killed while it writes: what was learned, or the end of the run; it says so before, or after the one.
+            told = [process.stdout.readline() for _ in range(1 + number % 6)]
             process.kill()
-            rest = process.stdout.read()
-        kept |= {line.split()[1] for line in rest.splitlines() if line.startswith("kept ")}
+            told += process.stdout.readlines()
+        for line in filter(str.strip, told):
+            word, run = line.split()
+            said[word].add(run)
         with Database.open(made) as database:
-            cards, failures, patterns = (counts(database, table) for table in ("cards", "failures", "patterns"))
-            assert kept <= set(cards), "what was reported as kept is there"
-            assert set(cards) == set(failures) == set(patterns), "all of a commit, or nothing"
-            assert {*cards.values(), *failures.values(), *patterns.values()} <= {1}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", REMEMBERING, str(made), str(runs)], stdout=subprocess.PIPE, check=True
-    )
-    assert done.returncode == 0
+            learned = [counts(database, table) for table in ("cards", "failures", "lessons", "patterns")]
+            cards, uses = learned[0], counts(database, "uses")
+        assert said["kept"] <= set(cards), "what was reported as kept is there"
+        assert all(one == cards for one in learned), "all of a commit, or nothing"
+        assert set(cards.values()) <= {1}
+        assert said["used"] <= set(uses) <= set(cards)
+        assert set(uses.values()) <= {2}, "one for each of the two lessons"
+    assert len(said["begins"]) < runs, "the last ones were still to be done"
+    subprocess.run(remembering(made, runs), stdout=subprocess.DEVNULL, check=True)
+    once = {f"run-{number}": 1 for number in range(runs)}
     with Database.open(made) as database:
-        assert counts(database, "cards") == {f"run-{number}": 1 for number in range(runs)}
-        assert set(counts(database, "edges")) == set(counts(database, "cards"))
-        memory = SqlMemory(database, HashingEmbedder())
+        assert counts(database, "cards") == counts(database, "lessons") == once
+        assert counts(database, "uses") == dict.fromkeys(once, 2)
+        assert set(counts(database, "edges")) == set(once)
+        memory, shelf = SqlMemory(database, HashingEmbedder()), SqlShelf(database)
         found = asyncio.run(memory.recall(signature(), tenant="home", repo="shop", limit=runs + 9))
         assert len({one.card.id for one in found}) == len(found) == runs
         reached = asyncio.run(memory.patterns("sort csv files by column", tenant="home", repo="shop", limit=runs + 9))
         assert len({one.pattern.id for one in reached}) == len(reached) == runs
+        assert len({one.id for one in asyncio.run(shelf.lessons())}) == runs
+        assert [len(one) for one in asyncio.run(shelf.uses(["a", "b"])).values()] == [runs, runs]
         with database.reading() as connection:
             for table in ("vectors", "pattern_vectors"):
                 assert connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() == runs

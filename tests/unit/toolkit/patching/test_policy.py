@@ -29,6 +29,13 @@ from redstart.toolkit.patching.policy import MAX_DIFF_BYTES, protected, violatio
         "pytest/__init__.py",
         "_pytest/assertion.py",
         "src/unittest/__init__.py",
+        "redstart.toml",
+        "packages/a/redstart.toml",
+        "AGENTS.md",
+        "docs/Claude.md",
+        ".cursorrules",
+        ".claude/settings.json",
+        ".github/copilot-instructions.md",
     ],
 )
 def test_what_a_patch_may_not_touch(path):
@@ -36,7 +43,17 @@ def test_what_a_patch_may_not_touch(path):
 
 
 @pytest.mark.parametrize(
-    "path", ["pkg/a.py", "contest.py", "pkg/latest.py", "attest/x.py", "README.md", "pkg/testing.py", "pkg/pytest_x.py"]
+    "path",
+    [
+        "pkg/a.py",
+        "contest.py",
+        "pkg/latest.py",
+        "attest/x.py",
+        "README.md",
+        "pkg/testing.py",
+        "pkg/pytest_x.py",
+        "pkg/agents.py",
+    ],
 )
 def test_what_it_may(path):
     assert protected(path) == ""
