@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from redstart.app.settings import Settings
+from redstart.app.show import spending
+from redstart.app.wire import House
 from redstart.core.events import Event, Phase
 from redstart.core.run import Limits, Result, RunState, Step
 from redstart.engines.drive import drive
@@ -96,6 +99,8 @@ def test_tokens_of_places_count_in_the_spend_of_the_run(desk: Desk) -> None:
     assert kept.model.startswith(f"{NAME}/256~")
     assert [one.source for one in kept.found] == ["signature"]
     assert desk.lacks(second) == []
+    shares = asyncio.run(spending(House(Settings(), desk.rig.adapters, desk.rig.trees), second))
+    assert {share.model: share.input_tokens for share in shares}[kept.model] == used
 
 
 def test_a_run_goes_on_without_its_embedder_and_says_so(desk: Desk, spoiled: list[Reply]) -> None:

@@ -12,8 +12,6 @@ from redstart.ports.memory.port import Meter
 
 DIMENSION = 256
 """A vector is 1 KB: a database keeps that beside its row, where a longer one would be put elsewhere and fetched."""
-NEAR = 0.5
-"""From which likeness on two failures have to do with each other."""
 PART = 3
 """Characters of a part."""
 PART_WEIGHT = 0.4
@@ -31,9 +29,11 @@ class HashingEmbedder:
     name = "hashing-1"
     remote = False
     dimension = DIMENSION
+    near = 0.5
 
     def __init__(self, near: float | None = None) -> None:
-        self.near = NEAR if near is None else near
+        if near is not None:
+            self.near = near
 
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         return [embedded(text) for text in texts]

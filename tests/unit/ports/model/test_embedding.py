@@ -62,9 +62,7 @@ def test_places_are_asked_for_by_model_and_key_and_are_as_long_as_1() -> None:
 
 def test_many_texts_go_in_batches_and_come_back_in_their_order() -> None:
     def backwards(request: Request) -> Reply:
-        given = [
-            {"index": number, "embedding": [float(text), 1.0]} for number, text in enumerate(request.texts or ())
-        ]
+        given = [{"index": number, "embedding": [float(text), 1.0]} for number, text in enumerate(request.texts or ())]
         return Reply(body=json.dumps({"data": given[::-1], "model": request.model}).encode())
 
     texts = [str(number) for number in range(2 * BATCH + 5)]
