@@ -18,7 +18,7 @@ from pathlib import Path
 
 from redstart.app.images import containers, runtimes, wanted
 from redstart.app.settings import SandboxSettings, Settings, StepModels, load, public_values, require_model
-from redstart.app.wire import connect
+from redstart.app.wire import connect, embedder_of, embedding_address
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.errors import ConfigError, ModelError, SandboxUnavailable, StoreError
 from redstart.core.noun import Noun
@@ -282,6 +282,22 @@ def _models(settings: Settings, environ: Mapping[str, str], online: bool) -> Ite
         return
     for tier, name in _tiers(settings).items():
         yield _ping(settings, tier, name) if online else _reachable(settings, tier, name)
+    if settings.memory.embedder:
+        yield _embedder(settings, online=online)
+
+
+def _embedder(settings: Settings, *, online: bool) -> Check:
+    name = settings.memory.embedder
+    try:
+        embedding_address(settings)
+        if not online:
+            return _check("models", "embedder", Health.ok, f"{name} (not asked; --online asks)")
+        embedder = embedder_of(settings)
+        asyncio.run(embedder.embed(["KeyError: 'price'"]))
+    except (ConfigError, ModelError) as error:
+        # A run goes on without it, by the failures' names alone.
+        return _check("models", "embedder", Health.warn, _safe(str(error), settings), error.remedy)
+    return _check("models", "embedder", Health.ok, f"{name} answered, with {embedder.dimension} numbers a place")
 
 
 def _tiers(settings: Settings) -> dict[Tier, str]:

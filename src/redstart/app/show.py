@@ -8,12 +8,14 @@ from typing import TypeVar
 from redstart.app.parts import all_records
 from redstart.app.wire import House
 from redstart.core.change import Applied, Patch
+from redstart.core.chat import Answer
 from redstart.core.errors import BlobMissing, ConfigError
 from redstart.core.events import Phase
 from redstart.core.noun import Noun
 from redstart.core.report import Case, CaseList, Judged, Reproduced
 from redstart.core.run import Decision, Mode, RunState, Step
 from redstart.engines.journal import KeptAnswer
+from redstart.engines.recall import spent_by
 from redstart.ports.model.spending import Share, by_model
 from redstart.ports.store.port import StepRow
 
@@ -120,4 +122,8 @@ def _outcome(rows: list[StepRow]) -> str:
 async def spending(house: House, state: RunState) -> list[Share]:
     """What each model of the run, and of its parts, answered and cost."""
     records = await all_records(house, state)
-    return by_model(KeptAnswer.model_validate_json(one.result).answer for one in records if one.kind == "model")
+    answers = [KeptAnswer.model_validate_json(one.result).answer for one in records if one.kind == "model"]
+    recalls = [spent_by(one) for one in records if one.kind == "recall"]
+    return by_model(
+        [*answers, *(Answer(text="", model=one.model, usage=one.usage) for one in recalls if one and one.usage)]
+    )

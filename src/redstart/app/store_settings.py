@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 HOME = "home"
 """The tenant of whoever names none."""
@@ -49,6 +49,12 @@ def folder_of(home: Path, tenant: str) -> Path:
     return home if tenant == HOME else home / "tenants" / tenant
 
 
+def _model(text: str) -> str:
+    if text and not all(text.partition(":")):
+        raise ValueError("an embedder is written as provider:model, such as ollama:nomic-embed-text")
+    return text
+
+
 class MemorySettings(BaseModel):
     """What runs learn from one another."""
 
@@ -56,3 +62,9 @@ class MemorySettings(BaseModel):
 
     explore: bool = True
     """Whether a lesson that applies is now and then withheld, so that its worth is known. 0 shows them all."""
+    embedder: Annotated[str, AfterValidator(_model)] = ""
+    """`provider:model` whose places of words are compared; empty for the built-in one, which needs nothing."""
+    near: float | None = Field(default=None, ge=0, le=1)
+    """From which cosine on the words of two failures count as alike; None for what fits the embedder."""
+    dimensions: int | None = Field(default=None, ge=8, le=16_000)
+    """Numbers of a vector that a model is asked for, where it can give fewer than its own."""

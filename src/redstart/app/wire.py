@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from redstart.app.images import wanted
@@ -24,8 +25,9 @@ from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters, StepLedger
 from redstart.engines.port import Engine
 from redstart.ports.memory.hashing import HashingEmbedder
-from redstart.ports.memory.port import Shelf
+from redstart.ports.memory.port import Embedder, Shelf
 from redstart.ports.model.budget import Budgeted, RunLedger
+from redstart.ports.model.endpoints import Address, address
 from redstart.ports.model.gateway import Gateway, Policy
 from redstart.ports.model.lanes import Lane, Options, Rates
 from redstart.ports.model.mask import mask, secrets_of
@@ -85,7 +87,9 @@ class House:
         return replace(self, adapters=replace(self.adapters, sandbox=sandbox))
 
     def with_model(self, model: Model | None = None) -> House:
-        """With this model, or with those of the settings. Raises `ConfigError` where none can be had."""
+        """With this model, or with those of the settings. Raises `ConfigError` where one cannot be had."""
+        if model is None and self.settings.memory.embedder:
+            embedding_address(self.settings)
         return replace(self, adapters=replace(self.adapters, model=model or connect(self.settings, rates=self.rates)))
 
 
@@ -193,7 +197,7 @@ def _adapters(
         journal=SqlJournal(database),
         blobs=blobs,
         trees=trees,
-        memory=SqlMemory(database, HashingEmbedder()),
+        memory=SqlMemory(database, embedder_of(settings), goals=HashingEmbedder()),
         lessons=advisor_of(SqlShelf(database), world.now),
         world=world,
         model=None,
@@ -204,6 +208,34 @@ def _adapters(
         budgeted=budgeted,
         listen=listen or _nobody,
     )
+
+
+def embedder_of(settings: Settings) -> Embedder:
+    """Whoever compares words. Nothing is asked yet, and what is wrong with the settings is told by who asks first."""
+    memory, name = settings.memory, settings.memory.embedder
+    if not name:
+        return HashingEmbedder(near=memory.near)
+    from redstart.ports.model.embedding import DEADLINE, NEAR, ApiEmbedder, Manner  # noqa: PLC0415
+
+    manner = Manner(
+        deadline=settings.models.option(name).deadline or DEADLINE,
+        near=NEAR if memory.near is None else memory.near,
+        dimensions=memory.dimensions,
+        rates=profile_of(name, settings.models.profiles).rates,
+        secrets=secrets_of(os.environ),
+    )
+    return ApiEmbedder(partial(embedding_address, settings), name, manner)
+
+
+def embedding_address(settings: Settings) -> Address:
+    """Where the embedder of the settings is reached. Raises `ConfigError` where it cannot be as they are."""
+    from redstart.ports.model.embedding import refuse_unfit  # noqa: PLC0415
+
+    name = settings.memory.embedder
+    own = settings.models.option(name)
+    key = api_key(name, os.environ, own.key_variable)
+    url = own.base_url or settings.models.base_url
+    return refuse_unfit(address(name, base_url=url, api_key=key, variable=own.key_variable))
 
 
 def _nobody(event: Event) -> None:

@@ -177,4 +177,6 @@ def note_in_words(event: Event) -> str:
         return f"{'looked at' if event.data['served'] else 'did not show'} {event.data['look']}"
     if "test_refused" in event.data:
         return f"the test is no use yet: {event.data['test_refused']}"
+    if "recall_lacks" in event.data:
+        return f"earlier fixes were not looked for by their words: {event.data['recall_lacks']}"
     return f"{event.name}: {event.data}"

@@ -22,7 +22,6 @@ from redstart.engines.journal import (
     JournaledForms,
     JournaledInstaller,
     JournaledLessons,
-    JournaledMemory,
     JournaledModel,
     JournaledPerson,
     JournaledSandbox,
@@ -30,6 +29,7 @@ from redstart.engines.journal import (
     reply_to,
 )
 from redstart.engines.port import Engine
+from redstart.engines.recall import JournaledMemory
 from redstart.flow.errands import begun, errand_id
 from redstart.flow.loop import STEPS, Advanced
 from redstart.flow.modes import MODES
@@ -270,7 +270,7 @@ class Driver:
         return Ports(
             model=JournaledModel(model, recorder, parts.blobs, ledger),
             sandbox=JournaledSandbox(parts.sandbox, recorder, parts.blobs),
-            memory=JournaledMemory(parts.memory, recorder),
+            memory=JournaledMemory(parts.memory, recorder, ledger, note, thinks=parts.model is not None),
             lessons=JournaledLessons(parts.lessons, recorder),
             person=JournaledPerson(parts.store, state, recorder),
             errands=JournaledErrands(parts.store, state, recorder),

@@ -14,19 +14,16 @@ from pydantic import TypeAdapter
 from redstart.core.change import EditKind, Tally
 from redstart.core.chat import Answer, Ask, Fault, Usage
 from redstart.core.errors import Needs, ReplayDiverged, StoreError
-from redstart.core.learning import Recalled, Signature
 from redstart.core.lesson import Lesson, Offered, Placed, Situation
 from redstart.core.noun import Noun
-from redstart.core.pattern import RecalledPattern
 from redstart.core.run import Ended, RunState
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
 from redstart.flow.errands import ended, errand_id
 from redstart.ports.install.port import Installer, InstallRequest, Prepared
-from redstart.ports.memory.port import Lessons, Memory
+from redstart.ports.memory.port import Lessons
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
 from redstart.ports.store.port import (
-    ALIKE,
     COUNTED,
     HEARD,
     TAUGHT,
@@ -44,8 +41,6 @@ from redstart.ports.store.port import (
 LAST_WORDS = 5
 """How much of what a person said a step hears: the newest."""
 
-_RECALLED = TypeAdapter(list[Recalled])
-_PATTERNS = TypeAdapter(list[RecalledPattern])
 _SAID = TypeAdapter(tuple[str, ...])
 _ENDED = TypeAdapter(tuple[Ended, ...])
 _TALLY = TypeAdapter(dict[EditKind, Tally])
@@ -219,28 +214,6 @@ class _JournaledSession:
 
     async def run(self, execution: Execution) -> Completed:
         return await self._journaled.recorded(execution, self._there)
-
-
-class JournaledMemory:
-    def __init__(self, inner: Memory, recorder: Recorder) -> None:
-        self._inner, self._recorder = inner, recorder
-
-    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
-        async def make(call: Call) -> str:  # noqa: ARG001
-            found = await self._inner.recall(signature, tenant=tenant, repo=repo, limit=limit)
-            return _RECALLED.dump_json(found).decode()
-
-        request = "\x1f".join((signature.model_dump_json(), tenant, repo, str(limit)))
-        return _RECALLED.validate_json(await self._recorder.call("recall", request, make))
-
-    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
-        """As the step first found them. Runs of before there were any are replayed without, their calls unmoved."""
-
-        async def make() -> str:
-            found = await self._inner.patterns(goal, tenant=tenant, repo=repo, limit=limit)
-            return _PATTERNS.dump_json(found).decode()
-
-        return _PATTERNS.validate_json(await self._recorder.heard("patterns", "[]", make, ordinal=ALIKE))
 
 
 class JournaledLessons:

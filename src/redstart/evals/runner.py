@@ -23,7 +23,7 @@ from redstart.evals.outcome import Key, Outcome, Place
 from redstart.evals.results import Plan, Results
 from redstart.evals.sealed import Site, open_site
 from redstart.evals.task import Task
-from redstart.ports.memory.port import Lessons, Memory
+from redstart.ports.memory.port import Lessons, Memory, Meter, Metered
 from redstart.ports.model.port import Model
 
 MORE = 20
@@ -58,6 +58,13 @@ class Withheld:
     async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
         found = await self._memory.patterns(goal, tenant=tenant, repo=repo, limit=limit + MORE)
         return [one for one in found if one.pattern.provenance.get("repo") != repo][:limit]
+
+    @property
+    def asks(self) -> str:
+        return self._memory.asks if isinstance(self._memory, Metered) else ""
+
+    def under(self, meter: Meter) -> Withheld:
+        return Withheld(self._memory.under(meter)) if isinstance(self._memory, Metered) else self
 
 
 class NoLessons:

@@ -1,4 +1,7 @@
-"""A real HTTP server that plays a model provider: OpenAI's chat completions and Anthropic's messages, not streamed."""
+"""A real HTTP server that plays a model provider: OpenAI's chat completions and embeddings, Anthropic's messages.
+
+Nothing is streamed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from redstart.core.chat import ToolCall
+from redstart.ports.memory.hashing import embedded
 
 
 class Wire(StrEnum):
@@ -21,7 +25,11 @@ class Wire(StrEnum):
     anthropic = "anthropic"
 
 
-_PATHS = {"/v1/chat/completions": Wire.openai, "/v1/messages": Wire.anthropic}
+_PATHS = {
+    "/v1/chat/completions": Wire.openai,
+    "/v1/messages": Wire.anthropic,
+    "/v1/embeddings": Wire.openai,
+}
 
 _STOP_REASONS = {
     "stop": "end_turn",
@@ -45,6 +53,8 @@ class Request:
     body: dict[str, Any]
     headers: Mapping[str, str]
     """By name in lower case."""
+    texts: tuple[str, ...] | None = None
+    """Those whose places are asked for; None where a question is asked."""
     answered: bool = False
     """Whether all of the reply was sent."""
     counted: tuple[int, int] = (0, 0)
@@ -59,7 +69,7 @@ class Request:
     @property
     def text(self) -> str:
         """Everything that was said, in order."""
-        return "\n".join((self.system, *(text for _, text in self.messages)))
+        return "\n".join((self.system, *(text for _, text in self.messages), *(self.texts or ())))
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,10 @@ class Reply:
     """Sent as it is, instead of a proper body."""
     usage: bool = True
     """Whether the tokens are counted."""
+    places: Sequence[Sequence[float]] | None = None
+    """The vectors of the texts whose places are asked for; None for those of the built-in embedder."""
+    model: str = ""
+    """The model that gave the places, where it calls itself otherwise than it was called."""
     cached_tokens: int = 0
     """Those of the tokens sent that came from the provider's cache."""
     written_tokens: int = 0
@@ -244,7 +258,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _parse(wire: Wire, body: dict[str, Any], headers: Mapping[str, str]) -> Request:
-    turns = [(cast("str", turn["role"]), _text(turn.get("content"))) for turn in body["messages"]]
+    asked = body.get("input")
+    said: list[dict[str, Any]] = body["messages"] if asked is None else []
+    turns = [(cast("str", turn["role"]), _text(turn.get("content"))) for turn in said]
     system = [_text(body.get("system") or "")] if wire is Wire.anthropic else []
     system += [text for role, text in turns if role in ("system", "developer")]
     return Request(
@@ -255,6 +271,7 @@ def _parse(wire: Wire, body: dict[str, Any], headers: Mapping[str, str]) -> Requ
         max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
         body=body,
         headers=headers,
+        texts=None if asked is None else (asked,) if isinstance(asked, str) else tuple(asked),
     )
 
 
@@ -274,6 +291,8 @@ def body_of(request: Request, reply: Reply) -> bytes:
         error = {"type": "error", "message": reply.text or "refused by the script"}
         return json.dumps({"type": "error", "error": error}).encode()
     make = _completion if request.wire is Wire.openai else _message
+    if request.texts is not None:
+        make = _places
     return json.dumps(make(request, reply, *_counts(request, reply))).encode()
 
 
@@ -307,6 +326,19 @@ def _completion(request: Request, reply: Reply, sent: int, said: int) -> dict[st
         "model": request.model,
         "choices": [{"index": 0, "message": message, "finish_reason": _finish(reply)}],
         **({"usage": usage} if reply.usage else {}),
+    }
+
+
+def _places(request: Request, reply: Reply, sent: int, said: int) -> dict[str, Any]:
+    del said
+    places = [embedded(text) for text in request.texts or ()] if reply.places is None else reply.places
+    return {
+        "object": "list",
+        "model": reply.model or request.model,
+        "data": [
+            {"object": "embedding", "index": number, "embedding": list(place)} for number, place in enumerate(places)
+        ],
+        **({"usage": {"prompt_tokens": sent, "total_tokens": sent}} if reply.usage else {}),
     }
 
 

@@ -22,7 +22,7 @@ from redstart.core.lesson import Status as LessonStatus
 from redstart.core.pattern import Pattern, RecalledPattern, goal_words
 from redstart.core.run import Result, RunState, Status, Step
 from redstart.core.uses import uses_of
-from redstart.ports.memory.port import Embedder, Forgotten, LessonUse
+from redstart.ports.memory.port import Forgotten, GoalEmbedder, LessonUse
 from redstart.ports.store.port import Call, Claim, Commit, Control, Holder, Past, Record, RunRow, StepRow, Told, Word
 
 T = TypeVar("T", FixCard, FailureRecord, Lesson, Pattern)
@@ -282,7 +282,7 @@ class MemoryJournal:
 
 
 class MemoryMemory:
-    def __init__(self, database: MemoryDatabase, embedder: Embedder | None = None) -> None:
+    def __init__(self, database: MemoryDatabase, embedder: GoalEmbedder | None = None) -> None:
         self._database, self._embedder = database, embedder
 
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from redstart.app.fleet_settings import FleetSettings
 from redstart.app.settings import Models, SandboxSettings, Settings, StepModels, keys_of, load, resolve
-from redstart.app.store_settings import StoreSettings
+from redstart.app.store_settings import MemorySettings, StoreSettings
 from redstart.cli.config import app
 from redstart.core.errors import ConfigError
 from redstart.core.run import Limits
@@ -149,7 +149,7 @@ def test_the_list_of_what_a_project_may_set_is_of_real_settings():
             "dependencies.allow.python",
             *(f"sandbox.{name}" for name in SandboxSettings.model_fields),
             *(f"store.{name}" for name in StoreSettings.model_fields),
-            "memory.explore",
+            *(f"memory.{name}" for name in MemorySettings.model_fields),
             *(f"fleet.{name}" for name in FleetSettings.model_fields),
             *(f"models.{name}" for name in Models.model_fields if name != "steps"),
             *(f"models.steps.{name}" for name in StepModels.model_fields),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
+from redstart.core.chat import Usage
 from redstart.core.learning import CardState, FixCard, Recalled, Signature
 from redstart.core.lesson import Lesson, Offered, Placed, Situation, Status, Use
 from redstart.core.pattern import RecalledPattern
@@ -19,7 +20,7 @@ class Memory(Protocol):
         same repo that are alike enough, before any of the others. Within the first two kinds those of the same repo
         come first, then those whose words are more alike (to a hundredth), then the newest. A score is 1 for the same
         signature, 0.5 for the same family, and half of the likeness for the rest. Never another tenant's, never one in
-        quarantine.
+        quarantine. Where words cannot be compared now, the first two kinds are found all the same.
         """
         ...
 
@@ -27,9 +28,39 @@ class Memory(Protocol):
         """How verified runs of this tenant reached goals like this one, at most `limit`, in whatever repo.
 
         The more alike come first (to a hundredth), then those of the same repo, then the newest; of those that have
-        the same goal in the same repo only the newest. None whose goal is not alike enough (`Embedder.near_goals`),
+        the same goal in the same repo only the newest. None whose goal is not alike enough (`GoalEmbedder.near_goals`),
         never another tenant's, never one in quarantine.
         """
+        ...
+
+
+class Meter(Protocol):
+    """Hears what a recall takes of a model, and what it has to do without."""
+
+    def reserve(self, usd: float | None, tokens: int) -> None:
+        """Holds that much until `settle`. Raises `BudgetExceeded` where it does not fit."""
+        ...
+
+    def settle(self, usd: float | None, tokens: int, used: Usage) -> None:
+        """Gives back what `reserve` held; `used` was used."""
+        ...
+
+    def lacks(self, why: str) -> None:
+        """Words could not be compared, or not those of all cards."""
+        ...
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A memory that may ask a model."""
+
+    @property
+    def asks(self) -> str:
+        """The model's name; empty where it asks none."""
+        ...
+
+    def under(self, meter: Meter) -> Memory:
+        """The same memory, which tells this meter."""
         ...
 
 
@@ -84,27 +115,44 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """The model and its version: places that two names gave are never compared."""
+        """The model and its version: places that two names gave are never compared. To be asked after `embed`."""
         ...
 
     @property
-    def dimension(self) -> int: ...
+    def remote(self) -> bool:
+        """Whether a model is asked for it elsewhere: that may cost something, and may fail."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has. To be asked after `embed`."""
+        ...
 
     @property
     def near(self) -> float:
         """From which likeness (a cosine) on two failures are alike enough for one to help with the other."""
         ...
 
-    @property
-    def near_goals(self) -> float:
-        """The same for two goals: from which likeness on the plan of one may help with the other."""
-        ...
-
     async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
         """A vector of length 1 for each; all zeros for one that says nothing.
 
-        Raises an error of `core/errors.py` where its machinery is out of order.
+        Raises `ModelError` where its model gives none, `BudgetExceeded` where that could cost too much, `ConfigError`
+        where it cannot be asked as it is set.
         """
+        ...
+
+    def under(self, meter: Meter) -> Embedder:
+        """The same embedder, which holds with this meter what it may cost."""
+        ...
+
+
+@runtime_checkable
+class GoalEmbedder(Embedder, Protocol):
+    """One that goals can be compared by too."""
+
+    @property
+    def near_goals(self) -> float:
+        """The same for two goals: from which likeness on the plan of one may help with the other."""
         ...
 
 

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from redstart.core.chat import Answer, Ask, Fault, Message, Role, ToolCall, Usage
 from redstart.core.errors import ModelBusy, ModelError, ModelGarbled, ModelRefused, ModelTimeout, ModelUnreachable
 from redstart.core.noun import clip
+from redstart.ports.model import refusals
 from redstart.ports.model.endpoints import ENDPOINTS, Address, address
+from redstart.ports.model.http import client, trusted
 from redstart.ports.model.plain import in_words
 from redstart.ports.model.port import Model, Profile
 from redstart.ports.model.prices import estimate_input, estimate_tokens, most, price
@@ -134,10 +136,9 @@ class Provider:
         with _LOADING:
             if self._ready is not None:
                 return
-            import httpx2
             import pydantic_ai.direct  # pyright: ignore[reportUnusedImport]  # noqa: F401
 
-            ready = _Ready(self._load(), httpx2.create_ssl_context())
+            ready = _Ready(self._load(), trusted())
             # The libraries put off some of their loading until they are first used.
             ready.build(ready.http(self._deadline))
             price(self._name, 0, 0)
@@ -180,10 +181,10 @@ class Provider:
 
         kind, usage, retry_after = ModelGarbled, None, None
         if isinstance(error, ModelHTTPError):
-            kind = ModelBusy if _may_pass(error.status_code) else ModelRefused
-            what, detail = f"{self._name} refused the call with status {error.status_code}", _reason(error.body)
+            kind = ModelBusy if refusals.may_pass(error.status_code) else ModelRefused
+            what, detail = f"{self._name} refused the call with status {error.status_code}", refusals.reason(error.body)
             retry_after = _sane(error.retry_after)
-            remedy = self._remedy(error.status_code, retry_after)
+            remedy = refusals.remedy(error.status_code, self._where.variable, retry_after)
         elif isinstance(error, ModelConnectionError):
             kind = ModelUnreachable
             usage = None if error.phase in ("pool", "connect") else self._most(ask)
@@ -200,19 +201,6 @@ class Provider:
         message = f"{what} ({clip(detail, _DETAIL)})" if detail else what
         return kind(message, remedy=remedy, retry_after=retry_after, usage=usage)
 
-    def _remedy(self, status: int, retry_after: float | None) -> str:
-        variable = self._where.variable
-        if status in (401, 403):
-            return f"check the key in {variable}" if variable else "check the key"
-        if status == 404:
-            return "check the model's name and address"
-        if status == 429:
-            wait = "" if retry_after is None else f" after {retry_after:g} s"
-            return f"the provider's rate or quota is used up: try again{wait}, or use another model"
-        if status >= 500:
-            return "the provider is down or overloaded: try again later, or use another model"
-        return ""
-
 
 class _Ready(NamedTuple):
     """What is slow to come by and serves every call."""
@@ -221,11 +209,7 @@ class _Ready(NamedTuple):
     ssl: ssl.SSLContext
 
     def http(self, timeout: float) -> httpx2.AsyncClient:
-        import httpx2
-
-        # A model on this machine is reached directly, whatever proxy the environment names.
-        here: dict[str, None] = {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
-        return httpx2.AsyncClient(verify=self.ssl, timeout=timeout, mounts=here)
+        return client(self.ssl, timeout)
 
 
 def _openai(where: Address) -> Build:
@@ -325,11 +309,6 @@ def _calls(response: ModelResponse) -> tuple[ToolCall, ...]:
     )
 
 
-def _may_pass(status: int) -> bool:
-    """Whether an endpoint that refuses so may answer the same call a moment later."""
-    return status in (408, 409, 425, 429) or status >= 500
-
-
 def _takes_temperature(profile: Mapping[str, object]) -> bool:
     """Models that reason refuse it. The library drops it for them, but with a warning at each call."""
     if profile.get("anthropic_disallows_sampling_settings"):
@@ -359,11 +338,3 @@ def _root(error: BaseException) -> BaseException:
     while error.__cause__ is not None and str(error.__cause__):
         error = error.__cause__
     return error
-
-
-def _reason(body: object) -> str:
-    """The endpoint's own words, wherever in the body of its refusal they stand."""
-    for key in ("error", "message"):
-        if isinstance(body, dict):
-            body = cast("dict[str, object]", body).get(key, cast("object", body))
-    return "" if body is None else str(body)

@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, select, update
 
 from redstart.core.learning import CardState, EdgeKind, FixCard, Recalled
@@ -16,7 +16,14 @@ from redstart.ports.sql.forget import Scrubbed, sweep
 from redstart.ports.sql.schema import cards, edges, failures, journal, vectors
 from redstart.ports.sql.scrub import Scrub
 
-_RECALLED = TypeAdapter(list[Recalled])
+
+class _Recall(BaseModel):
+    """How a recall stands in the journal that asked a model; any other is the cards alone."""
+
+    found: list[Recalled]
+
+
+_RECALLED: TypeAdapter[list[Recalled] | _Recall] = TypeAdapter(list[Recalled] | _Recall)
 _AT_ONCE = 100
 KIND = "recall"
 """Of the calls by which runs are given cards."""
@@ -79,7 +86,8 @@ class SqlCards:
         query = select(journal.c.run_id, journal.c.result).where(*asked)
         found: dict[str, set[str]] = {}
         for run_id, result in connection.execution_options(yield_per=_AT_ONCE).execute(query):
-            for one in _RECALLED.validate_json(result):
+            kept = _RECALLED.validate_json(result)
+            for one in kept if isinstance(kept, list) else kept.found:
                 found.setdefault(one.card.id, set()).add(run_id)
         return {card_id: frozenset(known) for card_id, known in found.items()}
 

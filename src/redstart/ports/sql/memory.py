@@ -8,16 +8,17 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, text, update
 from sqlalchemy.dialects import sqlite
 
+from redstart.core.errors import BudgetExceeded, ConfigError, ModelError
 from redstart.core.learning import CardState, FixCard, Recalled, Signature, likeness
 from redstart.core.pattern import RecalledPattern
-from redstart.ports.memory.port import Embedder
+from redstart.ports.memory.port import Embedder, GoalEmbedder, Meter
 from redstart.ports.sql.engine import Database, parse
 from redstart.ports.sql.nearness import InFile, Nearness, OnServer, Wanted, Where, is_extended, packed
 from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.schema import cards, vectors
 
 AT_ONCE = 200
-"""How many cards are given their places in one transaction."""
+"""How many cards are given their places in one transaction; of a model elsewhere, in one recall."""
 SPARE = 16
 """Hits that are asked for beyond what is wanted: some may have been found before, or be in quarantine by now."""
 _SHOWN = CardState.shown.value
@@ -27,20 +28,40 @@ class SqlMemory:
     """The cards of its database's tenant. Without an embedder none is found by its words alone.
 
     What the embedder says of a card is kept, by the first recall after the card was written; a card that another one
-    has placed is placed anew. Of a signature the tenant's are searched; by their words all of the repo, and where those
-    are too few, all others of the tenant.
+    has placed is placed anew, unless it has been placed by this one before. Of a signature the tenant's are searched;
+    by their words all of the repo, and where those are too few, all others of the tenant.
+
+    A recall whose embedder fails goes on with what has its place already, and without a place of its own by signature
+    and family alone; the meter is told.
     """
 
-    def __init__(self, database: Database, embedder: Embedder | None = None) -> None:
-        self._database, self._embedder = database, embedder
+    def __init__(
+        self,
+        database: Database,
+        embedder: Embedder | None = None,
+        meter: Meter | None = None,
+        *,
+        goals: GoalEmbedder | None = None,
+    ) -> None:
+        """`goals` compares goals, which are few and of few words; where none is given, the embedder does if it can."""
+        self._database, self._embedder, self._meter = database, embedder, meter
+        self._goals = goals or (embedder if isinstance(embedder, GoalEmbedder) else None)
         self._nearness: Nearness | None = None if database.is_postgres else InFile()
         self._keep = _keep(database)
-        self._patterns = SqlPatterns(database, embedder)
+        self._patterns = SqlPatterns(database, self._goals)
+
+    @property
+    def asks(self) -> str:
+        return self._embedder.name if self._embedder and self._embedder.remote else ""
+
+    def under(self, meter: Meter) -> SqlMemory:
+        embedder = self._embedder.under(meter) if self._embedder else None
+        return SqlMemory(self._database, embedder, meter, goals=self._goals)
 
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
         if limit < 1 or tenant != self._database.tenant:
             return []
-        of = await self._where(signature)
+        of = await self._where(signature, repo)
         wanted = Wanted(tenant, repo, signature.key, signature.family)
         with self._database.reading() as connection:
             near = self._near(connection)
@@ -60,11 +81,18 @@ class SqlMemory:
             return []
         return await self._patterns.alike(goal, repo=repo, limit=limit)
 
-    async def _where(self, signature: Signature) -> Where | None:
+    async def _where(self, signature: Signature, repo: str) -> Where | None:
         if self._embedder is None:
             return None
-        await self._catch_up(self._embedder)
-        place = (await self._embedder.embed([likeness(signature)]))[0]
+        place: Sequence[float] = ()
+        try:
+            # First of all: from its answer on the embedder knows its own name.
+            place = (await self._embedder.embed([likeness(signature)]))[0]
+            if any(place):
+                await self._catch_up(self._embedder, repo)
+        except (ModelError, BudgetExceeded, ConfigError) as error:
+            if self._meter:
+                self._meter.lacks(str(error))
         return Where(self._embedder.name, place) if any(place) else None
 
     def _add_alike(
@@ -94,30 +122,47 @@ class SqlMemory:
         mine = (cards.c.tenant == self._database.tenant, cards.c.id.in_(names), cards.c.state == _SHOWN)
         return {row.id: row.body for row in connection.execute(select(cards.c.id, cards.c.body).where(*mine))}
 
-    async def _catch_up(self, embedder: Embedder) -> None:
-        """Gives every card its place that has none by this embedder. May be cut short, and done by two at once."""
-        other = or_(cards.c.embedded < embedder.name, cards.c.embedded > embedder.name)
+    async def _catch_up(self, embedder: Embedder, repo: str) -> None:
+        """Gives every card its place that has none by this embedder. May be cut short, and done by two at once.
+
+        A model elsewhere takes time and may take money: a recall waits for some of the cards, the repo's newest first.
+        """
+        model = embedder.name
+        other = or_(cards.c.embedded < model, cards.c.embedded > model)
         mine: tuple[ColumnElement[bool], ...] = (cards.c.tenant == self._database.tenant, cards.c.state == _SHOWN)
         waiting = select(cards.c.id, cards.c.repo, cards.c.body).where(*mine, other).limit(AT_ONCE)
+        if embedder.remote:
+            waiting = waiting.order_by((cards.c.repo == repo).desc(), cards.c.created.desc())
         while True:
             with self._database.reading() as connection:
                 rows = connection.execute(waiting).all()
+                had = self._placed(connection, model, [row.id for row in rows])
             if not rows:
                 return
-            places = await embedder.embed([parse(FixCard, row.body).likeness for row in rows])
-            self._place(embedder.name, [(row.id, row.repo, place) for row, place in zip(rows, places, strict=True)])
+            new = [row for row in rows if row.id not in had]
+            places = await embedder.embed([parse(FixCard, row.body).likeness for row in new])
+            fresh = [(row.id, row.repo, place) for row, place in zip(new, places, strict=True)]
+            self._place(model, fresh, [row.id for row in rows])
+            if embedder.remote and new:
+                return
 
-    def _place(self, model: str, placed: Sequence[tuple[str, str, Sequence[float]]]) -> None:
+    def _placed(self, connection: Connection, model: str, names: list[str]) -> set[str]:
+        """Which of these have been placed by this model, before another one was asked."""
+        mine = (vectors.c.tenant == self._database.tenant, vectors.c.model == model, vectors.c.card_id.in_(names))
+        return set(connection.execute(select(vectors.c.card_id).where(*mine)).scalars()) if names else set()
+
+    def _place(self, model: str, fresh: Sequence[tuple[str, str, Sequence[float]]], placed: list[str]) -> None:
         tenant = self._database.tenant
         pack: Any = list if self._database.is_postgres else packed
         rows = [
             {"tenant": tenant, "card_id": card_id, "model": model, "repo": repo, "embedding": pack(place)}
-            for card_id, repo, place in placed
+            for card_id, repo, place in fresh
         ]
         done = update(cards).where(cards.c.tenant == tenant, cards.c.id == bindparam("done")).values(embedded=model)
         with self._database.writing() as connection:
-            connection.execute(self._keep, rows)
-            connection.execute(done, [{"done": card_id} for card_id, _, _ in placed])
+            if rows:
+                connection.execute(self._keep, rows)
+            connection.execute(done, [{"done": card_id} for card_id in placed])
 
     def _near(self, connection: Connection) -> Nearness:
         if self._nearness is None:

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import sqlite
 
 from redstart.core.learning import CardState
 from redstart.core.pattern import Pattern, RecalledPattern, goal_words
-from redstart.ports.memory.port import Embedder, Forgotten
+from redstart.ports.memory.port import Forgotten, GoalEmbedder
 from redstart.ports.sql.engine import Database, parse
 from redstart.ports.sql.forget import Scrubbed, sweep
 from redstart.ports.sql.nearness import HUNDREDTHS, Where, is_extended, packed, product, product_on_server
@@ -40,7 +40,7 @@ class SqlPatterns:
     another embedder is asked; places of two models are never compared. Without an embedder none is found.
     """
 
-    def __init__(self, database: Database, embedder: Embedder | None = None) -> None:
+    def __init__(self, database: Database, embedder: GoalEmbedder | None = None) -> None:
         self._database, self._embedder, self._tenant = database, embedder, database.tenant
         self._extended: bool | None = None
 
@@ -128,7 +128,7 @@ class SqlPatterns:
         near = select(placed).where(placed.c.likeness >= wanted.least).order_by(*order).limit(wanted.limit)
         return [_Hit(*row) for row in connection.execute(near)]
 
-    async def _catch_up(self, embedder: Embedder) -> None:
+    async def _catch_up(self, embedder: GoalEmbedder) -> None:
         """Gives every pattern its place that has none by this embedder. May be cut short, and done by two at once."""
         other = or_(patterns.c.embedded < embedder.name, patterns.c.embedded > embedder.name)
         mine = (patterns.c.tenant == self._tenant, patterns.c.state == CardState.shown.value)

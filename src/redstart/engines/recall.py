@@ -1,0 +1,118 @@
+"""Recalls, recorded like every other call of a step: with what they cost where a model compared words for them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pydantic import TypeAdapter
+
+from redstart.core.chat import Usage
+from redstart.core.errors import Needs
+from redstart.core.learning import Recalled, Signature
+from redstart.core.noun import Noun, clip
+from redstart.core.pattern import RecalledPattern
+from redstart.engines.journal import Counts, Recorder
+from redstart.ports.bundle import Note
+from redstart.ports.memory.port import Memory, Metered
+from redstart.ports.model.port import Ledger
+from redstart.ports.store.port import ALIKE, Call, Record
+
+LONGEST = 300
+"""Characters of what is said of a lack."""
+
+
+class Budget(Ledger, Counts, Protocol):
+    """Who holds back, and counts, what calls cost."""
+
+
+class KeptRecall(Noun):
+    """How a recall stands in the journal that asked a model, or lacked something; any other is a list of cards."""
+
+    found: list[Recalled]
+    model: str
+    usage: Usage | None
+    """None where nothing was used."""
+    lacks: str
+
+
+_RECALLED = TypeAdapter(list[Recalled])
+_PATTERNS = TypeAdapter(list[RecalledPattern])
+_KEPT: TypeAdapter[list[Recalled] | KeptRecall] = TypeAdapter(list[Recalled] | KeptRecall)
+
+
+class _RecallMeter:
+    """Holds with the step's ledger, and keeps what is to be recorded."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.used: Usage | None = None
+        self.lacked = ""
+
+    def reserve(self, usd: float | None, tokens: int) -> None:
+        self._ledger.reserve(usd, tokens)
+
+    def settle(self, usd: float | None, tokens: int, used: Usage) -> None:
+        self._ledger.settle(usd, tokens, used)
+        if used != Usage():
+            self.used = used if self.used is None else _plus(self.used, used)
+
+    def lacks(self, why: str) -> None:
+        self.lacked = clip(why, LONGEST)
+
+
+class JournaledMemory:
+    """A memory whose recalls are recorded, with what they used of a model and what they had to do without.
+
+    A memory that asks a model needs a driver that may: `thinks`. `note` tells the run what was lacking.
+    """
+
+    def __init__(self, inner: Memory, recorder: Recorder, ledger: Budget, note: Note, *, thinks: bool) -> None:
+        self._inner, self._recorder, self._ledger, self._note = inner, recorder, ledger, note
+        self._thinks = thinks
+
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+        async def make(call: Call) -> str:  # noqa: ARG001
+            inner, meter = self._inner, _RecallMeter(self._ledger)
+            if isinstance(inner, Metered):
+                if inner.asks and not self._thinks:
+                    raise Needs("think")
+                inner = inner.under(meter)
+            found = await inner.recall(signature, tenant=tenant, repo=repo, limit=limit)
+            if meter.used is None and not meter.lacked:
+                return _RECALLED.dump_json(found).decode()
+            model = inner.asks if isinstance(inner, Metered) else ""
+            return KeptRecall(found=found, model=model, usage=meter.used, lacks=meter.lacked).model_dump_json()
+
+        request = "\x1f".join((signature.model_dump_json(), tenant, repo, str(limit)))
+        kept = _KEPT.validate_json(await self._recorder.call("recall", request, make))
+        if isinstance(kept, list):
+            return kept
+        if kept.usage is not None:
+            self._ledger.count(kept.usage)
+        if kept.lacks:
+            self._note(recall_lacks=kept.lacks)
+        return kept.found
+
+    async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
+        """As the step first found them. Runs of before there were any are replayed without, their calls unmoved."""
+
+        async def make() -> str:
+            found = await self._inner.patterns(goal, tenant=tenant, repo=repo, limit=limit)
+            return _PATTERNS.dump_json(found).decode()
+
+        return _PATTERNS.validate_json(await self._recorder.heard("patterns", "[]", make, ordinal=ALIKE))
+
+
+def spent_by(record: Record) -> KeptRecall | None:
+    """What this recall used of a model; None where it used nothing."""
+    kept = _KEPT.validate_json(record.result)
+    return kept if isinstance(kept, KeptRecall) and kept.usage is not None else None
+
+
+def _plus(one: Usage, other: Usage) -> Usage:
+    """Both are of one model: either both have a price, or none has."""
+    return Usage(
+        input_tokens=one.input_tokens + other.input_tokens,
+        output_tokens=one.output_tokens + other.output_tokens,
+        usd=None if one.usd is None or other.usd is None else one.usd + other.usd,
+    )

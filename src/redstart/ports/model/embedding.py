@@ -1,0 +1,249 @@
+"""Places of texts by a model behind an `/embeddings` endpoint of OpenAI's wire.
+
+OpenAI has it, and Ollama, llama.cpp, vLLM, LiteLLM's proxy and OpenRouter speak it too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
+
+from redstart.core.chat import Message, Role, Usage
+from redstart.core.errors import (
+    ConfigError,
+    ModelBusy,
+    ModelError,
+    ModelGarbled,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnreachable,
+)
+from redstart.core.noun import clip
+from redstart.ports.model import refusals
+from redstart.ports.model.budget import Used, held
+from redstart.ports.model.endpoints import Address
+from redstart.ports.model.http import Broken, Got, TooLong, client, post, trusted
+from redstart.ports.model.mask import mask
+from redstart.ports.model.port import Ledger, Rates
+from redstart.ports.model.prices import estimate_tokens, price
+
+NEAR = 0.7
+"""Between failures that have to do with each other and such that have not; see docs/decisions/0027-embedders.md."""
+DEADLINE = 30.0
+"""Seconds of a call, where nothing else is set: a run waits for it, and can do without."""
+BATCH = 64
+"""Texts of one call. Servers at home take their time, and some take no more."""
+LONGEST_TEXT = 1500
+"""Bytes of a text: the 512 tokens that many models, and llama.cpp as it is started, take at most."""
+LARGEST = 16_000
+"""Numbers of a vector: what a column of pgvector holds."""
+_LONGEST_ANSWER = 64 << 20
+_DETAIL = 200
+
+
+class Manner(NamedTuple):
+    """How the model is asked, and how its places are read."""
+
+    deadline: float = DEADLINE
+    """Seconds of one call."""
+    near: float = NEAR
+    dimensions: int | None = None
+    """How many numbers it is asked for, where it can give fewer than its own; None for its own."""
+    rates: Rates | None = None
+    """What it costs; None for what the price table says."""
+    secrets: Mapping[str, str] = {}
+    """By value, as `secrets_of` gives them; known shapes of keys are masked besides."""
+
+
+class _Kind(NamedTuple):
+    """Whose places these are, as far as it can be known."""
+
+    model: str
+    """As the endpoint calls it."""
+    dimension: int
+
+
+class _Place(BaseModel):
+    embedding: list[FiniteFloat] = Field(min_length=1, max_length=LARGEST)
+    index: int | None = None
+
+
+class _Counted(BaseModel):
+    prompt_tokens: int | None = Field(default=None, ge=0)
+    total_tokens: int | None = Field(default=None, ge=0)
+
+
+class _Answer(BaseModel):
+    data: list[_Place]
+    model: str | None = None
+    usage: _Counted | None = None
+
+
+class ApiEmbedder:
+    """One embedding model at one endpoint. `reach` says where; what raises `ConfigError` there is raised by `embed`.
+
+    Texts are masked and cut before they are sent, and vectors made as long as 1. Its name holds what the endpoint calls
+    its model, how many numbers that gives and, where it is not the provider's own, a digest of the address: another
+    model, behind whatever address, has another name. All but the configured part of it is known from the first answer
+    on, and an answer of another kind is an error from then on; `under` begins anew. Nothing is retried here.
+    """
+
+    remote = True
+
+    def __init__(self, reach: Callable[[], Address], name: str, manner: Manner, ledger: Ledger | None = None) -> None:
+        self._reach, self._configured, self._manner, self._ledger = reach, name, manner, ledger
+        self._kind: _Kind | None = None
+        self._suffix = ""
+        self._trust: ssl.SSLContext | None = None
+
+    def under(self, meter: Ledger) -> ApiEmbedder:
+        """The same, whose calls are reserved and settled there."""
+        return ApiEmbedder(self._reach, self._configured, self._manner, meter)
+
+    @property
+    def name(self) -> str:
+        return f"{self._configured}{self._suffix}"
+
+    @property
+    def dimension(self) -> int:
+        """What is asked for until the first answer; 0 where nothing is."""
+        return self._kind.dimension if self._kind else self._manner.dimensions or 0
+
+    @property
+    def near(self) -> float:
+        return self._manner.near
+
+    async def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        """As the port says. Raises `ModelError`, `ConfigError`, and `BudgetExceeded` before a call that does not fit.
+
+        Where none of the texts says anything, none is sent, and their places may have no number yet.
+        """
+        where = self._reach()
+        said = [clip(mask(text, self._manner.secrets), LONGEST_TEXT) if text.strip() else "" for text in texts]
+        sent = [text for text in said if text]
+        places: list[list[float]] = []
+        for start in range(0, len(sent), BATCH):
+            places += await self._call(where, sent[start : start + BATCH])
+        given = iter(places)
+        return [next(given) if text else [0.0] * self.dimension for text in said]
+
+    async def _call(self, where: Address, texts: list[str]) -> list[list[float]]:
+        if self._trust is None:
+            # In a thread, so that the display goes on meanwhile, and before the clock starts.
+            self._trust = await asyncio.to_thread(self._load)
+        most = self._used(estimate_tokens(Message(role=Role.user, text=text) for text in texts))
+        with self._held(most) as used:
+            got = await self._sent(where, texts, most, self._trust)
+            if got.status != 200:
+                raise self._refused(where, got)
+            try:
+                answer = _Answer.model_validate_json(got.body)
+            except ValidationError as error:
+                first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+                place = ".".join(str(part) for part in first["loc"])
+                raise self._garbled(f"{place}: {first['msg']}" if place else first["msg"], most) from None
+            counted = answer.usage and (answer.usage.prompt_tokens or answer.usage.total_tokens)
+            used.usage = self._used(counted) if counted else most
+            return self._read(where, answer, len(texts), used.usage)
+
+    def _load(self) -> ssl.SSLContext:
+        price(self._configured, 0, 0)
+        return trusted()
+
+    def _held(self, most: Usage) -> AbstractContextManager[Used]:
+        return held(self._ledger, most) if self._ledger else nullcontext(Used(most))
+
+    def _used(self, tokens: int) -> Usage:
+        usd = price(self._configured, tokens, 0, rates=self._manner.rates)
+        return Usage(input_tokens=tokens, output_tokens=0, usd=usd)
+
+    async def _sent(self, where: Address, texts: list[str], most: Usage, trust: ssl.SSLContext) -> Got:
+        deadline, headers = self._manner.deadline, {"Authorization": f"Bearer {where.key}"} if where.key else {}
+        document: dict[str, object] = {"model": where.model, "input": texts, "encoding_format": "float"}
+        if self._manner.dimensions:
+            document["dimensions"] = self._manner.dimensions
+        try:
+            async with asyncio.timeout(deadline), client(trust, deadline) as http:
+                url = f"{where.url.rstrip('/')}/embeddings"
+                return await post(http, url, document, headers=headers, longest=_LONGEST_ANSWER)
+        except TimeoutError:
+            what = f"{self._configured} gave no places within {deadline:g} s"
+            raise ModelTimeout(what, remedy="allow a call more time", usage=most) from None
+        except Broken as broken:
+            what = self._told("cannot be reached", str(broken), where)
+            remedy = "check the network and the model's address"
+            raise ModelUnreachable(what, remedy=remedy, usage=most if broken.sent else None) from None
+        except TooLong:
+            raise self._garbled(f"more than {_LONGEST_ANSWER >> 20} MB", most) from None
+        # What a client makes of an address or an answer that is none is the endpoint's failure. It carries the request
+        # with its key, so that it is not chained.
+        except Exception as error:
+            raise self._garbled(type(error).__name__, most) from None
+
+    def _refused(self, where: Address, got: Got) -> ModelError:
+        try:
+            said = refusals.reason(json.loads(got.body))
+        except ValueError:
+            said = ""
+        kind = ModelBusy if refusals.may_pass(got.status) else ModelRefused
+        what = self._told(f"refused to give places, with status {got.status}", said, where)
+        return kind(what, remedy=refusals.remedy(got.status, where.variable))
+
+    def _read(self, where: Address, answer: _Answer, wanted: int, used: Usage) -> list[list[float]]:
+        if len(answer.data) != wanted:
+            raise self._garbled(f"{len(answer.data)} places for {wanted} texts", used)
+        if any(one.index is not None for one in answer.data):
+            ordered = {one.index: one for one in answer.data}
+            if set(ordered) != set(range(wanted)):
+                raise self._garbled("its places are not numbered as the texts are", used)
+            answer.data = [ordered[number] for number in range(wanted)]
+        kind = _Kind(answer.model or where.model, len(answer.data[0].embedding))
+        if asked := self._manner.dimensions:
+            kind = kind._replace(dimension=asked)
+        for one in answer.data:
+            if len(one.embedding) != kind.dimension:
+                raise self._garbled(f"{len(one.embedding)} numbers where {kind.dimension} are due", used)
+        if self._kind not in (None, kind):
+            raise self._garbled("its places are of another model, or of another size, than a moment ago", used)
+        places = [self._normal(one.embedding, used) for one in answer.data]
+        self._kind, self._suffix = kind, _suffix(where, kind)
+        return places
+
+    def _normal(self, numbers: list[float], used: Usage) -> list[float]:
+        length = math.hypot(*numbers)
+        if not 0 < length < math.inf:
+            raise self._garbled("a place that is nowhere", used)
+        return [number / length for number in numbers]
+
+    def _garbled(self, why: str, used: Usage) -> ModelGarbled:
+        what = f"{self._configured} sent something that is no answer ({clip(why, _DETAIL)})"
+        return ModelGarbled(what, remedy="check the model's name and address, and memory.dimensions", usage=used)
+
+    def _told(self, what: str, detail: str, where: Address) -> str:
+        detail = " ".join(detail.split())
+        if where.key:
+            detail = detail.replace(where.key, "***")
+        detail = clip(mask(detail, self._manner.secrets), _DETAIL)
+        return f"{self._configured} {what} ({detail})" if detail else f"{self._configured} {what}"
+
+
+def _suffix(where: Address, kind: _Kind) -> str:
+    own = where.own and kind.model == where.model
+    told = "" if own else hashlib.sha256(f"{where.url}\x1f{kind.model}".encode()).hexdigest()[:8]
+    return f"/{kind.dimension}~{told}" if told else f"/{kind.dimension}"
+
+
+def refuse_unfit(where: Address) -> Address:
+    """Raises `ConfigError` for a provider that has no such endpoint."""
+    if where.provider == "anthropic":
+        remedy = "name one of another provider in memory.embedder, or leave it empty for the built-in one"
+        raise ConfigError("Anthropic has no embedding models", remedy=remedy)
+    return where

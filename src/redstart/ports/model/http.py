@@ -1,0 +1,71 @@
+"""HTTP to a model's endpoint. The only file that imports `httpx2`, which is slow to load."""
+# ruff: noqa: PLC0415
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+class Got(NamedTuple):
+    status: int
+    body: bytes
+
+
+class Broken(Exception):
+    """The connection was not made, or broke; `sent` says whether the request may have been heard."""
+
+    def __init__(self, why: str, *, sent: bool) -> None:
+        super().__init__(why)
+        self.sent = sent
+
+
+class TooLong(Exception):
+    """The answer goes on and on."""
+
+
+def trusted() -> ssl.SSLContext:
+    """Slow to come by; it serves every call."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+def client(trusted: ssl.SSLContext, timeout: float) -> httpx2.AsyncClient:
+    """A client for one call, to be closed with it."""
+    import httpx2
+
+    # A model on this machine is reached directly, whatever proxy the environment names.
+    here: dict[str, None] = {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
+    return httpx2.AsyncClient(verify=trusted, timeout=timeout, mounts=here)
+
+
+async def post(
+    http: httpx2.AsyncClient, url: str, document: object, *, headers: Mapping[str, str], longest: int
+) -> Got:
+    """Sends it as JSON; what comes back, whatever its status. Redirects are not followed.
+
+    Raises `TooLong` for more than `longest` bytes, `Broken`, and `TimeoutError` where the client's time is up.
+    """
+    import httpx2
+
+    try:
+        # Not compressed: what is counted is then what comes.
+        sent = {**headers, "Accept-Encoding": "identity"}
+        async with http.stream("POST", url, json=document, headers=sent) as response:
+            body = bytearray()
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > longest:
+                    raise TooLong
+            return Got(response.status_code, bytes(body))
+    except httpx2.TimeoutException:
+        raise TimeoutError from None
+    except httpx2.ConnectError as error:
+        raise Broken(str(error), sent=False) from None
+    except (httpx2.TransportError, httpx2.DecodingError) as error:
+        raise Broken(str(error) or type(error).__name__, sent=True) from None

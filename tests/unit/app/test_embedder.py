@@ -1,0 +1,104 @@
+"""From the settings to the embedder that is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from redstart.app.doctor import Check, Health, examine
+from redstart.app.settings import Settings, load
+from redstart.app.wire import embedder_of, open_house
+from redstart.core.errors import ConfigError, ModelTimeout
+from redstart.ports.memory.hashing import HashingEmbedder
+from redstart.ports.model.embedding import NEAR
+from redstart.testing.server import Reply, ScriptedServer
+
+NAME = "openai:text-embedding-3-small"
+
+
+@pytest.fixture(autouse=True)
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of the outside is seen, and the user's file is in `tmp_path`."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "REDSTART_MEMORY__EMBEDDER", "REDSTART_MODELS__STRONG"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+def configured(tmp_path: Path, text: str) -> Settings:
+    (tmp_path / "redstart").mkdir(exist_ok=True)
+    (tmp_path / "redstart" / "config.toml").write_text(text)
+    return load()
+
+
+def test_without_a_word_of_it_the_built_in_one_compares(tmp_path: Path) -> None:
+    plain = embedder_of(load())
+    assert isinstance(plain, HashingEmbedder)
+    assert plain.near == 0.5
+    assert embedder_of(configured(tmp_path, "memory.near = 0.25")).near == 0.25
+
+
+def test_address_key_and_deadline_are_set_as_those_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROXY_KEY", "proxy-0123456789")
+    replies = iter([Reply(), Reply(hang=True)])
+    with ScriptedServer(lambda _: next(replies)) as server:
+        settings = configured(
+            tmp_path,
+            f"""
+memory = {{ embedder = "{NAME}", dimensions = 256 }}
+[models.options."{NAME}"]
+base_url = "{server.openai_url}"
+key_variable = "PROXY_KEY"
+deadline = 3
+""",
+        )
+        mine = embedder_of(settings)
+        assert (mine.near, mine.dimension) == (NEAR, 256)
+        asyncio.run(mine.embed(["word proxy-0123456789"]))
+        with pytest.raises(ModelTimeout, match="within 3 s"):
+            asyncio.run(mine.embed(["word"]))
+        request = server.requests[0]
+    assert request.headers["authorization"] == "Bearer proxy-0123456789"
+    assert request.body["dimensions"] == 256
+    assert request.texts == ("word «secret:proxy_key»",)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [(NAME, "needs a key"), ("nobody:small", "names no model"), ("anthropic:claude", "Anthropic has no")],
+)
+def test_what_cannot_be_asked_is_told_before_a_run_begins_and_not_to_who_only_looks(
+    monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    monkeypatch.setenv("REDSTART_MEMORY__EMBEDDER", name)
+    if name.startswith("anthropic"):
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "key-0123456789")
+    with open_house(load("ollama:some-model")) as house:
+        with pytest.raises(ConfigError, match=told) as caught:
+            house.with_model()
+        assert caught.value.remedy
+
+
+@pytest.mark.parametrize("name", ["small", "openai:", ":small"])
+def test_a_name_without_a_provider_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("REDSTART_MEMORY__EMBEDDER", name)
+    with pytest.raises(ConfigError, match="provider:model"):
+        load()
+
+
+def embedder_row(*, online: bool) -> Check:
+    (row,) = [one for one in examine(online=online).checks if one.name == "embedder"]
+    return row
+
+
+def test_the_doctor_asks_it_where_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    replies = iter([Reply(text="yes"), Reply(), Reply(text="yes"), Reply(status=404)])
+    with ScriptedServer(lambda _: next(replies)) as server:
+        monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
+        monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:any")
+        monkeypatch.setenv("REDSTART_MEMORY__EMBEDDER", NAME)
+        assert "not asked" in embedder_row(online=False).detail
+        assert embedder_row(online=True).detail == f"{NAME} answered, with 256 numbers a place"
+        assert embedder_row(online=True).health is Health.warn
