@@ -42,6 +42,11 @@ def bug(tenant: str, number: int) -> Signature:
     return signature(frame=f"shop/of-{tenant}-{number}.py:Cart.total")
 
 
+def met(tenant: str, number: int) -> Signature:
+    """What the run that fixed it began with."""
+    return signature(exception=f"of-{tenant}-{number}-Error")
+
+
 class Eyes:
     """All that a tenant can ask of memory."""
 
@@ -56,7 +61,7 @@ class Eyes:
     async def fill(self, number: int) -> None:
         name = f"of-{self.tenant}-{number}"
         of = bug(self.tenant, number)
-        red = report([f"{name}.py::test"], signature=signature(exception=f"{name}-Error"))
+        red = report([f"{name}.py::test"], signature=met(self.tenant, number))
         shown = Context(chunks=(Chunk(path=f"{name}.py", start=1, end=2, score=1.0, source="frame"),))
         tried = Attempt(entry=Step.reproduce, reproduce=Reproduced(report=red), retrieve=shown)
         asked = spec(tenant=self.tenant, repo=REPOS[number % 2])
@@ -115,7 +120,7 @@ ASKED: dict[str, Question] = {
     "cards": lambda eyes, rng: eyes.cards.cards(repo=rng.choice((None, *REPOS)), limit=500),
     "card": lambda eyes, rng: eyes.cards.card(f"card-{name(eyes, rng)}"),
     "edges": lambda eyes, rng: eyes.edges.edges(repo=rng.choice((None, *REPOS))),
-    "fixes": lambda eyes, rng: eyes.edges.fixes_of(some_bug(eyes, rng).key),
+    "fixes": lambda eyes, rng: eyes.edges.fixes_of(met(anybody(rng, eyes.tenant), rng.randrange(RUNS)).key),
     "bug types": lambda eyes, rng: eyes.edges.bug_types(repo=rng.choice((None, *REPOS))),
     "files": lambda eyes, rng: eyes.edges.files_in_failures(repo=rng.choice((None, *REPOS))),
     "uses": uses,

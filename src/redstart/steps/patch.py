@@ -171,7 +171,6 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
 
     cases = red_cases(run, ports.blobs)
     again = [_AGAIN.format(where=_DRAFT if run.draft else _FRESH), sections.advice(run.turn)]
-    afresh = run.turn is not None and run.turn.strategy is Strategy.restart
     misfits = often_rejected(run.history) if run.taken(Strategy.form) and not _is_shaped(run) else ()
     is_new = run.spec.mode is Mode.create
     about = {"package": project(run.spec)} if is_new else {"notes": sections.notes(read)}
@@ -186,7 +185,7 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         "findings": sections.findings(run.now.audit),
         "lessons": sections.lessons(run.now.plan.recalled if run.now.plan else ()),
         "advice": sections.advised(run.taught),
-        "tried": sections.tried(run.history, blob, changes=not afresh),
+        "tried": sections.tried(run.history, blob),
         "probed": sections.probed(run.history, blob),
         "looking": sections.looking(run.spec.looks, max(PROBES - run.probes, 0)),
         "form": given_whole(misfits, read),

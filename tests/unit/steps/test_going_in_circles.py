@@ -274,12 +274,13 @@ def test_the_next_question_is_another_one_because_of_it(rig, start, script, word
     assert not any(words in spoken(asks, number) for number in range(1, len(script) + 1))
 
 
-def test_who_starts_again_is_not_shown_the_edits_that_made_it_worse(rig):
+def test_who_starts_again_is_shown_the_edits_that_made_it_worse_and_told_so(rig):
     _, _, asks = decisions(rig, A, ["a.key b.key", "green"])
-    assert "return number + 1\n" not in spoken(asks, 2)
-    assert "KeyError" in spoken(asks, 2)
-    _, _, asks = decisions(rig, A, ["a.key", "green"])
     assert "return number + 1\n" in spoken(asks, 2)
+    assert "KeyError" in spoken(asks, 2)
+    assert "The last edits made it worse" in spoken(asks, 2)
+    _, _, asks = decisions(rig, A, ["a.key", "green"])
+    assert "The last edits made it worse" not in spoken(asks, 2)
 
 
 def test_a_run_of_before_is_still_read() -> None:

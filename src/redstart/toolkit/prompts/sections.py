@@ -155,17 +155,12 @@ def patterns(recalled: Iterable[RecalledPattern]) -> str:
     return section("Goals like this one that were reached before", said, *blocks)
 
 
-def tried(
-    history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 3, *, changes: bool = True
-) -> str:
-    """What the last attempts changed, and why that was not enough. Those that only probed changed nothing.
-
-    Without `changes` only what they came to: who is to start afresh is not to go on with what is shown.
-    """
+def tried(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 3) -> str:
+    """What the last attempts changed, and why that was not enough. Those that only probed changed nothing."""
     blocks: list[str] = []
     for attempt in [one for one in history if not one.probe][-shown:]:
         told = [f"attempt {attempt.number}"]
-        if attempt.diff and changes:
+        if attempt.diff:
             told.append(clip(diff(attempt.diff), 3000))
         told.append(f"outcome: {attempt.outcome or attempt.reason}")
         if attempt.reflection is not None:

@@ -184,7 +184,6 @@ def test_nobody_listens(wire: Wire) -> None:
 def test_a_slow_answer_within_the_deadline_is_an_answer(wire: Wire) -> None:
     with ScriptedServer(lambda _: Reply("slow", drip=0.001)) as server:
         answer = asyncio.run(joined(server, wire, PATIENT).ask(ASK))
-    assert server.requests[0].answered
     assert answer.text == "slow"
 
 

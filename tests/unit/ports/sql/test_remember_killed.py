@@ -17,7 +17,7 @@ from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.testing.states import signature
 
-RUNS = 25
+RUNS = 100
 REMEMBERING = """
 import asyncio, sys
 from pathlib import Path
@@ -77,7 +77,7 @@ def remembering(where: Path | str, runs: int) -> list[str]:
 
 @pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.soak)])
 def test_nothing_learned_is_lost_or_there_twice(made: Path | str, kills: int) -> None:
-    runs = RUNS if kills < 10 else 90
+    runs = RUNS if kills < 10 else 10 * RUNS
     said: dict[str, set[str]] = {"begins": set(), "kept": set(), "used": set()}
     for number in range(kills):
         with subprocess.Popen(remembering(made, runs), stdout=subprocess.PIPE, text=True) as process:

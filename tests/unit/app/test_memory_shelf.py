@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from redstart.app.memory import Shelf, approve_card, forget_card, list_cards, memory_stats, open_memory, show_card
+from redstart.app.memory import Opened, approve_card, forget_card, list_cards, memory_stats, open_memory, show_card
 from redstart.app.settings import Settings
 from redstart.app.store_settings import StoreSettings
 from redstart.app.wire import blobs_of, open_database
@@ -25,6 +25,7 @@ from redstart.ports.memory.port import Forgotten
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.schema import metadata
 from redstart.ports.sql.store import SqlStore
@@ -80,19 +81,20 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         store = StoreSettings(url=make())
     settings = Settings(home=tmp_path / "home", store=store)
     with open_database(settings) as database:
-        kept = Kept(SqlStore(database, Clock()), SqlJournal(database), SqlMemory(database, HashingEmbedder()))
+        memory = SqlMemory(database, HashingEmbedder())
+        kept = Kept(SqlStore(database, Clock()), SqlJournal(database), memory, SqlShelf(database))
         rig = make_rig(tmp_path / "snapshots", lambda: kept)
         yield Place(settings, database, rig)
         rig.trees.close()
 
 
 @pytest.fixture
-def shelf(place: Place) -> Iterator[Shelf]:
+def shelf(place: Place) -> Iterator[Opened]:
     with open_memory(place.settings) as opened:
         yield opened
 
 
-def test_what_is_forgotten_is_nowhere(place: Place, shelf: Shelf) -> None:
+def test_what_is_forgotten_is_nowhere(place: Place, shelf: Opened) -> None:
     place.run(SAID)
     place.run(play.CARD)
     assert {"cards", "journal"} <= set(place.traces())
@@ -108,7 +110,7 @@ def test_what_is_forgotten_is_nowhere(place: Place, shelf: Shelf) -> None:
         asyncio.run(forget_card(shelf, first.id))
 
 
-def test_a_forgetting_that_was_interrupted_is_done_again(place: Place, shelf: Shelf) -> None:
+def test_a_forgetting_that_was_interrupted_is_done_again(place: Place, shelf: Opened) -> None:
     class Interrupted(SqlCards):
         async def forget(self, card_id: str) -> Forgotten | None:
             raise StoreError(f"the power went before {card_id}")
@@ -122,7 +124,7 @@ def test_a_forgetting_that_was_interrupted_is_done_again(place: Place, shelf: Sh
     assert place.traces() == []
 
 
-def test_nothing_goes_while_a_run_that_knows_it_has_not_ended(place: Place, shelf: Shelf) -> None:
+def test_nothing_goes_while_a_run_that_knows_it_has_not_ended(place: Place, shelf: Opened) -> None:
     place.run(SAID)
     (card,) = asyncio.run(list_cards(shelf))
     going = place.run(play.CARD, until=Step.patch)
@@ -132,7 +134,7 @@ def test_nothing_goes_while_a_run_that_knows_it_has_not_ended(place: Place, shel
     assert sorted(place.traces()) == before
 
 
-def test_only_what_is_in_quarantine_is_approved_and_by_a_name(place: Place, shelf: Shelf) -> None:
+def test_only_what_is_in_quarantine_is_approved_and_by_a_name(place: Place, shelf: Opened) -> None:
     run = place.run(play.CARD)
     (card,) = asyncio.run(list_cards(shelf))
     assert asyncio.run(approve_card(shelf, run, by="Ada", now=NOW)) == card, "it is shown: nobody needs to approve it"
@@ -147,7 +149,7 @@ def test_only_what_is_in_quarantine_is_approved_and_by_a_name(place: Place, shel
     assert approved.card.provenance == {**card.card.provenance, **said}
 
 
-def test_the_beginning_of_an_id_is_enough_where_it_is_one_only(place: Place, shelf: Shelf) -> None:
+def test_the_beginning_of_an_id_is_enough_where_it_is_one_only(place: Place, shelf: Opened) -> None:
     first, second = place.run(play.CARD), place.run(play.CARD)
     assert asyncio.run(show_card(shelf, first)).id == f"{first}-1"
     alike = "".join(one for one, other in zip(first, second, strict=False) if one == other)
