@@ -12,6 +12,7 @@ import math
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
 from typing import NamedTuple
 
 from pydantic import BaseModel, Field, FiniteFloat, ValidationError
@@ -31,6 +32,7 @@ from redstart.ports.model import refusals
 from redstart.ports.model.budget import Used, held
 from redstart.ports.model.endpoints import Address
 from redstart.ports.model.http import Broken, Got, TooLong, client, post, trusted
+from redstart.ports.model.lanes import Breaker
 from redstart.ports.model.mask import mask
 from redstart.ports.model.port import Ledger, Rates
 from redstart.ports.model.prices import estimate_tokens, price
@@ -39,6 +41,8 @@ NEAR = 0.7
 """Between failures that have to do with each other and such that have not; see docs/decisions/0027-embedders.md."""
 DEADLINE = 30.0
 """Seconds of a call, where nothing else is set: a run waits for it, and can do without."""
+REST = 300.0
+"""Seconds for which one that did not come to answer is left alone: every plan would wait for it anew."""
 BATCH = 64
 """Texts of one call. Servers at home take their time, and some take no more."""
 LONGEST_TEXT = 1500
@@ -93,20 +97,29 @@ class ApiEmbedder:
     Texts are masked and cut before they are sent, and vectors made as long as 1. Its name holds what the endpoint calls
     its model, how many numbers that gives and, where it is not the provider's own, a digest of the address: another
     model, behind whatever address, has another name. All but the configured part of it is known from the first answer
-    on, and an answer of another kind is an error from then on; `under` begins anew. Nothing is retried here.
+    on, and an answer of another kind is an error from then on; `under` begins anew. Nothing is retried here: one
+    that did not come to answer is not asked for a while, by none of those that `under` made either.
     """
 
     remote = True
 
-    def __init__(self, reach: Callable[[], Address], name: str, manner: Manner, ledger: Ledger | None = None) -> None:
+    def __init__(
+        self,
+        reach: Callable[[], Address],
+        name: str,
+        manner: Manner,
+        ledger: Ledger | None = None,
+        breaker: Breaker | None = None,
+    ) -> None:
         self._reach, self._configured, self._manner, self._ledger = reach, name, manner, ledger
+        self._breaker = breaker or Breaker(1, REST)
         self._kind: _Kind | None = None
         self._suffix = ""
         self._trust: ssl.SSLContext | None = None
 
     def under(self, meter: Ledger) -> ApiEmbedder:
         """The same, whose calls are reserved and settled there."""
-        return ApiEmbedder(self._reach, self._configured, self._manner, meter)
+        return ApiEmbedder(self._reach, self._configured, self._manner, meter, self._breaker)
 
     @property
     def name(self) -> str:
@@ -127,13 +140,25 @@ class ApiEmbedder:
         Where none of the texts says anything, none is sent, and their places may have no number yet.
         """
         where = self._reach()
+        if self._breaker.wait(monotonic()):
+            raise ModelBusy(f"{self._configured} failed a while ago, and is left alone for now")
         said = [clip(mask(text, self._manner.secrets), LONGEST_TEXT) if text.strip() else "" for text in texts]
         sent = [text for text in said if text]
         places: list[list[float]] = []
         for start in range(0, len(sent), BATCH):
-            places += await self._call(where, sent[start : start + BATCH])
+            places += await self._asked(where, sent[start : start + BATCH])
         given = iter(places)
         return [next(given) if text else [0.0] * self.dimension for text in said]
+
+    async def _asked(self, where: Address, texts: list[str]) -> list[list[float]]:
+        with self._breaker.trying():
+            try:
+                found = await self._call(where, texts)
+            except (ModelTimeout, ModelUnreachable, ModelBusy):
+                self._breaker.failed(monotonic())
+                raise
+            self._breaker.answered()
+            return found
 
     async def _call(self, where: Address, texts: list[str]) -> list[list[float]]:
         if self._trust is None:

@@ -23,7 +23,7 @@ from redstart.core.errors import (
 )
 from redstart.core.run import Limits, Spend
 from redstart.ports.model.budget import RunLedger
-from redstart.ports.model.embedding import BATCH, LONGEST_TEXT, NEAR, ApiEmbedder, Manner, refuse_unfit
+from redstart.ports.model.embedding import BATCH, LONGEST_TEXT, NEAR, REST, ApiEmbedder, Manner, refuse_unfit
 from redstart.ports.model.endpoints import address
 from redstart.ports.model.port import Rates
 from redstart.testing.server import Reply, Request, Script, ScriptedServer
@@ -231,6 +231,33 @@ def test_a_broken_connection_is_unreachable_and_one_never_made_costs_nothing() -
 def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redstart.ports.model.embedding._LONGEST_ANSWER", 1 << 20)
     assert "MB" in str(failure(Reply(body=b" " * (1 << 20) + data([1.0], [1.0])), ModelGarbled))
+
+
+@pytest.mark.parametrize("broken", [Reply(hang=True), Reply(status=503)])
+def test_one_that_did_not_answer_is_left_alone_in_every_run(broken: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = [1000.0]
+    monkeypatch.setattr("redstart.ports.model.embedding.monotonic", lambda: moments[-1])
+    replies = [broken, Reply(places=[(1.0,)]), Reply(places=[(1.0,)])]
+    with ScriptedServer(lambda _: replies.pop(0)) as server:
+        first = embedder(server.openai_url, Manner(deadline=0.5 if broken.hang else PATIENT))
+        with pytest.raises(ModelError):
+            asyncio.run(first.embed(["one"]))
+        later = first.under(RunLedger(Limits(), Spend()))
+        with pytest.raises(ModelBusy, match="left alone for now"):
+            asyncio.run(later.embed(["one"]))
+        assert len(server.requests) == 1
+        moments.append(moments[-1] + REST)
+        assert asyncio.run(later.embed(["one"])) == [[1.0]]
+        assert asyncio.run(later.embed(["two"])) == [[1.0]]
+
+
+def test_one_that_refuses_is_asked_every_time() -> None:
+    with ScriptedServer(lambda _: Reply(status=401)) as server:
+        mine = embedder(server.openai_url)
+        for _ in range(2):
+            with pytest.raises(ModelRefused):
+                asyncio.run(mine.embed(["one"]))
+        assert len(server.requests) == 2
 
 
 def test_what_it_used_is_held_and_settled() -> None:
