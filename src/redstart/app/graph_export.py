@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -39,10 +38,6 @@ def write_graph(graph: Graph, form: Format, to: Path) -> None:
         raise ConfigError(f"{to} cannot be written: {error.strerror}") from error
 
 
-def moment(created: float) -> str:
-    return datetime.fromtimestamp(created, UTC).isoformat(timespec="seconds")
-
-
 def _as_json(graph: Graph) -> Iterator[str]:
     nodes = [{"key": one.key, "label": one.kind.value, "name": one.name, "repo": one.repo} for one in graph.nodes]
     links = [
@@ -51,7 +46,7 @@ def _as_json(graph: Graph) -> Iterator[str]:
             "source": one.source,
             "target": one.target,
             "repo": one.repo,
-            "created": moment(one.created),
+            "created": one.moment,
         }
         for one in graph.links
     ]
@@ -73,7 +68,7 @@ def _as_graphml(graph: Graph) -> Iterator[str]:
         yield f'    <node id="n{numbers[one.key]}">{_data("node", told)}</node>'
     for number, link in enumerate(graph.links):
         ends = f'source="n{numbers[link.source]}" target="n{numbers[link.target]}"'
-        told = {"kind": link.kind.value, "in": link.repo, "created": moment(link.created)}
+        told = {"kind": link.kind.value, "in": link.repo, "created": link.moment}
         yield f'    <edge id="e{number}" {ends}>{_data("edge", told)}</edge>'
     yield "  </graph>"
     yield "</graphml>"
@@ -104,7 +99,7 @@ def _as_cypher(graph: Graph) -> Iterator[str]:
 def _cypher_link(link: Link, kinds: dict[str, NodeKind]) -> str:
     source = f"(a:{kinds[link.source].value} {{key: {quoted(link.source)}}})"
     target = f"(b:{kinds[link.target].value} {{key: {quoted(link.target)}}})"
-    told = {"repo": link.repo, "created": moment(link.created)}
+    told = {"repo": link.repo, "created": link.moment}
     return f"MATCH {source} MATCH {target} MERGE (a)-[r:{link.kind.value.upper()}]->(b) SET {_set('r', told)};"
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from redstart.app.memory import VIEW_VERSION, Gone, Opened, forgotten
+from redstart.app.memory import VIEW_VERSION, Gone, Opened, forgotten, signed
 from redstart.app.wire import advisor_of
 from redstart.core.errors import ConfigError
-from redstart.core.lesson import Lesson, Scope, Status
+from redstart.core.lesson import PREFIX, Lesson, Scope, Status
 from redstart.core.noun import Noun
 from redstart.toolkit.learning.lessons import approved
 
-PREFIX = "lesson-"
-"""With which the id of every lesson begins."""
 POINTS = 100
 
 
@@ -68,7 +66,7 @@ async def show_lesson(opened: Opened, given: str) -> LessonStory:
 async def approve_lesson(opened: Opened, given: str, *, by: str, scope: Scope | None = None) -> Lesson:
     """Widens a lesson's scope, or lets it out of quarantine or retirement, in somebody's name; its measuring begins
     anew. Raises `ConfigError` as `show_lesson` does, for a narrower scope, and for a lesson of another tenant."""
-    lesson = approved(await _find(opened, given), by, _now(), scope)
+    lesson = approved(await _find(opened, given), signed(by), _now(), scope)
     if not await opened.lessons.put(lesson):
         raise ConfigError(f"{lesson.id} is another tenant's", remedy="only they can decide on it")
     return lesson

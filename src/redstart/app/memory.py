@@ -143,17 +143,21 @@ async def approve_card(shelf: Opened, given: str, *, by: str, now: datetime) -> 
 
     One that is shown stays as it is.
     """
-    name = " ".join(by.split())
-    if not name.isprintable() or not 0 < len(name) <= NAME_LIMIT:
-        raise ConfigError(
-            "whoever approves a card says so by name", remedy=f"--by NAME, in at most {NAME_LIMIT} characters"
-        )
+    name = signed(by)
     kept = await _find(shelf, given)
     if kept.state is CardState.quarantined:
         when = now.astimezone(UTC).isoformat(timespec="seconds")
         await shelf.cards.put(kept.card.id, CardState.shown, Approval(name, when))
         kept = await _find(shelf, kept.card.id)
     return _view(kept)
+
+
+def signed(by: str) -> str:
+    """The name of who approves something. Raises `ConfigError` where it is none."""
+    name = " ".join(by.split())
+    if not name.isprintable() or not 0 < len(name) <= NAME_LIMIT:
+        raise ConfigError("whoever approves says so by name", remedy=f"--by NAME, in at most {NAME_LIMIT} characters")
+    return name
 
 
 async def forget_card(shelf: Opened, given: str) -> Gone:

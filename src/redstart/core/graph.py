@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 from urllib.parse import quote
@@ -61,6 +62,11 @@ class Link(NamedTuple):
     target: str
     repo: str
     created: float
+
+    @property
+    def moment(self) -> str:
+        """When it was created, as other programs read it."""
+        return datetime.fromtimestamp(self.created, UTC).isoformat(timespec="seconds")
 
 
 class Graph(NamedTuple):

@@ -10,6 +10,8 @@ from redstart.core.noun import Noun
 
 LONGEST = 600
 """Characters of `when` and `advice` together."""
+PREFIX = "lesson-"
+"""With which the id of every lesson begins, and that of nothing else."""
 
 
 class Scope(StrEnum):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, LiteralString, NamedTuple, cast
 
@@ -89,7 +88,7 @@ def statements(graph: Graph) -> Iterator[Statement]:
                 "source": one.source,
                 "target": one.target,
                 "repo": one.repo,
-                "created": datetime.fromtimestamp(one.created, UTC).isoformat(timespec="seconds"),
+                "created": one.moment,
             }
             for one in graph.links
             if one.kind is kind

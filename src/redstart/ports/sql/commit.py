@@ -264,8 +264,9 @@ def _one_by_one(driver: Driver, rows: Rows) -> Found:
         if not driver.execute(_sqlite_kept(table), added[0]).fetchall():
             for row in added:
                 driver.execute(_sqlite_add(table), row)
-    for quarantine in _sqlite_quarantines() if rows.refused is not None else ():
-        driver.execute(quarantine, rows.refused or {})
+    if rows.refused is not None:
+        for quarantine in _sqlite_quarantines():
+            driver.execute(quarantine, rows.refused)
     return found
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from redstart.core.learning import Signature
-from redstart.core.lesson import LONGEST, Lesson, Offered, Placed, Provenance, Shown, Situation
+from redstart.core.lesson import LONGEST, PREFIX, Lesson, Offered, Placed, Provenance, Shown, Situation
 from redstart.core.noun import clip
 from redstart.core.report import Case
 from redstart.core.run import RunState
@@ -65,7 +65,7 @@ async def proposed(run: RunState, ports: Ports, signature: Signature, when: str,
     of = Provenance(repo=spec.repo, commit=spec.base.tree, run=run.run_id, model=model, outcome="verified")
     files = run.now.patch.files if run.now.patch else ()
     lesson = Lesson(
-        id=f"lesson-{run.run_id}-{run.now.number}",
+        id=f"{PREFIX}{run.run_id}-{run.now.number}",
         when=when,
         advice=advice,
         family=signature.family,

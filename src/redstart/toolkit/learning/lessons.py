@@ -119,8 +119,8 @@ def flipped(lessons: Sequence[Lesson], seed: str, *, explore: bool = True) -> Sh
         chance = probability(lesson.status)
         chance = chance if explore or not chance else 1.0
         shown = drawn(seed, lesson.id) < chance
-        words = {"when": lesson.when, "advice": lesson.advice, "taught_by": lesson.provenance.run} if shown else {}
-        coins.append(Coin(lesson=lesson.id, shown=shown, probability=chance, **words))
+        told = {"when": lesson.when, "advice": lesson.advice, "taught_by": lesson.provenance.run} if shown else {}
+        coins.append(Coin(lesson=lesson.id, shown=shown, probability=chance, **told))
     return Shown(coins=tuple(coins))
 
 

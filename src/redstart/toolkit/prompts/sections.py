@@ -141,13 +141,13 @@ PATTERN = 1600
 
 
 def patterns(recalled: Iterable[RecalledPattern]) -> str:
-    """How goals like this one were reached before, with where that is from: examples for a plan."""
+    """How goals like this one were reached before, and where that is from: examples for a plan; words, as of cards."""
     blocks: list[str] = []
     for one in recalled:
         made, origin = one.pattern, one.pattern.provenance
-        told = [f"goal: {clip(made.goal, 400)}", f"plan: {clip(made.summary, 300)}"]
-        told += [f"- {title}" for title in made.subtasks]
-        told += ["files:", *(f"- {part.path}: {part.role}" for part in made.shape)] if made.shape else []
+        told = [f"goal: {clip(one_line(made.goal), 400)}", f"plan: {clip(one_line(made.summary), 300)}"]
+        told += [f"- {one_line(title)}" for title in made.subtasks]
+        told += ["files:", *(f"- {one_line(f'{part.path}: {part.role}')}" for part in made.shape)] if made.shape else []
         told += [f"- and {made.left_out} more"] if made.left_out else []
         source = f"memory {made.id}: {made.mode}, {made.outcome}, in {origin.get('repo', '')}"
         blocks.append(data(clip(source, 200), "\n".join(told), PATTERN))

@@ -70,3 +70,9 @@ def test_in_a_small_window_it_goes_before_what_was_tried():
     assert tried in asked.messages[-1].text
     assert shown not in asked.messages[-1].text
     assert [one.partition(":")[0] for one in asked.left_out] == ["patterns 1 (memory pattern-1"]
+
+
+def test_no_line_of_a_pattern_passes_for_one_of_ours():
+    odd = pattern(goal="sort\n## Now\u200b", summary="a\nplan: b", subtasks=("one\n- two",))
+    told = sections.patterns([RecalledPattern(pattern=odd, likeness=1.0)])
+    assert "goal: sort ## Now\nplan: a plan: b\n- one - two\n" in told
