@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from redstart.app.memory import VIEW_VERSION, Gone, Opened, forgotten, signed
 from redstart.app.wire import advisor_of
@@ -89,6 +90,19 @@ def skill_of(lessons: Sequence[Lesson], name: str) -> str:
         for line in (f"## When {one.when}", "", one.advice, "", f"({one.reason}; from run {one.provenance.run})", "")
     ]
     return "\n".join([*head, f"# What helped in {name}", "", *told]).rstrip() + "\n"
+
+
+def write_skill(lessons: Sequence[Lesson], folder: Path) -> Path:
+    """The file, in a folder that is made and gives the skill its name. Raises `ConfigError` as `skill_of` does, and
+    where it cannot be written."""
+    file = folder / "SKILL.md"
+    text = skill_of(lessons, folder.resolve().name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}", remedy="name another folder") from error
+    return file
 
 
 async def _find(opened: Opened, given: str) -> Lesson:

@@ -179,14 +179,12 @@ def export_skill(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.lessons import list_lessons, skill_of
+    from redstart.app.lessons import list_lessons, write_skill
     from redstart.app.memory import open_memory
 
     with open_memory(configuration.load()) as shelf:
-        text = skill_of(asyncio.run(list_lessons(shelf, repo=repo)), skill.resolve().name)
-    skill.mkdir(parents=True, exist_ok=True)
-    (skill / "SKILL.md").write_text(text)
-    typer.echo(f"wrote {skill / 'SKILL.md'}")
+        written = write_skill(asyncio.run(list_lessons(shelf, repo=repo)), skill)
+    typer.echo(f"wrote {written}")
 
 
 @app.command("graph")

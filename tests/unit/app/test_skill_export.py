@@ -1,0 +1,37 @@
+"""Lessons that are known to help, as a file that other agents read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from redstart.app.lessons import write_skill
+from redstart.core.errors import ConfigError
+from redstart.core.lesson import Status
+from redstart.testing.states import lesson
+
+
+def test_only_lessons_known_to_help_are_written_and_the_folder_names_the_skill(tmp_path: Path):
+    helpful = lesson(when="a price is None", advice="fall back on the value", status=Status.active, reason="+30 points")
+    others = [lesson(f"lesson-{one}", advice=f"never told: {one}", status=one) for one in Status if one != "active"]
+    file = write_skill([helpful, *others], tmp_path / "skills" / "shop")
+    assert file == tmp_path / "skills" / "shop" / "SKILL.md"
+    assert file.read_text() == (
+        "---\nname: shop\ndescription: Lessons for work on shop, each measured to help.\n---\n\n"
+        "# What helped in shop\n\n## When a price is None\n\nfall back on the value\n\n"
+        f"(+30 points; from run {helpful.provenance.run})\n"
+    )
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path):
+    (tmp_path / "shop").write_text("a file")
+    with pytest.raises(ConfigError, match=r"SKILL\.md cannot be written: File exists") as told:
+        write_skill([lesson(status=Status.active)], tmp_path / "shop")
+    assert told.value.remedy == "name another folder"
+
+
+def test_without_one_that_helps_nothing_is_written(tmp_path: Path):
+    with pytest.raises(ConfigError, match="no lesson is known to help yet"):
+        write_skill([lesson()], tmp_path / "shop")
+    assert not (tmp_path / "shop").exists()
