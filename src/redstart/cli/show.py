@@ -112,6 +112,9 @@ def _print_run(console: Console, state: RunState, diff: str, shares: Sequence[Sh
             console.print(Text(f"  {id_}", style="dim"))
         if found.sure:
             console.print(Text(f"that this test is what was meant: {found.sure} certainty; {found.sure_why}"))
+    for coin in state.taught.coins if state.taught else ():
+        told = f"shown: when {coin.when}, {coin.advice}" if coin.shown else "withheld to measure what it is worth"
+        console.print(Text(f"{coin.lesson} was {told}"))
     for one in state.history:
         console.print(Text(f"attempt {one.number}: {one.outcome.splitlines()[0] if one.outcome else one.reason}"))
         if one.turn and one.outcome:
