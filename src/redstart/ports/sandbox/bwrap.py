@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import AsyncGenerator, Generator, Sequence
 from pathlib import Path
 from posixpath import join
@@ -23,7 +22,7 @@ from redstart.ports.sandbox import seccomp, zygote
 from redstart.ports.sandbox.cgroups import Group, Tree, Usage, grouped, own_tree
 from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, variables
 from redstart.ports.sandbox.launch import Ended, Watch, launch, limited
-from redstart.ports.sandbox.leftovers import sweep_folders
+from redstart.ports.sandbox.leftovers import passing, sweep_folders
 from redstart.ports.sandbox.mounts import HOST_NAME, TEMPORARY, USER, etc_files, mount_arguments
 from redstart.ports.sandbox.port import Workspaces
 from redstart.ports.sandbox.prepare import bring_copies, make_git
@@ -330,13 +329,13 @@ def find_bubblewrap() -> tuple[str, tuple[int, ...]]:
 
 def probe(scratch: Path) -> None:
     """Runs `/bin/true` with every flag that an execution gets. Raises `SandboxUnavailable`, with the remedy."""
-    with tempfile.TemporaryDirectory(prefix="redstart-probe-") as folder:
+    with passing("probe") as folder:
         snapshot = Snapshot(tree="", base="", pack="")
-        environment = Environment(mount=folder, python="/usr/bin/python3")
+        environment = Environment(mount=str(folder), python="/usr/bin/python3")
         execution = Execution(argv=("/bin/true",), snapshot=snapshot, environment=environment)
         with exchange(scratch, execution) as exchanged, Wires() as wires, _grouped(execution.limits) as group:
             stage = Stage(own_rights(), execution.limits, group.doors if group else ())
-            argv = arguments(execution, exchanged, Path(folder), wires, stage)
+            argv = arguments(execution, exchanged, folder, wires, stage)
             wires.open_gate()
             try:
                 ran = subprocess.run(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 FOLDER = "run-"
@@ -27,10 +30,19 @@ def abandoned(name: str, prefix: str) -> bool:
     return bool(made_so) and mark(int(pid)) != f"{pid}-{began}"
 
 
-def sweep_folders(scratch: Path) -> None:
-    """Removes the folders of executions whose makers are dead: a maker that was killed could not."""
+@contextmanager
+def passing(what: str) -> Generator[Path]:
+    """A temporary folder, removed at the end; those of the same kind whose makers were killed go first."""
+    prefix = f"redstart-{what}-"
+    sweep_folders(Path(tempfile.gettempdir()), prefix)
+    with tempfile.TemporaryDirectory(prefix=f"{prefix}{mark()}-") as folder:
+        yield Path(folder)
+
+
+def sweep_folders(scratch: Path, prefix: str = FOLDER) -> None:
+    """Removes the folders of a kind, executions if not said, whose makers are dead: who was killed could not."""
     if not Path("/proc/self/stat").exists():
         return
-    for folder in scratch.glob(f"{FOLDER}*") if scratch.is_dir() else ():
-        if abandoned(folder.name, FOLDER):
+    for folder in scratch.glob(f"{prefix}*") if scratch.is_dir() else ():
+        if abandoned(folder.name, prefix):
             shutil.rmtree(folder, ignore_errors=True)

@@ -12,7 +12,6 @@ import os
 import secrets
 import socket
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator
@@ -22,6 +21,7 @@ from typing import NamedTuple, TypeVar
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import TIGHT, Environment, Execution
+from redstart.ports.sandbox.leftovers import passing
 from redstart.ports.sandbox.port import Sandbox, Workspaces
 
 Result = TypeVar("Result")
@@ -66,8 +66,8 @@ def prove(make: Make, scratch: Path) -> Proof:
 
     Raises `SandboxUnavailable` where it does not work, and `Leaks` where something got out, naming that.
     """
-    with tempfile.TemporaryDirectory(prefix="redstart-proof-") as folder:
-        place = Path(folder).resolve()
+    with passing("proof") as folder:
+        place = folder.resolve()
         sandbox = make(_Nothing(), scratch)
         environment = Environment(mount=str(place / "repo"), python=sys.executable, read_only=interpreter())
         request = Execution(argv=("/bin/sh", "-c", ":"), snapshot=NOTHING, environment=environment, limits=TIGHT)
@@ -129,9 +129,9 @@ class _Nothing:
     @contextlib.contextmanager
     def checkout(self, snapshot: Snapshot) -> Generator[Path]:
         del snapshot
-        with tempfile.TemporaryDirectory(prefix="redstart-empty-") as folder:
-            (Path(folder) / "files").mkdir()
-            yield Path(folder) / "files"
+        with passing("empty") as folder:
+            (folder / "files").mkdir()
+            yield folder / "files"
 
 
 class _Listener(NamedTuple):

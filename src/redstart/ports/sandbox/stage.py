@@ -13,12 +13,12 @@ import os
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.shell import SandboxLimits
+from redstart.ports.sandbox.leftovers import passing
 
 TOOLS = "/usr/bin:/bin:/usr/sbin:/sbin"
 PLACE = "/sys"
@@ -184,8 +184,8 @@ def _works(rights: Rights) -> bool:
     It does not where the kernel's file systems in memory cannot keep the overlay's notes.
     """
     script = 'cd "$1"; test -f a/b; rm -r a; mkdir a; test ! -e a/b; echo x >"$2/x"'
-    with tempfile.TemporaryDirectory(prefix="redstart-try-") as folder:
-        lower = Path(folder, "lower")
+    with passing("try") as folder:
+        lower = folder / "lower"
         (lower / "a").mkdir(parents=True)
         (lower / "a" / "b").touch()
         stage = Stage(rights, SandboxLimits())

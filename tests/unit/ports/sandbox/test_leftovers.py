@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,25 @@ def test_only_folders_of_the_dead_are_removed(tmp_path: Path) -> None:
     sweep_folders(tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted([mine, other])
     sweep_folders(tmp_path / "not made yet")
+
+
+def test_a_passing_folder_of_one_who_was_killed_goes_with_the_next(tmp_path: Path) -> None:
+    code = "import sys\nfrom redstart.ports.sandbox.leftovers import passing\n"
+    enter = "with passing(sys.argv[1]) as folder:\n    print(folder, flush=True)\n    sys.stdin.read()\n"
+    environ = {**os.environ, "TMPDIR": str(tmp_path)}
+    for kind in ("try", "probe"):
+        with subprocess.Popen(
+            [sys.executable, "-c", code + enter, kind],
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as killed:
+            assert killed.stdout
+            left = Path(killed.stdout.readline().strip())
+            killed.kill()
+        assert left.is_dir()
+    script = code + "with passing('try') as mine:\n    assert mine.is_dir()\n"
+    subprocess.run([sys.executable, "-c", script], env=environ, check=True)
+    assert list(tmp_path.iterdir()) == [left]
+    assert left.name.startswith("redstart-probe-")
