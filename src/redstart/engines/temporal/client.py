@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import NamedTuple
@@ -32,6 +33,8 @@ from redstart.engines.temporal.supervisor import RunSupervisor
 from redstart.flow.route import route
 
 PATIENCE = timedelta(seconds=10)
+TRIES, AGAIN = 50, 0.2
+"""How often, and after how many seconds each, a server that has just started is asked again."""
 ACTS_FIRST = ("reproduce", "apply", "check", "test")
 """Steps whose first call needs a sandbox; a wrong guess costs one handing over."""
 
@@ -62,6 +65,21 @@ class FleetClient:
 
         Raises `ConfigError` where the server does not know our search attributes.
         """
+        try:
+            for left in reversed(range(TRIES)):
+                if await self._began(state, last=left == 0):
+                    return
+                await asyncio.sleep(AGAIN)
+        except RPCError as error:
+            if error.status is RPCStatusCode.INVALID_ARGUMENT and "earch attribute" in str(error):
+                raise ConfigError(
+                    "the fleet's server does not know the attributes that runs are listed by",
+                    remedy="run once: redstart fleet register",
+                ) from error
+            raise _unreachable(error) from error
+
+    async def _began(self, state: RunState, *, last: bool) -> bool:
+        """False where the server does not know our namespace, which `connect` saw: a part of it has just started."""
         order = order_of(state)
         values = (order.tenant, state.spec.repo, state.spec.mode.value, "")
         try:
@@ -79,12 +97,10 @@ class FleetClient:
                 rpc_timeout=PATIENCE,
             )
         except RPCError as error:
-            if error.status is RPCStatusCode.INVALID_ARGUMENT and "earch attribute" in str(error):
-                raise ConfigError(
-                    "the fleet's server does not know the attributes that runs are listed by",
-                    remedy="run once: redstart fleet register",
-                ) from error
-            raise _unreachable(error) from error
+            if last or error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            return False
+        return True
 
     async def tell(self, order: DriveOrder, signal: str) -> bool:
         """Passes on `go_on`, `pause`, `cancel` or `let_go`. False where the run has no supervisor to hear it."""
