@@ -42,4 +42,5 @@ def test_help_takes_at_most_300_ms_of_cpu():
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     once()  # the first one writes byte code
-    assert min(once() for _ in range(5)) <= 0.3
+    # On a machine that others use too a measurement can only be too high: any one that holds is enough.
+    assert any(once() <= 0.3 for _ in range(20))
