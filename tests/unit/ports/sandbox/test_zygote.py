@@ -200,7 +200,8 @@ def test_without_mounts_every_run_is_fresh(place: Place, monkeypatch: pytest.Mon
 def test_without_groups_limits_hold_by_watching(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bwrap, "own_tree", lambda: None)
     forks = "import os, time\ndef test_it():\n  for _ in range(3): os.fork()\n  while True: pass"
-    limits = SandboxLimits(wall=120, cpu=2)
+    # Enough to import pytest and its plugins on a slow machine: that is counted too.
+    limits = SandboxLimits(wall=120, cpu=8)
     execution = place.execution({"test_it.py": forks}).model_copy(update={"limits": limits})
 
     async def look() -> tuple[Completed, int]:
