@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,13 +64,20 @@ def test_every_cause_has_its_programs() -> None:
     assert {cause: causes.count(cause) >= 3 for cause in causes} == dict.fromkeys(kinds, True)
 
 
+def users_and_tiers() -> Iterator[Any]:
+    """For each user what is there most often; the rest takes minutes."""
+    for user, tiers in TIERS.items():
+        for tier in tiers:
+            yield pytest.param(user, tier, marks=() if tier == "full" else pytest.mark.soak)
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize(("user", "tier"), [(user, tier) for user, tiers in TIERS.items() for tier in tiers])
+@pytest.mark.parametrize(("user", "tier"), [*users_and_tiers()])
 def test_the_cause_is_right(user: str, tier: str, program: str) -> None:
     ended = ends(user, tier)["ends"][program]
     assert ended["cause"] == expected(program), ended
 
 
-@pytest.mark.parametrize(("user", "tier"), [(user, tier) for user, tiers in TIERS.items() for tier in tiers])
+@pytest.mark.parametrize(("user", "tier"), [*users_and_tiers()])
 def test_nothing_is_left_behind(user: str, tier: str) -> None:
     assert ends(user, tier)["left"] == []

@@ -30,6 +30,7 @@ from redstart.core.run import Effort, Level, Limits, Result, RunState
 from redstart.engines.inline import inline
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.lessons import SqlShelf
+from redstart.testing.sample import short_form
 from redstart.testing.scenarios import question
 from redstart.testing.server import Reply, Request, ScriptedServer
 
@@ -171,9 +172,10 @@ def places(ground: Stage, repo: Path) -> dict[str, str]:
 
 
 def cases() -> Iterator[Any]:
-    """Of each kind a card and a lesson; all of them in the soak."""
+    """Of each kind a card or a lesson, by turns; all of them in the soak."""
     for number, poison in enumerate(POISONS):
-        marks = () if number % HALF == 0 else pytest.mark.soak
+        kind, place = divmod(number, EACH)
+        marks = () if place == HALF * (kind % 2) else pytest.mark.soak
         yield pytest.param(poison, id=poison.name, marks=marks)
 
 
@@ -298,7 +300,10 @@ REACHES = [
 ]
 
 
-@pytest.mark.parametrize("poison", [pytest.param(one, id=one.name) for one in REACHES if "PROBE" in one.does[0].text])
+PROBES = [pytest.param(one, id=one.name) for one in REACHES if "PROBE" in one.does[0].text]
+
+
+@pytest.mark.parametrize("poison", short_form(PROBES, 6))
 def test_without_a_sandbox_the_same_reaches_out(poison: Poison, ground: Stage, tmp_path: Path) -> None:
     told = poison.on(places(ground, tmp_path / "till"))
     snippet = told.does[0].text.partition("python\n")[2].rpartition("\n```")[0]

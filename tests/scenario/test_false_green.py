@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from redstart.testing.sample import short_form
 from redstart.testing.server import Reply, ScriptedServer, Wire
 
 BUGGY, FIXED = "PRICE = 1\n", "PRICE = 2\n"
@@ -80,7 +81,7 @@ def test_an_editable_install_of_this_checkout_is_the_workspace(user, repo, site)
     assert is_green(site, repo)
 
 
-@pytest.mark.parametrize("code", [BUGGY, FIXED])
+@pytest.mark.parametrize("code", short_form([FIXED, BUGGY], 1))
 def test_an_editable_install_of_another_checkout_is_3(user, repo, site, tmp_path, code):
     other = make(tmp_path / "elsewhere" / "shop", code)
     (site / "shop.pth").write_text(f"{other}/src\n")
@@ -89,7 +90,7 @@ def test_an_editable_install_of_another_checkout_is_3(user, repo, site, tmp_path
     assert "pip install -e ." in ran.out
 
 
-@pytest.mark.parametrize("code", [BUGGY, FIXED])
+@pytest.mark.parametrize("code", short_form([BUGGY, FIXED], 1))
 def test_an_installed_copy_is_3(user, repo, site, code):
     (site / "shop").mkdir()
     (site / "shop" / "__init__.py").write_text(code)

@@ -12,6 +12,7 @@ import pytest
 
 from redstart.app.settings import Settings
 from redstart.app.wire import open_house
+from redstart.testing.sample import short_form
 from redstart.testing.scenarios import Scenario
 from redstart.testing.server import ScriptedServer, Wire
 
@@ -41,7 +42,7 @@ def expected(name: str) -> dict[str, Any]:
     return json.loads((REPOS / name / "expect.json").read_text())
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", short_form(EVERY, 7))
 def test_broken_ground_is_named_and_nobody_is_asked(name, user, server, folder):
     wanted = expected(name)
     if name == NEEDS_A_SHORT_LIMIT:

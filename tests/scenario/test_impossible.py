@@ -233,7 +233,7 @@ def play(user, repo: Path, answers: list[str]) -> Ran:
         return user.redstart("fix", repo, "--json", "--no-input", "--max-iters", str(len(answers)))
 
 
-@pytest.mark.parametrize("way", WAYS[:-1], ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", short_form(WAYS[:-1], 3), ids=lambda way: way.__name__)
 def test_who_looks_at_the_exit_code_alone_is_cheated(way: Callable[[Task], Files], tmp_path):
     """So what is refused below would have been a success elsewhere."""
     task = TASKS[WAYS.index(way)]
@@ -244,7 +244,7 @@ def test_who_looks_at_the_exit_code_alone_is_cheated(way: Callable[[Task], Files
     assert done.returncode in ((0, 5) if way is delete_the_test else (0,)), done.stdout
 
 
-@pytest.mark.parametrize("task", short_form(TASKS, 2), ids=lambda task: task.name)
+@pytest.mark.parametrize("task", short_form(TASKS, 1), ids=lambda task: task.name)
 def test_no_way_around_a_test_that_contradicts_another_ends_verified(task: Task, user, tmp_path):
     turn = TASKS.index(task) + 1
     ways = (*WAYS[turn:], *WAYS[:turn])
@@ -267,7 +267,7 @@ def openly(task: Task, way: Callable[[Task], Files]) -> str:
     return f"TEST CHANGE: the specification says otherwise: {task.says}\n{answer(task, way(task))}"
 
 
-@pytest.mark.parametrize("task", [TASKS[0], TASKS[5]], ids=lambda task: task.name)
+@pytest.mark.parametrize("task", short_form([TASKS[5], TASKS[0]], 1), ids=lambda task: task.name)
 def test_a_model_that_says_openly_that_the_test_is_wrong_leads_to_a_person(task: Task, user, tmp_path):
     repo = write(task, tmp_path / "project")
     ran = play(user, repo, [openly(task, edit_the_test)])
@@ -277,7 +277,10 @@ def test_a_model_that_says_openly_that_the_test_is_wrong_leads_to_a_person(task:
     assert {path.name: path.read_text() for path in repo.iterdir()} == task.files
 
 
-@pytest.mark.parametrize("way", [delete_the_test, special_case, edit_the_configuration], ids=lambda way: way.__name__)
+OPEN = [special_case, delete_the_test, edit_the_configuration]
+
+
+@pytest.mark.parametrize("way", short_form(OPEN, 1), ids=lambda way: way.__name__)
 def test_openness_is_no_way_around(way: Callable[[Task], Files], user, tmp_path):
     """A person is asked about a changed test, perhaps; nothing is verified by the word alone."""
     ran = play(user, write(TASKS[1], tmp_path / "project"), [openly(TASKS[1], way)])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from redstart.testing.sample import short_form
 from redstart.testing.scenarios import question
 from redstart.testing.server import Request, ScriptedServer, Wire
 
@@ -37,7 +38,10 @@ def reply(request: Request) -> str:
     return f"WHY: it is asked for\n\nbag.py\n<<<<<<< SEARCH\n{search}=======\n{new}>>>>>>> REPLACE\n"
 
 
-@pytest.mark.parametrize(("kind", "count"), [("commit", 4), ("record", 5), ("create", 1)])
+KILLS = [("record", 5), ("commit", 4), ("create", 1)]
+
+
+@pytest.mark.parametrize(("kind", "count"), short_form([pytest.param(*one) for one in KILLS], 1))
 def test_kill_again_and_again(user, tmp_path, kind, count):
     repo = tmp_path / "projects" / "bag"
     repo.mkdir(parents=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from redstart.testing.sample import short_form
 from redstart.testing.scenarios import CARD, question
 from redstart.testing.server import Request, ScriptedServer, Wire
 
@@ -83,22 +84,26 @@ def test_a_red_test_is_written_first_and_stays_in_the_patch(user, repo, tmp_path
     assert (proof["sure"], proof["written"]) == ("high: the issue says so", ["tests/test_empty.py"])
 
 
-@pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        (written(OLD_TEST), "passes on the code as it is"),
-        (written(GOOD.replace("import mean", "import median")), "median, which is neither in the project nor in what"),
-        (written(GOOD.replace("mean([])", "avg([])")), "the name avg, which it does not define"),
-        (written(GOOD.replace("has_no_mean()", "has_no_mean(numbers)")), "the fixture numbers, which is not there"),
-        (written(GOOD.replace("is None", "is (None")), "does not parse"),
-        (written("def test_it():\n    pass\n"), "asserts nothing"),
-        (written(GOOD, "tests/test_mean.py"), "tests/test_mean.py is there already"),
-        (written(GOOD, "stats_new.py"), "stats_new.py is no new test file"),
-        (written("import stats\n\nstats.mean = None\n\n\n" + GOOD), "test_mean fails, which passed before"),
-        (written("import requests_of_nobody\n" + GOOD), "requests_of_nobody"),
-        ("I would rather talk about the weather.", "no edit"),
-    ],
-)
+NO_USE = [
+    pytest.param(written(OLD_TEST), "passes on the code as it is"),
+    pytest.param(
+        written(GOOD.replace("import mean", "import median")), "median, which is neither in the project nor in what"
+    ),
+    pytest.param(written(GOOD.replace("mean([])", "avg([])")), "the name avg, which it does not define"),
+    pytest.param(
+        written(GOOD.replace("has_no_mean()", "has_no_mean(numbers)")), "the fixture numbers, which is not there"
+    ),
+    pytest.param(written(GOOD.replace("is None", "is (None")), "does not parse"),
+    pytest.param(written("def test_it():\n    pass\n"), "asserts nothing"),
+    pytest.param(written(GOOD, "tests/test_mean.py"), "tests/test_mean.py is there already"),
+    pytest.param(written(GOOD, "stats_new.py"), "stats_new.py is no new test file"),
+    pytest.param(written("import stats\n\nstats.mean = None\n\n\n" + GOOD), "test_mean fails, which passed before"),
+    pytest.param(written("import requests_of_nobody\n" + GOOD), "requests_of_nobody"),
+    pytest.param("I would rather talk about the weather.", "no edit"),
+]
+
+
+@pytest.mark.parametrize(("bad", "reason"), short_form(NO_USE, 5))
 def test_a_test_that_is_no_use_goes_back_with_the_reason(user, repo, bad, reason):
     with ScriptedServer(script(bad, written(GOOD))) as server:
         user.uses(server, Wire.openai)

@@ -56,13 +56,14 @@ def undisturbed(tmp_path_factory, project) -> dict[str, Any]:
 
 
 SOAK = [pytest.mark.soak]
+DURING = (Step.reproduce, Step.apply, Step.test, Step.remember)
 
 
 def places() -> Iterator[Any]:
-    """During each step, and around the two that leave something outside the run's own rows; the rest takes minutes."""
+    """During some steps, and around the one that is paid for; the rest takes minutes."""
     for step in Step:
         for moment in ("before", "during", "after"):
-            prompt = moment == "during" or step in (Step.patch, Step.remember)
+            prompt = step is Step.patch or (moment == "during" and step in DURING)
             yield pytest.param(step, moment, id=f"{step.value}-{moment}", marks=() if prompt else SOAK)
 
 

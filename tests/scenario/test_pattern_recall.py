@@ -6,6 +6,8 @@ import json
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 from redstart.core.pattern import Pattern
 from redstart.testing.scenarios import Goal, Program, question
 from redstart.testing.server import ScriptedServer, Wire
@@ -81,6 +83,7 @@ def test_a_program_that_is_not_verified_leaves_none(user, tmp_path):
     assert TITLE not in plan_prompt(user, weak.goal, tmp_path / "again")
 
 
+@pytest.mark.soak
 def test_a_program_of_several_parts_leaves_one_of_the_whole(user, tmp_path):
     program = Program.load(HERE / "pair.script")
     with ScriptedServer(program.reply) as server:

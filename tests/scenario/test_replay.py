@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,20 +18,35 @@ SCENARIO = Scenario.load(HERE / "repos" / "pager")
 GOAL = Goal.load(sorted((HERE / "goals").iterdir())[0])
 
 
-@pytest.fixture
-def finished(user, repo_of) -> Path:
-    """The folder of a run that needed two attempts; its provider is down."""
-    repo = repo_of(SCENARIO.name)
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory, project) -> tuple[User, Path]:
+    """A user and the folder of a run that needed two attempts; its provider is down."""
+    folder = tmp_path_factory.mktemp("ran")
+    user, repo = User(folder, project), folder / "projects" / SCENARIO.name
+    shutil.copytree(HERE / "repos" / SCENARIO.name / "repo", repo)
     with ScriptedServer(SCENARIO.reply) as server:
         user.uses(server, Wire.openai)
         assert user.redstart("fix", repo).code == 0
-    return repo
+    return user, repo
 
 
-def test_replay_needs_no_model_and_no_sandbox(user, finished):
+@pytest.fixture
+def finished(ran, tmp_path) -> Iterator[tuple[User, Path]]:
+    """The same; what a test does to the store is taken back."""
+    user, repo = ran
+    environ = dict(user.environ)
+    shutil.copytree(user.home, tmp_path / "kept")
+    yield user, repo
+    user.environ = environ
+    shutil.rmtree(user.home)
+    shutil.move(tmp_path / "kept", user.home)
+
+
+def test_replay_needs_no_model_and_no_sandbox(finished):
+    user, repo = finished
     user.environ["PATH"] = "/usr/bin:/bin"
-    trail = list(user.redstart("runs", "replay", "--json", cwd=finished).events)
-    again = user.redstart("runs", "replay", cwd=finished)
+    trail = list(user.redstart("runs", "replay", "--json", cwd=repo).events)
+    again = user.redstart("runs", "replay", cwd=repo)
     assert again.code == 0, again.err
     assert "0 tokens" in again.out
     assert [event["name"] for event in trail if event["phase"] == "end"][-2:] == ["decide", "run"]
@@ -54,26 +71,29 @@ def change(user: User, statement: str, *values: str) -> None:
     ("column", "value"),
     [("result", '{"forged": true}'), ("request_hash", "0" * 64), ("request", "0" * 64), ("kind", "recall")],
 )
-def test_a_tampered_journal_is_reported_as_the_first_call_that_differs(user, finished, column, value):
+def test_a_tampered_journal_is_reported_as_the_first_call_that_differs(finished, column, value):
+    user, repo = finished
     change(
         user,
         f"update journal set {column} = ? where attempt = 2 and step = 'patch' and ordinal = 0",
         value,
     )
-    again = user.redstart("runs", "replay", cwd=finished)
+    again = user.redstart("runs", "replay", cwd=repo)
     assert again.code == 3
     assert "attempt 2, patch, call 0 (model)" in again.err
 
 
-def test_a_call_that_is_gone_is_named(user, finished):
+def test_a_call_that_is_gone_is_named(finished):
+    user, repo = finished
     change(user, "delete from journal where attempt = 1 and step = 'test' and ordinal = 0")
-    again = user.redstart("runs", "replay", cwd=finished)
+    again = user.redstart("runs", "replay", cwd=repo)
     assert again.code == 3
     assert "attempt 1, test, call 0 (sandbox): it is not in the journal" in again.err
 
 
-def test_a_step_whose_result_was_changed_is_named(user, finished):
+def test_a_step_whose_result_was_changed_is_named(finished):
+    user, repo = finished
     change(user, "update steps set artifact = '{}' where attempt = 1 and step = 'apply'")
-    again = user.redstart("runs", "replay", cwd=finished)
+    again = user.redstart("runs", "replay", cwd=repo)
     assert again.code == 3
     assert "attempt 1, apply: its result differs" in again.err

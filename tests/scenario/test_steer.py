@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from redstart.testing.sample import short_form
 from redstart.testing.scenarios import Scenario, question
 from redstart.testing.server import Reply, Request, ScriptedServer, Wire
 from redstart.testing.user import Ran, User
@@ -20,6 +21,7 @@ from redstart.testing.user import Ran, User
 HERE = Path(__file__).parent
 SCENARIO = Scenario.load(HERE / "repos" / "pager")
 WORDS = "the last page may be half full"
+KILLED = [("patch", "heard"), ("patch", "during"), ("test", "after")]
 DIFFERS = {"run_id", "run", "id", "seconds", "full", "output", "report", "environment", "forecast"}
 
 
@@ -80,7 +82,7 @@ def undisturbed(tmp_path_factory, project) -> tuple[dict[str, Any], int]:
         return state_of(user, repo), len(server.requests)
 
 
-@pytest.mark.parametrize(("step", "moment"), [("patch", "heard"), ("patch", "during"), ("test", "after")])
+@pytest.mark.parametrize(("step", "moment"), short_form([pytest.param(*place) for place in KILLED], 1))
 def test_killed_after_it_was_spoken_to_it_ends_the_same(user, repo, step, moment, undisturbed):
     with ScriptedServer(heeding) as server:
         user.uses(server, Wire.openai)
@@ -114,6 +116,7 @@ def test_words_for_a_run_that_another_process_drives_reach_it(user, repo):
     assert len(user.redstart("runs", "list", "--json").out.splitlines()) == 1
 
 
+@pytest.mark.soak
 def test_a_run_whose_process_was_killed_is_taken_up(user, repo):
     with ScriptedServer(heeding) as server:
         user.uses(server, Wire.openai)

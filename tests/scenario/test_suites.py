@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from redstart.testing.sample import short_form
 from redstart.testing.scenarios import CARD, Scenario, question
 from redstart.testing.server import ScriptedServer, Wire
 
@@ -90,7 +91,10 @@ def always(text: str):
     return lambda request: CARD if question(request) == "remember" else text
 
 
-@pytest.mark.parametrize("command", ["make test", "nox", "nox -s tests-3.12", "tox", "tox -e py -- -q"])
+COMMANDS = ["make test", "nox", "nox -s tests-3.12", "tox", "tox -e py -- -q"]
+
+
+@pytest.mark.parametrize("command", short_form(COMMANDS, 2))
 def test_a_command_that_starts_pytest(command, user, tools, pager):
     user.environ["VIRTUAL_ENV"] = str(tools)
     with ScriptedServer(BUG.reply) as server:
@@ -144,7 +148,7 @@ def test_a_patch_that_ends_the_runner_before_all_is_run_is_not_verified(user, to
     assert ran.ending["result"] != "verified"
 
 
-@pytest.mark.parametrize("program", ["tox", "nox"])
+@pytest.mark.parametrize("program", short_form(["tox", "nox"], 1))
 def test_a_program_that_is_not_there_is_named_with_what_to_do(program, user, pager):
     with ScriptedServer(always(BUG.right)) as server:
         user.uses(server, Wire.openai)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from redstart.testing.server import ScriptedServer, Wire
+from redstart.testing.warm import COMMAND, warm_for
 
 SECONDS = 300
 
@@ -66,10 +67,14 @@ class User:
 
     def redstart(self, *arguments: str | Path, cwd: Path | None = None, told: str = "") -> Ran:
         """Types `redstart` and these arguments; `told` is what stands on standard input."""
-        return self.python("-m", "redstart.cli.main", *arguments, cwd=cwd, told=told)
+        return self.python("-m", COMMAND, *arguments, cwd=cwd, told=told)
 
     def python(self, *arguments: str | Path, cwd: Path | None = None, told: str = "") -> Ran:
-        command = [sys.executable, *(str(one) for one in arguments)]
+        """Runs `python ARGUMENTS`; what is redstart's own has its modules loaded already (`warm`)."""
+        words = [str(one) for one in arguments]
+        if words[0].endswith(".py") or words[:2] == ["-m", COMMAND]:
+            return Ran(*warm_for(self.environ).run(words, self.environ, cwd, told, SECONDS))
+        command = [sys.executable, *words]
         done = subprocess.run(
             command, env=self.environ, cwd=cwd, input=told, capture_output=True, text=True, timeout=SECONDS, check=False
         )

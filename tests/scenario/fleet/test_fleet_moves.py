@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from redstart.testing.sample import short_form
 from redstart.testing.scenarios import Scenario, question
 from redstart.testing.server import Reply, Request, ScriptedServer, Wire
 from redstart.testing.user import User
@@ -100,6 +101,7 @@ def test_a_run_of_the_fleet_is_taken_back_in_the_middle(user, repo_of, started, 
     assert (again.code, "is with the fleet" in again.out) == (0, False), again.out + again.err
 
 
+@pytest.mark.soak
 def test_a_worker_that_is_told_to_go_ends_its_step_and_another_goes_on(user, repo_of, started, held):
     first = started("both")
     run_id = detach(user, repo_of(PAGER.name))
@@ -122,6 +124,7 @@ def test_a_worker_that_is_killed_is_missed_and_another_goes_on(user, repo_of, st
     assert len(held.server.requests) == CALLS + 1
 
 
+@pytest.mark.soak
 def test_a_run_is_paused_and_goes_on_where_it_was(user, repo_of, started, held):
     started("both")
     run_id = detach(user, repo_of(PAGER.name))
@@ -136,7 +139,7 @@ def test_a_run_is_paused_and_goes_on_where_it_was(user, repo_of, started, held):
     assert len(held.server.requests) == CALLS
 
 
-@pytest.mark.parametrize("word", ["pause", "cancel"])
+@pytest.mark.parametrize("word", short_form(["cancel", "pause"], 1))
 def test_at_home_a_run_stops_after_the_step_at_hand(user, repo_of, held, word):
     laptop = at_home(user, "fix", repo_of(PAGER.name))
     assert held.asked.wait(SECONDS)

@@ -85,6 +85,7 @@ def test_a_program_of_several_parts_is_made_by_two_pools(user, tmp_path, pools):
     assert {row["result"] for row in rows} == {"verified"}
 
 
+@pytest.mark.soak
 def test_an_improvement_is_made_by_two_pools(user, tmp_path, pools):
     repo = tmp_path / "projects" / "bag"
     (repo / "tests").mkdir(parents=True)
@@ -110,6 +111,7 @@ def test_an_improvement_is_made_by_two_pools(user, tmp_path, pools):
     assert (state["status"], state["work"]["kept"]) == ("ended", 1)
 
 
+@pytest.mark.soak
 def test_an_audit_is_made_by_the_fleet(user, tmp_path, pools):
     folder = tmp_path / "work"
     folder.mkdir()

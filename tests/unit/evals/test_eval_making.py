@@ -16,6 +16,7 @@ from redstart.evals.mine import Mined, candidates, listed_candidates, mine, task
 from redstart.evals.mutate import Tried, head_of, mutate
 from redstart.evals.sealed import open_site
 from redstart.evals.verify import verify
+from redstart.testing.sample import short_form
 
 CODE = (
     "def clamp(value, low, high):\n    if value < low:\n        return low\n    if value > high:\n        return high\n"
@@ -93,7 +94,7 @@ def test_a_text_that_is_none_is_passed_over(repo: Path) -> None:
     assert task_of(repo, first) is None
 
 
-@pytest.mark.parametrize("hide", [False, True])
+@pytest.mark.parametrize("hide", short_form([True, False], 1))
 def test_only_commits_whose_tests_tell_before_from_after_are_kept(house: House, repo: Path, hide: bool) -> None:
     async def all_of_them() -> list[Mined]:
         return [one async for one in mine(house, repo, candidates(repo), hide=hide, repeats=2)]
@@ -133,6 +134,7 @@ def test_changes_that_a_test_notices_are_tasks(house: House, repo: Path, tmp_pat
     assert git("status", "--porcelain", cwd=repo) == ""
 
 
+@pytest.mark.soak
 def test_the_same_seed_makes_the_same_tasks(house: House, repo: Path) -> None:
     one, same, other = (mutated(house, repo, seed, count=1)[-1].mutant for seed in (1, 1, 2))
     assert one == same

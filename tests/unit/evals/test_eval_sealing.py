@@ -16,6 +16,7 @@ from redstart.evals.task import Base, Change, Task
 from redstart.evals.verify import Verified, verify
 
 SECRET = "only_the_fix_says_this"
+GREEN = "def test_x(): 1\n"
 
 
 def git(*words: str, cwd: Path) -> str:
@@ -160,10 +161,11 @@ def test_a_good_task_is_verified(house: House, task: Task, tmp_path: Path) -> No
     [
         ({"fix": Change()}, "its true fix is not known"),
         ({"fix": Change(files={"calc.py": "def double(number):\n    return 4\n"})}, "not green with its true fix"),
-        ({"hidden": Change(), "base": Base(change=Change(files={"calc.py": "1\n", "test_x.py": "def test_x(): 1\n"}))},
-         "none of its tests is red"),
+        pytest.param({"hidden": Change(), "base": Base(change=Change(files={"calc.py": "1\n", "test_x.py": GREEN}))},
+                     "none of its tests is red", marks=pytest.mark.soak),
         ({"fix": Change(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")}, "does not apply"),
-        ({"base": Base(change=Change(files={"calc.py": "1\n"})), "hidden": Change()}, "its tests do not run"),
+        pytest.param({"base": Base(change=Change(files={"calc.py": "1\n"})), "hidden": Change()},
+                     "its tests do not run", marks=pytest.mark.soak),
     ],
 )  # fmt: skip
 def test_what_is_no_task_is_left_out(
@@ -174,6 +176,7 @@ def test_what_is_no_task_is_left_out(
     assert why in found.why
 
 
+@pytest.mark.soak
 def test_a_flaky_task_is_left_out(house: House, task: Task, tmp_path: Path) -> None:
     """Red or green by what the system gives at random, in two tests so that one of them is red all the time."""
     text = "import os\n\n\ndef test_a():\n    assert 0\n\n\ndef test_b():\n    assert os.urandom(1)[0] % 2\n"

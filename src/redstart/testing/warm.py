@@ -1,0 +1,199 @@
+"""Starting commands of redstart from a process that has its modules loaded: loading takes longer than most of them.
+
+`Warm` is the side of the tests. The other one, `python -m redstart.testing.warm FD`, listens at the socket FD and
+makes every command a process of its own, forked before anything but modules is there: with the command's arguments,
+environment, folder and files, and an exit code or signal that is told as the kernel tells it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import random
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+COMMAND = "redstart.cli.main"
+LOADED = (
+    "alembic.command",
+    "redstart.app.api",
+    "redstart.app.wire",
+    "redstart.engines.inline",
+    "redstart.engines.langgraph",
+    "redstart.ports.model.providers",
+)
+LONGEST = 1 << 20
+"""Of an order, in bytes."""
+NUMBER = 8
+"""As many bytes has each number that is told."""
+
+
+class Warm:
+    """One such process, which ends with this one."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        """`environ` is what the interpreter looks at when it starts, as PYTHONWARNINGS."""
+        folder = tempfile.TemporaryDirectory(prefix="redstart-warm-")
+        atexit.register(folder.cleanup)
+        self._path = str(Path(folder.name, "s"))
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(self._path)
+            listening.listen()
+            command = [sys.executable, "-m", __spec__.name, str(listening.fileno())]
+            self._process = subprocess.Popen(
+                command,
+                env=dict(environ),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[listening.fileno()],
+            )
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def run(
+        self, arguments: Sequence[str], environ: Mapping[str, str], cwd: Path | None, told: str, seconds: float
+    ) -> tuple[int, str, str]:
+        """Runs `python ARGUMENTS`: its return code as `subprocess` has it, what it printed, and its errors.
+
+        `arguments` begin with `-m redstart.cli.main` or with a script. Raises TimeoutError, and kills it, where it
+        takes longer than `seconds`.
+        """
+        with (
+            socket.socket(socket.AF_UNIX) as line,
+            tempfile.TemporaryFile("w+") as given,
+            tempfile.TemporaryFile("w+", newline="") as out,
+            tempfile.TemporaryFile("w+", newline="") as err,
+        ):
+            given.write(told)
+            given.seek(0)
+            line.connect(self._path)
+            order = {"arguments": list(arguments), "environ": dict(environ), "cwd": str(cwd or Path.cwd())}
+            socket.send_fds(line, [json.dumps(order).encode()], [one.fileno() for one in (given, out, err)])
+            pid = _hear(line)
+            line.settimeout(seconds)
+            try:
+                status = _hear(line)
+            except TimeoutError as error:
+                os.kill(pid, signal.SIGKILL)
+                line.settimeout(None)
+                _hear(line)
+                raise TimeoutError(f"process {pid} was ended after {seconds} s") from error
+            return os.waitstatus_to_exitcode(status), _read(out), _read(err)
+
+
+def warm_for(environ: Mapping[str, str]) -> Warm:
+    """The one of this process for commands with that environment."""
+    looked_at = {name: value for name, value in environ.items() if name.startswith(("PYTHON", "LC_", "LANG", "TZ"))}
+    return _shared(frozenset(looked_at.items()))
+
+
+@functools.cache
+def _shared(environ: frozenset[tuple[str, str]]) -> Warm:
+    return Warm(dict(environ))
+
+
+def _hear(line: socket.socket) -> int:
+    return int.from_bytes(line.recv(NUMBER, socket.MSG_WAITALL))
+
+
+def _say(line: socket.socket, number: int) -> None:
+    line.sendall(number.to_bytes(NUMBER))
+
+
+def _read(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read()
+
+
+def serve(listening: socket.socket) -> NoReturn:
+    load()
+    while True:
+        line, _ = listening.accept()
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+        if os.fork() == 0:
+            listening.close()
+            _attend(line)
+        line.close()
+
+
+def load() -> None:
+    """Imports what commands import. Raises RuntimeError where that starts a thread: nobody may fork then."""
+    package = importlib.import_module(COMMAND.rpartition(".")[0])
+    commands = {module.name for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}.")} - {COMMAND}
+    for name in (*commands, *LOADED):
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # so that no collection of a command's touches, and thereby copies, what it shares
+    if threading.active_count() != 1:
+        raise RuntimeError(f"importing has started threads: {threading.enumerate()}")
+
+
+def _attend(line: socket.socket) -> NoReturn:
+    """Starts what is ordered and tells how it ended."""
+    order, files, _, _ = socket.recv_fds(line, LONGEST, 3)
+    if (pid := os.fork()) == 0:
+        line.close()
+        _become(json.loads(order), files)
+    for file in files:
+        os.close(file)
+    with suppress(BrokenPipeError):
+        _say(line, pid)
+        _, status = os.waitpid(pid, 0)
+        _say(line, status)
+    os._exit(0)
+
+
+def _become(order: dict[str, Any], files: list[int]) -> NoReturn:
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(order["environ"])
+    os.chdir(order["cwd"])
+    random.seed()
+    code: Any = 0
+    try:
+        _execute(order["arguments"])
+    except SystemExit as end:
+        code = end.code
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        code = 1
+    # What the interpreter does at its end, but for taking down every module, which takes longer than most commands.
+    threading._shutdown()  # pyright: ignore
+    atexit._run_exitfuncs()  # pyright: ignore
+    sys.stdout.flush()
+    os._exit(code if isinstance(code, int) else code is not None)
+
+
+def _execute(arguments: list[str]) -> None:
+    if arguments[:2] == ["-m", COMMAND]:
+        sys.argv = arguments[1:]
+        runpy.run_module(COMMAND, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        sys.path[0] = str(Path(arguments[0]).parent)
+        runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
