@@ -86,7 +86,9 @@ def play(attack: Attack, backend: str, yard: Yard) -> Outcome:
     if backend == BARE and (attack.bare == "untried" or not may_bound()):
         raise ValueError(f"{attack.name} must not be run without a sandbox here")
     if attack.evidence != "terminal":
-        return play_here(attack, backend, yard)
+        outcome = play_here(attack, backend, yard)
+        # A busy machine can make anything late once; what overcomes the limit of time does so again.
+        return play_here(attack, backend, yard) if outcome.kinds == {"time"} and backend != BARE else outcome
     evidence, survivors, seconds = in_terminal(backend, attack.name, yard.folder)
     return Outcome(attack, backend, tuple(evidence), survivors, seconds, None)
 

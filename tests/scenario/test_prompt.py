@@ -27,21 +27,22 @@ REMOVALS: dict[str, tuple[str, ...]] = {
 }
 
 
-def fixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Result | None:
+def fixed(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Result | None:
     repo = tmp_path / "repo"
     shutil.copytree(HERE / "repos" / SCENARIO.name / "repo", repo)
     with ScriptedServer(SCENARIO.reply) as server:
         monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
+        monkeypatch.setenv("VIRTUAL_ENV", str(project))
         monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
         return redstart.fix(repo, model="openai:scripted", limits=Limits(iterations=3)).result
 
 
-def test_with_all_of_it_the_run_ends_green(tmp_path, monkeypatch):
-    assert fixed(tmp_path, monkeypatch) is Result.verified
+def test_with_all_of_it_the_run_ends_green(tmp_path, project, monkeypatch):
+    assert fixed(tmp_path, project, monkeypatch) is Result.verified
 
 
 @pytest.mark.parametrize("what", short_form([*REMOVALS], 2))
-def test_without(what: str, tmp_path, monkeypatch):
+def test_without(what: str, tmp_path, project, monkeypatch):
     def without(texts: tuple[str, ...], section: Callable[..., str]) -> Callable[..., str]:
         def cut(*arguments: object, **named: object) -> str:
             shown = section(*arguments, **named)
@@ -53,4 +54,4 @@ def test_without(what: str, tmp_path, monkeypatch):
 
     for name in ("failing", "code", "tried"):
         monkeypatch.setattr(sections, name, without(REMOVALS[what], getattr(sections, name)))
-    assert fixed(tmp_path, monkeypatch) is not Result.verified
+    assert fixed(tmp_path, project, monkeypatch) is not Result.verified

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -42,14 +42,28 @@ def installed(tmp_path_factory) -> Path:
 
 
 def demo(command: Path, *arguments: str) -> tuple[int, str, float]:
-    began = time.monotonic()
+    """Its exit code, what it printed, and the seconds of a processor that it took."""
     home = command.parents[2] / "home"
     home.mkdir(exist_ok=True)
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
+    before = used()
     done = subprocess.run(
-        [str(command), "demo", *arguments], cwd=home, env=environ, capture_output=True, text=True, timeout=120
+        [str(command), "demo", *arguments], cwd=home, env=environ, capture_output=True, text=True, timeout=300
     )
-    return done.returncode, done.stdout + done.stderr, time.monotonic() - began
+    return done.returncode, done.stdout + done.stderr, used() - before
+
+
+def used() -> float:
+    """Seconds of a processor, by all that this process has started and that has ended."""
+    so_far = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return so_far.ru_utime + so_far.ru_stime
+
+
+def start_of_pytest(python: Path) -> float:
+    """The same, of what the demo does most often."""
+    before = used()
+    quiet(python, "-c", "import pytest")
+    return used() - before
 
 
 def masked(line: str) -> Any:
@@ -60,15 +74,15 @@ def masked(line: str) -> Any:
 
 
 def test_the_demo_runs_from_the_wheel_twice_with_the_same_events(installed):
-    logs, took = [], []
+    logs, starts = [], []
     for _ in range(2):
         code, out, seconds = demo(installed, "--json")
         assert code == 0, out
-        took.append(seconds)
+        starts.append(seconds / start_of_pytest(installed.parent / "python"))
         logs.append([masked(line) for line in out.splitlines()])
     assert logs[0] == logs[1]
-    # The better of the two: the first compiles every module, and another test may be at work beside either.
-    assert min(took) < 30, took
+    # 64 and 89 were seen beside other work. The better of the two: the first compiles every module.
+    assert min(starts) < 130, starts
     endings = [event["data"] for event in logs[0] if (event["name"], event["phase"]) == ("run", "end")]
     assert [(ending["result"], ending["attempts"]) for ending in endings] == [("verified", 2), ("verified", 1)]
     recalls = [event["data"]["sources"] for event in logs[0] if (event["name"], event["phase"]) == ("plan", "end")]
