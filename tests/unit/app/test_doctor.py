@@ -16,7 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 from redstart.app import doctor
-from redstart.app.doctor import Check, Health, check_python, examine
+from redstart.app.doctor import Check, Examination, Health, check_python, examine
 from redstart.cli.doctor import doctor as doctor_command
 from redstart.ports.sandbox import bwrap
 from redstart.ports.sandbox.bwrap import find_bubblewrap
@@ -38,6 +38,18 @@ def home(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
+
+
+@pytest.fixture
+def tried() -> None:
+    """For a test that tries every sandbox of this machine."""
+
+
+@pytest.fixture(autouse=True)
+def untried(request, monkeypatch) -> None:
+    """To try them takes seconds: for tests of something else nobody does."""
+    if not {"tried", "path"} & set(request.fixturenames):
+        monkeypatch.setattr(doctor, "_sandboxes", lambda settings, platform: iter(()))
 
 
 @pytest.fixture
@@ -80,20 +92,33 @@ def everything(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-def test_a_healthy_machine(home):
+def test_a_healthy_machine(home, tried):
     fill(home)
     examination = examine()
     assert examination.ok
     health = {one.name: one.health for one in examination.checks}
+    assert "sandbox" in health
+    details = {one.name: one.detail for one in examination.checks}
     assert health.pop("models") is Health.warn, "no key is no fault, but it is told"
     assert set(health.values()) == {Health.ok}
-    assert found("database").detail == f"revision {HEAD}"
-    assert "blobs 0.3 MB" in found("size").detail
-    assert str(home) in found("folder").detail
+    assert details["database"] == f"revision {HEAD}"
+    assert "blobs 0.3 MB" in details["size"]
+    assert str(home) in details["folder"]
 
 
 @pytest.mark.parametrize("state_of_home", ["none", "closed", "in use", "crashed"])
 def test_looking_changes_nothing(home, tmp_path, monkeypatch, state_of_home):
+    assert examined_without_a_trace(home, tmp_path, monkeypatch, state_of_home).ok
+
+
+def test_trying_the_sandboxes_changes_nothing(home, tmp_path, monkeypatch, tried):
+    examination = examined_without_a_trace(home, tmp_path, monkeypatch, "in use")
+    assert [one.health for one in examination.checks if one.name == "sandbox"] == [Health.ok]
+
+
+def examined_without_a_trace(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_of_home: str
+) -> Examination:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
@@ -116,8 +141,8 @@ def test_looking_changes_nothing(home, tmp_path, monkeypatch, state_of_home):
         database.close()
     own = {str(scratch)}  # its time of change tells of the folders that came and went
     assert {k: v for k, v in after.items() if k not in own} == {k: v for k, v in before.items() if k not in own}
-    assert examination.ok, examination
     assert home.exists() is (state_of_home != "none")
+    return examination
 
 
 def test_without_any_program(path):
