@@ -73,7 +73,7 @@ class Warm:
         """Runs `python ARGUMENTS`: its return code as `subprocess` has it, what it printed, and its errors.
 
         `arguments` begin with `-m redstart.cli.main` or with a script. Raises TimeoutError, and kills it, where it
-        takes longer than `seconds`.
+        takes longer than `seconds`; ConnectionError where nobody can tell how it ended.
         """
         with (
             socket.socket(socket.AF_UNIX) as line,
@@ -110,7 +110,10 @@ def _shared(environ: frozenset[tuple[str, str]]) -> Warm:
 
 
 def _hear(line: socket.socket) -> int:
-    return int.from_bytes(line.recv(NUMBER, socket.MSG_WAITALL))
+    told = line.recv(NUMBER, socket.MSG_WAITALL)
+    if len(told) != NUMBER:
+        raise ConnectionError("whoever starts commands has gone, and how this one ends is not known")
+    return int.from_bytes(told)
 
 
 def _say(line: socket.socket, number: int) -> None:
@@ -175,6 +178,8 @@ def _become(order: dict[str, Any], files: list[int]) -> NoReturn:
         _execute(order["arguments"])
     except SystemExit as end:
         code = end.code
+        if isinstance(code, str):
+            print(code, file=sys.stderr)
     except BaseException as error:
         sys.excepthook(type(error), error, error.__traceback__)
         code = 1

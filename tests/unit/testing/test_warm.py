@@ -47,6 +47,7 @@ def test_arguments_environment_folder_and_files_are_its_own(user: User, script, 
     [
         ("import sys; sys.exit(7)", 7, ""),
         ("import sys; sys.exit()", 0, ""),
+        ("import sys; sys.exit('no such thing')", 1, "no such thing"),
         ("1 / 0", 1, "ZeroDivisionError"),
         ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL, ""),
         ("import warnings; warnings.warn('as an error')", 1, "as an error"),
@@ -66,6 +67,11 @@ def test_what_takes_too_long_is_killed(user: User, script) -> None:
     with pytest.raises(TimeoutError) as raised:
         warm_for(user.environ).run([str(script("import time; time.sleep(600)"))], user.environ, None, "", 0.5)
     assert not Path("/proc", str(raised.value).split()[1]).exists()
+
+
+def test_where_nobody_tells_its_end_it_has_none(user: User, script) -> None:
+    with pytest.raises(ConnectionError):
+        user.python(script("import os; os.kill(os.getppid(), 9)"))
 
 
 def test_the_command_is_the_one_that_is_typed(user: User) -> None:
