@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import resource
 import subprocess
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
+
+from redstart.testing.processor import spent_by_children
 
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements" / "base.txt"
@@ -18,10 +19,9 @@ MEGABYTES = 170
 
 
 def cpu_of(code: str) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    before = spent_by_children()
     subprocess.run([sys.executable, "-c", code], check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent_by_children() - before
 
 
 def test_importing_the_package_takes_at_most_150_ms_of_cpu() -> None:

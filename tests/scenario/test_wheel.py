@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from redstart.testing.processor import spent_by_children
 
 ROOT = Path(__file__).parents[2]
 TIMES = {"time", "seconds", "forecast"}
@@ -47,25 +48,19 @@ def demo(command: Path, *arguments: str) -> tuple[int, str, float]:
     home = command.parents[2] / "home"
     home.mkdir(exist_ok=True)
     environ = {"PATH": os.environ["PATH"], "HOME": str(home), "LC_ALL": "C.UTF-8"}
-    before = used()
+    before = spent_by_children()
     done = subprocess.run(
         [str(command), "demo", *arguments], cwd=home, env=environ, capture_output=True, text=True, timeout=300
     )
-    return done.returncode, done.stdout + done.stderr, used() - before
-
-
-def used() -> float:
-    """Seconds of a processor, by all that this process has started and that has ended."""
-    so_far = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return so_far.ru_utime + so_far.ru_stime
+    return done.returncode, done.stdout + done.stderr, spent_by_children() - before
 
 
 def start_of_pytest(python: Path) -> float:
     """The same, of what the demo does most often."""
-    before = used()
+    before = spent_by_children()
     for _ in range(STARTS):
         quiet(python, "-c", "import pytest")
-    return (used() - before) / STARTS
+    return (spent_by_children() - before) / STARTS
 
 
 def masked(line: str) -> Any:
