@@ -32,6 +32,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     item.add_marker(skip)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(NamesFailuresAtOnce(config), "names-failures-at-once")
+
+
+class NamesFailuresAtOnce:
+    """A run that is ended before its end has told what failed until then."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        printer = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and printer is not None:
+            printer.write_line(f"\n{report.when} of {report.nodeid} failed after {report.duration:.0f} s")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def quiet_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A run store of the session's own; without --live also no key and no setting of whoever runs the tests."""

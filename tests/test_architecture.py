@@ -80,7 +80,7 @@ def broken_contracts(folder: Path) -> list[str]:
         env={"PYTHONPATH": str(folder / "src"), "COLUMNS": "200", "NO_COLOR": "1", "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     lines = done.stdout.splitlines()
     assert any(line.startswith("Contracts: ") for line in lines), done.stdout + done.stderr

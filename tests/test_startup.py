@@ -17,7 +17,7 @@ HEAVY |= {"temporalio", "psycopg", "neo4j"}
 def loaded_by(*arguments: str) -> set[str]:
     """The top-level packages that a command imports."""
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True, check=True, timeout=300
     )
     return {name.split(".")[0].strip() for name in re.findall(r"\|\s+([\w.]+)$", done.stderr, re.MULTILINE)}
 

@@ -18,7 +18,7 @@ import termios
 import time
 from pathlib import Path
 
-SECONDS = 60.0
+SECONDS = 300.0
 TYPED = b"TYPED"
 
 

@@ -21,7 +21,7 @@ from redstart.testing.sample import short_form
 ATTACKS = attacks()
 KINDS = {(attack.group, attack.evidence): attack.name for attack in reversed(ATTACKS)}
 FIRST_OF_ITS_KIND = set(KINDS.values())
-IN_CONTAINERS = {"docker+runc": 10, "docker+runsc": 5}
+IN_CONTAINERS = {"docker+runc": 4, "docker+runsc": 2}
 """So many are run there by default, with those below: what differs most from one sandbox to another."""
 ALWAYS = {"resources/disk_files", "resources/inodes"}
 SLOW_BARE = {"time", "output", "inodes"}

@@ -28,7 +28,7 @@ def may_freeze() -> None:
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is one processor for both")
-@pytest.mark.parametrize("attack", short_form(GREEDY, 2))
+@pytest.mark.parametrize("attack", short_form(GREEDY, 1))
 def test_a_neighbour_keeps_its_pace(attack: str, may_freeze: None) -> None:
     seen = felt(attack, PAIRS)
     assert seen.wall <= MOST, seen

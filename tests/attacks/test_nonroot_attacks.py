@@ -83,7 +83,7 @@ def _asked(player: subprocess.Popen[str], name: str) -> Outcome:
     return json.loads(player.stdout.readline())
 
 
-@pytest.mark.parametrize("name", [*GREEDY, *short_form(OTHERS, 12)])
+@pytest.mark.parametrize("name", [*GREEDY, *short_form(OTHERS, 4)])
 def test_it_is_held(name: str, as_somebody: Play) -> None:
     outcome = as_somebody(name)
     assert outcome["user"] == SOMEBODY

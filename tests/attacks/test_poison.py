@@ -172,10 +172,10 @@ def places(ground: Stage, repo: Path) -> dict[str, str]:
 
 
 def cases() -> Iterator[Any]:
-    """Of each kind a card or a lesson, by turns; all of them in the soak."""
+    """Of every other kind a card or a lesson, by turns; all of them in the soak."""
     for number, poison in enumerate(POISONS):
         kind, place = divmod(number, EACH)
-        marks = () if place == HALF * (kind % 2) else pytest.mark.soak
+        marks = () if kind % 2 == 0 and place == HALF * (kind // 2 % 2) else pytest.mark.soak
         yield pytest.param(poison, id=poison.name, marks=marks)
 
 
@@ -303,7 +303,7 @@ REACHES = [
 PROBES = [pytest.param(one, id=one.name) for one in REACHES if "PROBE" in one.does[0].text]
 
 
-@pytest.mark.parametrize("poison", short_form(PROBES, 6))
+@pytest.mark.parametrize("poison", short_form(PROBES, 3))
 def test_without_a_sandbox_the_same_reaches_out(poison: Poison, ground: Stage, tmp_path: Path) -> None:
     told = poison.on(places(ground, tmp_path / "till"))
     snippet = told.does[0].text.partition("python\n")[2].rpartition("\n```")[0]

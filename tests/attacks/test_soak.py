@@ -31,10 +31,10 @@ from redstart.toolkit.repo.trees import GitTrees
 WORKER = Path(__file__).parent / "drivers" / "soak_worker.py"
 AT_ONCE = 8
 SECONDS = 1500.0
-BURIAL = 10.0
+BURIAL = 60.0
 """Within so many seconds a process must be gone, on a busy machine."""
 
-FEW, MANY = 40, 500
+FEW, MANY = 16, 500
 PLAYED = [
     pytest.param(backend, wanted, marks=pytest.mark.soak if wanted == MANY or backend == "docker+runsc" else ())
     for backend in BACKENDS

@@ -25,7 +25,7 @@ PROMPT = {"TestInline": "memory", "TestLangGraph": "sqlite", "TestTemporal": "po
 """Where each engine keeps its runs in every run of the tests; every engine on every store takes minutes."""
 
 
-OVER_A_SERVER = ("TestTemporal", "two_pools")
+SLOW = ("TestLangGraph", "TestTemporal", "two_pools")
 """What takes seconds each: of their steps and scenarios every third runs always."""
 
 
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kept = spec.params.get("keep") if spec is not None else None
         if kept is not None and not any(name in item.nodeid and kept == where for name, where in PROMPT.items()):
             item.add_marker(pytest.mark.soak)
-        elif kept is not None and any(name in item.nodeid for name in OVER_A_SERVER):
+        elif kept is not None and any(name in item.nodeid for name in SLOW):
             places = [spec.indices[name] for name in ("step", "scenario") if name in spec.indices]
             if any(place % 3 for place in places):
                 item.add_marker(pytest.mark.soak)

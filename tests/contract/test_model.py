@@ -30,9 +30,9 @@ def served(wire: Wire, script: Script) -> Iterator[Model]:
 
     with ScriptedServer(reply) as server:
         if wire is Wire.openai:
-            yield connect("openai:local", base_url=server.openai_url, api_key=HIDDEN, deadline=20)
+            yield connect("openai:local", base_url=server.openai_url, api_key=HIDDEN, deadline=120)
         else:
-            yield connect("anthropic:local", base_url=server.anthropic_url, api_key=HIDDEN, deadline=20)
+            yield connect("anthropic:local", base_url=server.anthropic_url, api_key=HIDDEN, deadline=120)
 
 
 class TestOverTheWireOfOpenAI(ModelContract):

@@ -99,6 +99,7 @@ class TestBubblewrapSession(SessionContract):
         assert sum(each.warm_runs for each in sessions) > 0
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("bubblewrap_works")
 class TestBubblewrapWithLess(LimitsContract):
     """Where the kernel gives neither groups nor mounts."""

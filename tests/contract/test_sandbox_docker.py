@@ -187,6 +187,7 @@ class TestGvisor(Fixtures):
         assert living(token) == []
 
 
+@pytest.mark.soak
 class TestDaemonsFigures(Fixtures):
     """Where the container's control groups cannot be seen, as on another machine or a Mac, the daemon is asked."""
 
@@ -286,6 +287,7 @@ class TestSession(Fixtures):
         assert living(token) == []
 
 
+@pytest.mark.soak
 class TestDockerSession(SessionContract):
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices) -> WarmSandbox:
@@ -389,7 +391,7 @@ def containers_of(choices: Choices, pid: int) -> list[str]:
     return [each["Id"] for each in found if each["Labels"]["redstart.owner"].split("/")[2] == str(pid)]
 
 
-def waited_for(what: Callable[[], bool], seconds: float = 30.0) -> bool:
+def waited_for(what: Callable[[], bool], seconds: float = 120.0) -> bool:
     """What happens in another process can only be looked for."""
     over = time.monotonic() + seconds
     while not what():

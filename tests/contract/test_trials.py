@@ -75,7 +75,7 @@ def test_what_two_processes_write_at_once_is_all_there(
         assert writer.stdin
         writer.stdin.write("\n")
         writer.stdin.flush()
-    assert [writer.communicate(timeout=60)[0] for writer in writers] == ["", ""]
+    assert [writer.communicate(timeout=300)[0] for writer in writers] == ["", ""]
     assert [writer.returncode for writer in writers] == [-9, -9]
     with Database.open(where if "://" in where else Path(where)) as database:
         trials = SqlTrials(database, Clock())

@@ -69,6 +69,7 @@ def test_apply_makes_the_tests_green_and_undo_red_again(user, repo, house):
     assert asyncio.run(undo_run(house, run_id)).happened is Happened.unknown
 
 
+@pytest.mark.soak
 def test_a_branch_holds_the_patch_and_the_files_stay(user, repo, house):
     before = (repo / "pager.py").read_bytes()
     outcome = asyncio.run(apply_run(house, last_run(house), branch="fix"))
@@ -79,6 +80,7 @@ def test_a_branch_holds_the_patch_and_the_files_stay(user, repo, house):
     assert red(user, repo) == 0
 
 
+@pytest.mark.soak
 def test_what_is_no_verified_run_is_refused(user, repo, house):
     with pytest.raises(StoreError):
         asyncio.run(undo_run(house, "nosuchrun"))
@@ -89,6 +91,7 @@ def test_what_is_no_verified_run_is_refused(user, repo, house):
         asyncio.run(apply_run(house, last_run(house)))
 
 
+@pytest.mark.soak
 def test_a_folder_that_is_gone_is_said(repo, house):
     repo.rename(repo.with_name("moved"))
     with pytest.raises(ConfigError, match="is gone"):
@@ -107,6 +110,7 @@ def test_the_commands(user, repo):
     assert (nothing.code, "nothing to undo" in nothing.out) == (0, True)
 
 
+@pytest.mark.soak
 def test_the_commands_exit_codes(user, repo, tmp_path):
     assert user.redstart("apply", "nosuchrun", cwd=repo).code == 2
     assert user.redstart("apply", cwd=tmp_path).code == 2

@@ -41,6 +41,7 @@ def test_an_exported_run_is_done_again_without_a_token(user: User, recorded: Pat
     assert written["calls"]["1/patch/0"]["input_tokens"] > 0
 
 
+@pytest.mark.soak
 def test_a_changed_repo_is_named_by_the_first_message_that_differs(user: User, recorded: Path, tmp_path: Path) -> None:
     code = tmp_path / "projects" / SCENARIO.name / "pager.py"
     code.write_text(code.read_text().replace("def page_count(total, size):", "def page_count(total, size=10):"))

@@ -74,6 +74,7 @@ def test_an_unknown_flag_step_or_setting_is_2(user, repo):
     assert "REDSTART_LIMITS__ITERATIONS" in ran.err
 
 
+@pytest.mark.soak
 def test_a_provider_that_is_down_is_3_and_the_run_can_go_on(user, repo, server):
     url = user.environ["REDSTART_MODELS__BASE_URL"]
     user.environ["REDSTART_MODELS__BASE_URL"] = "http://127.0.0.1:9/v1"
@@ -154,13 +155,14 @@ def test_interrupted_saves_and_prints_the_resume_command(user, repo_of):
         )
         assert asked.wait(60)
         running.send_signal(signal.SIGINT)
-        out, _ = running.communicate(timeout=60)
+        out, _ = running.communicate(timeout=300)
         release.set()
         assert running.returncode == 130
         command = next(line for line in out.splitlines() if "redstart resume" in line).split("redstart ")[-1].split()
         assert user.redstart(*command, cwd=repo).code == 0
 
 
+@pytest.mark.soak
 def test_show_tells_of_every_attempt(user, repo):
     assert user.redstart("fix", repo).code == 0
     shown = user.redstart("show", cwd=repo)
@@ -189,6 +191,7 @@ def test_show_tells_of_a_refused_attempt(user, repo_of):
     assert "+import pager" in view["diff"]
 
 
+@pytest.mark.soak
 def test_runs_are_listed_found_by_prefix_and_forked(user, repo):
     ran = user.redstart("fix", repo, "--json")
     run_id = ran.events[0]["run"]
@@ -204,6 +207,7 @@ def test_runs_are_listed_found_by_prefix_and_forked(user, repo):
     assert user.redstart("runs", "fork", run_id, "--attempt", "7", "--after", "patch").code == 2
 
 
+@pytest.mark.soak
 def test_both_engines_end_the_same(user, repo):
     first = user.redstart("fix", repo, "--json", "--engine", "inline")
     user.home = user.home.with_name("other")
@@ -214,11 +218,13 @@ def test_both_engines_end_the_same(user, repo):
     ]
 
 
+@pytest.mark.soak
 def test_a_run_begun_under_one_engine_is_finished_under_the_other(user, repo):
     assert user.redstart("fix", repo, "--engine", "inline", "--stop-after", "check").code == 130
     assert user.redstart("resume", "--engine", "langgraph", cwd=repo).code == 0
 
 
+@pytest.mark.soak
 def test_tracing_variables_send_nothing_to_anybody(user, repo, server):
     user.environ |= {
         "LANGSMITH_TRACING": "true",
@@ -245,6 +251,7 @@ def test_a_dry_run_says_what_would_happen_and_asks_nobody(user, repo, server):
     assert user.redstart("resume", cwd=repo).code == 0
 
 
+@pytest.mark.soak
 def test_a_hint_and_the_projects_notes_reach_the_model(user, repo, server):
     (repo / "AGENTS.md").write_text("Rounding is done upwards here.\n")
     assert user.redstart("fix", repo, "--hint", "look at the empty page").code == 0
@@ -253,6 +260,7 @@ def test_a_hint_and_the_projects_notes_reach_the_model(user, repo, server):
     assert user.redstart("fix", repo, "--hint", "x" * 2000).code == 2
 
 
+@pytest.mark.soak
 def test_until_green_lifts_the_limit_on_attempts_alone(user, repo_of):
     answers = iter(range(3, 100))
 

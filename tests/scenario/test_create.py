@@ -89,6 +89,7 @@ def test_own_tests_that_ask_for_nothing_are_refused(user, tmp_path):
     assert "green without any program" in ran.ending["reason"]
 
 
+@pytest.mark.soak
 def test_tests_that_notice_nothing_are_refused_in_the_end(user, tmp_path):
     weak = Program.load(Path(__file__).parent / "programs" / "csvsum.script")
     out = tmp_path / weak.package
@@ -116,6 +117,7 @@ OF_TIMES = """def test_{name}():
 """
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("ending", "taken"), [("def test_cut():\n    assert times(4, 5) ==", 3), ("```\n", 3)])
 def test_a_small_model_is_asked_in_few_words_and_its_endless_list_of_tests_ends_with_the_last_whole_one(
     user, tmp_path, ending, taken

@@ -18,7 +18,7 @@ from redstart.testing.scenarios import Goal, Program, question
 from redstart.testing.server import Request, ScriptedServer, Wire
 
 HERE = Path(__file__).parent
-SHORT = {"csvsum", "inventory", "rpn_js"}
+SHORT = {"csvsum"}
 SCRIPTS = sorted((HERE / "programs").glob("*.script"))
 OLD = sorted((HERE / "goals").iterdir())
 

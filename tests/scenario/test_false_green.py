@@ -112,6 +112,7 @@ def test_a_stale_pyc_beside_the_source_says_nothing(user, repo, site):
     assert "1 red test is green" in ran.out
 
 
+@pytest.mark.soak
 def test_a_path_in_the_users_shell_does_not_reach_the_tests(user, repo, site, tmp_path):
     (site / "shop.pth").write_text(f"{repo}/src\n")
     other = make(tmp_path / "elsewhere" / "shop", FIXED)

@@ -123,7 +123,7 @@ def test_every_kind_of_flake_is_there():
     assert len(BESIDE) >= 6
 
 
-@pytest.mark.parametrize("flake", short_form(ALONE, 2), ids=lambda flake: flake.name)
+@pytest.mark.parametrize("flake", short_form(ALONE, 1), ids=lambda flake: flake.name)
 def test_where_nothing_else_is_red_the_flake_is_named_and_no_model_is_asked(flake: Flake, user, tmp_path):
     ran = fix(user, flake.write(tmp_path / "project"), flake.level, flake.pretend)
     assert (ran.code, ran.ending["result"], ran.ending["calls"]) == (1, "unsolved", 0), ran.out + ran.err

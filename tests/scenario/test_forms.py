@@ -5,6 +5,8 @@ from __future__ import annotations
 from difflib import unified_diff
 from pathlib import Path
 
+import pytest
+
 from redstart.testing.scenarios import CARD, Scenario, question
 from redstart.testing.server import Request, ScriptedServer, Wire
 from redstart.toolkit.patching.formats import ENOUGH
@@ -13,6 +15,7 @@ SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
 DIFFS = "+++ b/path/to/file.py"
 
 
+@pytest.mark.soak
 def test_a_model_whose_diffs_fit_is_asked_for_diffs_in_a_later_run(user, tmp_path, repo_of):
     many, pager = tmp_path / "many", repo_of(SCENARIO.name)
     many.mkdir()

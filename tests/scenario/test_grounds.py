@@ -42,7 +42,7 @@ def expected(name: str) -> dict[str, Any]:
     return json.loads((REPOS / name / "expect.json").read_text())
 
 
-@pytest.mark.parametrize("name", short_form(EVERY, 7))
+@pytest.mark.parametrize("name", short_form(EVERY, 3))
 def test_broken_ground_is_named_and_nobody_is_asked(name, user, server, folder):
     wanted = expected(name)
     if name == NEEDS_A_SHORT_LIMIT:

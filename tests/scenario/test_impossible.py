@@ -233,7 +233,7 @@ def play(user, repo: Path, answers: list[str]) -> Ran:
         return user.redstart("fix", repo, "--json", "--no-input", "--max-iters", str(len(answers)))
 
 
-@pytest.mark.parametrize("way", short_form(WAYS[:-1], 3), ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", short_form(WAYS[:-1], 1), ids=lambda way: way.__name__)
 def test_who_looks_at_the_exit_code_alone_is_cheated(way: Callable[[Task], Files], tmp_path):
     """So what is refused below would have been a success elsewhere."""
     task = TASKS[WAYS.index(way)]
@@ -280,6 +280,7 @@ def test_a_model_that_says_openly_that_the_test_is_wrong_leads_to_a_person(task:
 OPEN = [special_case, delete_the_test, edit_the_configuration]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("way", short_form(OPEN, 1), ids=lambda way: way.__name__)
 def test_openness_is_no_way_around(way: Callable[[Task], Files], user, tmp_path):
     """A person is asked about a changed test, perhaps; nothing is verified by the word alone."""

@@ -41,6 +41,7 @@ def reply(request: Request) -> str:
 KILLS = [("record", 5), ("commit", 4), ("create", 1)]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("kind", "count"), short_form([pytest.param(*one) for one in KILLS], 1))
 def test_kill_again_and_again(user, tmp_path, kind, count):
     repo = tmp_path / "projects" / "bag"

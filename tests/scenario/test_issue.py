@@ -103,7 +103,7 @@ NO_USE = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "reason"), short_form(NO_USE, 5))
+@pytest.mark.parametrize(("bad", "reason"), short_form(NO_USE, 2))
 def test_a_test_that_is_no_use_goes_back_with_the_reason(user, repo, bad, reason):
     with ScriptedServer(script(bad, written(GOOD))) as server:
         user.uses(server, Wire.openai)
@@ -115,6 +115,7 @@ def test_a_test_that_is_no_use_goes_back_with_the_reason(user, repo, bad, reason
     assert reason in asked[1]
 
 
+@pytest.mark.soak
 def test_after_two_more_tries_it_says_that_nothing_shows_the_issue(user, repo):
     with ScriptedServer(script(written(OLD_TEST))) as server:
         user.uses(server, Wire.openai)
@@ -124,6 +125,7 @@ def test_after_two_more_tries_it_says_that_nothing_shows_the_issue(user, repo):
     assert "no test shows what was asked for: all of it passes on the code as it is" in ran.out
 
 
+@pytest.mark.soak
 def test_a_red_test_that_was_there_is_not_taken_for_the_issue(user, repo):
     (repo / "tests" / "test_mean.py").write_text(OLD_TEST.replace("== 2", "== 7"))
     with ScriptedServer(script(written(GOOD))) as server:
@@ -176,6 +178,7 @@ def pages() -> Iterator[str]:
         running.join()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("path", "not_shown"), [("/page", "no()"), ("/me/stats/issues/7", "made for eyes")])
 def test_an_address_is_read_by_the_command(user, repo, pages, path, not_shown):
     with ScriptedServer(script(written(GOOD))) as server:

@@ -56,14 +56,14 @@ def undisturbed(tmp_path_factory, project) -> dict[str, Any]:
 
 
 SOAK = [pytest.mark.soak]
-DURING = (Step.reproduce, Step.apply, Step.test, Step.remember)
+DURING = (Step.patch, Step.test)
 
 
 def places() -> Iterator[Any]:
-    """During some steps, and around the one that is paid for; the rest takes minutes."""
+    """During the step that is paid for and the one that takes longest; the rest takes minutes."""
     for step in Step:
         for moment in ("before", "during", "after"):
-            prompt = step is Step.patch or (moment == "during" and step in DURING)
+            prompt = moment == "during" and step in DURING
             yield pytest.param(step, moment, id=f"{step.value}-{moment}", marks=() if prompt else SOAK)
 
 

@@ -98,6 +98,7 @@ def test_a_lesson_is_told_looked_at_approved_and_forgotten(
     assert user.redstart("memory", "show", name).code == 2
 
 
+@pytest.mark.soak
 def test_without_exploring_each_run_is_told(user: User, fix: Callable[..., Ran], teacher: Teaching) -> None:
     user.environ["REDSTART_MEMORY__EXPLORE"] = "0"
     assert fix().code == 0

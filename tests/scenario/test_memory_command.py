@@ -161,6 +161,7 @@ def test_what_is_kept_of_a_run_is_all_seen_before_it_is_forgotten(
     assert user.redstart("memory", "forget", run[:6]).code == 2
 
 
+@pytest.mark.soak
 def test_the_graph_is_asked_and_exported(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:
     unsolved, green = fix("--max-iters", "1"), fix()
     assert [unsolved.ending["result"], green.ending["result"]] == ["unsolved", "verified"]

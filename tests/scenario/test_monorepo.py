@@ -117,6 +117,7 @@ def test_only_chosen_tests_are_targets(user, repo, server, chosen, code, words):
     assert words in ran.out + ran.err
 
 
+@pytest.mark.soak
 def test_a_test_alone_means_this_folder(user, repo, server):
     ran = user.redstart("fix", "tests/test_price.py::TestPrice::test_large", cwd=repo / "shop")
     assert (ran.code, "GREEN  1 red test is green" in ran.out) == (0, True), ran.out + ran.err
@@ -129,6 +130,7 @@ def test_several_suites_are_listed_and_nothing_is_asked_for(user, repo, server):
     assert [line.strip() for line in ran.err.splitlines()[-2:]] == ["redstart fix shop", "redstart fix tools"]
 
 
+@pytest.mark.soak
 def test_edits_stay_in_the_folder_unless_the_scope_is_wider(user, repo, server):
     wider = block("common/shared/words.py", "    return f'{number:,}'\n", "    return f'{number // 100:,}'\n")
     with ScriptedServer(lambda request: Reply(wider)) as beside:

@@ -72,6 +72,7 @@ def test_a_verified_program_is_shown_to_who_plans_one_like_it_and_to_nobody_else
     assert TITLE not in plan_prompt(user, LIKE_ROMAN, tmp_path / "theirs")
 
 
+@pytest.mark.soak
 def test_a_program_that_is_not_verified_leaves_none(user, tmp_path):
     weak = Program.load(HERE / "programs" / "csvsum.script")
     with ScriptedServer(weak.reply) as server:

@@ -54,6 +54,7 @@ def test_a_verified_run_is_proven_in_three_forms(user, fixed):
     assert f"and {proof.journal.records} calls as recorded" in replayed.out
 
 
+@pytest.mark.soak
 def test_an_unsolved_run_says_what_is_missing(user, fixed):
     repo = fixed(SCENARIO.reply, "--max-iters", "1", code=1)
     shown = user.redstart("show", "--proof", cwd=repo)
@@ -65,6 +66,7 @@ def test_an_unsolved_run_says_what_is_missing(user, fixed):
     assert any(line.startswith("newly red: ") for line in proof["lacking"])
 
 
+@pytest.mark.soak
 def test_a_refused_run_names_the_test_that_it_wanted_to_change(user, fixed):
     bad = block("import pytest", "import pytest  # changed", "tests/test_pager.py")
     repo = fixed(lambda request: bad, "--max-iters", "1", code=6)
@@ -75,6 +77,7 @@ def test_a_refused_run_names_the_test_that_it_wanted_to_change(user, fixed):
     assert "not applied: tests/test_pager.py: it is a test" in shown.out
 
 
+@pytest.mark.soak
 def test_what_has_no_proof_says_so_and_is_2(user, fixed, tmp_path):
     repo = fixed(SCENARIO.reply, "--stop-after", "patch", code=130)
     running = user.redstart("show", "--proof", cwd=repo)

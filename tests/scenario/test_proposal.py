@@ -51,6 +51,7 @@ def test_the_change_is_shown_side_by_side_and_taken_on_a_yes(user, repo, server)
     assert user.redstart("runs", "replay", cwd=repo).code == 0
 
 
+@pytest.mark.soak
 def test_a_no_goes_back_to_the_model(user, repo, server):
     assert user.redstart("fix", repo, "--max-iters", "2").code == 7
     before = len(server.requests)
@@ -68,6 +69,7 @@ def test_without_saying_so_a_changed_test_is_refused(user, repo):
     assert ran.code == 6, ran.out + ran.err
 
 
+@pytest.mark.soak
 def test_saying_so_does_not_open_the_configuration(user, repo):
     edit = "conftest.py\n<<<<<<< SEARCH\n=======\nimport shop\n>>>>>>> REPLACE\n"
     answer = f"WHY: x\nTEST CHANGE: the tests need it\n\n{edit}"

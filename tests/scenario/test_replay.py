@@ -53,6 +53,7 @@ def test_replay_needs_no_model_and_no_sandbox(finished):
     assert trail[-1]["data"]["result"] == "verified"
 
 
+@pytest.mark.soak
 def test_a_created_program_is_replayed_too(user, tmp_path):
     with ScriptedServer(GOAL.reply) as server:
         user.uses(server, Wire.openai)

@@ -23,7 +23,7 @@ import pytest
 
 from redstart.testing.user import User
 
-PATIENCE = 30.0
+PATIENCE = 300.0
 CONTROLLED = """
 import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -218,6 +218,7 @@ def shell(user: User, repo: Path) -> Iterator[Screen]:
 PROMPT = r"\(sandbox\) \S+ \$ "
 
 
+@pytest.mark.soak
 def test_a_shell_says_where_one_is_and_touches_nothing(shell: Screen, user: User, repo: Path):
     before = everything(repo)
     first = shell.until(PROMPT)
@@ -230,6 +231,7 @@ def test_a_shell_says_where_one_is_and_touches_nothing(shell: Screen, user: User
     assert everything(repo) == before
 
 
+@pytest.mark.soak
 def test_the_terminal_is_one_of_the_sandboxs_own(shell: Screen):
     shell.until(PROMPT)
     outside = os.ttyname(shell.slave)
@@ -254,6 +256,7 @@ def test_control_c_ends_the_command_and_control_d_the_shell(shell: Screen):
     assert termios.tcgetattr(shell.slave) == shell.before, "the terminal is as it was"
 
 
+@pytest.mark.soak
 def test_the_window_is_as_large_as_the_users(shell: Screen):
     shell.until(PROMPT)
     shell.ask("stty size", r"30 100\r\n")
@@ -267,6 +270,7 @@ def test_the_window_is_as_large_as_the_users(shell: Screen):
     shell.until(r"123 41\r\n")
 
 
+@pytest.mark.soak
 def test_much_is_typed_and_printed_without_loss(shell: Screen):
     shell.until(PROMPT)
     shell.ask("stty -echo; PS1=", r"PS1=\r\n")
@@ -280,6 +284,7 @@ def test_much_is_typed_and_printed_without_loss(shell: Screen):
     assert shell.ended() == 0
 
 
+@pytest.mark.soak
 def test_what_still_runs_ends_with_the_shell(shell: Screen, user: User):
     shell.until(PROMPT)
     shell.ask("sleep 4321.5 & sleep 0; echo .$((1+1)).", r"\.2\.")

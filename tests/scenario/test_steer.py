@@ -82,6 +82,7 @@ def undisturbed(tmp_path_factory, project) -> tuple[dict[str, Any], int]:
         return state_of(user, repo), len(server.requests)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("step", "moment"), short_form([pytest.param(*place) for place in KILLED], 1))
 def test_killed_after_it_was_spoken_to_it_ends_the_same(user, repo, step, moment, undisturbed):
     with ScriptedServer(heeding) as server:
@@ -94,6 +95,7 @@ def test_killed_after_it_was_spoken_to_it_ends_the_same(user, repo, step, moment
     assert replayed(user, repo).code == 0
 
 
+@pytest.mark.soak
 def test_words_for_a_run_that_another_process_drives_reach_it(user, repo):
     asked, release = threading.Event(), threading.Event()
 
@@ -125,6 +127,7 @@ def test_a_run_whose_process_was_killed_is_taken_up(user, repo):
         assert (ended.code, len(patches(server))) == (0, 1), ended.out + ended.err
 
 
+@pytest.mark.soak
 def test_a_run_that_ended_red_goes_on_as_another(user, repo):
     with ScriptedServer(heeding) as server:
         user.uses(server, Wire.openai)
@@ -186,6 +189,7 @@ def test_an_accepted_patch_is_verified_and_replayed_across_the_pause(user, repo,
     assert ask(user, repo, "resume", "--reject").code == 2
 
 
+@pytest.mark.soak
 def test_a_rejected_patch_is_tried_again_with_the_reason(user, repo, asks):
     before = len(asks.requests)
     again = ask(user, repo, "resume", "--reject", "--say", WORDS)

@@ -94,7 +94,7 @@ def always(text: str):
 COMMANDS = ["make test", "nox", "nox -s tests-3.12", "tox", "tox -e py -- -q"]
 
 
-@pytest.mark.parametrize("command", short_form(COMMANDS, 2))
+@pytest.mark.parametrize("command", short_form(COMMANDS, 1))
 def test_a_command_that_starts_pytest(command, user, tools, pager):
     user.environ["VIRTUAL_ENV"] = str(tools)
     with ScriptedServer(BUG.reply) as server:
@@ -138,6 +138,7 @@ def test_without_results_per_test_nothing_is_asked_and_nothing_verified(argument
     assert "verified" not in ran.out
 
 
+@pytest.mark.soak
 def test_a_patch_that_ends_the_runner_before_all_is_run_is_not_verified(user, tools, pager):
     user.environ["VIRTUAL_ENV"] = str(tools)
     quits = BUG.right.replace("return max(1, -(-total // size))", "raise KeyboardInterrupt")

@@ -86,6 +86,7 @@ def test_the_demo_runs_from_the_wheel_twice_with_the_same_events(installed):
     assert recalls == [[], ["family"]]
 
 
+@pytest.mark.soak
 def test_the_cheating_demo_is_refused(installed):
     code, out, _ = demo(installed, "--cheat")
     assert code == 6, out

@@ -20,7 +20,7 @@ from redstart.core.errors import ConfigError, StoreError
 
 ROLE = "redstart"
 """Who the address names: a plain role that owns its database and may make others."""
-START_SECONDS = 60.0
+START_SECONDS = 300.0
 _UNPRIVILEGED = ("postgres", "nobody")
 _SETTINGS = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200")
 _IN_USE = "shared memory block"

@@ -19,7 +19,7 @@ from redstart.engines.temporal.orders import LET_GO, DriveOrder, DriveReport
 from redstart.engines.temporal.worker import Post, serve
 from redstart.flow.loop import Advance, Advanced
 
-SECONDS = 60.0
+SECONDS = 300.0
 """How long anything here may take."""
 AT_ONCE = 4
 

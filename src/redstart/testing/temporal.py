@@ -16,7 +16,7 @@ from pathlib import Path
 from redstart.core.errors import ConfigError, PortError
 from redstart.engines.temporal.orders import ATTRIBUTES
 
-START_SECONDS = 60.0
+START_SECONDS = 300.0
 END_SECONDS = 20.0
 FAIR = {
     "matching.enableFairness": "true",

@@ -74,6 +74,7 @@ def ends_green(user: User, run_id: str) -> None:
     assert replayed.code == 0, replayed.out + replayed.err
 
 
+@pytest.mark.soak
 def test_a_laptops_run_is_handed_to_the_fleet_in_the_middle(user, repo_of, started, held):
     started("both")
     laptop = at_home(user, "fix", repo_of(PAGER.name))
@@ -88,6 +89,7 @@ def test_a_laptops_run_is_handed_to_the_fleet_in_the_middle(user, repo_of, start
     assert "taken this run over" in said
 
 
+@pytest.mark.soak
 def test_a_run_of_the_fleet_is_taken_back_in_the_middle(user, repo_of, started, held):
     started("both")
     run_id = detach(user, repo_of(PAGER.name))
@@ -139,6 +141,7 @@ def test_a_run_is_paused_and_goes_on_where_it_was(user, repo_of, started, held):
     assert len(held.server.requests) == CALLS
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("word", short_form(["cancel", "pause"], 1))
 def test_at_home_a_run_stops_after_the_step_at_hand(user, repo_of, held, word):
     laptop = at_home(user, "fix", repo_of(PAGER.name))

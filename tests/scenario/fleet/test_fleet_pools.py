@@ -70,6 +70,7 @@ def test_a_fix_holds_no_key_where_tests_run_and_starts_nothing_where_models_are_
     assert CANARY not in actor.log.read_text() + thinker.log.read_text()
 
 
+@pytest.mark.soak
 def test_a_program_of_several_parts_is_made_by_two_pools(user, tmp_path, pools):
     program = Program.load(SCENARIOS / "pair.script")
     out = tmp_path / program.package

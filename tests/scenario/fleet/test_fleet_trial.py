@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from redstart.testing.scenarios import Scenario
 from redstart.testing.server import ScriptedServer, Wire
 
@@ -15,6 +17,7 @@ PAGER = Scenario.load(Path(__file__).parent.parent / "repos" / "pager")
 SECONDS = 180
 
 
+@pytest.mark.soak
 def test_a_fleet_on_this_machine_drives_a_run_and_leaves_nothing_behind(user, repo_of, tmp_path):
     repo, folder = repo_of(PAGER.name), tmp_path / "trial"
     with ScriptedServer(PAGER.reply) as server:

@@ -16,8 +16,8 @@ from redstart.toolkit.installs.environment import requests_of
 from redstart.toolkit.installs.judge import judge
 from redstart.toolkit.installs.pip import pip_for
 
-PROMPT = ("path file", "build backend", "npm postinstall")
-"""Cases that are looked at in every run; the rest takes minutes."""
+PROMPT = ("npm postinstall",)
+"""What is looked at in every run; the rest takes minutes."""
 ASKED_FOR = {"acme-pulls-plugin": "acme-plugin", "acme-pulls-source": "acme-setup", "acme-wraps": "reqeusts"}
 MARKS = {
     "acme-yanked==1.0": "acme-yanked",

@@ -61,6 +61,7 @@ def in_sandbox(tmp_path: Path, prepared: Prepared, files: dict[str, str], *argv:
     return asyncio.run(Bubblewrap(workspaces, tmp_path / "scratch").run(asked))
 
 
+@pytest.mark.soak
 def test_the_tests_use_what_was_installed_and_cannot_change_it(
     fake_index: Any, fetching: dict[str, str], tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def somebody(user, fetching, fake_index):
     return user
 
 
+@pytest.mark.soak
 def test_a_package_that_is_not_on_the_list_waits_for_a_person_and_is_installed_and_locked(somebody, tmp_path):
     out = tmp_path / "twice"
     with ScriptedServer(Script("acme-good")) as server:

@@ -11,10 +11,7 @@ from installing import approved_install
 
 from redstart.ports.install.port import Language
 
-FETCHED = (
-    *("path file", "plugin of pytest brought along", "setup.py", "two indexes", "other hash", "withdrawn"),
-    *("npm postinstall", "npm postinstall brought along", "npm bundle", "npm device"),
-)
+FETCHED = ("path file", "setup.py", "other hash", "npm postinstall", "npm device")
 """Cases for which the index is asked in every run; the others of that kind take minutes."""
 BY_NAME = ("mistaken for", "not from the", "another place", "borrowed name", "elsewhere")
 

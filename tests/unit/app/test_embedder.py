@@ -94,6 +94,7 @@ def embedder_row(*, online: bool) -> Check:
     return row
 
 
+@pytest.mark.soak
 def test_the_doctor_asks_it_where_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     replies = iter([Reply(text="yes"), Reply(), Reply(text="yes"), Reply(status=404)])
     with ScriptedServer(lambda _: next(replies)) as server:

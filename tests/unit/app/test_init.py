@@ -44,7 +44,7 @@ def answer(project: Path, typed: bytes) -> str:
     try:
         os.write(keyboard, typed)
         command = [sys.executable, "-c", "import typer; from redstart.cli.init import init; typer.run(init)", project]
-        done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, timeout=300, check=True)
     finally:
         os.close(keyboard)
         os.close(terminal)

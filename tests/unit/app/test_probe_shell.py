@@ -23,7 +23,7 @@ from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import Completed, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.process import Process
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def desk(tmp_path: Path, spoiled: list[Reply]) -> Iterator[Desk]:
         def reach() -> object:
             return address(NAME, base_url=server.openai_url, api_key=None)
 
-        embedder = ApiEmbedder(reach, NAME, Manner(deadline=20.0))  # pyright: ignore[reportArgumentType]
+        embedder = ApiEmbedder(reach, NAME, Manner(deadline=120.0))  # pyright: ignore[reportArgumentType]
         kept = Kept(
             SqlStore(database, Clock()), SqlJournal(database), SqlMemory(database, embedder), SqlShelf(database)
         )

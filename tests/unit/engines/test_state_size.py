@@ -31,7 +31,7 @@ def big_suite(execution: Execution) -> Completed:
     return Completed(exit_code=1, cause=ExitCause.failed, output="x" * 1_000_000, files={"junit.xml": xml})
 
 
-@pytest.mark.parametrize("iterations", [3, pytest.param(15, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("iterations", [2, pytest.param(15, marks=pytest.mark.soak)])
 def test_the_state_of_a_large_repo_stays_small(iterations: int, tmp_path: Path):
     rig = make_rig(tmp_path / "snapshots")
     rig.with_suite(big_suite)

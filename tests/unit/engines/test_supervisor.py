@@ -20,7 +20,7 @@ from redstart.testing import states
 from redstart.testing.supervised import Workers
 from redstart.testing.temporal import Temporal, serve_temporal
 
-SECONDS = 60.0
+SECONDS = 300.0
 numbers = itertools.count(1)
 
 

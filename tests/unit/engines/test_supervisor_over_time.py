@@ -24,7 +24,7 @@ from redstart.testing.supervised import Workers
 from redstart.testing.temporal import Temporal, serve_temporal
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
-SECONDS = 60.0
+SECONDS = 300.0
 numbers = itertools.count(1)
 
 

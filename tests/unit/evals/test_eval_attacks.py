@@ -108,6 +108,7 @@ def test_every_way_finds_the_answer_where_nothing_is_sealed(source: Path, server
         assert FOUND in done.stdout, (way.name, done.stdout, done.stderr)
 
 
+@pytest.mark.soak
 def test_no_way_finds_the_answer_of_a_sealed_task(
     house: House, source: Path, server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,6 +118,7 @@ def mutated(house: House, repo: Path, seed: int = 0, count: int = 3) -> list[Tri
     return asyncio.run(all_of_them())
 
 
+@pytest.mark.soak
 def test_changes_that_a_test_notices_are_tasks(house: House, repo: Path, tmp_path: Path) -> None:
     tried = mutated(house, repo)
     tasks = [one.task for one in tried if one.task is not None]

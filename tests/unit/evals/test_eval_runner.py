@@ -224,6 +224,7 @@ def test_the_runs_of_an_evaluation_are_nobody_elses(rigged: Lab) -> None:
         assert TypeAdapter(Tenant).validate_python(tenant_of("home", name))
 
 
+@pytest.mark.soak
 def test_rows_and_patches_stay_when_runs_are_forgotten(rigged: Lab) -> None:
     (row,) = run(rigged, [task()])
     exported = predictions(Results(rigged.trials, "e"))
@@ -236,6 +237,7 @@ def test_rows_and_patches_stay_when_runs_are_forgotten(rigged: Lab) -> None:
     assert run(rigged, [task()]) == [row], "what is done is done"
 
 
+@pytest.mark.soak
 def test_a_task_that_was_verified_is_not_run_again_to_know_its_standard(rigged: Lab) -> None:
     sandbox = FakeSandbox(computed_suite(rigged.house.trees))
     house = replace(rigged.house, adapters=replace(rigged.house.adapters, sandbox=sandbox))
@@ -252,6 +254,7 @@ def test_a_task_that_was_verified_is_not_run_again_to_know_its_standard(rigged: 
         assert len(sandbox.executions) == runs, "a green is seen twice, a red once"
 
 
+@pytest.mark.soak
 def test_memory_gives_what_other_tasks_left_and_never_the_same(rigged: Lab) -> None:
     tasks, seen = [task("a"), task("b")], dict[str, str]()
 
@@ -329,7 +332,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str, list[
     return said_by(home), int(done.stdout)
 
 
-@pytest.mark.parametrize("moment", short_form([pytest.param(one, id=f"moment-{one}") for one in range(20)], 3))
+@pytest.mark.parametrize("moment", short_form([pytest.param(one, id=f"moment-{one}") for one in range(20)], 1))
 def test_killed_at_any_moment_it_ends_with_the_same_report(
     moment: int, unbroken: tuple[tuple[str, list[Outcome]], int], tmp_path: Path
 ) -> None:

@@ -150,6 +150,7 @@ def verified(house: House, task: Task, folder: Path, repeats: int = 2) -> Verifi
     return asyncio.run(verify(Grader(house), open_site(house, task, folder / task.slug), repeats))
 
 
+@pytest.mark.soak
 def test_a_good_task_is_verified(house: House, task: Task, tmp_path: Path) -> None:
     found = verified(house, task, tmp_path)
     assert (found.ok, found.why, found.digest) == (True, "", task.digest)

@@ -23,6 +23,7 @@ from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.testing import rig as play
 from redstart.testing.rig import Rig, make_rig
+from redstart.testing.sample import short_form
 
 FAILURES = {
     "key": "KeyError: 'price'",
@@ -191,7 +192,7 @@ def test_there_are_thirty_of_each() -> None:
     assert len(ON_THEIR_WAY) >= 30
 
 
-@pytest.mark.parametrize(("pattern", "at", "start", "script"), CIRCLES)
+@pytest.mark.parametrize(("pattern", "at", "start", "script"), short_form([pytest.param(*one) for one in CIRCLES], 11))
 def test_a_circle_is_found_at_the_first_attempt_that_shows_it(rig, pattern, at, start, script):
     ended, made, _ = decisions(rig, start, [*script, "green"])
     assert ended.result == "verified"
@@ -203,7 +204,7 @@ def test_a_circle_is_found_at_the_first_attempt_that_shows_it(rig, pattern, at, 
     assert ended.history[at - 1].turn == decided.turn
 
 
-@pytest.mark.parametrize(("start", "script"), ON_THEIR_WAY)
+@pytest.mark.parametrize(("start", "script"), short_form([pytest.param(*one) for one in ON_THEIR_WAY], 8))
 def test_a_run_on_its_way_is_left_alone(rig, start, script):
     ended, made, _ = decisions(rig, start, [*script, "green"])
     assert ended.result == "verified"

@@ -67,6 +67,7 @@ def test_a_stubborn_model_repeats_its_mistakes_less_and_solves_more(rig, monkeyp
     assert rates[0] < rates[1]
 
 
+@pytest.mark.soak
 def test_a_noisy_model_solves_what_it_solved(rig, monkeypatch):
     told = [ended(rig, NoisyOracle, seed).result for seed in SEEDS]
     monkeypatch.setattr(decide, "turn", lambda run: None)

@@ -206,6 +206,7 @@ def test_the_likeliest_of_the_other_forms_is_asked_for(longest, form):
     assert best_form({}, longest, without=list(EditKind)) is EditKind.block
 
 
+@pytest.mark.soak
 def test_a_small_model_is_shown_a_second_passage_and_a_plan_only_when_that_is_what_is_tried_next(rig):
     more: dict[str, bytes | None] = {"double.py": b"def double(number):\n    return number\n"}
     _, decided, _, asks = ran(rig, Limits(iterations=5), Asking(brief=True), more)

@@ -56,7 +56,14 @@ def has_answered(ask: Ask) -> bool:
 
 @pytest.mark.parametrize(
     ("same", "asks"),
-    [(AS_JSON, JSON), (AS_TEXT, Asking()), (AS_TEXT, BRIEF), (UNNAMED, BRIEF), (AS_BLOCK, Asking())],
+    [
+        (AS_JSON, JSON),
+        (AS_TEXT, BRIEF),
+        *(
+            pytest.param(*one, marks=pytest.mark.soak)
+            for one in ((AS_TEXT, Asking()), (UNNAMED, BRIEF), (AS_BLOCK, Asking()))
+        ),
+    ],
 )
 def test_it_is_told_in_the_same_attempt(rig, same, asks):
     ended, asked = ran(rig, lambda ask: play.RIGHT if has_answered(ask) else same, asks)
@@ -77,6 +84,7 @@ def test_the_next_attempt_is_told_too(rig):
     assert (ended.now.patch.fault, ended.now.patch.edits, ended.now.apply) == (TOLD, "", None)
 
 
+@pytest.mark.soak
 def test_a_small_model_is_told_in_few_words(rig):
     said = "Your last answer gave the file back as it was. Something in it must change to make the test pass."
     _, asked = ran(rig, lambda _: AS_TEXT, BRIEF, attempts=2)

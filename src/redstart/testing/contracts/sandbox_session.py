@@ -147,6 +147,7 @@ class SessionContract(Fixtures):
         assert [each.cause for each in done] == list(texts.values())
         assert done[0].cpu < 4
 
+    @pytest.mark.soak
     def test_the_clock_is_a_runs_own(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
         asleep = suite("import time\ndef test_it(): time.sleep(600)", limits=SandboxLimits(wall=5))
         done = self.looked(sandbox, asleep, asleep)
@@ -183,6 +184,7 @@ class SessionContract(Fixtures):
         assert [each.exit_code for each in (done[1], done[3])] == [1, 0]
         assert "it can be written" not in done[0].output + done[2].output
 
+    @pytest.mark.soak
     def test_git_describes_the_workspace(
         self, sandbox: WarmSandbox, suite: Callable[..., Execution], environment: Environment
     ) -> None:
@@ -191,11 +193,13 @@ class SessionContract(Fixtures):
         done = self.looked(sandbox, asked, asked)
         assert [each.output.splitlines()[0] for each in done] == ["v1.0", "v1.0"]
 
+    @pytest.mark.soak
     def test_ports_are_free_again(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
         text = "import socket\ndef test_it():\n  s = socket.socket(); s.bind(('127.0.0.1', 54321)); s.listen()\n"
         text += "  c = socket.create_connection(('127.0.0.1', 54321)); a, _ = s.accept(); a.close(); c.close()"
         assert [each.exit_code for each in self.looked(sandbox, suite(text), suite(text))] == [0, 0]
 
+    @pytest.mark.soak
     def test_what_cannot_be_warm_is_run_all_the_same(
         self, sandbox: WarmSandbox, suite: Callable[..., Execution], environment: Environment
     ) -> None:
@@ -211,6 +215,7 @@ class SessionContract(Fixtures):
         assert done[2].output == "42\n"
         assert done[4].output.split()[0] == done[6].output.split()[0] != done[5].output.split()[0]
 
+    @pytest.mark.soak
     def test_two_at_once(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
         async def both() -> list[Completed]:
             asked = (suite(FAILS), suite(PASSES))

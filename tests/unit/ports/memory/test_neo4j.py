@@ -76,6 +76,7 @@ def everything(ask: Ask) -> tuple[list[str], list[str]]:
     return sorted(map(repr, nodes)), sorted(map(repr, links))
 
 
+@pytest.mark.soak
 def test_twice_comes_to_the_same(server: Server, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "AT_ONCE", 4)
     drawn = graph()

@@ -41,12 +41,12 @@ print(json.dumps(said))
 """
 
 
-def command(code: str, *arguments: object, deadline: float = 30.0) -> Command:
+def command(code: str, *arguments: object, deadline: float = 120.0) -> Command:
     words = [sys.executable, "-c", code, *(str(one) for one in arguments)]
     return Command(shlex.join(words), name="command:it", deadline=deadline)
 
 
-def asked(code: str, *, deadline: float = 30.0, ask: Ask = ASK) -> Answer:
+def asked(code: str, *, deadline: float = 120.0, ask: Ask = ASK) -> Answer:
     return asyncio.run(command(code, deadline=deadline).ask(ask))
 
 
@@ -143,22 +143,22 @@ def _alive(pid: int) -> bool:
 
 
 def test_no_shell_reads_it_unless_the_user_writes_one(tmp_path: Path) -> None:
-    words = Command("echo '$HOME' ';' touch here", name="command:echo", deadline=30)
+    words = Command("echo '$HOME' ';' touch here", name="command:echo", deadline=120)
     assert asyncio.run(words.ask(ASK)).text == "$HOME ; touch here\n"
-    shell = Command("sh -c 'echo $((1 + 1))'", name="command:sh", deadline=30)
+    shell = Command("sh -c 'echo $((1 + 1))'", name="command:sh", deadline=120)
     assert asyncio.run(shell.ask(ASK)).text == "2\n"
 
 
 @pytest.mark.parametrize("given", ["", "   ", "no-such-program-here --now", "'open"])
 def test_what_names_no_program_is_a_setting_that_cannot_be_used(given: str) -> None:
     with pytest.raises(ConfigError, match="command:") as caught:
-        Command(given, name=f"command:{given}", deadline=30)
+        Command(given, name=f"command:{given}", deadline=120)
     assert caught.value.remedy
 
 
 def test_what_it_complains_of_is_shown_without_a_key() -> None:
     environ = {**os.environ, "SOME_API_KEY": HIDDEN}
     code = "import os, sys; sys.exit('bad key ' + os.environ['SOME_API_KEY'])"
-    model = Command(shlex.join([sys.executable, "-c", code]), name="command:it", deadline=30, environ=environ)
+    model = Command(shlex.join([sys.executable, "-c", code]), name="command:it", deadline=120, environ=environ)
     with pytest.raises(ModelRefused, match="bad key «secret:some_api_key»"):
         asyncio.run(model.ask(ASK))

@@ -37,7 +37,7 @@ class Told:
             self._act(Path(found[1]).read_text(), Path(found[2]))
 
 
-def asked(folder: Path, told: Told, ask: Ask = ASK, *, deadline: float = 20.0, quiet: float = 15.0) -> Answer:
+def asked(folder: Path, told: Told, ask: Ask = ASK, *, deadline: float = 120.0, quiet: float = 15.0) -> Answer:
     return asyncio.run(Manual(folder, told, deadline=deadline, quiet=quiet).ask(ask))
 
 

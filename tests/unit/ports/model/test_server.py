@@ -17,7 +17,7 @@ BODY = {"model": "m", "messages": [{"role": "user", "content": [{"type": "text",
 
 def post(url: str, body: object = BODY) -> dict[str, object]:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(urllib.request.Request(url, json.dumps(body).encode(), {"X-Mark": "7"}), timeout=10) as reply:
+    with opener.open(urllib.request.Request(url, json.dumps(body).encode(), {"X-Mark": "7"}), timeout=60) as reply:
         return json.loads(reply.read())
 
 

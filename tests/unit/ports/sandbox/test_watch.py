@@ -122,6 +122,7 @@ def test_too_much_memory() -> None:
         assert told(top, memory=40 * MEGABYTE) is ExitCause.memory
 
 
+@pytest.mark.soak
 def test_too_much_processor_time() -> None:
     with running(busy=True) as top:
         assert told(top, cpu=1) is ExitCause.cpu

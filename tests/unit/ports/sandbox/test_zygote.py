@@ -109,6 +109,7 @@ def test_a_fork_is_as_shut_in_as_a_fresh_run(place: Place) -> None:
     assert f"{FIRST} [13, 13, 13]" in done.output  # in a fresh one that is but a shell
 
 
+@pytest.mark.soak
 def test_what_is_kept_is_ended_from_outside(place: Place) -> None:
     async def look() -> tuple[list[int], WarmSession]:
         async with place.sandbox.session(place.environment, LIMITS) as session:
@@ -171,6 +172,7 @@ def test_nothing_of_the_project_is_loaded_before_the_run(place: Place) -> None:
     assert "it took part" in done.output
 
 
+@pytest.mark.soak
 def test_a_plugin_that_starts_a_thread_is_not_forked(place: Place) -> None:
     place.add_plugin("extra_plugin")
     code = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
@@ -197,6 +199,7 @@ def test_without_mounts_every_run_is_fresh(place: Place, monkeypatch: pytest.Mon
     assert place.warm_runs == 0
 
 
+@pytest.mark.soak
 def test_without_groups_limits_hold_by_watching(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bwrap, "own_tree", lambda: None)
     forks = "import os, time\ndef test_it():\n  for _ in range(3): os.fork()\n  while True: pass"

@@ -93,6 +93,7 @@ def test_a_poisoned_warm_sandbox_makes_no_green(
     assert state.now.test.verdict.still_red.first == ("test_calc.py::test_three",)
 
 
+@pytest.mark.soak
 def test_a_test_that_strikes_at_its_parent_makes_no_green(tmp_path: Path, warm_colours: list[int]) -> None:
     state = fixed(tmp_path, "    return number + 2", **{"test_a_strike.py": STRIKES})
     assert warm_colours != []

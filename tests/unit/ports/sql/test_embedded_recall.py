@@ -70,7 +70,7 @@ class Desk:
         def reach() -> object:
             return address(name, base_url=self.server.openai_url, api_key=None)
 
-        manner = Manner(deadline=20.0, near=0.5)
+        manner = Manner(deadline=120.0, near=0.5)
         return SqlMemory(self.database, ApiEmbedder(reach, name, manner))  # pyright: ignore[reportArgumentType]
 
     def recall(self, memory: SqlMemory | None = None, heard: Heard | None = None) -> list[tuple[str, str]]:

@@ -146,7 +146,7 @@ def test_processes_that_find_no_database_make_one_together(start: Start, where: 
         opener.stdin.write("\n")
         opener.stdin.flush()
     for opener in openers:
-        opener.communicate(timeout=60)
+        opener.communicate(timeout=300)
     assert [opener.returncode for opener in openers] == [0, 0, 0, 0]
     with Database.open(where) as database, database.reading() as connection:
         assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == [HEAD]
@@ -157,7 +157,7 @@ def test_a_driver_that_lost_its_run_writes_nothing_more(start: Start, begun: Pat
     read_until(old, "5")
     new = start(DRIVER, begun, "new", 20)
     said = read_rest(old)
-    new.communicate(timeout=60)
+    new.communicate(timeout=300)
     assert old.returncode == new.returncode == 0
     assert said.splitlines()[-2:] == ["fenced", "fenced again"]
 
@@ -191,6 +191,6 @@ def test_a_driver_that_is_killed_leaves_whole_steps(start: Start, begun: Path | 
     assert now.version in (reported, reported + 1), "a step may be committed and not reported, never the reverse"
 
     heir = start(DRIVER, begun, "heir", 3)
-    heir.communicate(timeout=60)
+    heir.communicate(timeout=300)
     assert heir.returncode == 0
     assert consistent(begun)[0].version == now.version + 3

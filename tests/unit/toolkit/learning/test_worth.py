@@ -56,7 +56,9 @@ def test_the_shares_of_gamblers_and_of_the_prior_are_shares():
     assert list(PRIOR) == list(reversed(PRIOR))
 
 
-@pytest.mark.parametrize(("won", "lost"), [(10, 0), (7, 3), (12, 8), (0, 4), (60, 40)])
+@pytest.mark.parametrize(
+    ("won", "lost"), [(10, 0), (7, 3), (12, 8), (0, 4), pytest.param(60, 40, marks=pytest.mark.soak)]
+)
 def test_bets_on_a_fair_coin_spread_evenly_make_what_the_closed_form_says(won: int, lost: int):
     """A uniform mixture over all stakes has 2^n B(won + 1, lost + 1) after n tosses: Ville's and Robbins' martingale,
     whose value is that of Laplace's rule of succession. Ten heads of ten make 1024 / 11 = 93.09."""
@@ -92,6 +94,7 @@ def test_the_next_score_has_the_effect_as_its_mean_and_the_next_bet_is_fair(p: f
     assert factors == pytest.approx([1.0] * len(factors))
 
 
+@pytest.mark.soak
 def test_nobody_goes_broke_even_by_rare_coins():
     chance = random.Random(1)
     evidence = Evidence()
@@ -278,6 +281,7 @@ def test_one_that_shows_nothing_is_retired_in_the_end_whatever_its_family():
         assert uses >= TRIAL
 
 
+@pytest.mark.soak
 def test_a_family_makes_it_active_sooner():
     alone = [when_decided(0.3, seed)[1] for seed in range(6)]
     together = [when_decided(0.3, seed, families(0.3))[1] for seed in range(6)]

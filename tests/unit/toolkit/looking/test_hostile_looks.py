@@ -11,7 +11,6 @@ import pytest
 
 from redstart.core.chat import ToolCall
 from redstart.ports.store.blobs import DirectoryBlobs
-from redstart.testing.sample import short_form
 from redstart.toolkit.looking.desk import SHOWN, Desk
 from redstart.toolkit.looking.files import LARGEST, Files
 from redstart.toolkit.looking.search import LONGEST_PATTERN, WALL_SECONDS
@@ -131,7 +130,9 @@ def test_there_are_forty():
     assert len(HOSTILE) >= 40
 
 
-@pytest.mark.parametrize("name", short_form(list(HOSTILE), 42))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak if name.startswith("bomb") else ()) for name in HOSTILE]
+)
 def test_a_hostile_look_is_not_served(name: str, desk: Desk):
     look, given = HOSTILE[name]
     began = time.monotonic()

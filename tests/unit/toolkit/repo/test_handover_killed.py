@@ -14,6 +14,7 @@ from handover_states import NEW, OLD, TEXT, Repo
 
 from redstart.core.errors import StoreError
 from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.testing.sample import short_form
 from redstart.toolkit.repo.handover import (
     Desk,
     Happened,
@@ -81,7 +82,7 @@ def at(repo: Repo, place: Path) -> Repo:
     return moved
 
 
-@pytest.mark.parametrize("what", ["apply", "undo"])
+@pytest.mark.parametrize("what", short_form(["apply", "undo"], 1))
 def test_killed_before_any_of_its_writes_it_is_finished_by_either_command(made, tmp_path, what):
     repo = made("clean")
     repo.write("gone.py", b"gone\n")

@@ -9,6 +9,7 @@ import pytest
 
 from redstart.core.run import Suite
 from redstart.core.shell import Environment
+from redstart.testing.sample import short_form
 from redstart.toolkit.suites.command import around
 from redstart.toolkit.suites.execute import SuiteRun
 
@@ -118,13 +119,16 @@ def by_id(done: SuiteRun) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "command",
-    [
-        "make test",
-        "nox -s tests-3.11",
-        "python -m nox --no-venv -f other_nox.py -s tests-3.8",
-        "tox -e py311",
-        "python -m tox run -e own",
-    ],
+    short_form(
+        [
+            "make test",
+            "nox -s tests-3.11",
+            "python -m nox --no-venv -f other_nox.py -s tests-3.8",
+            "tox -e py311",
+            "python -m tox run -e own",
+        ],
+        1,
+    ),
 )
 def test_results_are_those_of_pytest_alone(command: str, shop: Path, in_sandbox: InSandbox) -> None:
     plain = in_sandbox(shop, Suite(runner="pytest", command=("pytest", "tests", "checks")))

@@ -9,6 +9,7 @@ import pytest
 
 from redstart.core.run import Suite
 from redstart.core.shell import Variation
+from redstart.testing.sample import short_form
 from redstart.toolkit.suites.execute import SuiteRun
 
 Write = Callable[[Path, Mapping[str, str]], Path]
@@ -110,7 +111,7 @@ def by_id(done: SuiteRun) -> dict[str, str]:
     return {case.id: case.outcome.value for case in done.cases}
 
 
-@pytest.mark.parametrize("options", DISTURBING)
+@pytest.mark.parametrize("options", short_form(DISTURBING, 8))
 def test_every_test_is_run_and_named_as_without_the_option(
     options: str, tmp_path: Path, write: Write, in_sandbox: InSandbox
 ) -> None:
@@ -199,7 +200,9 @@ def told(done: SuiteRun) -> str:
     return next((case.message for case in done.cases if "test_zz" in case.id), "").splitlines()[0]
 
 
-@pytest.mark.parametrize("suite", [PYTEST, Suite(runner="pytest", command=("sh", "-c", "python -m pytest"))])
+@pytest.mark.parametrize(
+    "suite", short_form([PYTEST, Suite(runner="pytest", command=("sh", "-c", "python -m pytest"))], 1)
+)
 def test_a_run_is_pinned_and_a_repeat_changes_one_thing(
     suite: Suite, tmp_path: Path, write: Write, in_sandbox: InSandbox
 ) -> None:
