@@ -281,7 +281,7 @@ class TestSession(Fixtures):
 
     def test_after_a_time_out_there_is_a_new_one(self, python: Python, token: str) -> None:
         codes = (f"import time; time.sleep(60) # {token}", "print('next')")
-        done, containers = self.in_turn(python, *codes, limits=limited(wall=2))
+        done, containers = self.in_turn(python, *codes, limits=limited(wall=8))
         assert [each.cause for each in done] == [ExitCause.timeout, ExitCause.ok]
         assert containers == 2
         assert living(token) == []

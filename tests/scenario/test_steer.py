@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 SCENARIO = Scenario.load(HERE / "repos" / "pager")
 WORDS = "the last page may be half full"
 KILLED = [("patch", "heard"), ("patch", "during"), ("test", "after")]
-DIFFERS = {"run_id", "run", "id", "seconds", "full", "output", "report", "environment", "forecast"}
+DIFFERS = {"run_id", "run", "id", "seconds", "runs", "full", "output", "report", "environment", "forecast"}
 
 
 def patches(server: ScriptedServer) -> list[str]:

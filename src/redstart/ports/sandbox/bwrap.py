@@ -40,7 +40,7 @@ INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redsta
 OLDEST = (0, 5)
 BOUNDED_TMPFS = (0, 7)
 NESTING_OFF = (0, 8)
-PROBE_SECONDS = 10.0
+PROBE_SECONDS = 60.0
 FOREVER = 1e9
 
 COMPLAINTS = ("bwrap: ", "setpriv: ", "mount: ", "unshare: ")

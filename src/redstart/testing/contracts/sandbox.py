@@ -196,7 +196,7 @@ os.link('twice', 'hard')
         code = (
             "import sys; open(sys.argv[1] + '/a', 'w').write('kept'); sys.stdout.flush(); import time; time.sleep(60)"
         )
-        done = python(argv=(sys.executable, "-c", code, OUT), collect=("a",), limits=SandboxLimits(wall=2))
+        done = python.cut_short(argv=(sys.executable, "-c", code, OUT), collect=("a",), wall=2)
         assert (done.cause, done.files) == (ExitCause.timeout, {"a": "kept"})
 
     def test_variables_are_a_short_list(self, python: Python, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +224,7 @@ os.link('twice', 'hard')
         assert living(token) == []
 
     def test_a_daemon_is_dead_after_a_time_out(self, python: Python, token: str) -> None:
-        done = python(f"{DAEMON}time.sleep(300)  # {token}", limits=SandboxLimits(wall=3))
+        done = python.cut_short(f"{DAEMON}time.sleep(300)  # {token}", wall=3)
         assert (done.cause, done.output) == (ExitCause.timeout, "the daemon is up\n")
         assert living(token) == []
 
