@@ -191,8 +191,8 @@ class Box:
         tasks: set[asyncio.Task[Any]] = {drain, over}
         try:
             await self._prepared(heard, drain, over)
-            before, began = await self._look(), time.monotonic()
-            self._last = before
+            began = time.monotonic()
+            self._last = before = await self._look()
             watches: set[asyncio.Task[ExitCause]] = {
                 asyncio.create_task(_flooded(heard.flooded)),
                 asyncio.create_task(self._over_a_limit(job.limits)),
