@@ -22,6 +22,7 @@ from redstart.app.runs import go_on
 from redstart.app.wire import engine_called, open_house
 from redstart.core.errors import ConfigError
 from redstart.core.run import RunState, Step
+from redstart.testing.alike import masked
 from redstart.testing.scenarios import Scenario
 from redstart.toolkit.repo.handover import Happened
 
@@ -32,8 +33,6 @@ LANES = 3
 """Places that are tried at the same time, each on servers of its own: most of the time a death is waited out."""
 QUICK = 3
 DEATH_SECONDS, END_SECONDS = 90.0, 150.0
-DIFFERS = {"run_id", "run", "id", "seconds", "full", "output", "report", "environment", "forecast", "tenant"}
-"""What no two runs share: ids, times, the names of blobs that hold times, where the repo lies, and whose it is."""
 
 
 class Place(NamedTuple):
@@ -64,12 +63,6 @@ class Undisturbed(NamedTuple):
     state: Any
     calls: int
     rows: tuple[tuple[str, int], ...]
-
-
-def masked(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: "…" if name in DIFFERS else masked(one) for name, one in value.items()}
-    return [masked(one) for one in value] if isinstance(value, list) else value
 
 
 def differences(one: Any, other: Any, where: str = "") -> Iterator[str]:
@@ -133,7 +126,7 @@ def _undisturbed(ground: Ground) -> Undisturbed:
 
     state = asyncio.run(run())
     return Undisturbed(
-        masked(state.model_dump(mode="json")), len(ground.model.requests), _rows(ground, state.run_id, "calm")
+        masked(state.model_dump(mode="json"), "tenant"), len(ground.model.requests), _rows(ground, state.run_id, "calm")
     )
 
 
@@ -172,7 +165,7 @@ def _place(ground: Ground, place: Place, calm: Undisturbed) -> Came:
     commits = subprocess.run(["git", "rev-list", "--count", "HEAD..green"], cwd=repo, capture_output=True, text=True)
     if commits.stdout.strip() != "1" or again is not Happened.already:
         more.append("branch")
-    differs = tuple(differences(masked(state.model_dump(mode="json")), calm.state))
+    differs = tuple(differences(masked(state.model_dump(mode="json"), "tenant"), calm.state))
     return Came(
         place,
         resumed=died and outcome == "verified" and not differs,

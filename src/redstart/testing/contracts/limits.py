@@ -53,10 +53,10 @@ class LimitsContract(Fixtures):
 
     def test_the_clock_is_limited(self, python: Python) -> None:
         began = time.monotonic()
-        done = python.cut_short("print('on', flush=True); import time; time.sleep(600)", wall=1)
+        done = python.cut_short("print('on', flush=True); import time; time.sleep(60)", wall=1)
         assert (done.exit_code, done.cause, done.output) == (137, ExitCause.timeout, "on\n")
-        assert 1 <= done.wall < 100
-        assert time.monotonic() - began < 200
+        assert 1 <= done.wall < 20
+        assert time.monotonic() - began < 40
 
     def test_the_clock_is_limited_for_who_ignores_signals(self, python: Python) -> None:
         code = "import signal, time\nfor n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\ntime.sleep(60)"

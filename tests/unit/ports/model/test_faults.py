@@ -111,7 +111,7 @@ def test_a_call_ends_at_its_deadline(reply: Reply, wire: Wire) -> None:
     assert "did not answer within 0.6 s" in str(error)
     assert type(error) is ModelTimeout
     assert error.usage == MOST
-    assert DEADLINE * 0.9 < elapsed < DEADLINE + 60.0  # the rest is how busy the machine is
+    assert DEADLINE * 0.9 < elapsed < DEADLINE + 5.0  # the rest is how busy the machine is
 
 
 def test_a_reset_connection(wire: Wire) -> None:
