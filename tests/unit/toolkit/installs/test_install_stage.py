@@ -103,8 +103,15 @@ def test_without_npm_it_says_what_to_do(tmp_path: Path) -> None:
     assert raised.value.remedy
 
 
-def test_pip_is_found_for_an_interpreter_that_has_none(tmp_path: Path) -> None:
-    assert str(tmp_path / "python") in pip_for(tmp_path / "python", {"PATH": ""})
+def test_pip_is_found_for_an_interpreter_that_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A Python of a Debian has no `ensurepip` unless one more package is installed; so the test brings its own.
+    bundled = tmp_path / "ensurepip" / "_bundled" / "pip-26.0-py3-none-any.whl"
+    bundled.parent.mkdir(parents=True)
+    (tmp_path / "ensurepip" / "__init__.py").touch()
+    bundled.touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    python = tmp_path / "python"
+    assert pip_for(python, {"PATH": ""}) == [str(python), "-I", str(bundled / "pip")]
 
 
 def test_what_was_installed_is_shown_to_the_tests(tmp_path: Path) -> None:

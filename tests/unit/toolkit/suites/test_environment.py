@@ -15,12 +15,15 @@ from redstart.toolkit.suites.environment import Interpreter, ask_interpreter, fi
 BASE = Path(sys.base_prefix)
 BASE_PYTHON = str(Path(sys.executable).resolve())
 PATH = {"PATH": f"{Path(BASE_PYTHON).parent}:/usr/bin:/bin"}
+SYSTEM_PYTHON = Path("/usr/bin/python3")
+"""Debian's, where it is one: it keeps what is installed for the system and for an environment in folders apart."""
+PYTHONS = sorted({BASE_PYTHON, *([str(SYSTEM_PYTHON.resolve())] if SYSTEM_PYTHON.exists() else [])})
 
 OLD = {"executable": "x", "prefix": "x", "base_prefix": "x", "version": "3.7.1", "has_pytest": False}
 
 
-def make_venv(folder: Path) -> Path:
-    subprocess.run([BASE_PYTHON, "-m", "venv", "--without-pip", folder], check=True)
+def make_venv(folder: Path, python: str = BASE_PYTHON) -> Path:
+    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True)
     return folder
 
 
@@ -47,6 +50,15 @@ def test_an_interpreter_speaks_of_itself(venv: Path) -> None:
 
 def test_pytest_is_seen_where_it_is_installed() -> None:
     assert ask_interpreter(sys.executable).has_pytest
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_what_is_installed_in_an_environment_is_found_whoever_built_its_python(tmp_path: Path, python: str) -> None:
+    venv = make_venv(tmp_path / "env", python)
+    (folder,) = venv.glob("lib/python*/site-packages")
+    (folder / "pytest.py").write_text("")
+    said = ask_interpreter(str(venv / "bin" / "python"))
+    assert (said.site_folders, said.has_pytest) == ((str(folder),), True)
 
 
 def test_nothing_that_is_installed_runs(tmp_path: Path) -> None:
