@@ -39,7 +39,6 @@ config = os.path.join(top, "pyvenv.cfg")
 venv = os.path.isfile(config)
 prefix = top if venv else sys.prefix
 version = ".".join(str(part) for part in sys.version_info[:3])
-exec_prefix = sys.exec_prefix
 sys.prefix = prefix  # as `site` would: a Debian's Python looks at it to tell an environment's folders from the system's
 folders = site.getsitepackages([prefix])
 user = ""
@@ -50,7 +49,7 @@ elif "include-system-site-packages = true" in open(config).read().lower():
     folders += site.getsitepackages([sys.base_prefix])
 folders = [one for one in dict.fromkeys(folders + [user]) if one and os.path.isdir(one)]
 print(json.dumps({
-    "executable": executable, "prefix": prefix, "base_prefix": sys.base_prefix, "exec_prefix": exec_prefix,
+    "executable": executable, "prefix": prefix, "base_prefix": sys.base_prefix, "exec_prefix": sys.exec_prefix,
     "version": version, "site_folders": folders, "has_pytest": PathFinder.find_spec("pytest", folders) is not None,
 }))
 """
