@@ -51,9 +51,9 @@ class Sources:
         return self._lines[path]
 
     def tree(self, path: str) -> ast.Module | None:
-        """None where it is not Python, or not Python that parses."""
+        """None where it is not there, not Python, or not Python that parses."""
         if path not in self._trees:
-            self._trees[path] = _parse(self.data(path)) if path.endswith(CODE) else None
+            self._trees[path] = _parse(self.data(path)) if path in self.files and path.endswith(CODE) else None
         return self._trees[path]
 
 

@@ -126,6 +126,13 @@ def test_what_a_search_finds_outside_the_tree_changes_nothing() -> None:
     )
 
 
+def test_a_case_that_no_file_holds_is_not_shown_as_one() -> None:
+    # So pytest reports that it failed itself, as by a time-out at a bad moment.
+    context = retrieved(TREE, [failing("pytest.py::internal"), failing()])
+    assert "pytest.py" not in paths(context)
+    assert context.chunks[0].path == "tests/test_cart.py"
+
+
 def test_chunks_of_a_file_never_overlap() -> None:
     body = "".join(f"def f{n}():\n    grand_total()\n    Cart()\n\n" for n in range(10))
     tree = dict(TREE) | {"src/shop/cart.py": large(body)}
