@@ -45,7 +45,10 @@ def pip_for(python: Path, environ: Mapping[str, str]) -> list[str]:
         return [str(python), "-I", str(bundled / "pip")]
     if found := shutil.which("pip", path=environ.get("PATH", "")) or shutil.which("pip3", path=environ.get("PATH", "")):
         return [found, "--python", str(python)]
-    raise ConfigError("pip is needed to install packages, and is not here", remedy="python3 -m ensurepip --user")
+    raise ConfigError(
+        "pip is needed to install packages, and is not here",
+        remedy="Put it on PATH; on Debian and Ubuntu: apt install python3-pip",
+    )
 
 
 def _bundled() -> Path | None:

@@ -113,6 +113,15 @@ def test_pip_is_found_for_an_interpreter_that_has_none(tmp_path: Path, monkeypat
     assert str(tmp_path / "python") in pip_for(tmp_path / "python", {"PATH": ""})
 
 
+def test_without_pip_the_remedy_names_what_brings_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(ConfigError) as raised:
+        pip_for(tmp_path / "python", {"PATH": str(tmp_path)})
+    # There is nothing that `ensurepip` could install, or it had been used.
+    assert "python3-pip" in raised.value.remedy
+    assert "ensurepip" not in raised.value.remedy
+
+
 def test_what_was_installed_is_shown_to_the_tests(tmp_path: Path) -> None:
     (tmp_path / "pyvenv.cfg").write_text("home = /opt/python/bin\n")
     plain = Environment(
