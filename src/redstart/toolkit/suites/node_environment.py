@@ -11,11 +11,10 @@ from typing import NamedTuple, cast
 
 from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment
+from redstart.toolkit.suites.environment import SYSTEM
 
 ANSWER_WITHIN = 20.0
 OLDEST = (18,)
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
-"""What every sandbox shows anyway."""
 
 _REMEDY = "Install Node.js 18 or later, or activate the version that the project uses."
 
