@@ -118,14 +118,16 @@ def solve(task: dict[str, Any], url: str, way: str, attempts: int) -> dict[str, 
         began = time.monotonic()
         done = subprocess.run([str(one) for one in (*command, *limits)], env=environ, capture_output=True, text=True)
         events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        ending = _ending(events)
         return {
             "way": way,
             "of": attempts,
             "task": task["name"],
             "exit": done.returncode,
-            **_ending(events),
+            **ending,
             "seconds": round(time.monotonic() - began, 1),
-            "error": "" if events and done.returncode in range(8) else done.stderr[-600:],
+            # A run that ended says so; an exit code is not enough, since Python's own for a crash is among ours.
+            "error": "" if ending["result"] else done.stderr[-600:] or f"exit {done.returncode}",
             "causes": [_cause(one) for one in _attempts(events)],
             "patch": patch.read_text() if patch.is_file() else "",
         }
@@ -173,11 +175,13 @@ def is_green(task: dict[str, Any], patch: str) -> bool:
 
 
 def known() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.is_file() else []
+    """The rows; of a task that crashed and was done anew, the last one."""
+    rows = map(json.loads, RESULTS.read_text().splitlines() if RESULTS.is_file() else [])
+    return list({(row["way"], row["of"], row["task"]): row for row in rows}.values())
 
 
 def ask_all(url: str, way: str, attempts: int) -> None:
-    there = {row["task"] for row in known() if row["way"] == way and row["of"] >= attempts}
+    there = {row["task"] for row in known() if row["way"] == way and row["of"] >= attempts and not row["error"]}
     RESULTS.parent.mkdir(exist_ok=True)
     for name, task in tasks().items():
         if name in there:
