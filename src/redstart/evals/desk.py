@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import re
@@ -85,11 +86,31 @@ class Lab(NamedTuple):
 def open_lab(
     settings: Settings, name: str, *, listen: Callable[[Event], None] | None = None, world: World | None = None
 ) -> Generator[Lab]:
-    """Opens the store for an evaluation of that name; closes everything at the end. Raises `StoreError`."""
+    """Opens the store for an evaluation of that name; closes everything at the end.
+
+    Raises `StoreError`, and `ConfigError` while another process of this machine does the same evaluation.
+    """
     apart = settings.model_copy(update={"tenant": tenant_of(settings.tenant, name)})
-    with open_database(settings) as database, open_house(apart, listen=listen, world=world, opened=database) as house:
+    with (
+        _alone(folder_of(apart.home, apart.tenant), name),
+        open_database(settings) as database,
+        open_house(apart, listen=listen, world=world, opened=database) as house,
+    ):
         mine = database.of(settings.tenant)
         yield Lab(replace(house, rates=rates_of(mine)), trials_of(mine))
+
+
+@contextmanager
+def _alone(folder: Path, name: str) -> Generator[None]:
+    """Two at once would lose nothing, but do every run twice and pay for it twice."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            remedy = "wait until it has ended, or give this one another --name"
+            raise ConfigError(f"evaluation {name} is being done by another process", remedy=remedy) from error
+        yield
 
 
 @contextmanager

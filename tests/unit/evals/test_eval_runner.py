@@ -345,8 +345,16 @@ def test_killed_at_any_moment_it_ends_with_the_same_report(
     assert said_by(tmp_path) == (figures_said, rows)
 
 
-def test_two_processes_at_once_lose_no_row(unbroken: tuple[tuple[str, list[Outcome]], int], tmp_path: Path) -> None:
-    both = [subprocess.Popen(_driver(tmp_path), stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [one.communicate(timeout=240)[1] for one in both]
-    assert [one.returncode for one in both] == [0, 0], told
+def test_a_second_process_at_once_is_told_and_does_nothing_twice(
+    unbroken: tuple[tuple[str, list[Outcome]], int], tmp_path: Path
+) -> None:
+    with open_lab(Settings(home=tmp_path), "small"):
+        refused = driven(tmp_path)
+    assert "evaluation small is being done by another process" in refused.stderr
+    assert driven(tmp_path).returncode == 0
     assert said_by(tmp_path) == unbroken[0]
+
+
+def test_an_evaluation_of_another_name_goes_on_beside_it(tmp_path: Path) -> None:
+    with open_lab(Settings(home=tmp_path), "one"), open_lab(Settings(home=tmp_path), "two") as lab:
+        assert lab.trials.evaluations() == []
