@@ -38,7 +38,7 @@ test *args:
 
 # Run each script of bench/ briefly and print its last line, which is JSON
 bench *args="--quick":
-    @for script in $(grep -l '"bench":' bench/*.py); do printf '%s ' "$script"; {{ bin }}/python "$script" {{ args }} | tail -n 1; done
+    @for script in $(grep -l -- '"--quick"' bench/*.py); do printf '%s ' "$script"; {{ bin }}/python "$script" {{ args }} | tail -n 1; done
 
 # Break a fleet in many ways and see that nothing is lost (minutes with --quick, about an hour without)
 chaos *args:

@@ -70,7 +70,7 @@ def beside_bubblewrap(pairs: int) -> list[dict[str, object]]:
     aim = {"aim": f"<= {1 + MOST_SLOWDOWN}", "holds": value <= 1 + MOST_SLOWDOWN}
     return [
         {"name": "neighbours", "value": round(value, 3), **aim, "load": round(os.getloadavg()[0], 1)},
-        {"name": "neighbours_worst", "value": round(seen[worst], 3), "attack": worst},
+        {"name": "neighbours_worst", "value": round(seen[worst], 3), "attack": worst, "aim": "told", "holds": True},
     ]
 
 
@@ -170,13 +170,15 @@ def figures_of(outcomes: list[Outcome], count: int, felt_by: dict[str, Felt], qu
     }
     figures += [{"name": name, "value": value, "aim": "= 0", "holds": value == 0} for name, value in counts.items()]
     shown = sum(each.backend == BARE and each.attack.evidence in each.kinds for each in outcomes)
-    figures.append({"name": "shown_to_work_bare", "value": shown})
+    figures.append({"name": "shown_to_work_bare", "value": shown, "aim": "told", "holds": True})
     for backend, (slowdown, honest, noise) in felt_by.items():
         suffix = f"_{backend.partition('+')[2]}"
         aim = {"aim": f"<= {MOST_SLOWDOWN}", "holds": slowdown <= MOST_SLOWDOWN}
         figures.append({"name": f"neighbour_slowdown{suffix}", "value": round(slowdown, 3), **aim})
-        figures.append({"name": f"neighbour_slowdown_by_honest_work{suffix}", "value": round(honest, 3)})
-        figures.append({"name": f"neighbour_noise{suffix}", "value": round(noise, 3)})
+        told = {f"neighbour_slowdown_by_honest_work{suffix}": honest, f"neighbour_noise{suffix}": noise}
+        figures += [
+            {"name": name, "value": round(value, 3), "aim": "told", "holds": True} for name, value in told.items()
+        ]
     return figures
 
 

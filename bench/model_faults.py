@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import threading
 import time
 from collections import Counter
 from typing import NamedTuple
 
+from drills.figures import exactly, print_figures
 from redstart.core.chat import Answer, Ask, Message, Role, Tier, Tool, ToolCall
 from redstart.core.errors import ModelError
 from redstart.ports.model.gateway import Chance, Gateway, Policy
@@ -121,29 +121,24 @@ async def matrix(server: ScriptedServer, deadline: float) -> dict[Case, Outcome]
     return outcomes
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="the same 48 with a shorter deadline")
     deadline = 1.0 if parser.parse_args().quick else 3.0
-    began = time.monotonic()
     with ScriptedServer(Endpoint()) as server:
         outcomes = asyncio.run(matrix(server, deadline))
     for case, outcome in outcomes.items():
         verdict = "right" if outcome.right and outcome.recovered and not outcome.late else "WRONG"
         print(f"{case.wire.value:<10}{case.mode:<7}{case.fault:<20}{verdict:<7}{outcome.said[:110]}")
-    result = {
-        "bench": "model_faults",
-        "right_class": sum(one.right for one in outcomes.values()),
-        "silent": sum(one.silent for one in outcomes.values()),
-        "late": sum(one.late for one in outcomes.values()),
-        "recovered": sum(one.recovered for one in outcomes.values()),
-        "count": len(outcomes),
-        "seconds": round(time.monotonic() - began, 1),
-    }
-    print(json.dumps(result))
-    all_well = result["right_class"] == result["recovered"] == result["count"]
-    sys.exit(0 if all_well and not result["silent"] and not result["late"] else 1)
+    every, results = len(outcomes), outcomes.values()
+    figures = [
+        exactly("right_class", sum(one.right for one in results), every),
+        exactly("silent", sum(one.silent for one in results), 0),
+        exactly("late", sum(one.late for one in results), 0),
+        exactly("recovered", sum(one.recovered for one in results), every),
+    ]
+    return 0 if print_figures("model_faults", figures) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

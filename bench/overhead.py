@@ -213,10 +213,9 @@ def main() -> None:
             values |= long_levels(folder, asked.long)
     figures: list[dict[str, object]] = []
     for figure, value in values.items():
-        told: dict[str, object] = {"name": figure, "value": round(value, 3)}
-        if figure in aims:
-            told |= {"aim": f"<= {aims[figure]}", "holds": round(value, 3) <= aims[figure]}
-        figures.append(told)
+        aim = f"<= {aims[figure]}" if figure in aims else "told"
+        holds = figure not in aims or round(value, 3) <= aims[figure]
+        figures.append({"name": figure, "value": round(value, 3), "aim": aim, "holds": holds})
     long = {} if asked.quick else {"long_suite_seconds": asked.long}
     print(json.dumps({"bench": "overhead", **long, "figures": figures}))
 

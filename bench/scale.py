@@ -104,7 +104,10 @@ def main() -> None:
             print(f"{kind:<9} {what:<7}", *(f"{value * 1e3:8.2f} ms" for value in row), flush=True)
     worst = round(max(growths.values()), 3)
     figures: list[dict[str, object]] = [{"name": "growth", "value": worst, "aim": f"<= {AIM}", "holds": worst <= AIM}]
-    figures += [{"name": f"growth_{name}", "value": round(value, 3)} for name, value in growths.items()]
+    figures += [
+        {"name": f"growth_{name}", "value": round(value, 3), "aim": "told", "holds": True}
+        for name, value in growths.items()
+    ]
     print(json.dumps({"bench": "scale", "runs": list(sizes), "figures": figures}))
 
 

@@ -196,8 +196,7 @@ def main() -> None:
     data = data_folder()
     wanted = FEW if parser.parse_args().quick else FIXES
     if data is None:
-        print(json.dumps({"bench": "shrink", "figures": [], "skipped": "REDSTART_DATA names no folder"}))
-        return
+        sys.exit("The fixes come from the evaluation data: set REDSTART_DATA (see docs/benchmarks.md).")
     found: list[Found] = []
     for one in choose(data, wanted):
         with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:

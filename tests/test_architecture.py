@@ -209,3 +209,21 @@ def test_locks_hold_every_dependency() -> None:
 
     assert names(project["project"]["dependencies"]) <= base
     assert names(project["dependency-groups"]["dev"]) | base <= dev
+
+
+def unlike_a_figure(source: str) -> list[int]:
+    """The lines of those dictionaries that tell a figure, or a bench, and not all that is to be told of it."""
+    asked = [({"name", "value"}, {"aim", "holds"}), ({"bench"}, {"figures"})]
+    found: list[int] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Dict):
+            keys = {one.value for one in node.keys if isinstance(one, ast.Constant)}
+            spread = None in node.keys
+            found += [node.lineno for told, wanted in asked if told <= keys and not wanted <= keys and not spread]
+    return found
+
+
+def test_a_bench_tells_each_figure_with_its_aim_and_whether_it_holds() -> None:
+    assert unlike_a_figure('print({"bench": "x", "right": 48})\n[{"name": "n", "value": 1}]') == [1, 2]
+    files = sorted((ROOT / "bench").rglob("*.py"))
+    assert [f"{file.relative_to(ROOT)}:{line}" for file in files for line in unlike_a_figure(file.read_text())] == []

@@ -39,9 +39,6 @@ def print_figures(bench: str, figures: Sequence[Figure], **more: object) -> bool
     for one in figures:
         verdict = "" if not one.aim else "ok" if one.holds else "MISSED"
         print(f"{one.name:<{width}}  {one.value:>10g}  {one.aim:<10} {verdict}".rstrip())
-    rows = [
-        {"name": one.name, "value": one.value} | ({"aim": one.aim, "holds": one.holds} if one.aim else {})
-        for one in figures
-    ]
+    rows = [{"name": one.name, "value": one.value, "aim": one.aim or "told", "holds": one.holds} for one in figures]
     print(json.dumps({"bench": bench, **more, "figures": rows}), flush=True)
     return all(one.holds for one in figures)
