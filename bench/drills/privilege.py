@@ -7,6 +7,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from drills.figures import Figure, at_least, exactly, told
@@ -29,17 +30,18 @@ class Seen:
         self._over = threading.Event()
         self.programs: dict[str, Counter[str]] = {"think": Counter(), "act": Counter()}
         self.looks = self.keys_found = 0
-        self._threads = [threading.Thread(target=one) for one in (self._watch, self._look)]
+        self._threads = ThreadPoolExecutor(2)
+        self._watching: list[Future[None]] = []
 
     def __enter__(self) -> Seen:
-        for thread in self._threads:
-            thread.start()
+        self._watching = [self._threads.submit(one) for one in (self._watch, self._look)]
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        for thread in self._threads:
-            thread.join()
+        self._threads.shutdown()
+        for one in self._watching:
+            one.result()  # Raises where it broke: what it has not seen is no figure.
 
     def _watch(self) -> None:
         # One that was forked and has not become a program yet still shows the worker's own words.
@@ -135,7 +137,12 @@ def read(file: Path) -> bytes:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+    """Every process below that one; nothing where it has ended."""
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").glob("*/children"))
+    except OSError:
+        return
+    for task in tasks:
         for child in read(task).split():
             yield int(child)
             yield from descendants(int(child))

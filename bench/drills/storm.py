@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from psycopg import OperationalError
@@ -51,25 +52,26 @@ class Storm:
         self._ground, self._weather = ground, weather
         self._over = threading.Event()
         self._luck = {name: random.Random(f"{seed} {name}") for name in ("kills", "restarts")}
+        self._threads = ThreadPoolExecutor(2)
+        self._blowing: list[Future[None]] = []
         self._workers: list[Worker] = []
         self._calm = math.inf
         self.killed = self.fell = self.postgres = self.temporal = 0
         self.ended = 0
 
-    def begin(self) -> list[threading.Thread]:
+    def begin(self) -> None:
         self._workers = [self._ground.worker(at_once=AT_ONCE) for _ in range(WORKERS)]
         for worker in self._workers:
             worker.wait_ready()
         self._calm = time.monotonic() + self._weather.lasts
-        threads = [threading.Thread(target=one) for one in (self._kill, self._restart)]
-        for thread in threads:
-            thread.start()
-        return threads
+        self._blowing = [self._threads.submit(one) for one in (self._kill, self._restart)]
 
-    def end(self, threads: Sequence[threading.Thread]) -> None:
+    def end(self) -> None:
+        """Raises where a part of it broke: calm weather proves nothing."""
         self._over.set()
-        for thread in threads:
-            thread.join()
+        self._threads.shutdown()
+        for one in self._blowing:
+            one.result()
 
     def _kill(self) -> None:
         while not self._over.wait(KILL_SECONDS):
@@ -132,12 +134,12 @@ def storm(seed: int, runs: int, *, quick: bool, say: Callable[[str], None]) -> l
             queued = await ground.begin(tiny_repo(ground.folder / "calc"), runs)
             await ground.submit(queued)
             raging = Storm(ground, rough, seed)
-            threads = raging.begin()
+            raging.begin()
             began = time.monotonic()
             try:
                 await _watched(ground, raging, runs, began + rough.most, say)
             finally:
-                raging.end(threads)
+                raging.end()
             took = time.monotonic() - began
             # The last answers may still be on their way to the supervisors: a killed worker is missed after 15 s.
             left = await _supervisors_left(ground, queued, 90.0)

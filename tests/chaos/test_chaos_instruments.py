@@ -7,11 +7,12 @@ import importlib
 import secrets
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -143,3 +144,31 @@ def test_processes_below_a_worker_are_seen(drill, sleeper):
     pid = sleeper(code, PATH="/usr/bin:/bin")
     assert len(list(drill("privilege").descendants(pid))) == 1
     assert list(drill("privilege").descendants(sleeper("pass"))) == []
+
+
+class Gone(Exception):
+    pass
+
+
+def test_one_that_ends_while_it_is_looked_at_has_nothing_below(drill, monkeypatch):
+    privilege = drill("privilege")
+
+    def ended(*_: object) -> list[Path]:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(privilege.Path, "glob", ended)
+    assert list(privilege.descendants(1)) == []
+
+
+def test_a_drill_whose_looking_broke_gives_no_figures(drill, sleeper, monkeypatch):
+    privilege, worker = drill("privilege"), SimpleNamespace(pid=sleeper("pass"))
+    looked = threading.Event()
+
+    def broken(_pid: int) -> Iterator[int]:
+        looked.set()
+        raise Gone
+
+    monkeypatch.setattr(privilege, "descendants", broken)
+    monkeypatch.setattr(privilege, "holds", lambda *_: False)
+    with pytest.raises(Gone), privilege.Seen(b"key", worker, worker):
+        assert looked.wait(30)
