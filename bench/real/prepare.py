@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.noun import Noun
+from redstart.toolkit.installs.pip import pip_for
 
 MANIFEST = Path(__file__).parents[1] / "projects.json"
 WITHIN = 900.0
@@ -133,8 +134,23 @@ def download(project: Sdist, into: Path) -> Path:
     pin = into / f"{project.name}.txt"
     pin.write_text(f"{project.name}=={project.version} --hash=sha256:{project.sha256}\n")
     folder = into / f"sdist-{project.name}"
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", project.name]
-    must([*command, "--dest", folder, "--require-hashes", "--requirement", pin], into)
+    pip = pip_for(Path(sys.executable), os.environ)
+    must(
+        [
+            *pip,
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--no-binary",
+            project.name,
+            "--dest",
+            folder,
+            "--require-hashes",
+            "--requirement",
+            pin,
+        ],
+        into,
+    )
     (found,) = folder.iterdir()
     return found
 
