@@ -36,9 +36,10 @@ check:
 test *args:
     {{ bin }}/pytest -n {{ workers }} --dist worksteal {{ args }}
 
-# Run each script of bench/ briefly and print its last line, which is JSON
+# Run each script of bench/ briefly and print its last line, which is JSON; fails at the end where one failed
 bench *args="--quick":
-    @for script in $(grep -l -- '"--quick"' bench/*.py); do printf '%s ' "$script"; {{ bin }}/python "$script" {{ args }} | tail -n 1; done
+    @failed=0; for script in $(grep -l -- '"--quick"' bench/*.py); do printf '%s ' "$script"; \
+        {{ bin }}/python "$script" {{ args }} | tail -n 1 || failed=1; done; exit $failed
 
 # Break a fleet in many ways and see that nothing is lost (minutes with --quick, about an hour without)
 chaos *args:

@@ -6,10 +6,11 @@ import asyncio
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from drills.beside import beside
 from drills.figures import Figure, at_least, exactly, told
 from drills.ground import Ground, Worker, answer, new_ground, tiny_repo
 from redstart.testing.server import Request
@@ -30,18 +31,12 @@ class Seen:
         self._over = threading.Event()
         self.programs: dict[str, Counter[str]] = {"think": Counter(), "act": Counter()}
         self.looks = self.keys_found = 0
-        self._threads = ThreadPoolExecutor(2)
-        self._watching: list[Future[None]] = []
 
-    def __enter__(self) -> Seen:
-        self._watching = [self._threads.submit(one) for one in (self._watch, self._look)]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._threads.shutdown()
-        for one in self._watching:
-            one.result()  # Raises where it broke: what it has not seen is no figure.
+    @contextmanager
+    def looking(self) -> Generator[None]:
+        """Raises where the looking broke: what it has not seen is no figure."""
+        with beside(self._over, self._watch, self._look):
+            yield
 
     def _watch(self) -> None:
         # One that was forked and has not become a program yet still shows the worker's own words.
@@ -77,7 +72,8 @@ def privilege(*, quick: bool, say: Callable[[str], None]) -> list[Figure]:
         refused = ground.worker("--pool", "act", environ={**unnamed, KEY: canary})
         for worker in (thinker, actor):
             worker.wait_ready()
-        with Seen(canary.encode(), thinker, actor) as seen:
+        seen = Seen(canary.encode(), thinker, actor)
+        with seen.looking():
             results = asyncio.run(_driven(ground, count))
             last_look = holds(actor.pid, canary.encode())
         control = holds(thinker.pid, canary.encode())

@@ -7,12 +7,13 @@ import math
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from psycopg import OperationalError
 
+from drills.beside import beside
 from drills.figures import Figure, at_least, exactly, told
 from drills.ground import Ground, Worker, new_ground, tiny_repo
 from drills.truth import truth
@@ -52,26 +53,20 @@ class Storm:
         self._ground, self._weather = ground, weather
         self._over = threading.Event()
         self._luck = {name: random.Random(f"{seed} {name}") for name in ("kills", "restarts")}
-        self._threads = ThreadPoolExecutor(2)
-        self._blowing: list[Future[None]] = []
         self._workers: list[Worker] = []
         self._calm = math.inf
         self.killed = self.fell = self.postgres = self.temporal = 0
         self.ended = 0
 
-    def begin(self) -> None:
+    @contextmanager
+    def blowing(self) -> Generator[None]:
+        """Raises where a part of it broke: calm weather proves nothing."""
         self._workers = [self._ground.worker(at_once=AT_ONCE) for _ in range(WORKERS)]
         for worker in self._workers:
             worker.wait_ready()
         self._calm = time.monotonic() + self._weather.lasts
-        self._blowing = [self._threads.submit(one) for one in (self._kill, self._restart)]
-
-    def end(self) -> None:
-        """Raises where a part of it broke: calm weather proves nothing."""
-        self._over.set()
-        self._threads.shutdown()
-        for one in self._blowing:
-            one.result()
+        with beside(self._over, self._kill, self._restart):
+            yield
 
     def _kill(self) -> None:
         while not self._over.wait(KILL_SECONDS):
@@ -134,12 +129,9 @@ def storm(seed: int, runs: int, *, quick: bool, say: Callable[[str], None]) -> l
             queued = await ground.begin(tiny_repo(ground.folder / "calc"), runs)
             await ground.submit(queued)
             raging = Storm(ground, rough, seed)
-            raging.begin()
-            began = time.monotonic()
-            try:
+            with raging.blowing():
+                began = time.monotonic()
                 await _watched(ground, raging, runs, began + rough.most, say)
-            finally:
-                raging.end()
             took = time.monotonic() - began
             # The last answers may still be on their way to the supervisors: a killed worker is missed after 15 s.
             left = await _supervisors_left(ground, queued, 90.0)

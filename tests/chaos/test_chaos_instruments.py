@@ -170,5 +170,5 @@ def test_a_drill_whose_looking_broke_gives_no_figures(drill, sleeper, monkeypatc
 
     monkeypatch.setattr(privilege, "descendants", broken)
     monkeypatch.setattr(privilege, "holds", lambda *_: False)
-    with pytest.raises(Gone), privilege.Seen(b"key", worker, worker):
+    with pytest.raises(Gone), privilege.Seen(b"key", worker, worker).looking():
         assert looked.wait(30)

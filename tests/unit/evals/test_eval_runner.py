@@ -355,6 +355,21 @@ def test_a_second_process_at_once_is_told_and_does_nothing_twice(
     assert said_by(tmp_path) == unbroken[0]
 
 
+def test_two_that_do_the_same_at_once_lose_no_row(rigged: Lab) -> None:
+    """As on two machines, which no lock keeps from it."""
+    tasks = [task("a"), task("b")]
+    both = [evaluation(*rigged, plan(tasks, runs=2), tasks, lambda _row: None) for _ in range(2)]
+
+    async def go() -> None:
+        await asyncio.gather(*(one.go(2) for one in both))
+
+    asyncio.run(go())
+    assert [one.left() for one in both] == [[], []]
+    rows = both[0].results.rows()
+    assert len(rows) == 4
+    assert all(row.solved for row in rows)
+
+
 def test_an_evaluation_of_another_name_goes_on_beside_it(tmp_path: Path) -> None:
     with open_lab(Settings(home=tmp_path), "one"), open_lab(Settings(home=tmp_path), "two") as lab:
         assert lab.trials.evaluations() == []
