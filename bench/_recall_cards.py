@@ -32,6 +32,7 @@ from typing import NamedTuple
 import psycopg
 from sqlalchemy import insert, text
 
+from _figures import Figure, at_least, at_most, exactly, told
 from _stores import KINDS, places
 from redstart.core.learning import FixCard, Signature, likeness
 from redstart.ports.memory.hashing import HashingEmbedder, embedded
@@ -252,15 +253,16 @@ def measure(count: int, rounds: int, asked: int, questions: int) -> dict[str, fl
     return figures
 
 
-def recall_figures(*, quick: bool) -> Iterator[tuple[str, float, str, bool]]:
-    """Each with its name, aim, and whether that is reached; what has no aim is told."""
+def recall_figures(*, quick: bool) -> Iterator[Figure]:
     values = measure(*((4_000, 5, 30, 300) if quick else (100_000, 11, 120, 10_000)))
     # With few cards a recall is mostly what every query costs: the aim is for many.
-    ratios = () if quick else KINDS
-    aims = {
-        **{f"recall_ratio_{kind}": (f"<= {AIM}", values[f"recall_ratio_{kind}"] <= AIM) for kind in ratios},
-        "recall_at_5": (f">= {AIM_AT_5}", values["recall_at_5"] >= AIM_AT_5),
-        "cross_tenant_rows": ("0", not values["cross_tenant_rows"]),
-    }
+    ratios = () if quick else tuple(f"recall_ratio_{kind}" for kind in KINDS)
     for name, value in values.items():
-        yield name, round(value, 4), *aims.get(name, ("told", True))
+        if name in ratios:
+            yield at_most(name, value, AIM)
+        elif name == "recall_at_5":
+            yield at_least(name, value, AIM_AT_5)
+        elif name == "cross_tenant_rows":
+            yield exactly(name, value, 0)
+        else:
+            yield told(name, value)

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from _figures import at_least, exactly, print_figures, told
 from malformed.bases import BASES
 from malformed.item import Item
 from malformed.reach import REACH
@@ -103,15 +104,14 @@ def main() -> None:
     print(f"{len(items)} answers of {len(REACH) + len(REFUSE)} kinds: {dict(counted)}")
     print(f"recorded: {len(own)}, of which {own_read} read at once, {len(repaired)} after a repair turn")
     print("kinds that resist:", dict(resist.most_common()))
-    share = round(len(read_right) / len(holds), 4)
-    figures: list[dict[str, object]] = [
-        {"name": "recovered", "value": share, "aim": ">= 0.95", "holds": share >= 0.95},
-        {"name": "wrong", "value": counted["wrong"], "aim": "0", "holds": not counted["wrong"]},
-        {"name": "crashes", "value": counted["crash"], "aim": "0", "holds": not counted["crash"]},
-        {"name": "answers", "value": len(items), "aim": "told", "holds": True},
-        {"name": "recorded", "value": len(own), "aim": ">= 80", "holds": len(own) >= 80},
+    figures = [
+        at_least("recovered", len(read_right) / len(holds), 0.95),
+        exactly("wrong", counted["wrong"], 0),
+        exactly("crashes", counted["crash"], 0),
+        told("answers", len(items)),
+        at_least("recorded", len(own), 80),
     ]
-    print(json.dumps({"bench": "answers", "figures": figures}))
+    print_figures("answers", figures)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import statistics
 import sys
@@ -23,6 +22,8 @@ import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import NamedTuple
+
+from _figures import Figure, at_least, at_most, exactly, print_figures, told
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "tests" / "attacks"))
@@ -59,7 +60,7 @@ def pace(neighbour: Neighbour, during: Callable[[], object]) -> float:
     return (neighbour.done() - before) / (time.monotonic() - began)
 
 
-def beside_bubblewrap(pairs: int) -> list[dict[str, object]]:
+def beside_bubblewrap(pairs: int) -> list[Figure]:
     """The figures of the neighbours of each greedy attack. Nothing where nobody may freeze, as without root."""
     try:
         seen = {attack: felt_beside_frozen(attack, pairs).wall for attack in GREEDY}
@@ -67,11 +68,8 @@ def beside_bubblewrap(pairs: int) -> list[dict[str, object]]:
         print(f"neighbours: {error}")
         return []
     value, worst = statistics.median(seen.values()), max(seen, key=lambda attack: seen[attack])
-    aim = {"aim": f"<= {1 + MOST_SLOWDOWN}", "holds": value <= 1 + MOST_SLOWDOWN}
-    return [
-        {"name": "neighbours", "value": round(value, 3), **aim, "load": round(os.getloadavg()[0], 1)},
-        {"name": "neighbours_worst", "value": round(seen[worst], 3), "attack": worst, "aim": "told", "holds": True},
-    ]
+    print(f"neighbours: the worst is {worst}; the machine's load is {os.getloadavg()[0]:.1f}")
+    return [at_most("neighbours", value, 1 + MOST_SLOWDOWN), told("neighbours_worst", seen[worst])]
 
 
 def felt(backend: str, ground: Yard, rounds: int) -> Felt:
@@ -157,28 +155,22 @@ def page(rows: list[tuple[Attack, list[str]]], backends: list[str], missing: dic
     return "\n\n".join(parts) + "\n"
 
 
-def figures_of(outcomes: list[Outcome], count: int, felt_by: dict[str, Felt], quick: bool) -> list[dict[str, object]]:
+def figures_of(outcomes: list[Outcome], count: int, felt_by: dict[str, Felt], quick: bool) -> list[Figure]:
     sandboxed = [each for each in outcomes if each.backend != BARE]
     least = 30 if quick else 80
-    figures: list[dict[str, object]] = [
-        {"name": "attacks", "value": count, "aim": f">= {least}", "holds": count >= least}
-    ]
     counts = {
         "escapes": sum(each.escaped for each in sandboxed),
         "survivors": sum(each.survivors for each in sandboxed),
         "in_vain": sum(bool(each.in_vain) for each in sandboxed),
     }
-    figures += [{"name": name, "value": value, "aim": "= 0", "holds": value == 0} for name, value in counts.items()]
+    figures = [at_least("attacks", count, least), *(exactly(name, value, 0) for name, value in counts.items())]
     shown = sum(each.backend == BARE and each.attack.evidence in each.kinds for each in outcomes)
-    figures.append({"name": "shown_to_work_bare", "value": shown, "aim": "told", "holds": True})
+    figures.append(told("shown_to_work_bare", shown))
     for backend, (slowdown, honest, noise) in felt_by.items():
         suffix = f"_{backend.partition('+')[2]}"
-        aim = {"aim": f"<= {MOST_SLOWDOWN}", "holds": slowdown <= MOST_SLOWDOWN}
-        figures.append({"name": f"neighbour_slowdown{suffix}", "value": round(slowdown, 3), **aim})
-        told = {f"neighbour_slowdown_by_honest_work{suffix}": honest, f"neighbour_noise{suffix}": noise}
-        figures += [
-            {"name": name, "value": round(value, 3), "aim": "told", "holds": True} for name, value in told.items()
-        ]
+        figures.append(at_most(f"neighbour_slowdown{suffix}", slowdown, MOST_SLOWDOWN))
+        figures.append(told(f"neighbour_slowdown_by_honest_work{suffix}", honest))
+        figures.append(told(f"neighbour_noise{suffix}", noise))
     return figures
 
 
@@ -207,7 +199,7 @@ def main() -> None:
     figures = figures_of(outcomes, len(rows), felt_by, asked.quick)
     if "bwrap" in backends:
         figures += beside_bubblewrap(PAIRS // 4 if asked.quick else PAIRS)
-    print(json.dumps({"bench": "attacks", "figures": figures}))
+    print_figures("attacks", figures)
 
 
 if __name__ == "__main__":

@@ -21,10 +21,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from _figures import Figure, at_least, at_most, print_figures, told
 from redstart.toolkit.installs.pip import pip_for
 
 HERE = Path(__file__).parent / "audit"
 PACKAGES = ("requests==2.32.3", "celery==5.4.0", "sqlalchemy==2.0.36")
+RECALL, LOOKALIKES = 0.9, 0.05
 CACHE = Path(tempfile.gettempdir()) / f"redstart-bench-{os.getuid()}"
 BY_RULE = {
     "608": "sql_injection", "610": "sql_injection", "611": "sql_injection",
@@ -150,11 +152,7 @@ def main() -> None:
     parser.add_argument("--half", choices=("own", "heldout"), help="this half alone, without timing")
     asked = parser.parse_args()
     halves = [HERE / name for name in ("own", "heldout") if asked.half in (None, name) and (HERE / name).is_dir()]
-    figures: list[dict[str, object]] = []
-
-    def figure(name: str, value: float, aim: str, holds: bool) -> None:
-        figures.append({"name": name, "value": value, "aim": aim, "holds": holds})
-
+    figures: list[Figure] = []
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         home = scratch / "home"
@@ -165,20 +163,18 @@ def main() -> None:
             ours, others = score(copy, audit(repo, home), tell=True), score(copy, bare(repo), tell=False)
             all_ours, all_bare = all_ours.plus(ours), all_bare.plus(others)
             print(f"{copy.name}: {ours}, bare ruff and bandit: {others}")
-            figure(f"recall_{copy.name}", ours.recall, ">= 0.9", ours.recall >= 0.9)
-            figure(f"lookalikes_{copy.name}", ours.false_share, "<= 0.05", ours.false_share <= 0.05)
-        figure("recall", all_ours.recall, ">= 0.9", all_ours.recall >= 0.9)
-        figure("lookalikes_flagged", all_ours.false_share, "<= 0.05", all_ours.false_share <= 0.05)
-        figure("recall_bare", all_bare.recall, "for comparison", True)
-        figure("lookalikes_bare", all_bare.false_share, "for comparison", True)
+            figures.append(at_least(f"recall_{copy.name}", ours.recall, RECALL))
+            figures.append(at_most(f"lookalikes_{copy.name}", ours.false_share, LOOKALIKES))
+        figures.append(at_least("recall", all_ours.recall, RECALL))
+        figures.append(at_most("lookalikes_flagged", all_ours.false_share, LOOKALIKES))
+        figures += [told("recall_bare", all_bare.recall), told("lookalikes_bare", all_bare.false_share)]
         if asked.half is None:
             ours_took, bare_took = timed(
                 [*(copy / "repo" for copy in copies), *packages()], 1 if asked.quick else 3, home
             )
             print(f"audit {ours_took:.1f} s, bare ruff and bandit {bare_took:.1f} s")
-            ratio = round(ours_took / bare_took, 3)
-            figure("time_ratio", ratio, "<= 1.3", ratio <= 1.3)
-    print(json.dumps({"bench": "audit", "figures": figures}))
+            figures.append(at_most("time_ratio", ours_took / bare_took, 1.3))
+    print_figures("audit", figures)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from _figures import Figure, print_figures
 from drills.fairness import fairness
-from drills.figures import Figure, print_figures
 from drills.frozen import frozen
 from drills.kills import kills
 from drills.privilege import privilege

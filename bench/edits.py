@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import damage
 import perturb
+from _figures import Figure, at_least, exactly, print_figures, told
 from appliers.peers import COMMANDS, Aider, Command
 from kinds import Expect, Fix, Kind, Made
 from redstart.ports.store.blobs import DirectoryBlobs
@@ -155,22 +156,21 @@ def _in_tree(trees: GitTrees, case: Case) -> str:
 
 def share(counted: Counter[tuple[Expect, str]], expect: Expect) -> float:
     total = sum(count for (wanted, _), count in counted.items() if wanted == expect)
-    return round(counted[expect, "reached"] / total, 4) if total else 0.0
+    return counted[expect, "reached"] / total if total else 0.0
 
 
-def figures(name: str, score: Score) -> list[dict[str, object]]:
-    made: list[dict[str, object]] = []
+def figures(name: str, score: Score) -> list[Figure]:
+    """Ours have aims; those of the others are told."""
+    made: list[Figure] = []
     halves = {"": score.all, "heldout_": score.held_out} if score.held_out else {"": score.all}
     for half, counted in halves.items():
         wrong = sum(count for (_, what), count in counted.items() if what == "wrong")
-        values = {"intended": share(counted, "reach"), "recovered": share(counted, "either"), "wrong": wrong}
-        for figure, value in values.items():
-            aim, holds = "told", True
-            if not name:
-                bound = {"intended": 0.99, "recovered": 0.85, "wrong": 0}[figure]
-                aim = "0" if figure == "wrong" else f">= {bound}"
-                holds = value <= bound if figure == "wrong" else value >= bound
-            made.append({"name": f"{name}{half}{figure}", "value": value, "aim": aim, "holds": holds})
+        here = [
+            at_least(f"{name}{half}intended", share(counted, "reach"), 0.99),
+            at_least(f"{name}{half}recovered", share(counted, "either"), 0.85),
+            exactly(f"{name}{half}wrong", wrong, 0),
+        ]
+        made += [Figure(one.name, one.value) for one in here] if name else here
     return made
 
 
@@ -216,9 +216,7 @@ def main() -> None:
     agree = agrees_in_trees(made[::TREES_STEP])
     table(scores, Counter(case.kind for case in made))
     all_figures = [figure for name, score in scores.items() for figure in figures(name, score)]
-    all_figures.append({"name": "same_in_trees", "value": agree, "aim": "true", "holds": agree})
-    all_figures.append({"name": "edits", "value": len(made), "aim": "told", "holds": True})
-    print(json.dumps({"bench": "edits", "figures": all_figures}))
+    print_figures("edits", [*all_figures, exactly("same_in_trees", int(agree), 1), told("edits", len(made))])
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from _figures import Figure, at_least, at_most, print_figures, told
 from _store_bench import measure
-from drills.figures import Figure, at_least, at_most, print_figures, told
 from noop.bare import bare_langgraph, into_sqlite, official_saver, saved_langgraph
 from noop.canned import Canned, record
 from noop.fleet import rates

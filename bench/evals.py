@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from _figures import at_most, print_figures, told
 from redstart.app.settings import Models, Settings
 from redstart.app.settings import load as load_settings
 from redstart.app.wire import open_house
@@ -102,12 +102,8 @@ def main() -> None:
             f"tests {one.graded:.1f} s; {one.ratio:.3f}, without hidden tests {(one.busy - one.graded) / one.own:.3f}"
         )
     worst = max(one.ratio for one in found.values())
-    figures: list[dict[str, object]] = [
-        {"name": f"overhead_ratio_{parallel}", "value": round(one.ratio, 3), "aim": "told", "holds": True}
-        for parallel, one in found.items()
-    ]
-    figures.append({"name": "overhead_ratio", "value": round(worst, 3), "aim": f"<= {AIM}", "holds": worst <= AIM})
-    print(json.dumps({"bench": "evals", "figures": figures}))
+    figures = [told(f"overhead_ratio_{parallel}", one.ratio) for parallel, one in found.items()]
+    print_figures("evals", [*figures, at_most("overhead_ratio", worst, AIM)])
 
 
 if __name__ == "__main__":

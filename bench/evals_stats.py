@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import random
 from functools import cache
 
+from _figures import Figure, at_most, print_figures, told
 from redstart.evals.compare import ALPHA, detectable, mcnemar, power_of
 from redstart.evals.intervals import pass_at
 
@@ -23,7 +23,7 @@ TASKS = 150
 EASY, HARD = 0.85, 0.15
 """The chance to solve an easy and a hard task; a task is as likely the one as the other."""
 GAIN = 0.10
-told = cache(mcnemar)
+chance_of = cache(mcnemar)
 
 
 def solves(chance: random.Random, gain: float) -> tuple[int, int]:
@@ -41,7 +41,7 @@ def simulated(pairs: int, gain: float, seed: int) -> float:
     """How often B is called better."""
     chance = random.Random(seed)
     found = (solves(chance, gain) for _ in range(pairs))
-    return sum(b > a and told(a, b) <= ALPHA for a, b in found) / pairs
+    return sum(b > a and chance_of(a, b) <= ALPHA for a, b in found) / pairs
 
 
 def theory(gain: float) -> tuple[float, float]:
@@ -62,10 +62,6 @@ def largest_gap(most: int) -> float:
     return max(gaps)
 
 
-def figure(name: str, value: float, aim: str, *, holds: bool) -> dict[str, object]:
-    return {"name": name, "value": round(value, 5), "aim": aim, "holds": holds}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
@@ -82,12 +78,12 @@ def main() -> None:
     )
     gap = largest_gap(7 if pairs == 1000 else 9)
     figures = [
-        figure("false_better", false_better, f"<= {ALPHA}", holds=false_better <= ALPHA),
-        figure("power_simulated", power, f"{expected:.4f} +- {error:.4f}", holds=abs(power - expected) <= error),
-        figure("power_theory", expected, "printed", holds=True),
-        figure("pass_at_k_gap", gap, "< 1e-12", holds=gap < 1e-12),
+        at_most("false_better", false_better, ALPHA),
+        Figure("power_simulated", power, f"{expected:.4f} +- {error:.4f}", abs(power - expected) <= error),
+        told("power_theory", expected),
+        at_most("pass_at_k_gap", gap, 1e-12),
     ]
-    print(json.dumps({"bench": "evals_stats", "figures": figures}))
+    print_figures("evals_stats", figures)
 
 
 if __name__ == "__main__":

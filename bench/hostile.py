@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import hashlib
-import json
 import os
 import stat
 import subprocess
@@ -28,6 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from _figures import at_least, exactly, print_figures
 from heldout.hostile import HOSTILE as HELD_OUT
 from heldout.hostile import Hostile, build
 from hostile_own import HOSTILE as OWN
@@ -191,15 +191,12 @@ def main() -> None:
     every = [*held_out, *own]
     groups = Counter(one.group for one in every)
     print(", ".join(f"{count} {group}" for group, count in groups.most_common()))
-    counts = {
-        "escaped": sum(bool(one.harm) for one in every),
-        "escaped_heldout": sum(bool(one.harm) for one in held_out),
-    }
-    figures: list[dict[str, object]] = [
-        {"name": name, "value": count, "aim": "= 0", "holds": count == 0} for name, count in counts.items()
+    figures = [
+        exactly("escaped", sum(bool(one.harm) for one in every), 0),
+        exactly("escaped_heldout", sum(bool(one.harm) for one in held_out), 0),
+        at_least("cases", len(every), 60),
     ]
-    figures.append({"name": "cases", "value": len(every), "aim": ">= 60", "holds": len(every) >= 60})
-    print(json.dumps({"bench": "hostile", "figures": figures}))
+    print_figures("hostile", figures)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from _figures import at_least, at_most, exactly, print_figures
 from redstart.app import settings as configuration
 from redstart.app.improve import cycles
 from redstart.app.runs import find_run
@@ -42,6 +43,7 @@ from redstart.testing.scenarios import question
 from redstart.testing.server import Request, ScriptedServer
 
 CYCLES = 25
+STATE_BYTES = 65536
 TOTAL = "def total(numbers):\n    return sum(numbers)\n"
 SLOW = "def total(numbers):\n    found = 0\n    for one in numbers:\n        found += one\n    return found\n"
 FILES = {
@@ -264,25 +266,18 @@ def main() -> int:
         ran = improve(repo, environ, model, kills)
         print("\n".join(ran.said.splitlines()[-4:]))
         found = judge(home, repo, kinds)
-    aims = {"cycles_green": CYCLES, "kept_share": 1, "worse": 0, "state_bytes": 65536}
-    holds = {
-        name: found[name] <= aim if name in ("worse", "state_bytes") else found[name] >= aim
-        for name, aim in aims.items()
-    }
-    figures = [{"name": name, "value": found[name], "aim": aim, "holds": holds[name]} for name, aim in aims.items()]
     # A question that was on its way when the command was killed had no answer yet.
     twice = sum(model.answered.values()) - found["recorded"] - ran.kills
-    figures.append({"name": "asked_twice", "value": max(twice, 0), "aim": 0, "holds": twice <= 0})
-    figures.append(
-        {
-            "name": "kills",
-            "value": ran.kills,
-            "aim": 0 if asked.quick else 5,
-            "holds": ran.kills >= (0 if asked.quick else 5),
-        }
-    )
-    print(json.dumps({"bench": "improve", "seconds": round(ran.seconds, 1), "exit": ran.code, "figures": figures}))
-    return 0 if all(one["holds"] for one in figures) and ran.code == 0 else 1
+    figures = [
+        at_least("cycles_green", found["cycles_green"], CYCLES),
+        at_least("kept_share", found["kept_share"], 1),
+        at_most("worse", found["worse"], 0),
+        at_most("state_bytes", found["state_bytes"], STATE_BYTES),
+        exactly("asked_twice", max(twice, 0), 0),
+        at_least("kills", ran.kills, 0 if asked.quick else 5),
+    ]
+    held = print_figures("improve", figures, seconds=round(ran.seconds, 1), exit=ran.code)
+    return 0 if held and ran.code == 0 else 1
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ that they would have been seen.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 from pathlib import Path
+
+from _figures import at_least, exactly, print_figures
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "scenario" / "malicious"))
 
@@ -59,17 +60,12 @@ def main() -> None:
             bare(case, index, folder, variables)
         ran = sum(mark_of(case) in index.seen() for case in careless)
     figures = [
-        {
-            "name": "packages",
-            "value": len(careful),
-            "aim": 8 if quick else 25,
-            "holds": len(careful) >= (8 if quick else 25),
-        },
-        {"name": "executed", "value": executed, "aim": 0, "holds": executed == 0},
-        {"name": "explained", "value": explained / len(careful), "aim": 1, "holds": explained == len(careful)},
-        {"name": "bare_executed", "value": ran / len(careless), "aim": 1, "holds": ran == len(careless)},
+        at_least("packages", len(careful), 8 if quick else 25),
+        exactly("executed", executed, 0),
+        exactly("explained", explained / len(careful), 1),
+        exactly("bare_executed", ran / len(careless), 1),
     ]
-    print(json.dumps({"bench": "installs", "figures": figures}))
+    print_figures("installs", figures)
 
 
 if __name__ == "__main__":

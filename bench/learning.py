@@ -23,13 +23,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from _figures import print_figures
 from learning.arms import Arm
 from learning.curve import figures, paired
 from learning.doing import INSTRUMENT, LOCAL, Stream, do, done, seen, settings_for, verified
@@ -70,13 +70,11 @@ def main() -> None:
             sys.exit(": ".join(filter(None, (str(error), error.remedy))))
     least = len(doing.tasks) if given.quick or given.url else LEAST
     found = figures(rows, least, shown, has_aims=doing.is_instrument)
-    for one in found:
-        print(f"{one.name}: {one.value} ({one.aim}{'' if one.holds else ', and it does not hold'})")
     if given.plot:
         label = OF_INSTRUMENT if doing.is_instrument else f"{given.label}, on this stream of tasks."
         shares = {arm: [row.solved for row in of_arm] for arm, of_arm in paired(rows).items()}
         given.plot.write_text(svg(shares, Words(TITLE, label)), encoding="utf-8")
-    print(json.dumps({"bench": "learning", "figures": [one._asdict() for one in found]}))
+    print_figures("learning", found)
 
 
 def arguments() -> argparse.Namespace:

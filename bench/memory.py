@@ -12,13 +12,13 @@ A line of a file of pairs is {"id", "same", "kind", "package", "a", "b"}, where 
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import _recall_cards
+from _figures import Figure, at_least, at_most, print_figures
 from redstart.core.learning import Signature
 from redstart.core.noun import Noun
 from redstart.core.report import Case, Outcome
@@ -51,13 +51,6 @@ class Pair(Noun):
     b: Side
 
 
-class Figure(NamedTuple):
-    name: str
-    value: float
-    aim: str
-    holds: bool
-
-
 def signed(side: Side) -> Signature:
     """As a run names it: what a patch may not touch is no source."""
     case = Case(id=side.id, outcome=Outcome.failed, message=side.message, detail=side.detail)
@@ -76,17 +69,16 @@ def signature_figures(*, quick: bool, explain: bool) -> Iterator[Figure]:
     del quick
     halves = {name: read(file) for name, file in HALVES.items()}
     for name, pairs in halves.items():
-        yield Figure(f"pairs_{name}", len(pairs), f">= {LEAST_PAIRS}", len(pairs) >= LEAST_PAIRS)
+        yield at_least(f"pairs_{name}", len(pairs), LEAST_PAIRS)
         yield from _shares(pairs, f"_{name}", explain=explain)
     yield from _shares([pair for pairs in halves.values() for pair in pairs], "", explain=False)
 
 
 def _shares(pairs: Sequence[Pair], half: str, *, explain: bool) -> Iterator[Figure]:
     one_key = {pair.id: _one_key(pair, explain=explain) for pair in pairs}
-    for name, same, aim in (("same_cause", True, ">= 0.99"), ("different_cause", False, "<= 0.01")):
-        asked = [one_key[pair.id] for pair in pairs if pair.same is same]
-        value = sum(asked) / len(asked) if asked else float(not same)
-        yield Figure(f"{name}{half}", round(value, 4), aim, value >= 0.99 if same else value <= 0.01)
+    same, different = ([one_key[pair.id] for pair in pairs if pair.same is same] for same in (True, False))
+    yield at_least(f"same_cause{half}", sum(same) / len(same) if same else 0, 0.99)
+    yield at_most(f"different_cause{half}", sum(different) / len(different) if different else 1, 0.01)
     if explain:
         wrong = Counter(f"{pair.kind} ({pair.same=})" for pair in pairs if one_key[pair.id] is not pair.same)
         for kind, count in wrong.most_common():
@@ -103,7 +95,7 @@ def _one_key(pair: Pair, *, explain: bool) -> bool:
 
 def recall_figures(*, quick: bool, explain: bool) -> Iterator[Figure]:
     del explain
-    yield from (Figure(*one) for one in _recall_cards.recall_figures(quick=quick))
+    yield from _recall_cards.recall_figures(quick=quick)
 
 
 FIGURES = {"signatures": signature_figures, "recall": recall_figures}
@@ -120,9 +112,7 @@ def main() -> None:
     for part, measure in FIGURES.items():
         if args.only in (None, part):
             figures += measure(quick=args.quick, explain=args.explain)
-    for one in figures:
-        print(f"{one.name}: {one.value} ({one.aim}){'' if one.holds else ' not reached'}")
-    print(json.dumps({"bench": "memory", "figures": [one._asdict() for one in figures]}))
+    print_figures("memory", figures)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from typing import NamedTuple
 
-from drills.figures import exactly, print_figures
+from _figures import exactly, print_figures
 from redstart.core.chat import Answer, Ask, Message, Role, Tier, Tool, ToolCall
 from redstart.core.errors import ModelError
 from redstart.ports.model.gateway import Chance, Gateway, Policy

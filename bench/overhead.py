@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import shutil
 import statistics
@@ -28,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from _figures import at_most, print_figures, told
 from redstart.app.runs import Asked, begin_fix, go_on
 from redstart.app.settings import Models, Settings
 from redstart.app.wire import engine_called, open_house
@@ -211,13 +211,11 @@ def main() -> None:
         values |= short_levels(folder, 1 if asked.quick else 3)
         if not asked.quick:
             values |= long_levels(folder, asked.long)
-    figures: list[dict[str, object]] = []
-    for figure, value in values.items():
-        aim = f"<= {aims[figure]}" if figure in aims else "told"
-        holds = figure not in aims or round(value, 3) <= aims[figure]
-        figures.append({"name": figure, "value": round(value, 3), "aim": aim, "holds": holds})
+    figures = [
+        at_most(name, value, aims[name]) if name in aims else told(name, value) for name, value in values.items()
+    ]
     long = {} if asked.quick else {"long_suite_seconds": asked.long}
-    print(json.dumps({"bench": "overhead", **long, "figures": figures}))
+    print_figures("overhead", figures, **long)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from drills.figures import Figure, at_least, print_figures, told
+from _figures import Figure, at_least, print_figures, told
 from real_peers.agents import AGENTS, Ended, Place
 from real_peers.counting import counting
 from redstart.app.settings import Settings

@@ -25,6 +25,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from _figures import Figure, at_least, exactly, print_figures
+
 RESULTS = Path(__file__).parent / "results" / "quixbugs.jsonl"
 PLAIN_LOOP = {1: 7, 5: 18}
 """Solved by the plain loop with the same model, by attempts; see docs/benchmarks.md."""
@@ -192,13 +194,9 @@ def ask_all(url: str, way: str, attempts: int) -> None:
         print(way, name, row["result"], row["attempts"], row["causes"], f"{row['seconds']} s", row["error"], flush=True)
 
 
-def figure(name: str, value: float, aim: str, *, holds: bool) -> dict[str, object]:
-    return {"name": name, "value": value, "aim": aim, "holds": holds}
-
-
-def count(*, quick: bool) -> list[dict[str, object]]:
+def count(*, quick: bool) -> list[Figure]:
     every, rows = tasks(), known()
-    figures: list[dict[str, object]] = []
+    figures: list[Figure] = []
     dishonest = crashes = 0
     for way in WAYS:
         own = [row for row in rows if row["way"] == way]
@@ -211,12 +209,10 @@ def count(*, quick: bool) -> list[dict[str, object]]:
         dishonest += sum(not is_green(every[row["task"]], row["patch"]) for row in (said[:QUICK] if quick else said))
         crashes += sum(bool(row["error"]) for row in own)
         if len(first) == len(every):
-            figures.append(figure(f"{way}_solved_1", once, f"> {PLAIN_LOOP[1]}", holds=once > PLAIN_LOOP[1]))
+            figures.append(at_least(f"{way}_solved_1", once, PLAIN_LOOP[1] + 1))
         if len(most) == len(every):
-            figures.append(figure(f"{way}_solved_5", green, f"> {PLAIN_LOOP[5]}", holds=green > PLAIN_LOOP[5]))
-    figures.append(figure("dishonest", dishonest, "0", holds=dishonest == 0))
-    figures.append(figure("crashes", crashes, "0", holds=crashes == 0))
-    return figures
+            figures.append(at_least(f"{way}_solved_5", green, PLAIN_LOOP[5] + 1))
+    return [*figures, exactly("dishonest", dishonest, 0), exactly("crashes", crashes, 0)]
 
 
 def main() -> None:
@@ -228,7 +224,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.url:
         ask_all(given.url, given.way, given.attempts)
-    print(json.dumps({"bench": "quixbugs", "figures": count(quick=given.quick)}))
+    print_figures("quixbugs", count(quick=given.quick))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
+from _figures import exactly, print_figures
 from real.outside import Ends, difference, outside
 from real.prepare import BenchError, Mutation, Project, Ready, prepare, projects, run
 from redstart.app.settings import Settings
@@ -283,11 +284,11 @@ def main() -> None:
     asked = parser.parse_args()
     jobs = asked.jobs or (3 if asked.quick else 1)
     outcomes = measure(choose(asked.only, asked.quick), asked.keep, jobs)
-    figures: list[dict[str, object]] = []
-    for name in ("verified", "agree", "untouched"):
-        share = round(sum(getattr(one, name) for one in outcomes) / len(outcomes), 4)
-        figures.append({"name": name, "value": share, "aim": "= 1", "holds": share == 1})
-    print(json.dumps({"bench": "real_repos", "projects": len(outcomes), "figures": figures}))
+    figures = [
+        exactly(name, sum(getattr(one, name) for one in outcomes) / len(outcomes), 1)
+        for name in ("verified", "agree", "untouched")
+    ]
+    print_figures("real_repos", figures, projects=len(outcomes))
 
 
 if __name__ == "__main__":

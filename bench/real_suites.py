@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from _figures import at_least, exactly, print_figures, told
 from real.outside import NOT_ROOT, WATCH, WATCH_UNITTEST, Ends, difference, outside
 from real.prepare import FIXED, BenchError, Project, must, prepare, projects, run
 from redstart.app.ground import Ground, take_ground
@@ -215,14 +216,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one package of each kind")
     asked = parser.parse_args()
     found = measure(asked.quick)
-    same = round(sum(not one.differs for one in found) / len(found), 4)
-    least = 2 if asked.quick else 5
-    figures: list[dict[str, object]] = [
-        {"name": "same", "value": same, "aim": "= 1", "holds": same == 1},
-        {"name": "packages", "value": len(found), "aim": f">= {least}", "holds": len(found) >= least},
-        {"name": "tests", "value": sum(one.tests for one in found), "aim": "told", "holds": True},
+    figures = [
+        exactly("same", sum(not one.differs for one in found) / len(found), 1),
+        at_least("packages", len(found), 2 if asked.quick else 5),
+        told("tests", sum(one.tests for one in found)),
     ]
-    print(json.dumps({"bench": "real_suites", "tier": found[0].tier, "figures": figures}))
+    print_figures("real_suites", figures, tier=found[0].tier)
 
 
 if __name__ == "__main__":

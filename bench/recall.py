@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from _figures import at_least, exactly, print_figures, told
 from real.prepare import PYTEST, BenchError, Sdist, download, make_venv, must, unpack, uv
 from redstart.app.settings import Models, Settings
 from redstart.app.settings import load as load_settings
@@ -204,24 +204,16 @@ def main() -> None:
                 print(f"  {what}: {name}")
     every = [*small, *large]
     least, least_large = (2, 1) if args.quick else (LEAST, LEAST_LARGE)
-    tasks, of_large = sum(one.tasks for one in every), sum(one.tasks for one in large)
-    none = {
-        "shown_and_lost": sum(len(one.lost) for one in every),
-        "missed_and_green": sum(len(one.guessed) for one in every),
-        "without_context": sum(len(one.troubled) for one in every),
-    }
     figures = [
-        _figure("tasks", tasks, f">= {least}", holds=tasks >= least),
-        _figure("tasks_large", of_large, f">= {least_large}", holds=of_large >= least_large),
-        *(_figure(name, value, "0", holds=value == 0) for name, value in none.items()),
-        _figure("shown", sum(one.shown for one in every), "told", holds=True),
-        _figure("missed", sum(one.missed for one in every), "told", holds=True),
+        at_least("tasks", sum(one.tasks for one in every), least),
+        at_least("tasks_large", sum(one.tasks for one in large), least_large),
+        exactly("shown_and_lost", sum(len(one.lost) for one in every), 0),
+        exactly("missed_and_green", sum(len(one.guessed) for one in every), 0),
+        exactly("without_context", sum(len(one.troubled) for one in every), 0),
+        told("shown", sum(one.shown for one in every)),
+        told("missed", sum(one.missed for one in every)),
     ]
-    print(json.dumps({"bench": "recall", "figures": figures}))
-
-
-def _figure(name: str, value: int, aim: str, *, holds: bool) -> dict[str, object]:
-    return {"name": name, "value": value, "aim": aim, "holds": holds}
+    print_figures("recall", figures)
 
 
 if __name__ == "__main__":

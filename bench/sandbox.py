@@ -33,6 +33,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+from _figures import Figure, at_most, print_figures, told
 from redstart.app.images import build_image
 from redstart.core.errors import RedstartError
 from redstart.core.shell import Environment, Execution, ExitCause, SandboxLimits
@@ -182,11 +183,11 @@ async def timed(run: Run, execution: Execution) -> float:
     return time.monotonic() - began
 
 
-def figure(name: str, ratios: list[float]) -> dict[str, object]:
-    value = round(statistics.median(ratios), 3)
+def figure(name: str, ratios: list[float]) -> Figure:
+    value = statistics.median(ratios)
     worst = statistics.quantiles(ratios, n=20, method="inclusive")[-1] if len(ratios) > 1 else value
-    aim = {"aim": f"<= {AIMS[name]}", "holds": value <= AIMS[name]} if name in AIMS else {"aim": None, "holds": True}
-    return {"name": name, "value": value, **aim, "p95": round(worst, 3), "rounds": len(ratios)}
+    print(f"{name:24} {value:8.3f} (p95 {worst:.3f}, {len(ratios)} rounds)")
+    return at_most(name, value, AIMS[name]) if name in AIMS else told(name, value)
 
 
 async def had(place: Ground) -> dict[str, WarmSandbox]:
@@ -277,11 +278,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="redstart-bench-") as folder, daemon(Path(folder)):
         ratios = asyncio.run(all_of_it(Path(folder)))
     figures = [figure(name, each) for name, each in ratios.items()]
-    for each in figures:
-        print(f"{each['name']:24} {each['value']:>8} (p95 {each['p95']}, {each['rounds']} rounds)")
-    absent = [name for name in AIMS if name not in ratios]
-    figures += [{"name": name, "value": None, "aim": f"<= {AIMS[name]}", "holds": False} for name in absent]
-    print(json.dumps({"bench": "sandbox", "figures": figures}))
+    figures += [Figure(name, None, f"<= {aim:g}", holds=False) for name, aim in AIMS.items() if name not in ratios]
+    print_figures("sandbox", figures)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import random
 import statistics
 import tempfile
@@ -24,6 +23,7 @@ from collections.abc import Awaitable
 from contextlib import ExitStack
 from pathlib import Path
 
+from _figures import at_most, print_figures, told
 from _stores import KINDS, fill, keep_a_run, places
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
@@ -102,13 +102,8 @@ def main() -> None:
             row = [medians[kind, what, size] for size in sizes]
             growths[f"{kind}_{what}"] = medians[kind, what, sizes[-1]] / medians[kind, what, FROM]
             print(f"{kind:<9} {what:<7}", *(f"{value * 1e3:8.2f} ms" for value in row), flush=True)
-    worst = round(max(growths.values()), 3)
-    figures: list[dict[str, object]] = [{"name": "growth", "value": worst, "aim": f"<= {AIM}", "holds": worst <= AIM}]
-    figures += [
-        {"name": f"growth_{name}", "value": round(value, 3), "aim": "told", "holds": True}
-        for name, value in growths.items()
-    ]
-    print(json.dumps({"bench": "scale", "runs": list(sizes), "figures": figures}))
+    each = [told(f"growth_{name}", value) for name, value in growths.items()]
+    print_figures("scale", [at_most("growth", max(growths.values()), AIM), *each], runs=list(sizes))
 
 
 if __name__ == "__main__":

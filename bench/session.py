@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from _figures import at_most, exactly, print_figures
 from real.prepare import Ready, must, prepare, projects, run, uv
 from real_repos import mutate
 from redstart.testing.scenarios import question
@@ -230,16 +231,16 @@ def main() -> None:
     print(recorded)
     if asked.write:
         PAGE.write_text(_BLOCK.sub(lambda _: recorded, PAGE.read_text()))
-    told = on_page()
-    same = recorded == told
+    page = on_page()
+    same = recorded == page
     if not same:
-        print("\n".join(difflib.unified_diff(told.splitlines(), recorded.splitlines(), "page", "now", lineterm="")))
+        print("\n".join(difflib.unified_diff(page.splitlines(), recorded.splitlines(), "page", "now", lineterm="")))
     figures = [
-        {"name": "commands", "value": len(COMMANDS), "aim": "<= 5", "holds": len(COMMANDS) <= 5},
-        {"name": "page_is_true", "value": int(same), "aim": "= 1", "holds": same},
-        {"name": "seconds", "value": round(seconds, 1), "aim": "<= 90", "holds": seconds <= 90},
+        at_most("commands", len(COMMANDS), 5),
+        exactly("page_is_true", int(same), 1),
+        at_most("seconds", seconds, 90),
     ]
-    print(json.dumps({"bench": "session", "figures": figures}))
+    print_figures("session", figures)
 
 
 if __name__ == "__main__":

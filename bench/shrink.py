@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import ast
 import asyncio
-import json
 import os
 import random
 import statistics
@@ -22,6 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from _figures import at_least, at_most, print_figures
 from honest.patches import Honest, data_folder, humaneval, quixbugs
 from redstart.toolkit.honesty.hunks import Files, compose, hunks_of
 from redstart.toolkit.honesty.shrink import Budget, shrink
@@ -201,13 +201,11 @@ def main() -> None:
     for one in choose(data, wanted):
         with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
             found.append(asyncio.run(measured(one, Path(name))))
-    same = round(sum(one.same for one in found) / len(found), 4)
-    runs = statistics.median(one.runs for one in found)
     figures = [
-        {"name": "same_as_fix", "value": same, "aim": ">= 0.95", "holds": same >= 0.95},
-        {"name": "runs_median", "value": runs, "aim": "<= 12", "holds": runs <= 12},
+        at_least("same_as_fix", sum(one.same for one in found) / len(found), 0.95),
+        at_most("runs_median", statistics.median(one.runs for one in found), 12),
     ]
-    print(json.dumps({"bench": "shrink", "fixes": len(found), "figures": figures}))
+    print_figures("shrink", figures, fixes=len(found))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ it, on the same repo: the seconds from starting `redstart fix` to its first line
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil
@@ -18,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from _figures import at_most, print_figures
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.repo.trees import GitTrees
 
@@ -84,12 +84,11 @@ def main() -> None:
             print(f"snapshot {mine:.2f} s, git add -A {bare:.2f} s")
             ratios.append(mine / bare)
         waits = [first_line(repo, folder) for _ in range(rounds)]
-    ratio, wait = round(statistics.median(ratios), 3), round(statistics.median(waits), 3)
     figures = [
-        {"name": "snapshot_ratio", "value": ratio, "aim": f"<= {AIM}", "holds": ratio <= AIM},
-        {"name": "first_line_seconds", "value": wait, "aim": "<= 1", "holds": wait <= 1},
+        at_most("snapshot_ratio", statistics.median(ratios), AIM),
+        at_most("first_line_seconds", statistics.median(waits), 1),
     ]
-    print(json.dumps({"bench": "snapshot", "figures": figures}))
+    print_figures("snapshot", figures)
 
 
 if __name__ == "__main__":

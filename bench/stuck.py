@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from _figures import Figure, exactly, print_figures, told
 from redstart.core.course import Pattern, Strategy, Turn
 from redstart.core.run import Limits, Result, RunState
 from redstart.engines.drive import drive
@@ -82,22 +82,18 @@ async def _driven(rig: Rig) -> RunState:
     return (await drive(rig.adapters, claim, inline)).state
 
 
-def figure(name: str, value: float, aim: str, *, holds: bool = True) -> dict[str, object]:
-    return {"name": name, "value": round(value, 4), "aim": aim, "holds": holds}
-
-
-def measured(rig: Rig, kind: type[NoisyOracle], seeds: int) -> list[dict[str, object]]:
+def measured(rig: Rig, kind: type[NoisyOracle], seeds: int) -> list[Figure]:
     """The figures of one instrument."""
     arms = {
         name: [course(rig, kind([FIX], right=RIGHT, seed=f"{kind.name}/{seed}"), turning) for seed in range(seeds)]
         for name, turning in ARMS.items()
     }
-    now, told = arms["turns"], list[dict[str, object]]()
+    now, figures = arms["turns"], list[Figure]()
     for name, runs in arms.items():
         chances = sum(one.attempts - 1 for one in runs)
         rate = sum(one.repeats for one in runs) / max(chances, 1)
-        told.append(figure(f"{kind.name}_repeat_rate_{name}", rate, "printed"))
-        told.append(figure(f"{kind.name}_solved_{name}", sum(one.solved for one in runs) / seeds, "printed"))
+        figures.append(told(f"{kind.name}_repeat_rate_{name}", rate))
+        figures.append(told(f"{kind.name}_solved_{name}", sum(one.solved for one in runs) / seeds))
     for name in ("none", "plan"):
         fewer = paired_bootstrap([one.rate for one in now], [one.rate for one in arms[name]])
         lost = sum(a.solved and not b.solved for a, b in zip(arms[name], now, strict=True))
@@ -106,8 +102,8 @@ def measured(rig: Rig, kind: type[NoisyOracle], seeds: int) -> list[dict[str, ob
             f"{kind.name}, {seeds} pairs: repeat rate of a run lower than with {name} by {fewer.words}; "
             f"solved only with turns {won}, only with {name} {lost}, p = {mcnemar(won, lost):.2g}"
         )
-        told.append(figure(f"{kind.name}_lost_against_{name}", lost, "0", holds=lost == 0))
-    return told
+        figures.append(exactly(f"{kind.name}_lost_against_{name}", lost, 0))
+    return figures
 
 
 def main() -> None:
@@ -120,7 +116,7 @@ def main() -> None:
             figures = [one for kind in (Stubborn, Rewording, NoisyOracle) for one in measured(rig, kind, seeds)]
         finally:
             rig.trees.close()
-    print(json.dumps({"bench": "stuck", "figures": figures}))
+    print_figures("stuck", figures)
 
 
 if __name__ == "__main__":

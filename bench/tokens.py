@@ -14,7 +14,6 @@ tasks.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from _figures import Figure, exactly, print_figures, told
 from redstart.testing.scenarios import Scenario
 from tokens_peers.agents import AGENTS, Exchange, Place
 from tokens_peers.environments import WANTED, Environments, cache
@@ -117,15 +117,12 @@ def main() -> None:
     rows = counted(played(chosen, environments), environments)
     names = [task.scenario.name for task in chosen]
     print(table(rows, names))
-    figures: list[dict[str, object]] = []
+    figures: list[Figure] = []
     for agent in AGENTS:
         own = [rows[agent, name] for name in names]
-        solved_all = sum(row.solved for row in own)
-        tokens = sum(row.tokens for row in own)
-        figures.append({"name": f"{agent}_tokens", "value": tokens, "aim": "told", "holds": True})
-        aim = f"= {len(names)}"
-        figures.append({"name": f"solved_{agent}", "value": solved_all, "aim": aim, "holds": solved_all == len(names)})
-    print(json.dumps({"bench": "tokens", "figures": figures}))
+        figures.append(told(f"{agent}_tokens", sum(row.tokens for row in own)))
+        figures.append(exactly(f"solved_{agent}", sum(row.solved for row in own), len(names)))
+    print_figures("tokens", figures)
 
 
 if __name__ == "__main__":

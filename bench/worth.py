@@ -14,7 +14,6 @@ to. `--quick` has fewer worlds and lessons, and computes every figure.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import random
 from collections import Counter
@@ -22,6 +21,7 @@ from collections.abc import Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
+from _figures import Figure, at_least, at_most, print_figures, told
 from redstart.core.lesson import Status, Use
 from redstart.toolkit.learning.lessons import probability
 from redstart.toolkit.learning.worth import Bets, Evidence, standing
@@ -267,19 +267,7 @@ def needs(effect: float, size: Size) -> dict[str, float]:
 # -- all of it ---------------------------------------------------------------------------------------------------------
 
 
-def figure(name: str, value: float, aim: str = "printed", *, holds: bool = True) -> dict[str, object]:
-    return {"name": name, "value": round(value, 4), "aim": aim, "holds": holds}
-
-
-def at_least(name: str, value: float, aim: float) -> dict[str, object]:
-    return figure(name, value, f">= {aim}", holds=value >= aim)
-
-
-def at_most(name: str, value: float, aim: float) -> dict[str, object]:
-    return figure(name, value, f"<= {aim:.4g}", holds=value <= aim)
-
-
-def of_many(size: Size) -> list[dict[str, object]]:
+def of_many(size: Size) -> list[Figure]:
     tally = tallied(size.worlds, RUNS, seed=1)
     table(tally, RUNS)
     long = tallied(max(size.worlds // 4, 1), size.long_runs, seed=5001)
@@ -289,25 +277,25 @@ def of_many(size: Size) -> list[dict[str, object]]:
         at_least("harmful_retired", share(tally, (Status.retired,), harmful), 0.95),
         at_least("useless_retired", share(tally, (Status.retired,), (0.0,)), 0.80),
         at_least("helpful_20_30_kept", share(tally, KEPT, SIZES[1:]), 0.85),
-        figure("helpful_10_kept", share(tally, KEPT, SIZES[:1])),
+        told("helpful_10_kept", share(tally, KEPT, SIZES[:1])),
         at_least("precision_active", precision(tally, (Status.active,)), 0.90),
-        figure("precision_kept", precision(tally, KEPT)),
-        figure("recall_active", share(tally, (Status.active,), SIZES)),
-        figure("recall_kept", share(tally, KEPT, SIZES)),
+        told("precision_kept", precision(tally, KEPT)),
+        told("recall_active", share(tally, (Status.active,), SIZES)),
+        told("recall_kept", share(tally, KEPT, SIZES)),
         at_most("regret", tally.regret, min(tally.always, tally.never)),
         at_most("regret_late", tally.late, min(tally.always, tally.never)),
-        figure("regret_always", tally.always),
-        figure("regret_never", tally.never),
-        figure("shown", tally.shown),
+        told("regret_always", tally.always),
+        told("regret_never", tally.never),
+        told("shown", tally.shown),
         at_least("long_useless_retired", share(long, (Status.retired,), (0.0,)), 0.95),
         at_least("long_harmful_retired", share(long, (Status.retired,), harmful), 0.95),
-        figure("long_recall_kept", share(long, KEPT, SIZES)),
-        figure("long_precision_active", precision(long, (Status.active,))),
-        figure("long_regret_late", long.late),
+        told("long_recall_kept", share(long, KEPT, SIZES)),
+        told("long_precision_active", precision(long, (Status.active,))),
+        told("long_regret_late", long.late),
     ]
 
 
-def of_looking(size: Size) -> list[dict[str, object]]:
+def of_looking(size: Size) -> list[Figure]:
     effects = (0.0, 0.1, 0.3, -0.2)
     every = {effect: [looked(random.Random(s), effect, size.looks) for s in range(size.streams)] for effect in effects}
     by_effect = {effect: fmean(one.covered for one in found) for effect, found in every.items()}
@@ -320,18 +308,18 @@ def of_looking(size: Size) -> list[dict[str, object]]:
         at_least("coverage", min(by_effect.values()), 0.94),
         at_most("useless_proven_helpful", fmean(one.above for one in every[0.0]), 0.025),
         at_most("never_helpful_proven_helpful", fmean(one.above for one in drifting), 0.025),
-        figure("useless_helpful_by_plain_peeking", fmean(one.peeked for one in every[0.0])),
+        told("useless_helpful_by_plain_peeking", fmean(one.peeked for one in every[0.0])),
     ]
 
 
-def of_needs(size: Size) -> list[dict[str, object]]:
+def of_needs(size: Size) -> list[Figure]:
     found = {**needs(0.10, size), **needs(0.30, size)}
     for word, siblings in (("alone", 0), ("among_helpful", LESSONS - 1)):
         lives = [life(0.0, random.Random(seed), siblings, 0.30) for seed in range(size.lives)]
         found[f"useless_active_{word}"] = fmean(one.status is Status.active for one in lives)
     for name, value in found.items():
         print(f"{name}: {value:.4g}")
-    return [figure(name, value) for name, value in found.items()]
+    return [told(name, value) for name, value in found.items()]
 
 
 def main() -> None:
@@ -339,7 +327,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     size = QUICK if parser.parse_args().quick else FULL
     figures = [*of_many(size), *of_looking(size), *of_needs(size)]
-    print(json.dumps({"bench": "worth", "figures": figures}))
+    print_figures("worth", figures)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
-from drills.figures import Figure, at_most, exactly, told
+from _figures import Figure, at_most, exactly, told
 from drills.ground import Ground, new_ground, tiny_repo
 from redstart.core.run import RunState
 from redstart.engines.temporal.client import FleetClient

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from drills.figures import Figure, at_least, exactly, told
+from _figures import Figure, at_least, exactly, told
 from drills.ground import DRIVERS, Ground, answer, new_ground, tiny_repo
 from drills.truth import truth
 from redstart.core.run import RunState

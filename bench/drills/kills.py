@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from drills.figures import Figure, exactly, told
+from _figures import Figure, exactly, told
 from drills.ground import DYING, ROOT, Ground, new_ground
 from redstart.app.handover import apply_run
 from redstart.app.runs import go_on

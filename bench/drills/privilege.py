@@ -10,8 +10,8 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from _figures import Figure, at_least, exactly, told
 from drills.beside import beside
-from drills.figures import Figure, at_least, exactly, told
 from drills.ground import Ground, Worker, answer, new_ground, tiny_repo
 from redstart.testing.server import Request
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from psycopg import OperationalError
 
+from _figures import Figure, at_least, exactly, told
 from drills.beside import beside
-from drills.figures import Figure, at_least, exactly, told
 from drills.ground import Ground, Worker, new_ground, tiny_repo
 from drills.truth import truth
 from redstart.core.errors import PortError

@@ -7,6 +7,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import NamedTuple
 
+from _figures import Figure, at_least, exactly, told
 from learning.arms import Arm
 from redstart.evals.compare import mcnemar, paired_bootstrap
 from redstart.evals.intervals import Estimate, bootstrap_of, wilson
@@ -17,13 +18,6 @@ ALL_ATTEMPTS_AND_ONE = 4
 """What a run that never got green counts as, in attempts to green: one more than it may have."""
 
 Rows = Mapping[Arm, Sequence[Outcome]]
-
-
-class Figure(NamedTuple):
-    name: str
-    value: object
-    aim: str
-    holds: bool
 
 
 class Seen(NamedTuple):
@@ -93,9 +87,9 @@ def figures(rows: Rows, least: int, seen: Mapping[Arm, Sequence[Seen]], *, has_a
     off, on, placebo = (every[arm] for arm in (Arm.off, Arm.on, Arm.placebo))
     broken = sum(row.place is Place.broken for arm in Arm for row in rows[arm])
     found = [
-        Figure("tasks", len(off), f">= {least}", len(off) >= least),
-        Figure("broken", broken, "0", broken == 0),
-        Figure("false_greens", _false_greens(rows), "0", _false_greens(rows) == 0),
+        at_least("tasks", len(off), least),
+        exactly("broken", broken, 0),
+        exactly("false_greens", _false_greens(rows), 0),
     ]
     if not off:
         return found
@@ -110,12 +104,12 @@ def figures(rows: Rows, least: int, seen: Mapping[Arm, Sequence[Seen]], *, has_a
         "on_minus_placebo": gap(placebo, on, is_solved),
     }
     found += [_difference(name, one, has_aim=has_aims) for name, one in differences.items()]
-    found.append(Figure("mcnemar_on_off", round(sign_test(off, on), 6), "told", True))
+    found.append(Figure("mcnemar_on_off", round(sign_test(off, on), 6)))
     for arm in Arm:
-        found.append(Figure(f"attempts_{arm.value}", round(fmean(map(to_green, every[arm])), 3), "told", True))
+        found.append(told(f"attempts_{arm.value}", fmean(map(to_green, every[arm]))))
     found.append(_told("attempts_on_minus_off", gap(off, on, to_green)))
     for arm in Arm:
-        found.append(Figure(f"tokens_{arm.value}", round(fmean(row.tokens for row in every[arm])), "told", True))
+        found.append(told(f"tokens_{arm.value}", round(fmean(row.tokens for row in every[arm]))))
     found.append(_told("tokens_ratio_on_off", tokens_ratio(off, on)))
     found.append(_told("tokens_ratio_placebo_off", tokens_ratio(off, placebo)))
     return [*found, *_shown_to(seen, has_aims=has_aims)]
@@ -125,16 +119,14 @@ def _shown_to(seen: Mapping[Arm, Sequence[Seen]], *, has_aims: bool) -> list[Fig
     """How much the runs of an arm were shown, a run; the placebo has to be as much as what it stands for."""
     found: list[Figure] = []
     for arm, of_arm in seen.items():
-        lessons, cards = (round(fmean(column), 3) for column in zip(*((one[:2]) for one in of_arm), strict=True))
-        found.append(Figure(f"lessons_shown_{arm.value}", lessons, "told", True))
-        found.append(Figure(f"cards_shown_{arm.value}", cards, "told", True))
-        share = round(fmean(one.has_fact for one in of_arm), 3)
+        lessons, cards = (fmean(column) for column in zip(*((one[:2]) for one in of_arm), strict=True))
+        found += [told(f"lessons_shown_{arm.value}", lessons), told(f"cards_shown_{arm.value}", cards)]
+        name, share = f"told_the_fact_{arm.value}", fmean(one.has_fact for one in of_arm)
         if has_aims:
-            is_on = arm is Arm.on
-            found.append(Figure(f"told_the_fact_{arm.value}", share, "told" if is_on else "0", is_on or share == 0))
+            found.append(told(name, share) if arm is Arm.on else exactly(name, share, 0))
     on, placebo = ([one[:2] for one in seen.get(arm, ())] for arm in (Arm.on, Arm.placebo))
     unlike = sum(one != two for one, two in zip(on, placebo, strict=False))
-    return [*found, Figure("placebo_unlike_on", unlike, "0", unlike == 0)]
+    return [*found, exactly("placebo_unlike_on", unlike, 0)]
 
 
 def _numbered(rows: Sequence[Outcome]) -> list[tuple[int, Estimate]]:
@@ -154,7 +146,7 @@ def _difference(name: str, found: Estimate, *, has_aim: bool) -> Figure:
 
 
 def _told(name: str, found: Estimate) -> Figure:
-    return Figure(name, shown(found), "told", True)
+    return Figure(name, shown(found))
 
 
 def shown(found: Estimate) -> list[float]:
