@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _figures import at_least, exactly, print_figures, told
-from real.prepare import PYTEST, BenchError, Sdist, download, make_venv, must, unpack, uv
+from real.prepare import BenchError, Sdist, download, must, plain_environment, unpack, uv
 from redstart.app.settings import Models, Settings
 from redstart.app.settings import load as load_settings
 from redstart.app.wire import open_house
@@ -116,13 +117,12 @@ async def large_tasks(settings: Settings, large: Large, into: Path, count: int) 
     file = into / f"{large.sdist.name}.jsonl"
     if file.exists():
         return read_tasks(file.read_text(encoding="utf-8"), file.name)
-    repo, python = into / large.sdist.name, into / "environment" / "bin" / "python"
+    repo, python = into / large.sdist.name, plain_environment(into) / "bin" / "python"
     if not repo.exists():
         with tempfile.TemporaryDirectory(dir=into) as work:
             made, _ = unpack(large.sdist, download(large.sdist, Path(work)), Path(work), "repo")
-            if not python.exists():
-                make_venv(python.parents[1], into)
-            must([uv(), "pip", "install", "--quiet", "--python", python, PYTEST, *large.packages], into)
+            if large.packages:
+                must([uv(), "pip", "install", "--quiet", "--python", python, *large.packages], into)
             made.rename(repo)
     files = sum(1 for _ in (repo / large.sources).rglob("*.py"))
     if files < LEAST_FILES:
@@ -190,6 +190,7 @@ def main() -> None:
         into.mkdir(parents=True, exist_ok=True)
         settings = Settings(home=into / "home", data=data, models=Models(strong=MODEL, fast=MODEL))
         try:
+            os.environ["VIRTUAL_ENV"] = str(plain_environment(into))
             small, large = counts(settings, into, quick=args.quick)
         except (BenchError, ConfigError) as error:
             sys.exit(str(error))
