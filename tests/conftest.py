@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,6 +64,18 @@ def quiet_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         patch.setenv("REDSTART_HOME", str(tmp_path_factory.mktemp("redstart-home")))
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config-home")))
         yield
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The virtual environment of the repos that tests play with: pytest and nothing else, and so quick to start."""
+    folder = tmp_path_factory.mktemp("project") / "venv"
+    uv = shutil.which("uv")
+    assert uv, "uv is needed to make the projects' environment"
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
+    wanted = ["-q", "--compile-bytecode", "--python", str(folder / "bin" / "python"), f"pytest=={version('pytest')}"]
+    subprocess.run([uv, "pip", "install", *wanted], check=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -169,10 +169,13 @@ def verify(
     tasks = _tasks(settings, source, repos, first)
 
     async def go(house: House) -> int:
-        good = 0
+        good = done = 0
         async for one in verify_all(house.with_sandbox(), tasks, repeats):
-            good += one.ok
-            if not one.ok:
+            good, done = good + one.ok, done + 1
+            if one.ok:
+                # Apart from the list of those left out, which is what the command is for.
+                typer.echo(f"[{done}/{len(tasks)}] {one.task}: red, then green", err=True)
+            else:
                 typer.echo(f"left out: {one.task}: {one.why}")
         return good
 

@@ -18,6 +18,12 @@ SHOWN = "from calc import double\n\n\ndef test_two():\n    assert double(2) == 4
 HIDDEN = SHOWN + "\n\ndef test_three():\n    assert double(3) == 6\n"
 
 
+@pytest.fixture(autouse=True)
+def in_the_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks are run in the environment that is active."""
+    monkeypatch.setenv("VIRTUAL_ENV", str(project))
+
+
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     with open_house(Settings(home=tmp_path / "home")) as opened:

@@ -16,9 +16,8 @@ ORACLE = "instrument:oracle-at-recall"
 
 
 def redstart(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "REDSTART_HOME": str(home / "redstart")}
-    if "PYTHONPATH" in os.environ:
-        environ["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "VIRTUAL_ENV")}
+    environ = {**kept, "HOME": str(home), "REDSTART_HOME": str(home / "redstart")}
     command = [sys.executable, "-m", "redstart.cli.main", "eval", *words]
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=300, check=False)
 
@@ -35,6 +34,7 @@ def test_a_set_is_verified_run_reported_compared_and_exported(tasks: str, tmp_pa
     verified = redstart(tmp_path, "verify", tasks, "--repeats", "1")
     assert "left out: calc/none: not green with its true fix" in verified.stdout, verified.stderr
     assert "1 of 2 tasks are red before and green" in verified.stdout
+    assert "[1/2] calc/double: red, then green" in verified.stderr
     run = ("run", tasks, "-m", ORACLE, "--verify", "quick", "--looks", "0", "--name", "one")
     first = redstart(tmp_path, *run)
     assert "[1/1] calc/double seed 0 run 1: solved" in first.stdout, first.stdout + first.stderr
