@@ -47,6 +47,15 @@ def test_already_green_is_0_and_asks_nobody(user, tmp_path, server):
     assert "GREEN  every test is green already" in ran.out
 
 
+def test_tests_that_pass_while_pytest_breaks_are_not_called_green(user, tmp_path, server):
+    user.uses(server, Wire.openai)
+    hook = "def pytest_sessionfinish():\n    raise ValueError('a hook broke')\n"
+    ran = user.redstart("fix", write(tmp_path / "odd", test_a__py="def test_a():\n    pass\n", conftest__py=hook))
+    assert (ran.code, server.requests) == (3, []), ran.out + ran.err
+    assert "The report has no red test, but the exit code is" in ran.out
+    assert "GREEN" not in ran.out
+
+
 def test_no_tests_is_5(user, tmp_path, server):
     user.uses(server, Wire.openai)
     ran = user.redstart("fix", write(tmp_path / "bare", main__py="print(1)\n"))

@@ -277,8 +277,8 @@ def _reproduced(
     asked = [case for case in red if chosen(case.id)]
     wanted = [case for case in asked if case.id not in lacking]
     trouble = {"": "", "no_tests": "no_tests"}.get(done.trouble, "environment")
-    if done.misplaced:
-        return Reproduced(report=done.report, trouble="environment", remedy=clip(done.misplaced, 600))
+    if why := done.misplaced or ("" if red else done.unexplained):
+        return Reproduced(report=done.report, trouble="environment", remedy=clip(why, 600))
     if not trouble and not wanted:
         trouble = "environment" if asked else "already_green"
         if not any(chosen(case.id) for case in done.cases):

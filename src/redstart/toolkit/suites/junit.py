@@ -17,6 +17,7 @@ from redstart.toolkit.suites.values import compared
 
 SIZE_LIMIT = 64 << 20
 DETAIL_LIMIT = 20_000
+PYTEST_BROKE = Address(file="", classname="pytest", name="internal")
 MESSAGE_LIMIT = 1000
 MESSAGE_LINES = 6
 
@@ -56,13 +57,14 @@ def read_cases(xml: str | Sequence[str], runner: str) -> list[Case] | None:
     """The cases of a report, or of several, in their order, one for each test id; None where a text is not JUnit XML.
 
     A test that several reports name has the worst of its results. The texts come out of the sandbox and are not
-    trusted: a document type (and so any entity) is refused unread, and so is a text above `SIZE_LIMIT`.
+    trusted: a document type (and so any entity) is refused unread, and so is a text above `SIZE_LIMIT`. Where pytest
+    itself broke, its report has that as a test; it is none that could ever pass, and is left out.
     """
     texts = [xml] if isinstance(xml, str) else xml
     read = [_read(text) for text in texts]
     if any(one is None for one in read):
         return None
-    found = [case for one in read for case in one or ()]
+    found = [case for one in read for case in one or () if runner != "pytest" or case.address != PYTEST_BROKE]
     addresses = [case.address for case in found]
     ids = node_ids(addresses) if runner == "pytest" else [_dotted_id(address) for address in addresses]
     return _joined(ids, found)

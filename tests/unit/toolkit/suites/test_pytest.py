@@ -346,6 +346,38 @@ def test_a_repo_without_tests(tmp_path: Path, execute: Execute, environment: Env
     assert runner.read(SUITE, completed).kind == "no_tests"
 
 
+HOOK = "def pytest_runtest_logfinish(nodeid):\n    if 'second' in nodeid:\n        raise ValueError('a hook broke')\n"
+
+
+@pytest.mark.parametrize(
+    ("tests", "red", "contradiction", "fault"),
+    [
+        ("def test_second(): pass", [], "The report has no red test, but the exit code is 3 (internal error).", ""),
+        ("def test_first(): assert 0\n\n\ndef test_second(): pass", ["test_it.py::test_first"], "", ""),
+        (None, [], "", "the exit code is 3 (internal error)"),
+    ],
+)
+def test_a_failure_of_pytest_itself_is_no_test(
+    tmp_path: Path,
+    execute: Execute,
+    environment: Environment,
+    tests: str | None,
+    red: list[str],
+    contradiction: str,
+    fault: str,
+) -> None:
+    """No patch could make it pass: without the failure it is not in the report."""
+    hook = HOOK if tests else "def pytest_collection_modifyitems(items):\n    raise ValueError('a hook broke')\n"
+    (tmp_path / "conftest.py").write_text(hook)
+    (tmp_path / "test_it.py").write_text(tests or "def test_first(): pass")
+    done = execute(tmp_path, command(SUITE, environment))
+    parsed = runner.read(SUITE, done)
+    assert [case.id for case in parsed.cases if case.red] == red
+    assert runner.contradiction(SUITE, parsed.cases, done) == contradiction
+    assert fault in parsed.fault
+    assert "ValueError: a hook broke" in done.output
+
+
 def test_an_id_that_is_gone_is_explained_by_the_output(ran: Ran, execute: Execute, environment: Environment) -> None:
     parsed = runner.read(SUITE, execute(ran.root, command(SUITE, environment, ids=["tests/test_calc.py::test_gone"])))
     assert (parsed.cases, parsed.kind) == ([], "no_results")
