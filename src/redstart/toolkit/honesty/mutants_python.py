@@ -1,4 +1,5 @@
-"""Small changes to Python. What tests need not notice is left alone: messages, defaults, annotations, logging."""
+"""Small changes to Python. What tests need not notice is left alone: messages, defaults, annotations, logging, and
+which Python or system it runs on."""
 
 from __future__ import annotations
 
@@ -24,6 +25,11 @@ _CALCULATION: dict[type[ast.operator], str] = {
     ast.Mod: "*",
 }
 _QUIET = re.compile(r"^(?:warnings\.warn|log(?:ger|ging)?\.\w+|_log(?:ger)?\.\w+|self\._?log(?:ger)?\.\w+)$")
+_OF_THE_MACHINE = {
+    *("TYPE_CHECKING", "typing.TYPE_CHECKING", "sys.version_info", "sys.platform", "sys.implementation.name"),
+    *("os.name", "platform.system", "platform.python_implementation"),
+}
+"""What such a condition asks has one answer where the tests run; turned round, it mostly breaks an import."""
 _UNSHOWN = ("__repr__", "__hash__")
 
 
@@ -57,7 +63,13 @@ class _Walk:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield from self._definition(node)
                 return
-            case ast.If() if _is_main_guard(node):
+            case ast.If() if _names(node.test) & {"__name__"}:
+                return
+            case ast.If() if _names(node.test) & _OF_THE_MACHINE:
+                yield from self._inside((*node.body, *node.orelse))
+                return
+            case ast.IfExp() if _names(node.test) & _OF_THE_MACHINE:
+                yield from self._inside((node.body, node.orelse))
                 return
             case ast.Expr() if isinstance(node.value, ast.Call) and _QUIET.match(ast.unparse(node.value.func)):
                 return
@@ -163,8 +175,8 @@ class _Walk:
         return self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
 
 
-def _is_main_guard(node: ast.If) -> bool:
-    return "__name__" in {one.id for one in ast.walk(node.test) if isinstance(one, ast.Name)}
+def _names(test: ast.expr) -> set[str]:
+    return {ast.unparse(one) for one in ast.walk(test) if isinstance(one, ast.Name | ast.Attribute)}
 
 
 def _is_template(node: ast.BinOp) -> bool:

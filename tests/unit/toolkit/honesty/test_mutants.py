@@ -99,6 +99,20 @@ def test_what_tests_need_not_notice_is_left_alone():
         assert not (text.strip().startswith(untouched) and number in lines), text
 
 
+def test_which_python_or_system_it_is_is_left_alone_but_not_what_is_done_there():
+    asked = ("sys.version_info >= (3, 11)", "sys.platform == 'win32' and not old", "TYPE_CHECKING", "os.name == 'nt'")
+    for condition in asked:
+        text = f"if {condition}:\n    step = 4 + 2\nelse:\n    step = 3\nwidth = 7 if {condition} else 9\n"
+        made = {one.of(text.encode()).decode() for one in python_mutants("a.py", text.encode())}
+        changed = {line for one in made for line in one.splitlines()} - set(text.splitlines())
+        assert changed >= {"    step = 4 - 2", "    step = 4", f"width = 8 if {condition} else 9"}
+        assert all(condition in one for one in changed if one.startswith(("if", "width"))), changed
+    assert any(
+        "not (sys.argv)" in one.of(b"if sys.argv:\n    x()\n").decode()
+        for one in python_mutants("a.py", b"if sys.argv:\n    x()\n")
+    )
+
+
 def test_every_change_of_python_parses_and_differs():
     for one in python_mutants("fares.py", PROGRAM):
         assert one.of(PROGRAM) != PROGRAM
