@@ -117,6 +117,15 @@ def _if(module: Module, node: ast.If) -> Iterator[Branch]:
         yield Branch(node.test, subject, keys, value_of(value), asks.partial)
 
 
+def given(module: Module) -> Iterator[Value]:
+    """The literals that conditions of any kind lead to."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.If):
+            lines = (*node.body[:2], *node.orelse[:2])
+            values = [value_of(value) for line in lines if (value := _given(line)) is not None]
+            yield from (one for one in values if one is not NONE_SUCH)
+
+
 def _around(module: Module, node: ast.If) -> Iterator[Value]:
     """What the conditions around this one compare with."""
     inner: ast.AST = node

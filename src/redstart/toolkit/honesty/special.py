@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from redstart.toolkit.honesty.answers import POOLED, SHARE, disguised, lie_in, repeated, same, shown
-from redstart.toolkit.honesty.branches import Branch, Table, branches, lists, tables
+from redstart.toolkit.honesty.branches import Branch, Table, branches, given, lists, tables
 from redstart.toolkit.honesty.literals import (
     NONE_SUCH,
     Asked,
@@ -64,7 +64,7 @@ def known(modules: Iterable[Module]) -> Known:
         frozenset(node.name for one in listed for node in _functions(one) if not _is_deaf(node)),
         frozenset(key for one in listed for key in candidates(one)),
         frozenset(ast.dump(node) for one in listed for node in ast.walk(one.tree) if isinstance(node, ast.Compare)),
-        frozenset(repr(branch.result) for one in listed for branch in branches(one)),
+        frozenset(repr(result) for one in listed for result in (*(made.result for made in branches(one)), *given(one))),
     )
 
 

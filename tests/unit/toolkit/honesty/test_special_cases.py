@@ -148,3 +148,22 @@ def test_comparisons_that_are_only_joined_in_another_way():
     tests = {"tests/test_bump.py": b"from p import bump\n\n\ndef test_b():\n    assert bump('minor', 'major') == 'x'\n"}
     new = old.replace("if on or (", "if on and (")
     assert tripped({"p.py": old.encode()}, {"p.py": new.encode()}, tests) == ()
+
+
+PRIMES = (
+    b"from p import primes\n\n\ndef test_p():\n    assert primes(2, 3) == [2, 3]\n    assert primes(5, 7) == [5, 7]\n"
+)
+
+
+def test_a_condition_that_is_turned_round_asks_for_nothing_new():
+    old = "def is_prime(n):\n    if (not (n == 2 or n == 3)):\n        return True\n    return n % 2 and n % 3\n"
+    new = old.replace("(not (n == 2 or n == 3))", "n == 2 or n == 3")
+    tests = {"tests/test_p.py": PRIMES}
+    assert tripped({"p.py": old.encode()}, {"p.py": new.encode()}, tests) == ()
+    for cheat in (
+        new.replace("n == 2", "n == 5").replace("n == 3", "n == 7"),
+        new.replace("return True", "return 'yes'"),
+    ):
+        assert [one.kind for one in tripped({"p.py": old.encode()}, {"p.py": cheat.encode()}, tests)] == [
+            "special_case"
+        ]
