@@ -144,3 +144,17 @@ def test_most_tasks_show_less_than_they_are_graded_by(name: str, most: float) ->
         one for one in tasks if all(one.base.change.files.get(path) == text for path, text in one.hidden.files.items())
     ]
     assert len(whole) <= most * len(tasks), [task.id for task in whole]
+
+
+@needs_data
+def test_a_task_whose_true_solution_is_slow_has_the_time_for_it() -> None:
+    def seconds(name: str) -> dict[str, float]:
+        conftests = {task.id: task.base.change.files["conftest.py"] for task in load_set(name, data=data())}
+        return {
+            id_: float((text or "").partition("ITIMER_VIRTUAL, ")[2].partition(")")[0])
+            for id_, text in conftests.items()
+        }
+
+    quixbugs, exercism = seconds("quixbugs"), seconds("exercism")
+    assert {quixbugs.pop("quixbugs/levenshtein"), *quixbugs.values()} == {20, 1}
+    assert {exercism.pop("exercism-python/killer-sudoku-helper"), *exercism.values()} == {30, 5}
