@@ -158,3 +158,12 @@ def test_a_task_whose_true_solution_is_slow_has_the_time_for_it() -> None:
     quixbugs, exercism = seconds("quixbugs"), seconds("exercism")
     assert {quixbugs.pop("quixbugs/levenshtein"), *quixbugs.values()} == {20, 1}
     assert {exercism.pop("exercism-python/killer-sudoku-helper"), *exercism.values()} == {30, 5}
+
+
+@needs_data
+def test_tests_in_javascript_reach_all_that_is_given_to_the_program() -> None:
+    tasks = {task.id.rpartition("/")[2]: task for task in load_set("humanevalfix_js", data=data())}
+    for number, names in (("0", "hasCloseElements"), ("32", "poly, findZero"), ("114", "minSubArraySum")):
+        assert f"const {{ {names} }} = require" in (tasks[number].hidden.files["solution.test.js"] or "")
+        for given in (tasks[number].base.change, tasks[number].fix):
+            assert f"module.exports = {{ {names} }}" in (given.files["solution.js"] or "")
