@@ -67,15 +67,25 @@ def quiet_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 
 @pytest.fixture(scope="session")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The virtual environment of the repos that tests play with: pytest and nothing else, and so quick to start."""
-    folder = tmp_path_factory.mktemp("project") / "venv"
-    uv = shutil.which("uv")
-    assert uv, "uv is needed to make the projects' environment"
-    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
-    wanted = ["-q", "--compile-bytecode", "--python", str(folder / "bin" / "python"), f"pytest=={version('pytest')}"]
-    subprocess.run([uv, "pip", "install", *wanted], check=True)
-    return folder
+def new_environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Makes a virtual environment with these packages and nothing else."""
+
+    def make(*packages: str) -> Path:
+        folder = tmp_path_factory.mktemp("environment") / "venv"
+        uv = shutil.which("uv")
+        assert uv, "uv is needed to make the projects' environment"
+        subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
+        options = ("-q", "--compile-bytecode", "--python", str(folder / "bin" / "python"))
+        subprocess.run([uv, "pip", "install", *options, *packages], check=True)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def project(new_environment: Callable[..., Path]) -> Path:
+    """The virtual environment of the repos that tests play with: pytest alone, and so quick to start."""
+    return new_environment(f"pytest=={version('pytest')}")
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,6 @@ loop, the store, the sandbox, pytest with its plugins and the verdict are the re
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -78,16 +75,9 @@ CHEATS = [pytest.param(config, name, id=f"{config.name}-{name}") for config in C
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> str:
+def python(new_environment: Callable[..., Path]) -> str:
     """The interpreter of an environment with all the plugins."""
-    folder = tmp_path_factory.mktemp("plugins") / "venv"
-    uv = shutil.which("uv")
-    assert uv, "uv is needed to make the projects' environment"
-    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
-    inside = str(folder / "bin" / "python")
-    options = ("-q", "--compile-bytecode", "--python", inside)
-    subprocess.run([uv, "pip", "install", *options, *NEEDED.split()], check=True)
-    return inside
+    return str(new_environment(*NEEDED.split()) / "bin" / "python")
 
 
 @pytest.fixture(scope="module")
