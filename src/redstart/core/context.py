@@ -15,7 +15,7 @@ class Chunk(Noun):
     end: int
     score: float
     source: str
-    """What found it: `frame`, `test`, `search`, `name`."""
+    """What found it: `frame`, `test`, `search`, `name`, `run`."""
 
 
 class Context(Noun):

@@ -235,3 +235,5 @@ class Reproduced(Noun):
     sure_why: str = ""
     snapshot: Snapshot | None = None
     """The base with those tests in it."""
+    spectrum: str = ""
+    """Blob: the `Spectrum` of the targets; empty where the code is small enough to be shown whole, or none was seen."""

@@ -5,8 +5,6 @@ Of an issue and of an improvement a test is asked for too: the program is there,
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from posixpath import join
@@ -18,6 +16,7 @@ from redstart.core.learning import Signature
 from redstart.core.noun import clip
 from redstart.core.report import FIRST, Case, CaseList, Counts, Ids, Repeat, Report, Reproduced
 from redstart.core.run import Mode, RunState
+from redstart.core.scripts import is_code
 from redstart.core.shell import PINNED, Environment, ExitCause, Variation
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.levels import MEASURES, forecast
@@ -41,15 +40,17 @@ from redstart.toolkit.prompts.projects import (
 )
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.retrieval.lexical import walk_search
-from redstart.toolkit.retrieval.rank import Question
+from redstart.toolkit.retrieval.rank import BUDGET, Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.suites.asked import Asked, example_of, sureness, why_unfit
 from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 from redstart.toolkit.suites.ground import Ground, classify, classify_run
 from redstart.toolkit.suites.project import Project, project_of
+from redstart.toolkit.suites.reasons import SAID, reasons, sentence
 from redstart.toolkit.suites.select import chooser
 from redstart.toolkit.suites.sentinel import own_packages
+from redstart.toolkit.suites.spectrum import watch
 from redstart.toolkit.suites.view import View
 from redstart.toolkit.suites.written import said_in_full, why_no_test
 
@@ -57,8 +58,6 @@ NONE_CHOSEN = "no test has the ids, or fits the expression, that you gave. What 
 CHOSEN_GREEN = "the tests that you chose are green already"
 AGAIN = "when it runs again without the other tests"
 HASH_SEED = "hash seed"
-SAID = 3
-"""How many reasons the last sentence of a run holds."""
 ASKED_AGAIN = 2
 """How often a test goes back to the model that is red by a mistake of its own, or not at all."""
 ANSWER = 4096
@@ -81,7 +80,7 @@ async def reproduce(run: RunState, ports: Ports) -> Reproduced:
     if run.spec.lacks_test:
         return await _write_red_test(run, ports)
     done = await _suite(run, ports, run.spec.base)
-    return await _steady(run, ports, _reproduced(run, ports, done))
+    return await _watched(run, ports, await _steady(run, ports, _reproduced(run, ports, done)))
 
 
 async def _first_tests(run: RunState, ports: Ports) -> Reproduced:
@@ -168,7 +167,7 @@ async def _write_red_test(run: RunState, ports: Ports) -> Reproduced:
     if before and run.spec.mode is Mode.improve and any(case.red for case in before.cases):
         found = _reproduced(run, ports, before)
         if not found.trouble:
-            return await _steady(run, ports, found)
+            return await _watched(run, ports, await _steady(run, ports, found))
 
     async def attempt(answer: Answer) -> Reading[Reproduced]:
         return await _seen_red(run, ports, before, answer)
@@ -181,7 +180,7 @@ async def _write_red_test(run: RunState, ports: Ports) -> Reproduced:
         spent = heard.answer.fault is Fault.budget
         return _no_tests(run, heard.fault if spent else clip(f"no test shows what was asked for: {heard.fault}", 600))
     there = run.model_copy(update={"spec": run.spec.model_copy(update={"base": heard.value.snapshot})})
-    return await _steady(there, ports, heard.value)
+    return await _watched(there, ports, await _steady(there, ports, heard.value))
 
 
 async def _seen_red(run: RunState, ports: Ports, before: SuiteRun | None, answer: Answer) -> Reading[Reproduced]:
@@ -285,14 +284,14 @@ def _reproduced(
             return Reproduced(report=done.report, trouble="no_tests", remedy=NONE_CHOSEN)
         if red and not asked:
             return Reproduced(report=done.report, trouble=trouble, remedy=CHOSEN_GREEN)
-    grounds, first = _told(lacking)
+    grounds, first = reasons(lacking)
     remedy = first.remedy if first else ""
     return Reproduced(
         report=_about(ports, run, done.report, wanted) if lacking and wanted else done.report,
         targets=Ids.of(case.id for case in wanted),
         targets_full=ports.blobs.put("\n".join(case.id for case in wanted).encode()),
         trouble=trouble,
-        remedy=_sentence(done.report.fault, grounds, remedy) if trouble else remedy,
+        remedy=sentence(done.report.fault, grounds, remedy) if trouble else remedy,
         grounds=grounds,
         tests=tests,
         snapshot=snapshot,
@@ -321,6 +320,18 @@ async def _steady(run: RunState, ports: Ports, found: Reproduced) -> Reproduced:
     took = round(forecast(run.spec.verify, found.report.seconds, seconds), 1)
     proven = found.model_copy(update={"flaky": told, "repeats": tuple(repeats), "forecast": took})
     return _without(run, ports, proven, set(flaky)) if flaky else proven
+
+
+async def _watched(run: RunState, ports: Ports, found: Reproduced) -> Reproduced:
+    """With the lines that the targets run, where there is more code than can be shown whole."""
+    base, trees = run.spec.base, ports.trees
+    code = (path for path in trees.files(base) if is_code(path) and not is_test_path(path))
+    if found.trouble or sum(trees.size(base, path) or 0 for path in code) <= BUDGET:
+        return found
+    cases = CaseList.model_validate_json(ports.blobs.get(found.report.full)).cases
+    red = ports.blobs.get(found.targets_full).decode().splitlines()
+    seen = await watch(ports.sandbox, ports.blobs, run.spec, red, cases)
+    return found.model_copy(update={"spectrum": ports.blobs.put(seen.model_dump_json().encode())}) if seen else found
 
 
 async def _named_flakes(run: RunState, ports: Ports, flaky: Mapping[str, Varied]) -> tuple[str, ...]:
@@ -373,24 +384,6 @@ def _project(run: RunState, ports: Ports, snapshot: Snapshot) -> Project:
     environment = Environment.model_validate_json(ports.blobs.get(suite.environment))
     view = View(suite, ports.trees.files(snapshot), partial(ports.trees.read, snapshot))
     return project_of(view.kept, view.read, join(environment.mount, suite.folder).rstrip("/"))
-
-
-def _told(lacking: Mapping[str, Ground]) -> tuple[tuple[str, ...], Ground | None]:
-    """The reasons in words, the most frequent first, and the first of them itself."""
-    counted = Counter(ground.words for id_, ground in lacking.items() if id_).most_common()
-    texts = [f"{words} ({count} {'test' if count == 1 else 'tests'})" for words, count in counted]
-    whole = lacking.get("")
-    ordered = [whole] if whole else [one for words, _ in counted for one in lacking.values() if one.words == words]
-    return tuple([whole.words] if whole else texts[:FIRST]), next(iter(ordered), None)
-
-
-def _sentence(fault: str, grounds: Sequence[str], remedy: str) -> str:
-    """What the user reads where the run ends here."""
-    if not grounds:
-        return fault
-    more = f"; and {len(grounds) - SAID} other reasons" if len(grounds) > SAID else ""
-    after = re.search(r"after \d+ seconds", fault.partition("\n")[0])
-    return f"{'; '.join(grounds[:SAID])}{more}{f' ({after[0]})' if after else ''}. What to do: {remedy}."
 
 
 def _about(ports: Ports, run: RunState, report: Report, wanted: Sequence[Case]) -> Report:

@@ -10,6 +10,7 @@ from functools import partial
 from redstart.core.context import Chunk, Context
 from redstart.core.course import Strategy
 from redstart.core.run import Mode, RunState
+from redstart.core.spectrum import Spectrum
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.retrieval.lexical import Search, ripgrep_search, walk_search
@@ -40,6 +41,7 @@ async def retrieve(run: RunState, ports: Ports) -> Context:
         is_test=is_test_path,
         budget=BUDGET * width,
         files=MAX_FILES * width,
+        spectrum=_spectrum(run, ports),
     )
     if len(files) < MANY_FILES or not shutil.which("rg"):
         found = rank(question, files, view.read, walk_search(files, view.read))
@@ -47,6 +49,14 @@ async def retrieve(run: RunState, ports: Ports) -> Context:
         with ports.trees.checkout(run.ground) as folder:
             found = rank(question, files, view.read, _seen_from(suite.as_shown, ripgrep_search(folder)))
     return found.moved(view.kept)
+
+
+def _spectrum(run: RunState, ports: Ports) -> Spectrum | None:
+    """Of the code as it was at the start: its lines are others once a draft is worked on."""
+    found = run.now.reproduce
+    if found is None or not found.spectrum or run.ground.tree != run.base.tree:
+        return None
+    return Spectrum.model_validate_json(ports.blobs.get(found.spectrum))
 
 
 def _chosen(run: RunState, ports: Ports) -> Context:

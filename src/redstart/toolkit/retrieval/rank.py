@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from redstart.core.context import Chunk, Context
 from redstart.core.report import Case
+from redstart.core.spectrum import Spectrum
 from redstart.toolkit.retrieval.chunks import LONG, Candidate, fill
 from redstart.toolkit.retrieval.frames import Frame, frames
 from redstart.toolkit.retrieval.lexical import Hit, Search
 from redstart.toolkit.retrieval.query import Place, Query, ask
-from redstart.toolkit.retrieval.sources import Read, Sources, is_code, searchable
+from redstart.toolkit.retrieval.sources import CODE, Read, Sources, is_code, searchable
 
 MAX_CASES = 10
 MAX_FILES = 12
@@ -23,10 +24,12 @@ MAX_FILES = 12
 BUDGET = 24_000
 """Characters that are usually shown."""
 
-FRAME, LEXICAL, NAME, DEFINED, IMPORTED = 1.0, 1.0, 1.0, 0.7, 0.5
+FRAME, LEXICAL, NAME, DEFINED, IMPORTED, RUN = 1.0, 1.0, 1.0, 0.7, 0.5, 2.0
 OUTER = 0.7
 """What a frame counts beside the one that it called."""
-PROSE_FACTOR, TEST_FACTOR = 0.2, 0.1
+PROSE_FACTOR, TEST_FACTOR, NOT_RUN_FACTOR = 0.2, 0.1, 0.5
+SUSPECT = 0.7
+"""A large file is cut around lines that are at least so suspicious beside the most suspicious one in it."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _BETWEEN = re.compile(r"[_.-]")
@@ -45,6 +48,8 @@ class Question(NamedTuple):
     budget: int = BUDGET
     """In characters."""
     files: int = MAX_FILES
+    spectrum: Spectrum | None = None
+    """Where the tests were seen running: which lines they ran."""
 
 
 def retrieve(question: Question, files: Sequence[str], read: Read, search: Search) -> Context:
@@ -58,8 +63,9 @@ def retrieve(question: Question, files: Sequence[str], read: Read, search: Searc
     query = ask(cases, question.goal, question.tests, sources)
     trail = [frames(case.detail, sources.files) for case in cases]
     hits = [hit for hit in search(query.words) if hit.path in sources.files]
-    scores = _signals(question, query, trail, hits, sources)
-    candidates = _candidates(scores, _marks(trail, hits), question.is_test)
+    run = _run(question, sources)
+    scores = _signals(question, query, trail, hits, sources) | {"run": _by_lines(run)}
+    candidates = _candidates(scores, _marks(trail, hits, run), _factors(question, run))
     best = [one for one in candidates[: 2 * question.files] if sources.lines(one.path)][: question.files]
     shown = fill(_tests(query), best, sources, question.budget)
     return shown.model_copy(update={"left_out": shown.left_out + max(len(candidates) - question.files, 0)})
@@ -80,6 +86,29 @@ def _signals(
         ],
     }
     return {source: _sum(parts) for source, parts in signals.items()}
+
+
+def _run(question: Question, sources: Sources) -> dict[str, dict[int, float]]:
+    """How suspicious the lines of code are that the red tests ran, the most suspicious at 1."""
+    found = question.spectrum.suspicion() if question.spectrum else {}
+    code = {path: lines for path, lines in found.items() if path in sources.files and not question.is_test(path)}
+    most = max((one for lines in code.values() for one in lines.values()), default=1.0)
+    return {path: {line: one / most for line, one in lines.items()} for path, lines in code.items()}
+
+
+def _by_lines(run: Mapping[str, Mapping[int, float]]) -> Scores:
+    """Squared: what is half as suspicious as the most suspicious line is seldom to blame."""
+    return {path: RUN * max(lines.values()) ** 2 for path, lines in run.items() if lines}
+
+
+def _factors(question: Question, run: Mapping[str, object]) -> Callable[[str], float]:
+    """What a file's signals count for: less in prose and tests, and in code that no red test ran."""
+
+    def factor(path: str) -> float:
+        of_kind = (1.0 if is_code(path) else PROSE_FACTOR) * (TEST_FACTOR if question.is_test(path) else 1.0)
+        return of_kind * (NOT_RUN_FACTOR if run and path.endswith(CODE) and path not in run else 1.0)
+
+    return factor
 
 
 def _sum(parts: Sequence[tuple[float, Scores]]) -> Scores:
@@ -164,7 +193,9 @@ def _name_parts(path: str) -> set[str]:
     return {part for part in _BETWEEN.split(words) if part and part not in ("test", "tests", "spec", "specs")}
 
 
-def _marks(trail: Sequence[Sequence[Frame]], hits: Sequence[Hit]) -> dict[str, dict[int, dict[str, float]]]:
+def _marks(
+    trail: Sequence[Sequence[Frame]], hits: Sequence[Hit], run: Mapping[str, Mapping[int, float]]
+) -> dict[str, dict[int, dict[str, float]]]:
     """By file and line: what was found there, and what that weighs when a large file is cut."""
     spread: dict[str, set[str]] = defaultdict(set)
     for hit in hits:
@@ -176,21 +207,24 @@ def _marks(trail: Sequence[Sequence[Frame]], hits: Sequence[Hit]) -> dict[str, d
     for steps in trail:
         for distance, step in enumerate(reversed(steps)):
             marks[step.path][step.line][f"frame {step.path}:{step.line}"] = 3 * OUTER**distance
+    for path, lines in run.items():
+        for line, suspicion in lines.items():
+            if suspicion >= SUSPECT * max(lines.values()):
+                marks[path][line]["run"] = 3 * suspicion
     return marks
 
 
 def _candidates(
     signals: Mapping[str, Scores],
     marks: Mapping[str, Mapping[int, Mapping[str, float]]],
-    is_test: Callable[[str], bool],
+    factor: Callable[[str], float],
 ) -> list[Candidate]:
     found: list[Candidate] = []
     for path in {path for scores in signals.values() for path in scores}:
         if not searchable(path):
             continue
-        factor = (1.0 if is_code(path) else PROSE_FACTOR) * (TEST_FACTOR if is_test(path) else 1.0)
         shares = {source: scores.get(path, 0.0) for source, scores in signals.items()}
-        score = round(factor * sum(shares.values()), 6)
+        score = round(factor(path) * sum(shares.values()), 6)
         if score > 0:
             source = max(shares, key=lambda one: (shares[one], one))
             found.append(Candidate(path, score, source, marks.get(path) or {1: {"top": 1.0}}))

@@ -31,7 +31,7 @@ class SuiteRun(NamedTuple):
 
 def warm_session(sandbox: Sandbox, blobs: Blobs, spec: RunSpec) -> AbstractAsyncContextManager[Session]:
     """A session for runs of this suite that follow one another, none of which is a verdict."""
-    return session_of(sandbox, _environment(blobs, spec), spec.sandbox)
+    return session_of(sandbox, environment_of(blobs, spec), spec.sandbox)
 
 
 async def run_suite(
@@ -52,11 +52,11 @@ async def run_suite(
     With `packages` (the project's own) it also looks where the tests import those from. `vary` is what a repeat does in
     another way than the first run. Where `selects` is false, or our plugin cannot be imported, `ids` do not narrow it.
     """
-    environment = _environment(blobs, spec)
+    environment = environment_of(blobs, spec)
     asked = runner.request(spec.suite, environment, ids, sentinel=packages, vary=vary)
-    completed = await sandbox.run(_execution(spec, snapshot, environment, asked))
+    completed = await sandbox.run(execution(spec, snapshot, environment, asked))
     if instead := runner.another_request(spec.suite, environment, completed, vary):
-        completed = await sandbox.run(_execution(spec, snapshot, environment, instead))
+        completed = await sandbox.run(execution(spec, snapshot, environment, instead))
     parsed = runner.read(spec.suite, completed)
     cases = tuple(parsed.cases)
     red = [case for case in cases if case.red]
@@ -79,7 +79,8 @@ async def run_suite(
     return SuiteRun(report, cases, parsed.kind, runner.contradiction(spec.suite, cases, completed), misplaced)
 
 
-def _environment(blobs: Blobs, spec: RunSpec) -> Environment:
+def environment_of(blobs: Blobs, spec: RunSpec) -> Environment:
+    """Where the run's suite is at home."""
     return Environment.model_validate_json(blobs.get(spec.suite.environment))
 
 
@@ -88,7 +89,8 @@ def _plugins(blobs: Blobs, names: str) -> str:
     return blobs.put("\n".join(sorted(set(names.splitlines()))).encode()) if names else ""
 
 
-def _execution(spec: RunSpec, snapshot: Snapshot, environment: Environment, asked: Request) -> Execution:
+def execution(spec: RunSpec, snapshot: Snapshot, environment: Environment, asked: Request) -> Execution:
+    """What the suite asks for, on that snapshot, with the run's own limits."""
     return Execution(
         argv=asked.argv,
         snapshot=snapshot,

@@ -72,6 +72,7 @@ def pytest_configure(config):
     if not is_worker(config):
         pin_seeds(option)
         add_report(config)
+        add_watch(config)
     restore_variables()
 
 
@@ -90,6 +91,14 @@ def add_report(config):
 
         report = LogXML(take_name(folder), "", "pytest", "no", "total", "xunit1", True)
         config.pluginmanager.register(report, "redstart_report")
+
+
+def add_watch(config):
+    """Where it was given along: what sees which lines a test runs."""
+    if Path(HERE, "redstart_spectrum.py").is_file():
+        import redstart_spectrum  # noqa: PLC0415 (it is not always there)
+
+        config.pluginmanager.register(redstart_spectrum, "redstart_spectrum")
 
 
 def take_name(folder):

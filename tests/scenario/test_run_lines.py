@@ -1,0 +1,105 @@
+"""A bug that no word of its test leads to: the rule is found because the red test runs it and the green ones do not.
+
+Twenty-six rules are loaded by the names of their files, more code than a question can hold; the test holds texts
+against what they become.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from redstart.app.settings import Settings
+from redstart.app.wire import open_house
+from redstart.core.report import Reproduced
+from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+
+RULES, WRONG = 26, 21
+LOADER = '''"""Texts, each changed by the rule that its first letter calls for."""
+
+from importlib import import_module
+
+
+def changed(text):
+    return import_module(f"desk.rules.r{ord(text[0]) - 64:02}").change(text)
+'''
+RULE = '''"""One of the rules, with notes on what it is for and why it is as it is.
+
+{filling}
+"""
+
+
+def change(text):
+    return text.{word}()
+'''
+TESTS = """\
+import pytest
+
+from desk import changed
+
+CASES = [(chr(64 + number) + "B c", chr(64 + number) + "B C") for number in range(1, {rules} + 1)]
+
+
+@pytest.mark.parametrize(("text", "wanted"), CASES)
+def test_texts(text, wanted):
+    assert changed(text) == wanted
+"""
+FIX = """WHY: the rule changes to small letters
+
+desk/rules/r{wrong}.py
+<<<<<<< SEARCH
+    return text.lower()
+=======
+    return text.upper()
+>>>>>>> REPLACE
+"""
+
+
+def written(root: Path, notes: int) -> Path:
+    """The project, with so many lines of notes in each rule."""
+    (root / "desk" / "rules").mkdir(parents=True)
+    (root / "tests").mkdir()
+    (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\npythonpath = ['.']\n")
+    (root / "desk" / "__init__.py").write_text(LOADER)
+    (root / "desk" / "rules" / "__init__.py").write_text("")
+    filling = "\n".join(f"Note {note} of this rule is about a detail that nobody asks for." for note in range(notes))
+    for number in range(1, RULES + 1):
+        text = RULE.format(filling=filling, word="lower" if number == WRONG else "upper")
+        (root / "desk" / "rules" / f"r{number:02}.py").write_text(text)
+    (root / "tests" / "test_desk.py").write_text(TESTS.format(rules=RULES))
+    return root
+
+
+def answer(request: Request) -> Reply:
+    """The fix, for a question that holds the wrong line."""
+    return Reply(FIX.format(wrong=WRONG) if "text.lower()" in request.text else "WHY: I cannot see the rule")
+
+
+def reproduced(user) -> Reproduced:
+    """What the only run of this user says of its red tests."""
+    with open_house(Settings(home=user.home)) as house:
+        (row,) = asyncio.run(house.adapters.store.runs())
+        found = asyncio.run(house.adapters.store.load(row.run_id)).now.reproduce
+    assert found is not None
+    return found
+
+
+def test_the_code_that_only_the_red_test_runs_is_shown(user, tmp_path):
+    repo = written(tmp_path / "projects" / "desk", notes=30)
+    with ScriptedServer(answer) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("fix", repo, "--json", "--max-iters", "1")
+    assert ran.code == 0, ran.out + ran.err
+    (found,) = [one["data"] for one in ran.events if (one["name"], one["phase"]) == ("retrieve", "end")]
+    assert [path for path in found["files"] if "rules/r" in path] == [f"desk/rules/r{WRONG}.py"]
+    assert reproduced(user).spectrum
+
+
+def test_where_all_code_can_be_shown_nobody_watches(user, tmp_path):
+    repo = written(tmp_path / "projects" / "desk", notes=1)
+    with ScriptedServer(answer) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("fix", repo, "--stop-after", "retrieve")
+    assert "test_texts" in ran.out, ran.out + ran.err
+    assert reproduced(user).targets.count == 1
+    assert not reproduced(user).spectrum
