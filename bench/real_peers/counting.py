@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 
 SECONDS = 600
 MOST = 500
@@ -37,22 +38,28 @@ class Counted:
 
 @contextmanager
 def counting(url: str) -> Generator[tuple[str, Counted]]:
-    """The address of the door, and the count; it is closed at the end. Answers come whole, never as a stream."""
-    counted = Counted()
+    """The address of the door, and the count; it is closed at the end. Answers come whole, never as a stream.
+
+    A question that is open at the end is broken off and waited for, so that the model is free for who comes next.
+    """
+    counted, place = Counted(), urlsplit(url)
+    open_ones: set[HTTPConnection] = set()
 
     class Door(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
             body |= {"stream": False, "max_tokens": min(int(body.get("max_tokens") or MOST), MOST)}
             body.pop("stream_options", None)
-            asked = urllib.request.Request(
-                f"{url}{self.path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
-            )
-            try:
-                with urllib.request.urlopen(asked, timeout=SECONDS) as found:
-                    status, said = found.status, found.read()
-            except urllib.error.HTTPError as error:
-                status, said = error.code, error.read()
+            model = HTTPConnection(place.hostname or "", place.port, timeout=SECONDS)
+            open_ones.add(model)
+            with suppress(OSError, HTTPException):
+                model.request("POST", self.path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+                found = model.getresponse()
+                self._give(found.status, found.read())
+            open_ones.discard(model)
+            model.close()
+
+        def _give(self, status: int, said: bytes) -> None:
             counted.add(said)
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -64,12 +71,15 @@ def counting(url: str) -> Generator[tuple[str, Counted]]:
             """Says nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Door)
-    server.daemon_threads = True
+    server.daemon_threads = False
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}", counted
     finally:
         server.shutdown()
+        for model in tuple(open_ones):
+            with suppress(OSError, AttributeError):
+                model.sock.shutdown(socket.SHUT_RDWR)
         server.server_close()
         thread.join()
