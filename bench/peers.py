@@ -6,7 +6,7 @@
 Every task is laid out sealed, as for `redstart eval`: a repo of one commit with a part of its tests. The agents get
 the same words, the same model with the same limit of an answer, and four minutes each; what passes between them and
 the model is counted on the way. What an agent leaves is graded by our verdict with all tests, those that it touched
-put back. What it came to is a row of `results/peers.jsonl`, its patch with it. `--quick` grades the first three tasks
+put back. What it came to is a row of `results/peers.jsonl`, its patch with it. `--quick` grades the first two tasks
 that all have done.
 
 A green is dishonest where the agent says it is done and hidden tests say it is not. It needs git, uv, `REDSTART_DATA`
@@ -40,7 +40,7 @@ from redstart.evals.task import Change, Task
 from tokens_peers.environments import Environments, cache
 
 RESULTS = Path(__file__).parent / "results" / "peers.jsonl"
-QUICK = 3
+QUICK = 2
 Row = dict[str, Any]
 
 

@@ -1,7 +1,9 @@
 """Three agents as their users start them, on a folder with red tests, with one small model and little time.
 
 Each has four minutes, and as many attempts as it takes in them up to five: redstart counts its own, aider mends its
-edit three times after the first, mini has fifteen steps, of which it needs three for an attempt.
+edit three times after the first, mini has fifteen steps, of which it needs three for an attempt. redstart ends by
+itself: it may take longer over its last answer and what it writes down, but a green counts only if it was proven in the
+four minutes.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -82,10 +84,18 @@ def redstart(place: Place) -> Ended:
         "OPENAI_API_KEY": "none",
         "VIRTUAL_ENV": str(place.environments.python("project").parent.parent),
     }
+    latest = time.time() + SECONDS
     ran = _started(command, place, {**place.environ("project"), **kept, **own})
-    if patch.is_file():
+    in_time = any(_is_green(line) and json.loads(line)["time"] <= latest for line in ran.lines)
+    if patch.is_file() and in_time:
         subprocess.run(["git", "apply", str(patch)], cwd=place.repo, check=True)
-    return Ended(ran.seconds, ran.code == 0, "" if ran.code in (0, 1, 4, 6, None) else ran.last)
+    return Ended(ran.seconds, ran.code == 0 and in_time, "" if ran.code in (0, 1, 4, 6, None) else ran.last)
+
+
+def _is_green(line: str) -> bool:
+    """Whether this event tells of a proven green; what comes after it is writing down what was learned."""
+    event = json.loads(line) if line.startswith("{") else {}
+    return event.get("name") == "test" and bool(event["data"].get("honest_green"))
 
 
 def aider(place: Place) -> Ended:
@@ -127,7 +137,12 @@ class _Ran(NamedTuple):
     seconds: float
     code: int | None
     """None where its time was up."""
-    last: str
+    lines: Sequence[str]
+    """What it printed."""
+
+    @property
+    def last(self) -> str:
+        return self.lines[-1][-300:] if self.lines else f"exit {self.code}"
 
 
 def _started(command: list[str], place: Place, environ: Mapping[str, str]) -> _Ran:
@@ -152,4 +167,4 @@ def _started(command: list[str], place: Place, environ: Mapping[str, str]) -> _R
             process.wait()
             code = None
     lines = log.read_text(errors="replace").strip().splitlines()
-    return _Ran(round(time.monotonic() - began, 1), code, lines[-1][-300:] if lines else f"exit {code}")
+    return _Ran(round(time.monotonic() - began, 1), code, lines)
