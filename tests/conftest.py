@@ -68,13 +68,13 @@ def quiet_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="session")
 def new_environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Makes a virtual environment with these packages and nothing else."""
+    """Makes a virtual environment with these packages alone; of this interpreter, unless another is named."""
 
-    def make(*packages: str) -> Path:
+    def make(*packages: str, python: str = sys.executable) -> Path:
         folder = tmp_path_factory.mktemp("environment") / "venv"
         uv = shutil.which("uv")
         assert uv, "uv is needed to make the projects' environment"
-        subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
+        subprocess.run([uv, "venv", "-q", "--python", python, str(folder)], check=True)
         options = ("-q", "--compile-bytecode", "--python", str(folder / "bin" / "python"))
         subprocess.run([uv, "pip", "install", *options, *packages], check=True)
         return folder

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quixbugs import settings
 from tokens_peers.environments import Environments
@@ -86,16 +86,16 @@ def redstart(place: Place) -> Ended:
     }
     latest = time.time() + SECONDS
     ran = _started(command, place, {**place.environ("project"), **kept, **own})
-    in_time = any(_is_green(line) and json.loads(line)["time"] <= latest for line in ran.lines)
+    events = [json.loads(line) for line in ran.lines if line.startswith("{")]
+    in_time = any(_is_green(event) and event["time"] <= latest for event in events)
     if patch.is_file() and in_time:
         subprocess.run(["git", "apply", str(patch)], cwd=place.repo, check=True)
     return Ended(ran.seconds, ran.code == 0 and in_time, "" if ran.code in (0, 1, 4, 6, None) else ran.last)
 
 
-def _is_green(line: str) -> bool:
-    """Whether this event tells of a proven green; what comes after it is writing down what was learned."""
-    event = json.loads(line) if line.startswith("{") else {}
-    return event.get("name") == "test" and bool(event["data"].get("honest_green"))
+def _is_green(event: Mapping[str, Any]) -> bool:
+    """Whether it tells of a proven green; what comes after it is writing down what was learned."""
+    return event["name"] == "test" and bool(event["data"].get("honest_green"))
 
 
 def aider(place: Place) -> Ended:

@@ -6,7 +6,7 @@ Only with pytest, where a plugin of ours can watch it (`inside/redstart_spectrum
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pydantic import ValidationError
 
@@ -73,7 +73,7 @@ def _beside(red: Sequence[str], cases: Sequence[Case]) -> list[str]:
     files = set(map(_file, red))
     wanted = set(red)
     reds = [case for case in cases if case.id in wanted]
-    if not reds or _seconds(reds) > SECONDS:
+    if not reds or sum(case.seconds for case in reds) > SECONDS:
         return []
     return [
         case.id for case in cases if case.id in wanted or (case.outcome is Outcome.passed and _file(case.id) in files)
@@ -82,7 +82,3 @@ def _beside(red: Sequence[str], cases: Sequence[Case]) -> list[str]:
 
 def _file(id_: str) -> str:
     return id_.partition("::")[0]
-
-
-def _seconds(cases: Iterable[Case]) -> float:
-    return sum(case.seconds for case in cases)

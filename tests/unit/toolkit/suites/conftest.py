@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -10,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -26,6 +25,12 @@ from redstart.toolkit.suites.request import Request
 
 Execute = Callable[[Path, Request], Completed]
 InSandbox = Callable[..., SuiteRun]
+
+
+class Prepared(NamedTuple):
+    sandbox: Bubblewrap
+    blobs: DirectoryBlobs
+    spec: RunSpec
 
 
 @pytest.fixture(scope="session")
@@ -81,30 +86,33 @@ def write() -> Callable[[Path, Mapping[str, str]], Path]:
 
 
 @pytest.fixture(scope="session")
-def tools(tmp_path_factory: pytest.TempPathFactory) -> str:
+def tools(new_environment: Callable[..., Path]) -> str:
     """The interpreter of an environment with pytest, some of its plugins, nox and tox."""
-    folder = tmp_path_factory.mktemp("tools") / "venv"
-    uv = shutil.which("uv")
-    assert uv, "uv is needed to make the environment"
-    python = str(folder / "bin" / "python")
-    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
     plugins = ("pytest-cov", "pytest-random-order", "pytest-randomly", "pytest-xdist")
-    wanted = (f"pytest=={version('pytest')}", *plugins, "nox", "tox")
-    subprocess.run([uv, "pip", "install", "-q", "--compile-bytecode", "--python", python, *wanted], check=True)
-    return python
+    return str(new_environment(f"pytest=={version('pytest')}", *plugins, "nox", "tox") / "bin" / "python")
 
 
 @pytest.fixture
-def in_sandbox(tmp_path: Path, tools: str) -> InSandbox:
-    """Runs the suite of a folder in the real sandbox, as a step does."""
+def prepared(tmp_path: Path, tools: str) -> Callable[[Path, Suite], Prepared]:
+    """What a step runs the suite of a folder with: the real sandbox, blobs, and what the run is asked for."""
 
-    def run(root: Path, suite: Suite, **how: Any) -> SuiteRun:
+    def prepare(root: Path, suite: Suite) -> Prepared:
         blobs = DirectoryBlobs(tmp_path / "blobs")
         trees = GitTrees(tmp_path / "trees", blobs)
         environment = find_environment(root, python=tools, environ={"PATH": "/usr/bin:/bin"})
         kept = suite.model_copy(update={"environment": blobs.put(environment.model_dump_json().encode())})
         spec = RunSpec(mode=Mode.fix, base=trees.take(root), suite=kept)
-        sandbox = Bubblewrap(trees, tmp_path / "scratch")
+        return Prepared(Bubblewrap(trees, tmp_path / "scratch"), blobs, spec)
+
+    return prepare
+
+
+@pytest.fixture
+def in_sandbox(prepared: Callable[[Path, Suite], Prepared]) -> InSandbox:
+    """Runs the suite of a folder in the real sandbox, as a step does."""
+
+    def run(root: Path, suite: Suite, **how: Any) -> SuiteRun:
+        sandbox, blobs, spec = prepared(root, suite)
         return asyncio.run(
             run_suite(sandbox, blobs, spec, spec.base, sign=partial(sign, is_source=lambda path: True), **how)
         )

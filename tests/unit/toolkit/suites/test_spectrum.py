@@ -16,13 +16,9 @@ from typing import Any
 import pytest
 
 from redstart.core.report import Case, Outcome
-from redstart.core.run import Mode, RunSpec, Suite
+from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment, ExitCause
 from redstart.core.spectrum import Spectrum
-from redstart.ports.sandbox.bwrap import Bubblewrap
-from redstart.ports.store.blobs import DirectoryBlobs
-from redstart.toolkit.repo.trees import GitTrees
-from redstart.toolkit.suites.environment import find_environment
 from redstart.toolkit.suites.spectrum import ANSWER, ASKED, SECONDS, read_spectrum, watch, watching
 
 Execute = Callable[[Path, Any], Completed]
@@ -109,18 +105,12 @@ def cases(red: Sequence[str] = (RED, LATER, OTHER), green: Sequence[str] = GREEN
 
 
 @pytest.fixture(scope="module")
-def newer(tmp_path_factory: pytest.TempPathFactory) -> str:
+def newer(new_environment: Callable[..., Path]) -> str:
     """An interpreter with `sys.monitoring`, and pytest."""
-    uv = shutil.which("uv")
-    assert uv, "uv is needed to make the environment"
     base = next(filter(_is_newer, NEWER), None)
     if base is None:
         pytest.skip("there is no Python 3.12 or later on this machine")
-    folder = tmp_path_factory.mktemp("newer") / "venv"
-    subprocess.run([uv, "venv", "-q", "--python", base, str(folder)], check=True)
-    python = str(folder / "bin" / "python")
-    subprocess.run([uv, "pip", "install", "-q", "--python", python, f"pytest=={version('pytest')}"], check=True)
-    return python
+    return str(new_environment(f"pytest=={version('pytest')}", python=base) / "bin" / "python")
 
 
 @pytest.fixture(params=["traced", "monitored"])
@@ -222,17 +212,13 @@ def test_suspicion_is_that_of_ochiai() -> None:
     assert found == {"a.py": {1: 1.0, 2: 0.5, 3: pytest.approx(1 / 6)}}
 
 
-def test_it_is_seen_in_the_sandbox_whatever_else_takes_part(tmp_path: Path, write: Write, tools: str) -> None:
+def test_it_is_seen_in_the_sandbox_whatever_else_takes_part(
+    tmp_path: Path, write: Write, prepared: Callable[..., Any]
+) -> None:
     """With xdist and coverage in the project's own options, by a step's own way."""
     root = write(tmp_path / "repo", REPO | {"pytest.ini": "[pytest]\naddopts = -n 2 --cov=shop --cov-fail-under=99\n"})
     subprocess.run(["git", "init", "-q"], cwd=root, check=True)
-    blobs = DirectoryBlobs(tmp_path / "blobs")
-    trees = GitTrees(tmp_path / "trees", blobs)
-    environment = find_environment(root, python=tools, environ={"PATH": "/usr/bin:/bin"})
-    kept = SUITE.model_copy(update={"environment": blobs.put(environment.model_dump_json().encode())})
-    spec = RunSpec(mode=Mode.fix, base=trees.take(root), suite=kept)
-    found = asyncio.run(watch(Bubblewrap(trees, tmp_path / "scratch"), blobs, spec, [RED], cases()))
-    trees.close()
+    found = asyncio.run(watch(*prepared(root, SUITE), [RED], cases()))
     assert found is not None
     assert (found.red, found.green) == (1, 3)
     assert [line for line, _, green in found.files["shop/rules.py"] if not green] == [3, 8]
