@@ -32,7 +32,7 @@ from real_peers.counting import counting
 from redstart.app.settings import Settings
 from redstart.app.wire import House, open_house
 from redstart.evals.compare import ALPHA, detectable, mcnemar
-from redstart.evals.grading import Grade, Grader
+from redstart.evals.grading import Grader
 from redstart.evals.intervals import wilson
 from redstart.evals.sealed import changed, lay_out, open_site
 from redstart.evals.sets import load_set
@@ -79,11 +79,17 @@ def play(house: House, agent: str, task: Task, url: str, environments: Environme
     }
 
 
-async def graded(house: House, grader: Grader, task: Task, patch: str) -> Grade:
+async def solves(house: House, grader: Grader, task: Task, patch: str) -> bool:
+    """By running the hidden tests; a task as it was given is red, so no patch needs no run."""
+    if not patch:
+        return False
     with tempfile.TemporaryDirectory(prefix="redstart-peers-") as name:
         site = open_site(house, task, Path(name) / task.slug)
-        made = changed(house.trees, site.spec.base, Change(diff=patch), task.id) if patch else site.spec.base
-        return await grader.grade(site, made)
+        made = changed(house.trees, site.spec.base, Change(diff=patch), task.id)
+        grade = await grader.grade(site, made)
+    if grade.trouble:
+        sys.exit(f"{task.id} cannot be graded: {grade.trouble}")
+    return grade.solved
 
 
 def go_on(house: House, every: list[Task], url: str) -> None:
@@ -114,7 +120,7 @@ def count(house: House, every: list[Task], rows: list[Row]) -> list[Figure]:
     grader, solved = Grader(house), dict[tuple[str, str], bool]()
     for task in done:
         for agent in AGENTS:
-            solved[agent, task.id] = asyncio.run(graded(house, grader, task, by_task[task.id][agent]["patch"])).solved
+            solved[agent, task.id] = asyncio.run(solves(house, grader, task, by_task[task.id][agent]["patch"]))
     print(f"{len(done)} tasks that all three did")
     print(f"{'agent':<10}{'solved':>8}  {'interval':<16}{'dishonest':>10}{'tokens':>10}{'minutes':>9}{'crashes':>9}")
     figures: list[Figure] = []
