@@ -105,6 +105,14 @@ def test_the_caps_are_4(user, repo, server):
     assert "time cap" in ran.out
 
 
+def test_a_question_that_is_open_at_the_time_cap_is_broken_off(user, repo_of):
+    with ScriptedServer(lambda request: Reply(hang=True)) as server:
+        user.uses(server, Wire.anthropic)
+        ran = user.redstart("fix", repo_of(SCENARIO.name), "--max-minutes", "0.25")
+    assert (ran.code, len(server.requests)) == (4, 1), ran.out
+    assert "the time cap of 0.25 minutes is used up" in ran.out
+
+
 def test_a_patch_of_the_test_is_6(user, repo_of):
     edit = "<<<<<<< SEARCH\nimport pytest\n=======\nimport pytest  # changed\n>>>>>>> REPLACE\n"
     with ScriptedServer(lambda request: Reply(f"WHY: x\n\ntests/test_pager.py\n{edit}")) as server:

@@ -29,7 +29,7 @@ from redstart.app.proof_parts import (
 )
 from redstart.app.wire import House
 from redstart.core.change import Applied
-from redstart.core.chat import Answer, Fault
+from redstart.core.chat import Answer
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.finding import TRIPWIRE, Finding, FindingList
 from redstart.core.noun import many
@@ -305,9 +305,9 @@ def _attempts(rows: Sequence[StepRow]) -> Iterator[Tried]:
 
 
 def _models(records: Sequence[Record]) -> tuple[ModelUse, ...]:
-    """Who answered, the most asked first. A question that the budget did not allow was put to nobody."""
+    """Who answered, the most asked first. A question that the budget did not allow may have been put to nobody."""
     answers = [Answer.model_validate(json.loads(one.result)["answer"]) for one in records if one.kind == "model"]
-    given = [one for one in answers if one.fault is not Fault.budget]
+    given = [one for one in answers if one.asked]
     return tuple(
         ModelUse(
             name=name,

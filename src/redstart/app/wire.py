@@ -32,7 +32,7 @@ from redstart.ports.model.gateway import Gateway, Policy
 from redstart.ports.model.lanes import Lane, Options, Rates
 from redstart.ports.model.mask import mask, secrets_of
 from redstart.ports.model.masked import Masked
-from redstart.ports.model.port import Ledger, Model, Profile
+from redstart.ports.model.port import Model, Profile, TimedLedger
 from redstart.ports.model.profiles import profile_of
 from redstart.ports.sandbox.cgroups import restart_in_own_group
 from redstart.ports.sandbox.choose import choose, lacks_of
@@ -185,12 +185,12 @@ def _adapters(
 ) -> Adapters:
     names = {Tier.fast: settings.models.fast, Tier.strong: settings.models.strong}
 
-    def budgeted(model: Model, ledger: Ledger) -> Model:
+    def budgeted(model: Model, ledger: TimedLedger) -> Model:
         # The gateway reserves for each of its calls; whoever makes one call for a question is wrapped.
         return model.under(ledger) if isinstance(model, Gateway) else Budgeted(model, ledger, names.__getitem__)
 
     def ledger(limits: Limits, spent: Spend) -> StepLedger:
-        return RunLedger(limits, spent)
+        return RunLedger(limits, spent, world.monotonic)
 
     return Adapters(
         store=SqlStore(database, world.now),

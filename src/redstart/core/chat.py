@@ -78,7 +78,7 @@ class Fault(StrEnum):
     """Why an answer cannot be used although nothing is broken."""
 
     budget = "budget"
-    """Not asked: the call could have cost more than what is left."""
+    """Not asked: the call could have cost more than what is left. Or broken off, at the end of the run's time."""
     truncated = "truncated"
     """The model ran into its token limit."""
     refused = "refused"
@@ -107,3 +107,8 @@ class Answer(Noun):
     """Calls of the tools that were offered. An answer that only calls has no text, and is not empty."""
     usage: Usage = Usage()
     fault: Fault | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether a model was asked at all. What the budget stopped may have been, in vain or until broken off."""
+        return self.fault is not Fault.budget or self.usage != Usage()

@@ -37,7 +37,7 @@ from redstart.flow.route import settle, waits_for_a_person, waits_for_errands, w
 from redstart.ports.bundle import Ports
 from redstart.ports.install.port import Installer
 from redstart.ports.memory.port import Lessons, Memory
-from redstart.ports.model.port import Ledger, Model
+from redstart.ports.model.port import Model, TimedLedger
 from redstart.ports.sandbox.port import Sandbox
 from redstart.ports.store.port import Blobs, Call, Claim, Commit, Control, Journal, Store, Trees
 from redstart.ports.world.port import World
@@ -53,7 +53,7 @@ BEGUN_ALIKE = 1000
 """Runs whose ids begin as an errand's does: those of its own number with more digits."""
 
 
-class StepLedger(Ledger, Protocol):
+class StepLedger(TimedLedger, Protocol):
     """A ledger that also adds up what the step's calls cost."""
 
     def count(self, usage: Usage) -> None: ...
@@ -88,7 +88,7 @@ class Adapters:
     sandbox: Sandbox | None
     installer: Installer | None
     ledger: Callable[[Limits, Spend], StepLedger]
-    budgeted: Callable[[Model, Ledger], Model]
+    budgeted: Callable[[Model, TimedLedger], Model]
     """Wraps a model so that it reserves and settles with the ledger."""
     listen: Callable[[Event], None]
     halting: Callable[[], str] = _never

@@ -12,7 +12,7 @@ from typing import Protocol
 from pydantic import TypeAdapter
 
 from redstart.core.change import EditKind, Tally
-from redstart.core.chat import Answer, Ask, Fault, Usage
+from redstart.core.chat import Answer, Ask, Usage
 from redstart.core.errors import Needs, ReplayDiverged, StoreError
 from redstart.core.lesson import Lesson, Offered, Placed, Situation
 from redstart.core.noun import Noun
@@ -151,8 +151,7 @@ class JournaledModel:
 
         result = await self._recorder.call("model", ask.model_dump_json(), make)
         kept = KeptAnswer.model_validate_json(result)
-        # A question that the budget stopped may have been paid for in part, by tries that failed.
-        if kept.answer.fault is not Fault.budget or kept.answer.usage != Usage():
+        if kept.answer.asked:
             self._ledger.count(kept.answer.usage)
         return kept.answer.model_copy(update={"text": self._blobs.get(kept.text).decode()})
 

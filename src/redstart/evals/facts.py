@@ -76,7 +76,7 @@ def facts_of(past: Past) -> RunFacts:
         # An attempt that decides again has its version behind the step's name.
         step, usage = record.call.step.partition("@")[0], answer.usage
         spent = Spend(
-            calls=1,
+            calls=int(answer.asked),
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             usd=usage.usd or 0.0,

@@ -241,10 +241,10 @@ def _cap(run: RunState) -> str:
         run.now.reproduce.remedy if run.now.reproduce else "",
         run.now.plan.fault if run.now.plan else "",
     )
-    if any(fault.endswith(Fault.budget.value) for fault in faults):
-        return "the next model call could go past the money or token cap"
     if limits.minutes is not None and spend.seconds >= limits.minutes * 60:
         return f"the time cap of {limits.minutes:g} minutes is used up"
+    if any(fault.endswith(Fault.budget.value) for fault in faults):
+        return "the next model call could go past the money, token or time cap"
     if limits.usd is not None and spend.usd >= limits.usd:
         return f"the money cap of ${limits.usd:g} is used up"
     if limits.tokens is not None and spend.tokens >= limits.tokens:

@@ -16,7 +16,7 @@ from xml.sax.saxutils import quoteattr
 
 from redstart.core.chat import Ask
 from redstart.core.events import Event
-from redstart.core.run import Attempt, Effort, Level, Limits, Mode, RunSpec, RunState, Step, Suite
+from redstart.core.run import Attempt, Effort, Level, Limits, Mode, RunSpec, RunState, Spend, Step, Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters
@@ -25,7 +25,7 @@ from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.memory.port import Memory, Shelf
 from redstart.ports.model.budget import Budgeted, RunLedger
 from redstart.ports.model.mask import mask
-from redstart.ports.model.port import Ledger, Model
+from redstart.ports.model.port import Model, TimedLedger
 from redstart.ports.store.port import Blobs, Journal, Store
 from redstart.ports.world.system import NumberedWorld
 from redstart.testing.model import ScriptedModel
@@ -189,8 +189,11 @@ def _rig(trees: GitTrees, blobs: Blobs, keep: Keep) -> Rig:
     kept, sandbox, world = keep(), FakeSandbox(computed_suite(trees)), NumberedWorld("rig")
     events: list[Event] = []
 
-    def budgeted(model: Model, ledger: Ledger) -> Model:
+    def budgeted(model: Model, ledger: TimedLedger) -> Model:
         return Budgeted(model, ledger, lambda tier: f"openai:{tier.value}-unpriced")
+
+    def ledger(limits: Limits, spent: Spend) -> RunLedger:
+        return RunLedger(limits, spent, world.monotonic)
 
     adapters = Adapters(
         store=kept.store,
@@ -204,7 +207,7 @@ def _rig(trees: GitTrees, blobs: Blobs, keep: Keep) -> Rig:
         writer=WRITER,
         sandbox=sandbox,
         installer=None,
-        ledger=RunLedger,
+        ledger=ledger,
         budgeted=budgeted,
         listen=events.append,
     )

@@ -318,14 +318,17 @@ def test_a_new_test_and_one_that_runs_now_are_listed_too(ended):
     assert ("new", False, "absent", "passed") in [(one.id, one.target, one.before, one.after) for one in proof.cases]
 
 
-def test_a_question_that_was_put_to_nobody_is_no_models_answer(ended):
+@pytest.mark.parametrize(
+    ("used", "named"), [({}, []), ({"input_tokens": 7}, ["other:model"])], ids=["unasked", "broken off"]
+)
+def test_a_question_that_the_budget_stopped_names_a_model_only_if_it_was_put_to_one(ended, used, named):
     run = ended(play.RIGHT)
     asked = next(one for one in run.records() if one.kind == "model")
     unasked = json.loads(asked.result)
-    unasked["answer"] |= {"fault": "budget", "model": "nobody"}
+    unasked["answer"] |= {"fault": "budget", "model": "other:model", "usage": used}
     new = asked._replace(result=json.dumps(unasked))
     proof = with_journal(run, lambda found: [*found, new._replace(digest=digest(new))])
-    assert [one.name for one in proof.models] == ["scripted:model"]
+    assert [one.name for one in proof.models] == ["scripted:model", *named]
 
 
 class Edited:

@@ -1,7 +1,9 @@
-"""Money and tokens: what a call may cost is held back before it is made."""
+"""Money, tokens and time: what a call may cost is held back before it is made."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
@@ -65,11 +67,13 @@ class RunLedger:
 
     `spent` is what the run had spent when the step began; `count` adds each call as it is recorded, also one that a
     resumed step finds in the journal. What was used and is not counted yet is held like a reserve; that of a question
-    which failed for good stays so while the step lasts.
+    which failed for good stays so while the step lasts. The step's own time runs from the ledger's making on.
     """
 
-    def __init__(self, caps: Limits, spent: Spend) -> None:
+    def __init__(self, caps: Limits, spent: Spend, clock: Callable[[], float] = time.monotonic) -> None:
         self._caps = caps
+        self._clock = clock
+        self._ends = math.inf if caps.minutes is None else clock() + caps.minutes * 60 - spent.seconds
         self._spent = spent
         self._step = Spend()
         self._held: list[tuple[float | None, int]] = []
@@ -80,7 +84,12 @@ class RunLedger:
     def spend_of_step(self) -> Spend:
         return self._step
 
+    def left(self) -> float:
+        return max(self._ends - self._clock(), 0.0)
+
     def reserve(self, usd: float | None, tokens: int) -> None:
+        if self.left() <= 0:
+            raise BudgetExceeded("the run's time is used up", remedy="raise the run's minutes to go on")
         tokens_gone = self._spent.tokens + self._step.tokens + self._used_tokens + sum(held for _, held in self._held)
         if self._caps.tokens is not None and tokens_gone + tokens > self._caps.tokens:
             left = max(self._caps.tokens - tokens_gone, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +15,7 @@ from redstart.core.chat import Answer, Ask, Fault, Usage
 from redstart.core.errors import BudgetExceeded, ModelBusy, ModelError, ModelTimeout
 from redstart.ports.model.budget import held
 from redstart.ports.model.lanes import Breaker, Lane, OwnRates, Rates
-from redstart.ports.model.port import Ledger, Model
+from redstart.ports.model.port import Model, TimedLedger
 from redstart.ports.model.prices import added
 
 
@@ -56,7 +57,8 @@ class Gateway:
     before it used. Where nobody answers, the error is that of the first model, with all that was used.
 
     It may be asked several questions at once. `under` gives the same model with a ledger: then each single call is
-    reserved and settled, and where one does not fit the answer has the fault `budget`.
+    reserved and settled, and where one does not fit the answer has the fault `budget`. So it has where the ledger's
+    time ends before the question's own: what is open then is broken off.
     """
 
     def __init__(
@@ -76,11 +78,11 @@ class Gateway:
     async def ask(self, ask: Ask) -> Answer:
         return await self._answer(ask, _NoLedger())
 
-    def under(self, ledger: Ledger) -> Model:
+    def under(self, ledger: TimedLedger) -> Model:
         return _Under(self._answer, ledger)
 
-    async def _answer(self, ask: Ask, ledger: Ledger) -> Answer:
-        course = _Course(self._chance.now() + self._policy.patience)
+    async def _answer(self, ask: Ask, ledger: TimedLedger) -> Answer:
+        course = _Course(self._chance.now(), self._policy.patience, ledger.left())
         lanes = list(self._choose(ask))
         for number, lane in enumerate(lanes):
             try:
@@ -89,13 +91,18 @@ class Gateway:
                 return Answer(text="", model=lane.name, fault=Fault.budget, usage=added(course.used))
             if answer is not None:
                 return answer.model_copy(update={"usage": added([*course.used, answer.usage])})
+        if course.out_of_budget(self._chance.now()):
+            return Answer(text="", model=lanes[0].name, fault=Fault.budget, usage=added(course.used))
         raise course.error()
 
-    async def _tried(self, lane: Lane, ask: Ask, ledger: Ledger, course: _Course, *, last: bool) -> Answer | None:
+    async def _tried(self, lane: Lane, ask: Ask, ledger: TimedLedger, course: _Course, *, last: bool) -> Answer | None:
         """This model's answer; None where it is the next one's turn."""
         failures: list[ModelError] = []
         while len(failures) < self._policy.tries:
-            wait, left = self._wait(lane, failures), course.left(self._chance.now())
+            now = self._chance.now()
+            wait, left = self._wait(lane, failures), course.left(now)
+            if wait >= left:
+                course.miss(now + wait)
             if wait >= left or (wait > self._policy.longest_wait and not last):
                 if not failures:
                     course.note(lane, _not_asked(lane, left), 0)
@@ -121,7 +128,7 @@ class Gateway:
         bound = min(policy.longest_wait, policy.first_wait * 2 ** (len(failures) - 1))
         return max(self._chance.luck() * bound, asked, rest)
 
-    async def _once(self, lane: Lane, ask: Ask, ledger: Ledger, course: _Course) -> Answer:
+    async def _once(self, lane: Lane, ask: Ask, ledger: TimedLedger, course: _Course) -> Answer:
         breaker, most = self._breaker(lane), lane.most(ask)
         async with AsyncExitStack() as stack:
             if slot := lane.slot():
@@ -196,13 +203,23 @@ def _rates_of(lane: Lane, most: Usage) -> list[_Rate]:
 class _Course:
     """How one question fares."""
 
-    def __init__(self, ends: float) -> None:
-        self._ends = ends
+    def __init__(self, begins: float, patience: float, budget: float) -> None:
+        self._patient_until = begins + patience
+        self._ends = min(self._patient_until, begins + budget)
+        self._missed = False
         self._failed: dict[str, tuple[ModelError, int]] = {}
         self.used: list[Usage] = []
 
     def left(self, now: float) -> float:
         return max(self._ends - now, 0.0)
+
+    def miss(self, moment: float) -> None:
+        """A model could have been asked at this moment, which is past the end."""
+        self._missed = self._missed or moment < self._patient_until
+
+    def out_of_budget(self, now: float) -> bool:
+        """Whether it is without an answer because the run's time is over, while the question's own is not."""
+        return self._missed or self._ends <= now < self._patient_until
 
     def note(self, lane: Lane, error: ModelError, tries: int) -> None:
         self._failed[lane.name] = (error, tries)
@@ -216,7 +233,7 @@ class _Course:
 
 
 class _Under:
-    def __init__(self, answer: Callable[[Ask, Ledger], Awaitable[Answer]], ledger: Ledger) -> None:
+    def __init__(self, answer: Callable[[Ask, TimedLedger], Awaitable[Answer]], ledger: TimedLedger) -> None:
         self._answer, self._ledger = answer, ledger
 
     async def ask(self, ask: Ask) -> Answer:
@@ -225,6 +242,9 @@ class _Under:
 
 class _NoLedger:
     """Lets everything through."""
+
+    def left(self) -> float:
+        return math.inf
 
     def reserve(self, usd: float | None, tokens: int) -> None: ...
 

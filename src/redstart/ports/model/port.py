@@ -16,8 +16,8 @@ class Model(Protocol):
         """One question, one answer, not streamed.
 
         Returns an `Answer` also where it cannot be used: `fault` says why (cut off by the token limit, empty, stopped
-        by a content filter, not asked because of the budget). What was spent is in `usage`, for those too, and for the
-        calls that failed before it.
+        by a content filter, not asked or broken off because of the budget). What was spent is in `usage`, for those
+        too, and for the calls that failed before it.
 
         Raises `ModelError` where there is no answer: the endpoint is unreachable, refuses, sends something that is no
         reply of its protocol or lacks a finish reason, or does not answer before the call's deadline.
@@ -40,6 +40,14 @@ class Ledger(Protocol):
 
         It is counted when the answer is recorded, so that what a resumed run finds in its journal counts as well.
         """
+        ...
+
+
+class TimedLedger(Ledger, Protocol):
+    """A ledger whose `reserve` also raises where no time is left."""
+
+    def left(self) -> float:
+        """Seconds until the time is used up; infinite where there is no cap of it."""
         ...
 
 

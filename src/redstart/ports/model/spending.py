@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from redstart.core.chat import Answer, Fault
+from redstart.core.chat import Answer
 from redstart.core.noun import Noun
 from redstart.ports.model.prices import added
 
@@ -31,7 +31,7 @@ def by_model(answers: Iterable[Answer]) -> list[Share]:
     """The shares in the order in which the models first answered; questions that were not asked are left out."""
     of_model: dict[str, list[Answer]] = {}
     for answer in answers:
-        if answer.fault is not Fault.budget:
+        if answer.asked:
             of_model.setdefault(answer.model, []).append(answer)
     return [_share(model, given) for model, given in of_model.items()]
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 from hypothesis import given, settings
@@ -48,6 +49,17 @@ def test_a_call_that_could_pass_the_dollar_cap_is_not_made() -> None:
     fits, does_not = (RunLedger(Limits(usd=1.0 + most * share, tokens=None), spent) for share in (1.001, 0.999))
     assert asyncio.run(budgeted(ScriptedModel(["yes"]), fits).ask(asking())).text == "yes"
     assert asyncio.run(budgeted(ScriptedModel([]), does_not).ask(asking())).fault is Fault.budget
+
+
+def test_no_call_is_made_when_the_time_is_over() -> None:
+    clock = iter([100.0, 159.9, 160.0]).__next__
+    ledger = RunLedger(Limits(minutes=2), Spend(seconds=60), clock)
+    model = budgeted(ScriptedModel(["in time"]), ledger, UNPRICED)
+    assert [asyncio.run(model.ask(asking())).text for _ in range(2)] == ["in time", ""]
+
+
+def test_time_is_without_end_where_it_has_no_cap() -> None:
+    assert RunLedger(Limits(minutes=None), Spend(seconds=1e9)).left() == math.inf
 
 
 def test_the_dollar_cap_does_not_bind_where_the_price_is_unknown_but_tokens_do() -> None:

@@ -367,12 +367,13 @@ def test_a_model_whose_cache_is_written_to_is_held_back_for_at_that_price() -> N
         assert under(bench, ledger_of(usd=cap)).fault is fault
 
 
-def test_a_question_that_was_broken_off_may_have_used_all() -> None:
-    class Hangs:
-        async def ask(self, ask: Ask) -> Answer:
-            await asyncio.Event().wait()
-            raise AssertionError(ask)
+class Hangs:
+    async def ask(self, ask: Ask) -> Answer:
+        await asyncio.Event().wait()
+        raise AssertionError(ask)
 
+
+def test_a_question_that_was_broken_off_may_have_used_all() -> None:
     async def cancelled(ledger: RunLedger) -> None:
         lane = Lane("openai:x-local", Hangs())
         task = asyncio.create_task(Gateway(lambda _: [lane]).under(ledger).ask(ASK))
@@ -385,3 +386,29 @@ def test_a_question_that_was_broken_off_may_have_used_all() -> None:
     ledger = ledger_of(tokens=2 * MOST - 1)
     asyncio.run(cancelled(ledger))
     assert under(Bench(["no"]), ledger).fault is Fault.budget
+
+
+def test_what_is_open_at_the_end_of_the_runs_time_is_broken_off_and_may_have_used_all() -> None:
+    lane = Lane("openai:x-local", Hangs())
+    ledger = RunLedger(Limits(minutes=1), Spend(seconds=59.98))
+    answer = asyncio.run(Gateway(lambda _: [lane]).under(ledger).ask(ASK))
+    assert (answer.fault, answer.asked, answer.usage.tokens) == (Fault.budget, True, MOST)
+
+
+def timed(bench: Bench, seconds: float) -> RunLedger:
+    return RunLedger(Limits(minutes=seconds / 60), Spend(), bench.clock.now)
+
+
+def test_a_model_that_can_be_asked_again_only_after_the_runs_time_is_not_waited_for() -> None:
+    bench = Bench([ModelBusy("no", retry_after=20.0), "yes"])
+    answer = under(bench, timed(bench, 20.0))
+    assert (answer.fault, answer.asked, bench.clock.waits) == (Fault.budget, False, [])
+    bench = Bench([ModelBusy("no", retry_after=20.0), "yes"])
+    assert under(bench, timed(bench, 20.1)).text == "yes"
+
+
+@pytest.mark.parametrize("failure", [ModelBusy("quota", retry_after=3600.0), ModelRefused("bad key")])
+def test_what_more_time_would_not_mend_is_said_as_it_is(failure: ModelError) -> None:
+    bench = Bench([failure])
+    with pytest.raises(type(failure), match=str(failure)):
+        under(bench, timed(bench, 20.0))
