@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Iterable
-from fnmatch import fnmatchcase
 from posixpath import basename
 from typing import NamedTuple
+
+from redstart.core.secret_names import FOLDERS, is_harmless, is_secret
 
 Read = Callable[[str], bytes | None]
 """A regular file's bytes by its path in the snapshot; None where there is none, a link among others."""
@@ -17,13 +18,6 @@ LARGEST = 1 << 20
 """A larger file is not shown."""
 LONGEST_PATH = 1000
 
-_CODE = (".py", ".pyi", ".js", ".ts", ".go", ".rs", ".java", ".rb", ".md", ".rst", ".html")
-_SECRET_NAMES = (
-    *(".env", ".env.*", "*.env", ".envrc", ".netrc", "_netrc", ".npmrc", ".pypirc", ".htpasswd", ".pgpass", ".my.cnf"),
-    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.ppk", "*.p12", "*.pfx", "*.jks"),
-    *("*.keystore", "*.kdbx", "*.asc", "*.gpg", ".git-credentials", "*.tfstate", "*.tfvars", ".dockercfg"),
-    *("wp-config.php", "service-account*.json", "service_account*.json", "kubeconfig"),
-)
 _SECRET_STEMS = (
     "secret",
     "secrets",
@@ -36,8 +30,6 @@ _SECRET_STEMS = (
     "apikeys",
 )
 """As the name of a file that is no code."""
-_SECRET_FOLDERS = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud")
-_EXAMPLES = (".example", ".sample", ".template", ".dist")
 
 
 class Refused(NamedTuple):
@@ -119,13 +111,10 @@ def plain(asked: str) -> str | Refused:
 
 def secret(parts: list[str]) -> bool:
     """Whether a path, by its names, may hold keys or passwords. Code and prose of such a name is not meant."""
-    names = [part.casefold() for part in parts]
-    name = names[-1]
-    if any(folder in _SECRET_FOLDERS for folder in names):
+    *folders, name = parts
+    if is_secret(name) or any(folder.casefold() in FOLDERS for folder in folders):
         return True
-    if name.endswith(_EXAMPLES) or name.endswith(_CODE):
-        return False
-    return any(fnmatchcase(name, one) for one in _SECRET_NAMES) or name.split(".")[0] in _SECRET_STEMS
+    return not is_harmless(name) and name.casefold().split(".")[0] in _SECRET_STEMS
 
 
 def _is_git(part: str) -> bool:

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from redstart.core.secret_names import is_secret
 from redstart.toolkit.suites.history import ask_git
 
 MOST_FILES = 2000
@@ -23,11 +24,8 @@ NOT_NEEDED = (
     *(".tox", ".nox", ".hypothesis", "*.pyc", "*.pyo"),
 )
 """Made again where it is missing, and misleading where it is stale."""
-SECRET = (
-    *(".env", ".env.*", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "id_rsa*", "id_ed25519*", "id_ecdsa*"),
-    *(".netrc", ".pypirc", ".git-credentials", "credentials*", "*.kdbx", ".aws", ".ssh", "secrets.*"),
-)
-"""Names, in lower case, of what the code under test must not see, wherever it lies."""
+ALSO_SECRET = ("credentials*", "secrets.*", ".env.py", ".env.[jt]s")
+"""Code too: whoever has git ignore a file of such a name knows why."""
 
 
 class Ignored(NamedTuple):
@@ -99,7 +97,7 @@ def _unwanted_path(root: Path, path: str) -> bool:
 
 
 def _unwanted_name(name: str) -> bool:
-    return any(fnmatchcase(name.lower(), pattern) for pattern in (*NOT_NEEDED, *SECRET))
+    return is_secret(name) or any(fnmatchcase(name.lower(), pattern) for pattern in (*NOT_NEEDED, *ALSO_SECRET))
 
 
 def _is_environment(folder: Path) -> bool:

@@ -60,12 +60,20 @@ def test_a_folder_without_git(tmp_path: Path) -> None:
         *("node_modules/a/b.js", ".tox/py311/x", ".nox/t/x", ".hypothesis/x"),
         *(".env", ".env.local", "deploy.pem", "a.key", "a.p12", "id_rsa", "id_rsa.old", "id_ed25519", ".netrc"),
         *(".pypirc", "credentials.json", "Credentials", "all.kdbx", ".aws/config", ".ssh/known", "secrets.yaml"),
+        *(".npmrc", ".pgpass", ".kube/config", ".docker/config.json", "shop.tfstate", "service-account.json"),
+        *("shop.env", "secrets.py", ".env.py", ".env.js"),
     ],
 )
 def test_caches_and_secrets_stay_behind(root: Path, name: str) -> None:
     put(root, "needed/kept.txt", name, f"needed/{name}")
     ignore(root, "*", "!.gitignore")
     assert find_ignored(root).copies == ("needed/kept.txt",)
+
+
+def test_what_only_sounds_secret_is_there_for_the_tests(root: Path) -> None:
+    put(root, ".env.example", "build/tokens/colours.json", "build/tokens.json", "keys/map.txt")
+    ignore(root, "*", "!.gitignore")
+    assert find_ignored(root).copies == (".env.example", "build", "keys")
 
 
 def test_an_environment_stays_behind(root: Path) -> None:
