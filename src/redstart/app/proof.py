@@ -305,7 +305,7 @@ def _attempts(rows: Sequence[StepRow]) -> Iterator[Tried]:
 
 
 def _models(records: Sequence[Record]) -> tuple[ModelUse, ...]:
-    """Who answered, the most asked first. A question that the budget did not allow may have been put to nobody."""
+    """Who answered, the most asked first. A question that the budget stopped counts if it was put to one."""
     answers = [Answer.model_validate(json.loads(one.result)["answer"]) for one in records if one.kind == "model"]
     given = [one for one in answers if one.asked]
     return tuple(
