@@ -116,7 +116,46 @@ def test_a_model_chooses_by_the_goal_and_its_claims_must_hold(user: User, folder
     assert sorted(found(ran)) == [("shop/find.py", 1, "sql_misspelt"), ("shop/find.py", 2, "sql_injection")]
     assert "pickle" not in asked.read_text()
     assert "2:     return cur.execute" in asked.read_text()
-    assert "3 claims of the model did not hold" in user.redstart("audit", folder, *goal, "-m", f"command:{words}").out
+    assert (
+        "3 claims of the model do not match the code"
+        in user.redstart("audit", folder, *goal, "-m", f"command:{words}").out
+    )
+
+
+def test_unreadable_answers_are_counted_and_reported_in_every_format(user: User, folder: Path, tmp_path: Path) -> None:
+    program = tmp_path / "model.py"
+    program.write_text("import sys\nsys.stdin.read()\nprint('I do not know.')\n")
+    asked = ("audit", folder, "-m", f"command:{shlex.join([sys.executable, str(program)])}")
+    ran = user.redstart(*asked)
+    assert ran.code == 0, ran.err
+    warning = (
+        "3 of 3 model answers could not be read (the answer holds no JSON object); 2 files were checked by tools only"
+    )
+    assert f"\nwarning: {warning}\n" in ran.out
+    report: dict[str, Any] = json.loads(user.redstart(*asked, "--format", "json").out)
+    assert (report["warnings"], report["unreviewed"]) == ([warning], ["shop/find.py", "shop/store.py"])
+    (run,) = json.loads(user.redstart(*asked, "--format", "sarif").out)["runs"]
+    assert [one["message"]["text"] for one in run["invocations"][0]["toolExecutionNotifications"]] == [warning]
+    assert user.redstart(*asked, "--format", "github").out.splitlines()[-1] == f"::warning::{warning}"
+
+
+def test_the_default_baseline_is_read_and_said(user: User, folder: Path) -> None:
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", ".")
+    assert user.redstart("audit", folder, "--no-llm", "--write-baseline").code == 0
+    accepted = folder / "redstart-baseline.json"
+    ran = user.redstart("audit", folder / "shop" / "store.py", "--no-llm", "--fail-on", "high")
+    assert (ran.code, ran.out.splitlines()[0]) == (0, "no findings")
+    assert f"1 finding accepted in {accepted} is left out (--no-baseline lists it)" in ran.out
+    ran = user.redstart("audit", folder, "--no-llm", "--no-baseline", "--format", "json")
+    assert found(ran) == BOTH
+    # a new baseline holds all that is found, and not only what the old one leaves
+    (folder / "shop" / "more.py").write_text(DANGER)
+    assert user.redstart("audit", folder, "--no-llm", "--write-baseline").code == 0
+    assert json.loads(user.redstart("audit", folder, "--no-llm", "--format", "json").out) == {
+        "findings": [],
+        "accepted": 3,
+    }
 
 
 def test_without_a_model_it_says_what_to_do(user: User, folder: Path) -> None:

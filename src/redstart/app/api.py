@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from redstart.app import settings as configuration
-from redstart.app.audit import AuditAsked, begin_audit, found_by
+from redstart.app.audit import AuditAsked, begin_audit, load_report
 from redstart.app.create import begin_create, write_project
 from redstart.app.improve import Wanted, begin_improve
 from redstart.app.runs import Asked, begin_fix, go_on, write_patch
@@ -105,7 +105,7 @@ def audit(
         return await begin_audit(house, Path(path), AuditAsked(house.settings.limits, goal, since, review=review))
 
     def hand_over(house: House, state: RunState) -> None:
-        found.extend(found_by(house, state))
+        found.extend(load_report(house, state).findings)
 
     place = Path(path)
     settings = configuration.load(model, place if place.is_dir() else place.parent)

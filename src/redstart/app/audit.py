@@ -1,8 +1,9 @@
-"""The use case of an audit: begin one on a file or folder, and keep what of its findings is accepted."""
+"""Use cases of an audit: begin one on a file or directory, read its report, read and write the baseline file."""
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from redstart.toolkit.suites.history import work_root
 
 BASELINE = "redstart-baseline.json"
 LARGEST_BASELINE = 20_000_000
+_REMEDY = "write a new one with: redstart audit --write-baseline"
 
 
 class AuditAsked(NamedTuple):
@@ -42,9 +44,9 @@ async def begin_audit(house: House, path: Path, asked: AuditAsked) -> RunState:
     Raises `ConfigError` where there is no such place, no such ref, or a baseline that cannot be read.
     """
     if not path.exists():
-        raise ConfigError(f"{path} does not exist", remedy="name a file or a folder")
+        raise ConfigError(f"{path} does not exist", remedy="give the path of a file or directory")
     if len(asked.goal) > GOAL_LIMIT:
-        raise ConfigError(f"the goal is longer than {GOAL_LIMIT} characters", remedy="say it more shortly")
+        raise ConfigError(f"the goal is longer than {GOAL_LIMIT} characters", remedy="shorten the text of --goal")
     require_git()
     path = path.resolve()
     folder = path if path.is_dir() else path.parent
@@ -82,30 +84,39 @@ def _none(root: Path) -> Environment:
     return Environment(mount=str(root), python=sys.executable)
 
 
-def found_by(house: House, state: RunState) -> tuple[Finding, ...]:
-    """All findings of an audit that is done."""
+def load_report(house: House, state: RunState) -> FindingList:
+    """All findings of a finished audit, with its warnings."""
     full = state.now.audit.full if state.now.audit else ""
-    return FindingList.model_validate_json(house.adapters.blobs.get(full)).findings if full else ()
+    return FindingList.model_validate_json(house.adapters.blobs.get(full)) if full else FindingList()
+
+
+def find_baseline(path: Path) -> Path | None:
+    """The baseline file that stands in the folder of `path` or the nearest one above it, within the git repo."""
+    folder = (path if path.is_dir() else path.parent).resolve()
+    root = work_root(folder)
+    places = (folder, *folder.parents)
+    inside = places[: places.index(root) + 1] if root in places else (folder,)
+    return next((place / BASELINE for place in inside if (place / BASELINE).is_file()), None)
 
 
 def read_baseline(path: Path) -> Known:
-    """Raises `ConfigError` where the file is not there or is none of ours."""
+    """The accepted findings. Raises `ConfigError` where the file cannot be read or is not a baseline."""
     try:
         if path.stat().st_size > LARGEST_BASELINE:
-            raise ConfigError(f"{path} is too large to be a baseline")
+            raise ConfigError(f"the baseline {path} is larger than {LARGEST_BASELINE / 1e6:.0f} MB", remedy=_REMEDY)
         return Known.model_validate_json(path.read_bytes())
     except OSError as error:
-        raise ConfigError(
-            f"the baseline {path} cannot be read: {error.strerror or error}",
-            remedy="make one with: redstart audit --write-baseline",
-        ) from error
+        raise ConfigError(f"the baseline {path} cannot be read: {error.strerror or error}", remedy=_REMEDY) from error
     except ValidationError as error:
-        raise ConfigError(f"{path} is no baseline", remedy="make one with: redstart audit --write-baseline") from error
+        raise ConfigError(f"{path} is not a baseline file", remedy=_REMEDY) from error
 
 
 def write_baseline(path: Path, found: tuple[Finding, ...]) -> None:
-    """Keeps these findings as accepted."""
-    counted: dict[str, int] = {}
-    for one in sorted(found, key=lambda each: each.fingerprint):
-        counted[one.fingerprint] = counted.get(one.fingerprint, 0) + 1
-    path.write_text(Known(findings=counted).model_dump_json(indent=2) + "\n", encoding="utf-8")
+    """Records these findings as accepted. Raises `ConfigError` where the file cannot be written."""
+    counts = Counter(sorted(finding.fingerprint for finding in found))
+    try:
+        path.write_text(Known(findings=dict(counts)).model_dump_json(indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"the baseline {path} cannot be written: {error.strerror or error}", remedy="name another file: --baseline"
+        ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from redstart.app.audit import AuditAsked
     from redstart.app.settings import Settings
     from redstart.app.wire import House
-    from redstart.core.finding import Finding
+    from redstart.core.finding import FindingList
     from redstart.core.run import RunState
 
 
@@ -33,20 +33,38 @@ class FormatName(StrEnum):
     github = "github"
 
 
+class Output(NamedTuple):
+    """How the report is printed, or where it is kept instead."""
+
+    form: FormatName
+    show: RiskName | None
+    engine: str
+    written: Path | None = None
+    """The baseline file to write."""
+
+
 def audit(
-    path: Annotated[Path, typer.Argument(help="A file or a folder.")] = Path(),
-    goal: Annotated[str, typer.Option("--goal", help="What to look at, in words.")] = "",
-    since: Annotated[str, typer.Option("--since", help="Only what changed since this commit, branch or tag.")] = "",
+    path: Annotated[Path, typer.Argument(help="A file or directory.")] = Path(),
+    goal: Annotated[str, typer.Option("--goal", help="What to review, in plain English.")] = "",
+    since: Annotated[
+        str, typer.Option("--since", help="Report only lines changed since this commit, branch or tag.")
+    ] = "",
     fail_on: Annotated[
-        RiskName | None, typer.Option("--fail-on", help="Exit with 1 where a new finding has this risk or more.")
+        RiskName | None, typer.Option("--fail-on", help="Exit with 1 if a new finding has this risk or a higher one.")
     ] = None,
-    output: Annotated[FormatName, typer.Option("--format", help="How findings are printed.")] = FormatName.text,
-    no_llm: Annotated[bool, typer.Option("--no-llm", help="Tools alone: no model is asked.")] = False,
+    output: Annotated[FormatName, typer.Option("--format", help="Output format.")] = FormatName.text,
+    show: Annotated[
+        RiskName | None,
+        typer.Option("--show", help="Lowest risk that is listed as text (default medium); lower ones are counted."),
+    ] = None,
+    no_llm: Annotated[bool, typer.Option("--no-llm", help="Run the tools only; ask no model.")] = False,
     baseline: Annotated[
-        Path | None, typer.Option("--baseline", help="File of findings that are accepted already.")
+        Path | None,
+        typer.Option("--baseline", help="File of accepted findings (default redstart-baseline.json, if present)."),
     ] = None,
+    no_baseline: Annotated[bool, typer.Option("--no-baseline", help="Read no baseline file.")] = False,
     write_baseline: Annotated[
-        bool, typer.Option("--write-baseline", help="Accept what is found: write it to the baseline file.")
+        bool, typer.Option("--write-baseline", help="Accept all current findings: write them to the baseline file.")
     ] = False,
     model: options.Model = None,
     max_usd: options.MaxUsd = None,
@@ -54,28 +72,35 @@ def audit(
     detach: options.Detach = False,
     engine: options.Engine = options.EngineName.inline,
 ) -> None:
-    """Look a project over for security defects and mistakes. Nothing of it is changed or run."""
+    """Check a project for security defects and mistakes. Nothing is changed, and none of its code runs.
+
+    Example: redstart audit --since main --fail-on high
+    """
     from redstart.app import settings as configuration
-    from redstart.app.audit import BASELINE, AuditAsked
+    from redstart.app.audit import BASELINE, AuditAsked, find_baseline
     from redstart.core.errors import ConfigError
     from redstart.core.finding import Risk
 
+    if not path.exists():
+        raise ConfigError(f"{path} does not exist", remedy="give the path of a file or directory")
+    if baseline is not None and no_baseline:
+        raise ConfigError("--baseline and --no-baseline exclude each other", remedy="give one of them")
     folder = path if path.is_dir() else path.parent
     settings = configuration.load(model, project=folder)
     if not no_llm and not settings.models.strong:
-        raise ConfigError("no model is configured", remedy="name one with -m, or run the tools alone: --no-llm")
+        raise ConfigError("no model is configured", remedy="name one with -m, or run the tools only: --no-llm")
     asked = AuditAsked(
         limits=options.limits_of(settings.limits, 1, max_usd, max_minutes),
         goal=goal,
         since=since,
         fail_on=Risk(fail_on.value) if fail_on else None,
         review=not no_llm,
-        baseline=None if write_baseline else baseline,
+        baseline=None if write_baseline or no_baseline else baseline or find_baseline(path),
     )
     if detach:
         raise typer.Exit(_hand_over(settings, path, asked, keeps=write_baseline))
-    keep = (baseline or folder / BASELINE) if write_baseline else None
-    raise typer.Exit(_run(settings, path, asked, output, engine.value, keep))
+    written = (baseline or folder / BASELINE) if write_baseline else None
+    raise typer.Exit(_run(settings, path, asked, Output(output, show, engine.value, written)))
 
 
 def _hand_over(settings: Settings, path: Path, asked: AuditAsked, *, keeps: bool) -> int:
@@ -85,7 +110,7 @@ def _hand_over(settings: Settings, path: Path, asked: AuditAsked, *, keeps: bool
     from redstart.core.errors import ConfigError
 
     if keeps:
-        raise ConfigError("--write-baseline and --detach cannot both be meant")
+        raise ConfigError("--write-baseline and --detach exclude each other", remedy="write the baseline without it")
 
     async def begin(house: House) -> RunState:
         return await begin_audit(house, path, asked)
@@ -93,13 +118,14 @@ def _hand_over(settings: Settings, path: Path, asked: AuditAsked, *, keeps: bool
     return drive_run(settings, How(detach=True), begin)
 
 
-def _run(settings: Settings, path: Path, asked: AuditAsked, output: FormatName, engine: str, keep: Path | None) -> int:
+def _run(settings: Settings, path: Path, asked: AuditAsked, output: Output) -> int:
     import asyncio
 
-    from redstart.app.audit import begin_audit, found_by, write_baseline
+    from redstart.app.audit import begin_audit, load_report, write_baseline
     from redstart.app.exits import exit_code
     from redstart.app.runs import go_on
     from redstart.app.wire import engine_called, open_house
+    from redstart.core.noun import many
 
     async def go(house: House) -> RunState:
         state = await begin_audit(house, path, asked)
@@ -107,50 +133,50 @@ def _run(settings: Settings, path: Path, asked: AuditAsked, output: FormatName, 
             house = house.with_sandbox()
         if asked.review:
             house = house.with_model()
-        return (await go_on(house, state.run_id, engine_called(engine))).state
+        return (await go_on(house, state.run_id, engine_called(output.engine))).state
 
     with open_house(settings) as house:
         state = asyncio.run(go(house))
-        found = found_by(house, state)
-    if keep is not None:
-        write_baseline(keep, found)
-        typer.echo(f"{len(found)} findings are accepted in {keep}", err=True)
+        report = load_report(house, state)
+    if output.written is not None:
+        write_baseline(output.written, report.findings)
+        typer.echo(f"accepted {many(len(report.findings), 'finding')}: wrote {output.written}", err=True)
         return 0
-    _print(found, state, output)
+    _print(report, state, asked, output)
     return exit_code(state)
 
 
-def _print(found: tuple[Finding, ...], state: RunState, output: FormatName) -> None:
+def _print(report: FindingList, state: RunState, asked: AuditAsked, output: Output) -> None:
     from importlib.metadata import version
 
     from redstart.toolkit.checks.formats import as_github, as_json, as_sarif
 
-    if output is FormatName.json:
-        typer.echo(as_json(found))
-    elif output is FormatName.sarif:
-        typer.echo(as_sarif(found, version("redstart")))
-    elif output is FormatName.github:
-        typer.echo(as_github(found))
+    if output.form is FormatName.json:
+        typer.echo(as_json(report))
+    elif output.form is FormatName.sarif:
+        typer.echo(as_sarif(report, version("redstart")))
+    elif output.form is FormatName.github:
+        typer.echo(as_github(report))
     else:
-        for one in found:
-            typer.echo(in_words(one))
-        typer.echo(("\n" if found else "") + ending(state))
+        _print_text(report, state, asked, output.show)
 
 
-def in_words(one: Finding) -> str:
-    """A finding in one line, with who else says so."""
-    used = f" (used on line {one.reaches})" if one.reaches else ""
-    also = f", {', '.join(one.also)}" if one.also else ""
-    return f"{one.path}:{one.line}  {one.risk.value}  {one.message}{used}  [{one.tool} {one.rule}{also}]"
+def _print_text(report: FindingList, state: RunState, asked: AuditAsked, show: RiskName | None) -> None:
+    import os
+    import shutil
+    import sys
 
+    from redstart.cli.findings import Screen, report_lines
+    from redstart.core.finding import Risk
 
-def ending(state: RunState) -> str:
-    """How it ended: what was found, and what was paid where a model was asked."""
-    dropped = state.now.audit.dropped if state.now.audit else 0
-    parts = (
-        state.reason,
-        f"{dropped} claims of the model did not hold" if dropped else "",
-        f"{state.spend.calls} model calls, ${state.spend.usd:.3f}" if state.spend.calls else "",
-        f"run {state.run_id}",
-    )
-    return " · ".join(part for part in parts if part)
+    # A pipe gets a line for each finding: grep is to see all of it.
+    is_wrapped = sys.stdout.isatty() or "COLUMNS" in os.environ
+    least = Risk(show.value) if show else Risk.medium
+    if show is None and asked.fail_on is not None and least.reaches(asked.fail_on):
+        least = asked.fail_on
+    baseline = asked.baseline
+    if baseline is not None and baseline.resolve().is_relative_to(Path.cwd()):
+        baseline = baseline.resolve().relative_to(Path.cwd())
+    screen = Screen(shutil.get_terminal_size().columns if is_wrapped else None, least, baseline)
+    for line in report_lines(report, state, screen):
+        typer.echo(line)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from redstart.core.noun import Noun, clip
+from redstart.core.noun import Noun, clip, many
 from redstart.core.packages import Installed
 
 TRIPWIRE = "tripwire"
@@ -72,6 +72,26 @@ class Finding(Noun):
         return hashlib.sha256("\x1f".join((tool, rule, path, line_text.strip())).encode()).hexdigest()[:16]
 
 
+class ReviewSummary(Noun):
+    """How many of the model's answers in an audit could be read."""
+
+    answers: int = 0
+    unreadable: int = 0
+    reason: str = ""
+    """Why the last of the unreadable ones could not be read."""
+    unreviewed: int = 0
+    """Files that no readable answer covers."""
+
+    @property
+    def warning(self) -> str:
+        """What the user must know: that some files were not reviewed by the model. Empty where all were."""
+        if not self.unreviewed:
+            return ""
+        checked = f"{many(self.unreviewed, 'file')} {'was' if self.unreviewed == 1 else 'were'} checked by tools only"
+        why = f" ({self.reason})" if self.reason else ""
+        return f"{self.unreadable} of {many(self.answers, 'model answer')} could not be read{why}; {checked}"
+
+
 class Findings(Noun):
     """The first few findings, how many there are, and the blob that holds all of them."""
 
@@ -84,6 +104,10 @@ class Findings(Noun):
     """Of an audit: how many are new and reach the risk that the user will not accept."""
     dropped: int = Field(default=0, exclude_if=lambda count: not count)
     """What a model claimed and the code does not bear out."""
+    accepted: int = Field(default=0, exclude_if=lambda count: not count)
+    """Of an audit: how many are left out because the baseline file accepts them."""
+    review: ReviewSummary | None = Field(default=None, exclude_if=lambda review: review is None)
+    """What the model's answers came to, where an audit asked for a review."""
     asks: str = Field(default="", exclude_if=lambda text: not text)
     """What a person has to say yes to before the change can be tested."""
     packages: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
@@ -93,9 +117,15 @@ class Findings(Noun):
 
 
 class FindingList(Noun):
-    """What the blob of a `Findings` holds."""
+    """What the blob of a `Findings` holds, and what `redstart audit --format json` prints."""
 
     findings: tuple[Finding, ...] = ()
+    warnings: tuple[str, ...] = Field(default=(), exclude_if=lambda texts: not texts)
+    """What an audit could not do, a sentence each."""
+    unreviewed: tuple[str, ...] = Field(default=(), exclude_if=lambda paths: not paths)
+    """Files that the model was asked to review without giving a readable answer."""
+    accepted: int = Field(default=0, exclude_if=lambda count: not count)
+    """How many findings are left out because the baseline file accepts them."""
 
 
 class Checks(Noun):

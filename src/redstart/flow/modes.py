@@ -10,5 +10,5 @@ MODES: dict[Mode, tuple[Step, ...]] = {
     Mode.fix: (Step.reproduce, Step.plan, Step.retrieve, Step.audit, *_TAIL),
     Mode.create: (Step.plan, Step.reproduce, Step.retrieve, Step.audit, *_TAIL),
     Mode.improve: (Step.audit, Step.plan, Step.reproduce, Step.retrieve, *_TAIL),
-    Mode.audit: (Step.plan, Step.retrieve, Step.audit, Step.reflect, Step.remember, Step.decide),
+    Mode.audit: (Step.plan, Step.retrieve, Step.audit, Step.decide),
 }

@@ -22,7 +22,7 @@ LEADS_TO: dict[Step, tuple[Step, ...]] = {
     Step.reproduce: (Step.plan, Step.retrieve, Step.apply, Step.decide),
     Step.plan: (Step.retrieve, Step.reproduce, Step.decide),
     Step.retrieve: (Step.audit, Step.patch),
-    Step.audit: (Step.patch, Step.plan, Step.reflect),
+    Step.audit: (Step.patch, Step.plan, Step.decide),
     Step.patch: (Step.apply, Step.test, Step.decide),
     Step.apply: (Step.check, Step.decide),
     Step.check: (Step.test, Step.decide),
@@ -157,7 +157,8 @@ def _tests_exist(state: RunState) -> bool:
 
 def _next_in_row(state: RunState, last: Step) -> Step:
     row = MODES[state.spec.mode]
-    return row[row.index(last) + 1]
+    # An audit that was stored by an earlier version may stand at a step that its row no longer has.
+    return row[row.index(last) + 1] if last in row else Step.decide
 
 
 def _close(state: RunState, decision: Decision) -> RunState:

@@ -3,32 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from redstart.core.chat import Ask, Tier
-from redstart.core.finding import ChangedLines, Finding, FindingList, Findings, Kind, Known, Scan
+from redstart.core.finding import (
+    ChangedLines,
+    Finding,
+    FindingList,
+    Findings,
+    Kind,
+    Known,
+    ReviewSummary,
+    Scan,
+)
+from redstart.core.noun import clip
 from redstart.core.run import Mode, RunState
 from redstart.core.scripts import is_script
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
 from redstart.toolkit.checks.audit import merged, run_tools, without_suppressed
 from redstart.toolkit.checks.commands import Place, ask_commands
-from redstart.toolkit.checks.narrow import most_telling, new_since, on_changed_lines
-from redstart.toolkit.checks.review import Claim, Reviewed, verified
+from redstart.toolkit.checks.narrow import most_telling, new_since, on_changed_lines, without_noise
+from redstart.toolkit.checks.review import Claim, verified
 from redstart.toolkit.checks.ruff import check
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes_audit import ReviewAnswer
+from redstart.toolkit.suites.detect import is_test_path
 
 SHOWN = 10
 ANSWER = 3000
 """Tokens of a review."""
 READ_AT_ONCE = 24_000
 """Characters of code in one question."""
+REASON = 200
+"""Bytes of the reason why an answer could not be read."""
 QUESTIONS = 6
 """Questions of one audit to a model."""
 SQL = frozenset({Kind.sql_injection, Kind.sql_misspelt})
+
+
+class ModelReview(NamedTuple):
+    """What a model says of the code that the code bears out, and how much of the model's answers could be read."""
+
+    findings: tuple[Finding, ...] = ()
+    dropped: int = 0
+    """Claims that did not hold."""
+    summary: ReviewSummary | None = None
+    unreviewed: tuple[str, ...] = ()
+    """Files that no readable answer covers."""
 
 
 async def audit(run: RunState, ports: Ports) -> Findings:
@@ -41,16 +66,18 @@ async def audit(run: RunState, ports: Ports) -> Findings:
     found = run_tools(files, run.spec.checks.commands)
     found += await _commands(run, ports, files)
     found = without_suppressed(found, files)
-    reviewed = await _review(run, ports, files, found) if scan.review else Reviewed([], 0)
-    found = _asked_for(run, merged([*found, *reviewed.findings]))
+    reviewed = await _review(run, ports, files, found) if scan.review else ModelReview()
+    found = without_noise(_asked_for(run, merged([*found, *reviewed.findings])), is_test_path)
     if scan.lines:
         found = on_changed_lines(found, ChangedLines.model_validate_json(ports.blobs.get(scan.lines)).lines)
+    accepted = 0
     if scan.known:
         new = new_since(found, Known.model_validate_json(ports.blobs.get(scan.known)).findings)
-        ports.note(known=len(found) - len(new))
+        accepted = len(found) - len(new)
+        ports.note(known=accepted)
         found = new
     failing = sum(one.risk.reaches(scan.fail_on) for one in found) if scan.fail_on else 0
-    kept = _kept(ports, most_telling(found))
+    kept = _kept(ports, most_telling(found), reviewed, accepted)
     return kept.model_copy(update={"failing": failing, "dropped": reviewed.dropped})
 
 
@@ -60,9 +87,17 @@ def _of_all(run: RunState, ports: Ports) -> list[Finding]:
     return most_telling(without_suppressed(run_tools(files, run.spec.checks.commands), files))
 
 
-def _kept(ports: Ports, found: Sequence[Finding]) -> Findings:
-    full = ports.blobs.put(FindingList(findings=tuple(found)).model_dump_json().encode()) if found else ""
-    return Findings(count=len(found), first=tuple(one.brief() for one in found[:SHOWN]), full=full)
+def _kept(ports: Ports, found: Sequence[Finding], reviewed: ModelReview | None = None, accepted: int = 0) -> Findings:
+    summary = reviewed.summary if reviewed else None
+    report = FindingList(
+        findings=tuple(found),
+        warnings=(summary.warning,) if summary and summary.warning else (),
+        unreviewed=reviewed.unreviewed if reviewed else (),
+        accepted=accepted,
+    )
+    full = ports.blobs.put(report.model_dump_json().encode()) if report != FindingList() else ""
+    first = tuple(finding.brief() for finding in found[:SHOWN])
+    return Findings(count=len(found), first=first, full=full, accepted=accepted, review=summary)
 
 
 def _retrieved(run: RunState) -> list[str]:
@@ -98,10 +133,12 @@ async def _commands(run: RunState, ports: Ports, files: Mapping[str, bytes]) -> 
     return said.findings
 
 
-async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found: Sequence[Finding]) -> Reviewed:
+async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found: Sequence[Finding]) -> ModelReview:
     """What a model finds in as much of the code as fits a few questions, the most suspicious files first."""
     findings: list[Finding] = []
-    dropped = 0
+    unreviewed: list[str] = []
+    dropped = answers = unreadable = 0
+    reason = ""
     for shown in _portions(files, found):
         told = [f"{one.path}:{one.line} {one.message}" for one in found if one.path in shown][:40]
         messages = fitted(
@@ -118,12 +155,19 @@ async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found
             messages=messages,
             max_tokens=run.spec.asks.answer(ANSWER),
         )
-        said = (await ask_for(ports.model, asked, ReviewAnswer)).value
-        claims = (Claim(**one.model_dump()) for one in said.findings) if said else ()
-        held = verified(claims, shown)
+        heard = await ask_for(ports.model, asked, ReviewAnswer)
+        answers += heard.repairs + 1
+        if heard.value is None:
+            unreadable += heard.repairs + 1
+            unreviewed += shown
+            reason = clip(heard.fault, REASON)
+            continue
+        unreadable += heard.repairs
+        held = verified((Claim(**remark.model_dump()) for remark in heard.value.findings), shown)
         findings += held.findings
         dropped += held.dropped
-    return Reviewed(findings, dropped)
+    summary = ReviewSummary(answers=answers, unreadable=unreadable, reason=reason, unreviewed=len(unreviewed))
+    return ModelReview(tuple(findings), dropped, summary, tuple(sorted(unreviewed)))
 
 
 def _portions(files: Mapping[str, bytes], found: Sequence[Finding]) -> list[dict[str, bytes]]:

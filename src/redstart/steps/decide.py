@@ -104,13 +104,13 @@ def _noticing(run: RunState, found: Mutants, said: str) -> Decision:
 
 def _reported(run: RunState) -> Decision:
     """An audit ends with what it found: only what is new and reaches the risk that the user named counts against it."""
-    found = run.now.audit.count if run.now.audit else 0
-    failing = run.now.audit.failing if run.now.audit else 0
-    said = "no findings" if not found else "1 finding" if found == 1 else f"{found} findings"
-    if not failing:
-        return _accept(Result.reported, said)
+    audited = run.now.audit or Findings()
+    count = many(audited.count, "finding") if audited.count else "no findings"
+    warning = f"; {audited.review.warning}" if audited.review and audited.review.warning else ""
+    if not audited.failing:
+        return _accept(Result.reported, count + warning)
     risk = run.spec.scan.fail_on if run.spec.scan else None
-    return _end(Result.found, f"{said}, {failing} of them new and of risk {risk.value if risk else 'low'} or above")
+    return _end(Result.found, f"{count}, {audited.failing} new with risk {risk or 'low'} or above{warning}")
 
 
 def _has_errands(run: RunState) -> bool:

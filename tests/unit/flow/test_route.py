@@ -114,6 +114,15 @@ def test_otherwise_the_row_is_followed(mode):
         assert after(step, mode, **{name: value for name, value in usable.items() if value}) is following
 
 
+def test_an_audit_reports_what_it_found_and_nothing_else():
+    assert MODES[Mode.audit] == (Step.plan, Step.retrieve, Step.audit, Step.decide)
+
+
+@pytest.mark.parametrize("last", [Step.reflect, Step.remember])
+def test_an_audit_of_an_earlier_version_that_stands_past_its_findings_ends(last):
+    assert after(last, Mode.audit, audit=Findings(count=1)) is Step.decide
+
+
 @pytest.mark.parametrize("entry", [Step.plan, Step.retrieve, Step.patch, Step.reproduce])
 def test_decide_retry_begins_the_next_attempt_there(entry):
     full = Attempt(

@@ -12,6 +12,7 @@ from redstart.toolkit.checks.bandit import ask_bandit
 from redstart.toolkit.checks.calls import dangerous_calls
 from redstart.toolkit.checks.injection import built_strings
 from redstart.toolkit.checks.misspelt import misspelt_sql
+from redstart.toolkit.checks.narrow import REMARKS
 from redstart.toolkit.checks.secrets import secrets
 from redstart.toolkit.checks.source import Source
 
@@ -27,8 +28,6 @@ _FROM_RUFF = {
     "S312": Risk.medium, "S321": Risk.medium,
 }  # fmt: skip
 """Its security rules that are taken as they come."""
-_WORTH_A_WORD = frozenset({"S104", "S108", "S113", "S310", "S324"})
-"""Security rules that are right about the call and cannot tell whether it matters: told as plain remarks."""
 _CONFIRMS = {
     "S608": Kind.sql_injection, "S611": Kind.sql_injection, "S610": Kind.sql_injection, "S105": Kind.secret,
     "S106": Kind.secret, "S107": Kind.secret,
@@ -48,7 +47,7 @@ def _graded(one: Finding) -> Finding:
         return one.model_copy(update={"kind": Kind.dangerous_call, "risk": _FROM_RUFF[rule]})
     if rule == ruff.SYNTAX:
         return one.model_copy(update={"risk": Risk.high})
-    if rule in ruff.UNTIDY or rule in _WORTH_A_WORD:
+    if rule in ruff.UNTIDY or rule in REMARKS:
         return one.model_copy(update={"severity": Severity.warning})
     if re.fullmatch(r"S\d+", rule):
         return one.model_copy(update={"kind": _CONFIRMS.get(rule, Kind.dangerous_call), "severity": Severity.warning})
@@ -106,10 +105,7 @@ def merged(found: Sequence[Finding]) -> list[Finding]:
     grave = {(one.path, one.line) for one in result if one.kind is not Kind.code}
     # a remark on a line of which something worse is told adds nothing
     told = (
-        one
-        for each in places.values()
-        for one in each
-        if one.rule not in _WORTH_A_WORD or (one.path, one.line) not in grave
+        one for each in places.values() for one in each if one.rule not in REMARKS or (one.path, one.line) not in grave
     )
     return sorted(told, key=lambda each: (each.path, each.line, each.rule, each.message))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -15,18 +14,22 @@ _COMMANDS = {Risk.high: "error", Risk.medium: "warning", Risk.low: "notice"}
 _SCORES = {Risk.high: "8.0", Risk.medium: "5.0", Risk.low: "2.0"}
 
 
-def as_json(found: Sequence[Finding]) -> str:
-    """A `FindingList`."""
-    return FindingList(findings=tuple(found)).model_dump_json(indent=2)
+def as_json(report: FindingList) -> str:
+    """The report as it is."""
+    return report.model_dump_json(indent=2)
 
 
-def as_sarif(found: Sequence[Finding], version: str) -> str:
-    """A SARIF log of one run."""
+def as_sarif(report: FindingList, version: str) -> str:
+    """A SARIF log of one run. What the audit could not do is a notification."""
+    found = report.findings
     rules = sorted({_rule_id(one): one for one in found}.items())
     places = {name: place for place, (name, _) in enumerate(rules)}
     driver = {"name": "redstart", "version": version, "rules": [_rule(name, one) for name, one in rules]}
     results = [_result(one, places[_rule_id(one)]) for one in found]
     run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    if report.warnings:
+        notifications = [{"level": "warning", "message": {"text": text}} for text in report.warnings]
+        run["invocations"] = [{"executionSuccessful": True, "toolExecutionNotifications": notifications}]
     return json.dumps({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
@@ -64,14 +67,14 @@ def _location(path: str, line: int) -> dict[str, Any]:
     return {"physicalLocation": place}
 
 
-def as_github(found: Sequence[Finding]) -> str:
-    """A workflow command for each, which GitHub shows beside the line."""
+def as_github(report: FindingList) -> str:
+    """A workflow command for each finding, which GitHub shows beside the line, and for each warning."""
     lines = [
         f"::{_COMMANDS[one.risk]} file={_property(one.path)},line={max(one.line, 1)},"
         f"title={_property(_rule_id(one))}::{_data(one.message)}"
-        for one in found
+        for one in report.findings
     ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"::warning::{_data(text)}" for text in report.warnings)])
 
 
 def _data(text: str) -> str:

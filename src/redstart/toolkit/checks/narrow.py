@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePosixPath
 
 from redstart.core.finding import Finding, Kind, Risk
+
+UNUSED_IMPORT = "F401"
+REMARKS = frozenset({"S104", "S108", "S113", "S310", "S324"})
+"""Security rules of ruff that are right about the call and cannot tell whether it matters."""
 
 
 def on_changed_lines(found: Sequence[Finding], changed: Mapping[str, Sequence[int]]) -> list[Finding]:
@@ -40,6 +45,21 @@ def more_than(before: Sequence[Finding], after: Sequence[Finding]) -> list[Findi
             had[one.rule] += 1
             grown.append(one)
     return grown
+
+
+def without_noise(found: Sequence[Finding], is_test: Callable[[str], bool]) -> list[Finding]:
+    """Without what is correct about the line and not a defect there.
+
+    An import that nothing in `__init__.py` uses is a re-export. A missing timeout, a path in /tmp or a weak hash in a
+    test file is test data.
+    """
+    return [finding for finding in found if not _is_noise(finding, is_test)]
+
+
+def _is_noise(finding: Finding, is_test: Callable[[str], bool]) -> bool:
+    if finding.rule == UNUSED_IMPORT:
+        return PurePosixPath(finding.path).name == "__init__.py"
+    return finding.rule in REMARKS and is_test(finding.path)
 
 
 def most_telling(found: Sequence[Finding]) -> list[Finding]:

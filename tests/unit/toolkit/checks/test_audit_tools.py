@@ -6,13 +6,14 @@ import json
 
 import pytest
 
-from redstart.core.finding import Finding, Kind, Risk, Severity
+from redstart.core.finding import Finding, FindingList, Kind, Risk, Severity
 from redstart.toolkit.checks.audit import merged, run_tools, security, without_suppressed
 from redstart.toolkit.checks.formats import as_github, as_json, as_sarif
-from redstart.toolkit.checks.narrow import more_than, most_telling, new_since, on_changed_lines
+from redstart.toolkit.checks.narrow import more_than, most_telling, new_since, on_changed_lines, without_noise
 from redstart.toolkit.checks.outside import outside_findings
 from redstart.toolkit.checks.review import Claim, verified
 from redstart.toolkit.checks.source import Source
+from redstart.toolkit.suites.detect import is_test_path
 
 BAD = b"import pickle\n\n\ndef f(cur, name, data):\n    cur.execute(f\"SELECT * FROM t WHERE n = '{name}'\")\n    return pickle.loads(data)\n"  # noqa: E501
 
@@ -120,7 +121,7 @@ def test_lines_of_other_tools_are_read() -> None:
 
 
 def test_sarif_of_other_tools_is_read() -> None:
-    said = as_sarif([finding("one", 2)], "1")
+    said = as_sarif(FindingList(findings=(finding("one", 2),)), "1")
     (found,) = outside_findings("lint", said, {"a.py": b"one\ntwo\n"})
     assert (found.tool, found.rule, found.line, found.path) == ("lint", "rules/one", 2, "a.py")
 
@@ -161,7 +162,7 @@ def test_a_claim_twice_is_one_finding_and_odd_words_are_put_right() -> None:
 def test_sarif_has_what_the_schema_asks_for() -> None:
     """The parts of the 2.1.0 schema that we write, by hand: which names there are, which must be, and their types."""
     found = [finding("one", 2, path="a b/c.py", reaches=9), finding("two", 0, risk=Risk.low), finding("one", 3)]
-    log = json.loads(as_sarif(found, "0.1.0"))
+    log = json.loads(as_sarif(FindingList(findings=tuple(found)), "0.1.0"))
     assert set(log) == {"$schema", "version", "runs"}
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
@@ -188,17 +189,49 @@ def test_sarif_has_what_the_schema_asks_for() -> None:
 
 
 def test_commands_of_github_cannot_be_broken_out_of() -> None:
-    lines = as_github([finding("one", 2, path="a,b:c.py", message="one\ntwo % three"), finding(risk=Risk.low)]).split(
-        "\n"
-    )
+    strange = finding("one", 2, path="a,b:c.py", message="one\ntwo % three")
+    report = FindingList(findings=(strange, finding(risk=Risk.low)), warnings=("3 of 3\n::error::answers",))
+    lines = as_github(report).split("\n")
     assert lines == [
         "::error file=a%2Cb%3Ac.py,line=2,title=rules/one::one%0Atwo %25 three",
         "::notice file=a.py,line=1,title=rules/r::m",
+        "::warning::3 of 3%0A::error::answers",
     ]
 
 
 def test_json_can_be_read_back() -> None:
-    assert [Finding.model_validate(one) for one in json.loads(as_json([finding()]))["findings"]] == [finding()]
+    report = FindingList(findings=(finding(),), warnings=("1 of 1 model answer could not be read",), accepted=2)
+    assert FindingList.model_validate_json(as_json(report)) == report
+
+
+def test_what_an_audit_could_not_do_is_a_notification_of_sarif() -> None:
+    (run,) = json.loads(as_sarif(FindingList(warnings=("3 of 3 model answers could not be read",)), "1"))["runs"]
+    (invocation,) = run["invocations"]
+    assert invocation == {
+        "executionSuccessful": True,
+        "toolExecutionNotifications": [
+            {"level": "warning", "message": {"text": "3 of 3 model answers could not be read"}}
+        ],
+    }
+
+
+# -- what is left out ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "kept"),
+    [
+        ("F401", "shop/__init__.py", False),
+        ("F401", "shop/store.py", True),
+        ("F841", "shop/__init__.py", True),
+        ("S113", "tests/test_store.py", False),
+        ("S324", "tests/test_store.py", False),
+        ("S113", "shop/store.py", True),
+        ("unsafe-deserialisation", "tests/test_store.py", True),
+    ],
+)
+def test_re_exports_and_remarks_on_test_data_are_noise(rule: str, path: str, kept: bool) -> None:
+    assert without_noise([finding(rule, path=path)], is_test_path) == ([finding(rule, path=path)] if kept else [])
 
 
 def test_sources_are_decoded_as_they_say() -> None:

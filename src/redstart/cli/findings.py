@@ -1,0 +1,103 @@
+"""The findings of an audit as text for the terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from redstart.core.finding import Finding, FindingList, Risk
+from redstart.core.noun import many, one_line
+from redstart.core.run import RunState
+
+GRAVEST_FIRST = tuple(reversed(Risk))
+
+
+class Screen(NamedTuple):
+    """How a report is shown."""
+
+    width: int | None = None
+    """Columns that lines are wrapped at; None where each line stays whole, as a program reads it."""
+    least: Risk = Risk.medium
+    """Findings with a lower risk are counted and not listed."""
+    baseline: Path | None = None
+    """The file that accepted findings are read from."""
+
+
+def report_lines(report: FindingList, state: RunState, screen: Screen) -> list[str]:
+    """The listed findings, the counts by risk, the warnings, and what the run cost."""
+    listed = [finding for finding in report.findings if finding.risk.reaches(screen.least)]
+    lines = [line for finding in listed for line in _wrapped(finding_text(finding), screen, "    ")]
+    lines += [""] if listed else []
+    lines += summary_lines(report.findings, screen.least)
+    lines += [line for text in report.warnings for line in _wrapped(f"warning: {text}", screen, "  ")]
+    for text in _remarks(report, state, screen):
+        lines += _wrapped(text, screen, "  ")
+    return lines
+
+
+def finding_text(finding: Finding) -> str:
+    """One finding in one line, with every tool that reports it."""
+    used = f" (used on line {finding.reaches})" if finding.reaches else ""
+    also = f", {', '.join(finding.also)}" if finding.also else ""
+    text = f"{finding.message}{used} [{finding.tool} {finding.rule}{also}]"
+    return f"{_visible(finding.path)}:{finding.line}  {finding.risk.value}  {one_line(text)}"
+
+
+def summary_lines(found: Sequence[Finding], least: Risk) -> list[str]:
+    """How many findings there are, a line for each risk, the highest first."""
+    if not found:
+        return ["no findings"]
+    counts = Counter(finding.risk for finding in found)
+    lines = [many(len(found), "finding")]
+    for risk in GRAVEST_FIRST:
+        if counts[risk]:
+            them = "it" if counts[risk] == 1 else "them"
+            folded = "" if risk.reaches(least) else f": run with --show {risk.value} to list {them}"
+            lines.append(f"  {counts[risk]:,} {risk.value}{folded}")
+    return lines
+
+
+def _remarks(report: FindingList, state: RunState, screen: Screen) -> list[str]:
+    dropped = state.now.audit.dropped if state.now.audit else 0
+    remarks: list[str] = []
+    if screen.baseline is not None:
+        remarks.append(_accepted(report.accepted, _visible(str(screen.baseline))))
+    if dropped:
+        does = "does" if dropped == 1 else "do"
+        remarks.append(f"{many(dropped, 'claim')} of the model {does} not match the code and {_are(dropped)} left out")
+    spend = state.spend
+    cost = f"{many(spend.calls, 'model call')}, ${spend.usd:.3f} · " if spend.calls else ""
+    return [*remarks, f"{cost}run {state.run_id}"]
+
+
+def _accepted(count: int, file: str) -> str:
+    if not count:
+        return f"none of them is accepted in {file}"
+    them = "it" if count == 1 else "them"
+    return f"{many(count, 'finding')} accepted in {file} {_are(count)} left out (--no-baseline lists {them})"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _visible(path: str) -> str:
+    """A path whose bytes are not valid Unicode, or that holds control characters, with these spelled out."""
+    text = path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def _wrapped(text: str, screen: Screen, indent: str) -> list[str]:
+    if screen.width is None:
+        return [text]
+    return textwrap.wrap(
+        text,
+        max(screen.width, 20),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )
