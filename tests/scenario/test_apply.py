@@ -76,6 +76,7 @@ def test_a_branch_holds_the_patch_and_the_files_stay(user, repo, house):
     assert (repo / "pager.py").read_bytes() == before
     assert git(repo, "status", "--porcelain") == ""
     assert git(repo, "log", "--format=%H", "main..fix").split() == [outcome.commit]
+    assert git(repo, "log", "-1", "--format=%s", "fix") != "Make red tests green\n"
     git(repo, "checkout", "-q", "fix")
     assert red(user, repo) == 0
 
@@ -94,20 +95,20 @@ def test_what_is_no_verified_run_is_refused(user, repo, house):
 @pytest.mark.soak
 def test_a_folder_that_is_gone_is_said(repo, house):
     repo.rename(repo.with_name("moved"))
-    with pytest.raises(ConfigError, match="is gone"):
+    with pytest.raises(ConfigError, match="no longer exists"):
         asyncio.run(apply_run(house, last_run(house)))
 
 
 def test_the_commands(user, repo):
     ran = user.redstart("apply", cwd=repo)
     assert ran.code == 0, ran.out + ran.err
-    assert "  written   pager.py\napplied. Take it back with: redstart undo " in ran.out
+    assert "  written   pager.py\nApplied. Undo with: redstart undo " in ran.out
     again = user.redstart("apply", cwd=repo)
-    assert (again.code, "already applied" in again.out) == (0, True)
+    assert (again.code, "Already applied" in again.out) == (0, True)
     undone = user.redstart("undo", ran.out.split()[-1], cwd=repo)
-    assert (undone.code, "undone. Put it back with: redstart apply" in undone.out) == (0, True)
+    assert (undone.code, "Undone. Apply again with: redstart apply" in undone.out) == (0, True)
     nothing = user.redstart("undo", cwd=repo)
-    assert (nothing.code, "nothing to undo" in nothing.out) == (0, True)
+    assert (nothing.code, "Nothing to undo" in nothing.out) == (0, True)
 
 
 @pytest.mark.soak
@@ -119,5 +120,5 @@ def test_the_commands_exit_codes(user, repo, tmp_path):
     (repo / "pager.py").write_text("something else\n")
     ran = user.redstart("apply", cwd=repo)
     assert ran.code == 1
-    assert "refused   pager.py: it was changed in the same place\nnothing was written" in ran.err
+    assert "refused   pager.py: it was changed in the same place\nerror: the patch conflicts" in ran.err
     assert (repo / "pager.py").read_text() == "something else\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import textwrap
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -10,7 +11,9 @@ from pathlib import Path, PurePosixPath
 from redstart.app.runs import result_snapshot
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
-from redstart.core.run import RunState
+from redstart.core.noun import many, one_line
+from redstart.core.report import Ids
+from redstart.core.run import Mode, RunState
 from redstart.toolkit.repo.git import require_git
 from redstart.toolkit.repo.handover import (
     Desk,
@@ -20,6 +23,9 @@ from redstart.toolkit.repo.handover import (
     commit_on_branch,
     undo_patch,
 )
+
+LINE = 72
+"""Characters of a line of a commit message, as git's own tools expect."""
 
 
 async def apply_run(house: House, run_id: str, *, branch: str | None = None) -> Outcome:
@@ -32,13 +38,43 @@ async def apply_run(house: House, run_id: str, *, branch: str | None = None) -> 
     state = await house.adapters.store.load(run_id)
     snapshot = result_snapshot(state)
     if snapshot is None:
-        raise ConfigError(f"run {run_id} has no verified patch", remedy=f"redstart show {run_id} says how it stands")
+        raise ConfigError(f"run {run_id} has no verified patch", remedy=f"see how it ended: redstart show {run_id}")
     desk = await _desk(house, state)
     changes = changes_between(house.trees, state.spec.base, snapshot)
     with _alone(desk):
         if branch is None:
             return apply_patch(desk, changes)
-        return commit_on_branch(desk.root, changes, branch, f"Make red tests green\n\nBy redstart, run {run_id}.")
+        return commit_on_branch(desk.root, changes, branch, commit_message(state))
+
+
+def commit_message(state: RunState) -> str:
+    """Why the change was made, in the model's words; where it gave none, which tests it fixes.
+
+    The model's words are one printable line: they cannot add a trailer or write on a terminal.
+    """
+    why = one_line(state.now.patch.why) if state.now.patch else ""
+    title = _title(why or _without_words(state))
+    body = textwrap.fill(why, LINE, break_on_hyphens=False) if title.endswith("…") else ""
+    return "\n\n".join(part for part in (title, body, f"By Redstart, run {state.run_id}.") if part)
+
+
+def _title(text: str) -> str:
+    """As a git log shows it: in one line, cut at a word, with a capital letter and no period."""
+    short = text.rstrip(". ")
+    if len(short) > LINE:
+        head = short[: LINE - 1]
+        short = (head.rpartition(" ")[0] or head).rstrip(",;:. ") + "…"
+    return short[:1].upper() + short[1:]
+
+
+def _without_words(state: RunState) -> str:
+    if state.spec.mode is Mode.improve and not state.spec.errand:
+        return f"Apply {many(state.work.kept, 'improvement')}"
+    fixed = state.now.test.verdict.fixed if state.now.test else Ids()
+    if not fixed:
+        return f"Create {one_line(state.spec.goal)}" if state.spec.mode is Mode.create else "Fix the failing tests"
+    names = ", ".join(one_line(name.rpartition("::")[2]) for name in fixed.first[:3])
+    return f"Fix {names}" if fixed.count <= 3 else f"Fix {names} and {fixed.count - 3} more"
 
 
 async def undo_run(house: House, run_id: str) -> Outcome:
@@ -57,7 +93,10 @@ async def _desk(house: House, state: RunState) -> Desk:
     for _ in PurePosixPath(state.spec.suite.folder).parts:
         root = root.parent
     if not root.is_dir():
-        raise ConfigError(f"the folder of run {run_id} is gone: {root}")
+        raise ConfigError(
+            f"the directory of run {run_id} no longer exists: {root}",
+            remedy=f"print the patch instead: redstart show {run_id}",
+        )
     record = house.settings.home / "applied" / f"{run_id}.json"
     return Desk(root.resolve(), house.adapters.blobs, record, run_id)
 

@@ -19,17 +19,21 @@ def apply(
     run: options.RunId = None,
     branch: Annotated[
         str | None,
-        typer.Option("--branch", metavar="NAME", help="Make this branch with one commit; the files stay as they are."),
+        typer.Option(
+            "--branch", metavar="NAME", help="Commit the patch on this new branch; your files stay as they are."
+        ),
     ] = None,
 ) -> None:
-    """Put a run's verified patch into its folder, merged with your own edits: all of it, or nothing."""
+    """Apply a run's verified patch to your files, merged with your own edits. If a file conflicts, nothing is written.
+
+    Example: redstart apply --branch fix-rounding
+    """
     import asyncio
 
     from redstart.app import settings as configuration
     from redstart.app.handover import apply_run
     from redstart.app.runs import find_run
     from redstart.app.wire import open_house
-    from redstart.toolkit.repo.handover import Happened
 
     with open_house(configuration.load()) as house:
 
@@ -38,24 +42,32 @@ def apply(
             return run_id, await apply_run(house, run_id, branch=branch)
 
         run_id, outcome = asyncio.run(go())
+    raise typer.Exit(report_applied(run_id, outcome, branch))
+
+
+def report_applied(run_id: str, outcome: Outcome, branch: str | None = None) -> int:
+    """Print what became of each file and what to do next; return the exit code."""
+    from redstart.toolkit.repo.handover import Happened
+
     _print_files(outcome)
     if outcome.happened is Happened.refused:
-        typer.echo("nothing was written: the patch conflicts with what is there now", err=True)
-        typer.echo(f"see it with: redstart show {run_id}", err=True)
-        raise typer.Exit(_CONFLICT)
+        typer.echo("error: the patch conflicts with your files; nothing was written", err=True)
+        typer.echo(f"hint: compare with the patch: redstart show {run_id}", err=True)
+        return _CONFLICT
     if outcome.happened is Happened.already:
-        typer.echo("already applied; nothing to do")
+        typer.echo("Already applied: nothing to do.")
     elif branch is not None:
-        typer.echo(f"branch {branch}: commit {outcome.commit[:12]}; your files are as they were")
-        typer.echo(f"look at it with: git show {branch}")
+        typer.echo(f"Committed {outcome.commit[:12]} on branch {branch}; your files are unchanged.")
+        typer.echo(f"Show it with: git show {branch}")
     else:
-        typer.echo(f"applied. Take it back with: redstart undo {run_id}")
-    if any(one.what == "merged" for one in outcome.files):
-        typer.echo("merged files hold your own changes too, which the run has not seen: run your tests")
+        typer.echo(f"Applied. Undo with: redstart undo {run_id}")
+    if any(file.what == "merged" for file in outcome.files):
+        typer.echo("Merged files hold your own changes too, which the run has not tested: run your tests.")
+    return 0
 
 
 def undo(run: options.RunId = None) -> None:
-    """Take back what `redstart apply` wrote; what you changed since stays. All of it, or nothing."""
+    """Take back what `redstart apply` wrote. Your later edits stay. If a file conflicts, nothing is written."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -73,22 +85,23 @@ def undo(run: options.RunId = None) -> None:
         run_id, outcome = asyncio.run(go())
     _print_files(outcome)
     if outcome.happened is Happened.refused:
-        typer.echo("nothing was written: what was applied was changed since", err=True)
+        typer.echo("error: the applied lines were changed since; nothing was written", err=True)
+        typer.echo("hint: undo your edits of these lines first, or use git", err=True)
         raise typer.Exit(_CONFLICT)
     if outcome.happened is Happened.unknown:
-        typer.echo(f"nothing to undo: run {run_id} is not applied")
+        typer.echo(f"Nothing to undo: run {run_id} is not applied.")
     elif outcome.happened is Happened.already:
-        typer.echo("nothing to undo: it was taken back already")
+        typer.echo("Nothing to undo: it was undone already.")
     else:
-        typer.echo(f"undone. Put it back with: redstart apply {run_id}")
+        typer.echo(f"Undone. Apply again with: redstart apply {run_id}")
 
 
 def _print_files(outcome: Outcome) -> None:
-    for one in outcome.files:
-        typer.echo(_line(one), err=one.what == "refused")
+    for file in outcome.files:
+        typer.echo(_line(file), err=file.what == "refused")
 
 
-def _line(one: FileOutcome) -> str:
-    """Names that are no valid Unicode are printed with their bytes spelt out."""
-    path = one.path.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    return f"  {one.what:<9} {path}" + (f": {one.reason}" if one.reason else "")
+def _line(file: FileOutcome) -> str:
+    """Names that are not valid Unicode are printed with their bytes spelled out."""
+    path = file.path.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return f"  {file.what:<9} {path}" + (f": {file.reason}" if file.reason else "")

@@ -1,0 +1,62 @@
+"""The commit that `redstart apply --branch` makes says why the change was made."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.app.handover import LINE, commit_message
+from redstart.core.change import Patch
+from redstart.core.report import Ids, Judged, Verdict
+from redstart.core.run import Attempt, Mode, RunState, Step, Work
+from redstart.testing.states import report, spec, state
+
+
+def run_with(why: str, fixed: tuple[str, ...] = (), mode: Mode = Mode.fix, **over: object) -> RunState:
+    tested = Judged(report=report(), verdict=Verdict(fixed=Ids.of(fixed)))
+    now = Attempt(entry=Step.reproduce, patch=Patch(edits="blob", why=why), test=tested)
+    return state(spec=spec(mode=mode, goal="a todo list"), now=now, **over)
+
+
+def title(run: RunState) -> str:
+    return commit_message(run).splitlines()[0]
+
+
+def test_the_title_is_the_models_reason():
+    run = run_with("round half to even, as the invoice does.", ("t.py::test_a",))
+    assert commit_message(run) == f"Round half to even, as the invoice does\n\nBy Redstart, run {run.run_id}."
+
+
+def test_a_long_reason_is_cut_at_a_word_and_stands_below_in_full():
+    why = "the last page was computed by floor division, " * 4 + "so that a part of a page was lost"
+    lines = commit_message(run_with(why)).splitlines()
+    assert len(lines[0]) <= LINE
+    assert lines[0] == "The last page was computed by floor division, the last page was…"
+    assert lines[1] == ""
+    assert max(map(len, lines)) <= LINE
+    assert why in " ".join(lines)
+
+
+@pytest.mark.parametrize(
+    "why", ["one\n\nSigned-off-by: you <you@example.com>", "one \x1b[31mtwo\x00\u202ethree", "\r\nTwo\ttabs"]
+)
+def test_a_reason_is_one_printable_line(why):
+    first, blank, *rest = commit_message(run_with(why)).split("\n")
+    assert first
+    assert first.isprintable()
+    assert blank == ""
+    assert rest[-1].startswith("By Redstart, run ")
+    assert not any(line.startswith("Signed-off-by") for line in rest)
+
+
+@pytest.mark.parametrize("why", ["", "  \n\x00", "\u200b"])
+def test_without_a_reason_the_title_names_the_tests(why):
+    assert title(run_with(why, ("t.py::test_b", "t.py::test_a"))) == "Fix test_a, test_b"
+    five = tuple(f"t.py::test_{letter}" for letter in "abcde")
+    assert title(run_with(why, five)) == "Fix test_a, test_b, test_c and 2 more"
+    assert title(run_with(why)) == "Fix the failing tests"
+
+
+def test_programs_and_improvements_without_a_reason():
+    assert title(run_with("", mode=Mode.create)) == "Create a todo list"
+    improved = state(spec=spec(mode=Mode.improve), now=Attempt(entry=Step.decide), work=Work(begun=3, kept=2))
+    assert title(improved) == "Apply 2 improvements"
