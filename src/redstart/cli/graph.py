@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import Annotated
+
 import typer
 
 
-def graph() -> None:
-    """Print the steps and where each may lead, as a Mermaid drawing."""
-    from redstart.engines.langgraph import mermaid
+class ModeName(StrEnum):
+    """The modes again: importing the real ones takes long, and help must not. A test compares them."""
 
-    typer.echo(mermaid())
+    fix = "fix"
+    create = "create"
+    improve = "improve"
+    audit = "audit"
+
+
+class DrawingName(StrEnum):
+    text = "text"
+    mermaid = "mermaid"
+
+
+def graph(
+    mode: Annotated[ModeName, typer.Option("--mode", help="Whose steps to draw.")] = ModeName.fix,
+    form: Annotated[
+        DrawingName | None,
+        typer.Option("--format", help="Output format (default: text at a terminal, else mermaid)."),
+    ] = None,
+) -> None:
+    """Draw the steps of a run and where each can lead.
+
+    Example: redstart graph --mode create --format mermaid > create.mmd
+    """
+    import sys
+
+    from redstart.core.run import Mode
+    from redstart.flow.drawing import as_mermaid, as_text
+
+    chosen = form or (DrawingName.text if sys.stdout.isatty() else DrawingName.mermaid)
+    draw = as_text if chosen is DrawingName.text else as_mermaid
+    typer.echo(draw(Mode(mode.value)))

@@ -19,8 +19,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langsmith import tracing_context
 
 from redstart.core.run import RunState, Step
+from redstart.flow.edges import LEADS_TO
 from redstart.flow.loop import Advance, Advanced
-from redstart.flow.route import LEADS_TO, route
+from redstart.flow.route import route
 
 STEPS_AT_MOST = 100_000
 """LangGraph wants a bound; ours are in the run's own limits."""
@@ -70,15 +71,6 @@ def build(advance: Advance) -> StateGraph[Flow]:
         graph.add_conditional_edges(step.value, _where, [*(one.value for one in LEADS_TO[step]), END])
     graph.add_conditional_edges(START, _entry, [*(step.value for step in Step), END])
     return graph
-
-
-def mermaid() -> str:
-    """The graph as a Mermaid drawing."""
-
-    async def nothing(state: RunState, step: Step) -> Advanced:  # noqa: ARG001  (drawn, never run)
-        return Advanced(state)
-
-    return build(nothing).compile().get_graph().draw_mermaid()
 
 
 def _node(step: Step, advance: Advance) -> Callable[[Flow], Awaitable[Flow]]:

@@ -18,21 +18,6 @@ from redstart.toolkit.learning.stuck import seen
 REMEMBERED = 3
 """How many attempts are kept with all that was learned from them."""
 
-LEADS_TO: dict[Step, tuple[Step, ...]] = {
-    Step.reproduce: (Step.plan, Step.retrieve, Step.apply, Step.decide),
-    Step.plan: (Step.retrieve, Step.reproduce, Step.decide),
-    Step.retrieve: (Step.audit, Step.patch),
-    Step.audit: (Step.patch, Step.plan, Step.decide),
-    Step.patch: (Step.apply, Step.test, Step.decide),
-    Step.apply: (Step.check, Step.decide),
-    Step.check: (Step.test, Step.decide),
-    Step.test: (Step.reflect, Step.remember, Step.decide),
-    Step.reflect: (Step.remember,),
-    Step.remember: (Step.decide,),
-    Step.decide: (Step.plan, Step.retrieve, Step.patch, Step.check, Step.reproduce),
-}
-"""Every place a step can lead to, in any mode: what a drawing of the graph shows."""
-
 
 def route(state: RunState) -> Step | None:
     """The step to do next; None where the run has ended or waits."""

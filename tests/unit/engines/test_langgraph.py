@@ -5,8 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from redstart.engines.langgraph import mermaid
-
 EMBEDDED = """
 import asyncio, sys, tempfile, warnings
 from pathlib import Path
@@ -42,10 +40,3 @@ def test_with_a_checkpointer_and_strict_msgpack_it_runs_clean():
     done = subprocess.run([sys.executable, "-c", EMBEDDED], env=environ, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert "checkpoints" in done.stdout
-
-
-def test_the_drawing_begins_and_ends():
-    drawing = mermaid()
-    assert drawing.splitlines()[-1] == "" or "classDef" in drawing
-    assert "__start__" in drawing
-    assert "decide -.-> __end__" in drawing

@@ -13,7 +13,7 @@ from redstart.core.learning import Plan, Reflection, Remembered
 from redstart.core.report import Ids, Judged, Reproduced, Verdict
 from redstart.core.run import Action, Attempt, Decision, Limits, Mode, Result, RunState, Status, Step
 from redstart.flow.modes import MODES
-from redstart.flow.route import LEADS_TO, route, settle, waits_for_a_person, waits_for_errands, wake
+from redstart.flow.route import route, settle, waits_for_a_person, waits_for_errands, wake
 from redstart.testing.states import report, snapshot, spec, state
 
 RED = Judged(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
@@ -188,12 +188,3 @@ def test_a_draft_is_carried_on_in_create_and_never_in_fix():
 
     assert following(Mode.create).ground == made
     assert following(Mode.fix).draft is None
-
-
-def test_the_drawing_shows_every_place_a_step_can_lead_to():
-    for mode, row in MODES.items():
-        for step, following in pairwise(row):
-            assert following in LEADS_TO[step], (mode, step)
-    jumps = {Step.reproduce: Step.decide, Step.patch: Step.test, Step.apply: Step.decide, Step.check: Step.decide}
-    jumps |= {Step.test: Step.remember, Step.decide: Step.reproduce}
-    assert all(to in LEADS_TO[step] for step, to in jumps.items())
