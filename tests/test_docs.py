@@ -21,6 +21,10 @@ PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 MARK = re.compile(r"<!-- run(?: exit=(\d+))? -->\n```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+PROGRAM = re.compile(r"<!-- run -->\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""Python that is run; a comment after a `print` is what it prints."""
+
+
 class Command(NamedTuple):
     line: str
     expected: list[str]
@@ -93,6 +97,38 @@ def test_commands_do_what_the_docs_say(block: Block, tmp_path: Path) -> None:
         assert done.returncode == wanted, f"$ {command.line}\n{done.stdout}"
         absent = missing_line(command.expected, done.stdout)
         assert absent is None, f"$ {command.line}\ndid not print, in its turn: {absent}\n{done.stdout}"
+
+
+def programs() -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for page in PAGES:
+        text = page.read_text()
+        for match in PROGRAM.finditer(text):
+            found.append((f"{page.relative_to(ROOT).as_posix()}:{text.count(chr(10), 0, match.start()) + 1}", match[1]))
+    return found
+
+
+def printed_by(program: str) -> list[str]:
+    """What the comments say that it prints."""
+    return re.findall(r"^ *print\(.*\)  # (.+)$", program, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("place", "program"), programs(), ids=lambda text: text.partition("\n")[0])
+def test_python_does_what_the_docs_say(place: str, program: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "REDSTART_HOME": str(tmp_path / "redstart-home")}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=tmp_path / "folder",
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    assert (done.returncode, bool(printed_by(program))) == (0, True), f"{place}\n{done.stdout}"
+    absent = missing_line(printed_by(program), done.stdout)
+    assert absent is None, f"{place}\ndid not print, in its turn: {absent}\n{done.stdout}"
 
 
 def test_the_reader_of_blocks_tells_right_from_wrong() -> None:

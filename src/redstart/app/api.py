@@ -1,117 +1,221 @@
-"""The Python API: what the command line does, as functions."""
+"""The Python API: what the command line does, as functions. Each has an async twin (`fix`, `afix`)."""
 
 from __future__ import annotations
 
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from redstart.app import settings as configuration
+from redstart.app.aside import Aside
 from redstart.app.audit import AuditAsked, begin_audit, load_report
 from redstart.app.create import begin_create, write_project
 from redstart.app.improve import Wanted, begin_improve
-from redstart.app.runs import Asked, begin_fix, go_on, write_patch
+from redstart.app.proof import prove
+from redstart.app.results import AuditResult, RunResult
+from redstart.app.runs import Asked, begin_fix, go_on, result_snapshot, write_patch
 from redstart.app.settings import Settings
 from redstart.app.wire import House, engine_called, open_house
+from redstart.core.errors import ConfigError
 from redstart.core.events import Event
-from redstart.core.finding import Finding
 from redstart.core.run import Limits, RunState
+
+T = TypeVar("T")
+Listener = Callable[[Event], None]
+PathLike = str | Path
 
 
 def fix(
-    path: str | Path = ".",
+    path: PathLike = ".",
     *,
     model: str | None = None,
     limits: Limits | None = None,
     test_command: tuple[str, ...] = (),
-    patch: str | Path | None = None,
-    on_event: Callable[[Event], None] | None = None,
-) -> RunState:
-    """Makes the red tests of a repo green; returns how that ended. The repo is not touched.
+    patch: PathLike | None = None,
+    on_event: Listener | None = None,
+) -> RunResult:
+    """Make the failing tests of a repo pass, and return how that ended. The repo is not touched.
 
-    A verified patch is written to `patch`, where given. Raises `RedstartError` where something is broken.
+    A verified patch is written to the file `patch`, if given. Raises `RedstartError` if something is broken, and
+    `ConfigError` inside a running event loop: use `await afix(...)` there.
     """
+    return _block("fix", lambda: _fix_job(path, model, limits, test_command, patch), on_event)
 
-    async def begin(house: House) -> RunState:
-        return await begin_fix(house, Path(path), _asked(house.settings, limits, test_command))
 
-    return _run(configuration.load(model, Path(path)), on_event, begin, _to_file(patch))
+async def afix(
+    path: PathLike = ".",
+    *,
+    model: str | None = None,
+    limits: Limits | None = None,
+    test_command: tuple[str, ...] = (),
+    patch: PathLike | None = None,
+    on_event: Listener | None = None,
+) -> RunResult:
+    """`fix` for a running event loop, which stays free meanwhile. Cancel the task to stop the run."""
+    return await _await(_fix_job(path, model, limits, test_command, patch), on_event)
 
 
 def create(
     goal: str,
-    out: str | Path,
+    out: PathLike,
     *,
     model: str | None = None,
     limits: Limits | None = None,
-    on_event: Callable[[Event], None] | None = None,
-) -> RunState:
-    """Makes a small tested program in the folder `out`; returns how that ended.
+    on_event: Listener | None = None,
+) -> RunResult:
+    """Create a small tested program in the directory `out`, and return how that ended.
 
-    Raises `RedstartError` where something is broken, or where `out` is not empty.
+    Raises `RedstartError` if something is broken or `out` is not empty, and `ConfigError` inside a running event loop:
+    use `await acreate(...)` there.
     """
+    return _block("create", lambda: _create_job(goal, out, model, limits), on_event)
 
-    async def begin(house: House) -> RunState:
-        return await begin_create(
-            house, goal, Path(out), Asked(limits or house.settings.limits, verify=house.settings.verify)
-        )
 
-    return _run(
-        configuration.load(model),
-        on_event,
-        begin,
-        lambda house, state: write_project(house, state, Path(out).resolve()),
-    )
+async def acreate(
+    goal: str,
+    out: PathLike,
+    *,
+    model: str | None = None,
+    limits: Limits | None = None,
+    on_event: Listener | None = None,
+) -> RunResult:
+    """`create` for a running event loop, which stays free meanwhile. Cancel the task to stop the run."""
+    return await _await(_create_job(goal, out, model, limits), on_event)
 
 
 def improve(
-    path: str | Path = ".",
+    path: PathLike = ".",
     *,
     cycles: int,
     goal: str = "",
     model: str | None = None,
     limits: Limits | None = None,
-    patch: str | Path | None = None,
-    on_event: Callable[[Event], None] | None = None,
-) -> RunState:
-    """Tries so many improvements of a program, one after another; returns how that ended. The folder is not touched.
+    patch: PathLike | None = None,
+    on_event: Listener | None = None,
+) -> RunResult:
+    """Try that many improvements of a program, one after another, and return how that ended. Its files are not touched.
 
-    What was kept is written to `patch`, where given. Raises `RedstartError` where something is broken.
+    The improvements that were kept are written to the file `patch`, if given. Raises `RedstartError` if something is
+    broken, and `ConfigError` inside a running event loop: use `await aimprove(...)` there.
     """
+    return _block("improve", lambda: _improve_job(path, cycles, goal, model, limits, patch), on_event)
 
-    async def begin(house: House) -> RunState:
-        return await begin_improve(house, Path(path), Wanted(_asked(house.settings, limits), goal, cycles))
 
-    return _run(configuration.load(model, Path(path)), on_event, begin, _to_file(patch))
+async def aimprove(
+    path: PathLike = ".",
+    *,
+    cycles: int,
+    goal: str = "",
+    model: str | None = None,
+    limits: Limits | None = None,
+    patch: PathLike | None = None,
+    on_event: Listener | None = None,
+) -> RunResult:
+    """`improve` for a running event loop, which stays free meanwhile. Cancel the task to stop the run."""
+    return await _await(_improve_job(path, cycles, goal, model, limits, patch), on_event)
 
 
 def audit(
-    path: str | Path = ".",
+    path: PathLike = ".",
     *,
     goal: str = "",
     since: str = "",
     review: bool = False,
     model: str | None = None,
-    on_event: Callable[[Event], None] | None = None,
-) -> tuple[Finding, ...]:
-    """Looks a file or folder over and returns what was found; nothing is changed, and nothing of it is run.
+    on_event: Listener | None = None,
+) -> AuditResult:
+    """Check a file or directory and return the findings. Nothing is changed, and none of its code runs.
 
-    With `review` a model looks at the code too. Raises `RedstartError` where something is broken.
+    With `review` a model reviews the code too. A baseline file is not read. Raises `RedstartError` if something is
+    broken, and `ConfigError` inside a running event loop: use `await aaudit(...)` there.
     """
-    found: list[Finding] = []
+    return _block("audit", lambda: _audit_job(path, goal, since, model, review=review), on_event)
 
+
+async def aaudit(
+    path: PathLike = ".",
+    *,
+    goal: str = "",
+    since: str = "",
+    review: bool = False,
+    model: str | None = None,
+    on_event: Listener | None = None,
+) -> AuditResult:
+    """`audit` for a running event loop, which stays free meanwhile. Cancel the task to stop the run."""
+    return await _await(_audit_job(path, goal, since, model, review=review), on_event)
+
+
+# -- what each of them does ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Job(Generic[T]):
+    """A run to be begun, and what is made of it once it has ended."""
+
+    settings: Settings
+    begin: Callable[[House], Awaitable[RunState]]
+    finish: Callable[[House, RunState], Awaitable[T]]
+    asks: bool = True
+    """Whether it needs a model."""
+    runs: bool = True
+    """Whether it needs a sandbox."""
+
+    async def carry_out(self, on_event: Listener | None) -> T:
+        with open_house(self.settings, listen=on_event) as house:
+            acting = house.with_sandbox() if self.runs else house
+            ready = acting.with_model() if self.asks else acting
+            begun = await self.begin(ready)
+            ended = (await go_on(ready, begun.run_id, engine_called("inline"))).state
+            return await self.finish(ready, ended)
+
+
+def _fix_job(
+    path: PathLike,
+    model: str | None,
+    limits: Limits | None,
+    command: tuple[str, ...],
+    patch: PathLike | None,
+) -> _Job[RunResult]:
+    async def begin(house: House) -> RunState:
+        return await begin_fix(house, Path(path), _asked(house.settings, limits, command))
+
+    return _Job(configuration.load(model, Path(path)), begin, _to_file(patch))
+
+
+def _create_job(goal: str, out: PathLike, model: str | None, limits: Limits | None) -> _Job[RunResult]:
+    async def begin(house: House) -> RunState:
+        asked = Asked(limits or house.settings.limits, verify=house.settings.verify)
+        return await begin_create(house, goal, Path(out), asked)
+
+    async def finish(house: House, state: RunState) -> RunResult:
+        write_project(house, state, Path(out).resolve())
+        return await _result(house, state)
+
+    return _Job(configuration.load(model), begin, finish)
+
+
+def _improve_job(
+    path: PathLike, cycles: int, goal: str, model: str | None, limits: Limits | None, patch: PathLike | None
+) -> _Job[RunResult]:
+    async def begin(house: House) -> RunState:
+        return await begin_improve(house, Path(path), Wanted(_asked(house.settings, limits), goal, cycles))
+
+    return _Job(configuration.load(model, Path(path)), begin, _to_file(patch))
+
+
+def _audit_job(path: PathLike, goal: str, since: str, model: str | None, *, review: bool) -> _Job[AuditResult]:
     async def begin(house: House) -> RunState:
         return await begin_audit(house, Path(path), AuditAsked(house.settings.limits, goal, since, review=review))
 
-    def hand_over(house: House, state: RunState) -> None:
-        found.extend(load_report(house, state).findings)
+    async def finish(house: House, state: RunState) -> AuditResult:
+        return AuditResult.of(state, load_report(house, state))
 
     place = Path(path)
     settings = configuration.load(model, place if place.is_dir() else place.parent)
-    needs_sandbox = any(settings.checks.commands.values())
-    _run(settings, on_event, begin, hand_over, asks=review, runs=needs_sandbox)
-    return tuple(found)
+    return _Job(settings, begin, finish, asks=review, runs=any(settings.checks.commands.values()))
 
 
 def _asked(settings: Settings, limits: Limits | None, command: tuple[str, ...] = ()) -> Asked:
@@ -119,29 +223,38 @@ def _asked(settings: Settings, limits: Limits | None, command: tuple[str, ...] =
     return Asked(limits or settings.limits, words, protect=settings.protect, verify=settings.verify)
 
 
-def _to_file(patch: str | Path | None) -> Callable[[House, RunState], object]:
-    """What hands a verified patch over: into this file, or not at all."""
-    return lambda house, state: write_patch(house, state, Path(patch)) if patch is not None else None
+def _to_file(patch: PathLike | None) -> Callable[[House, RunState], Awaitable[RunResult]]:
+    """Writes a verified patch to this file, if one is given."""
+
+    async def finish(house: House, state: RunState) -> RunResult:
+        if patch is not None:
+            write_patch(house, state, Path(patch))
+        return await _result(house, state)
+
+    return finish
 
 
-def _run(
-    settings: Settings,
-    on_event: Callable[[Event], None] | None,
-    begin: Callable[[House], Awaitable[RunState]],
-    hand_over: Callable[[House, RunState], object],
-    *,
-    asks: bool = True,
-    runs: bool = True,
-) -> RunState:
-    """`asks` and `runs` say whether the run needs a model, and a sandbox."""
+async def _result(house: House, state: RunState) -> RunResult:
+    snapshot = result_snapshot(state)
+    diff = house.trees.diff(state.spec.base, snapshot).decode(errors="replace") if snapshot else ""
+    try:
+        return RunResult.of(state, diff, await prove(house, state))
+    except ConfigError:  # it has not ended, or proposed nothing
+        return RunResult.of(state, diff, None)
 
-    async def go(house: House) -> RunState:
-        state = await begin(house)
-        return (await go_on(house, state.run_id, engine_called("inline"))).state
 
-    with open_house(settings, listen=on_event) as house:
-        acting = house.with_sandbox() if runs else house
-        ready = acting.with_model() if asks else acting
-        state = asyncio.run(go(ready))
-        hand_over(ready, state)
-        return state
+def _block(name: str, make: Callable[[], _Job[T]], on_event: Listener | None) -> T:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(make().carry_out(on_event))
+    raise ConfigError(
+        f"redstart.{name}() cannot run inside a running event loop; use: await redstart.a{name}(...)",
+        remedy=f"await redstart.a{name}(...)",
+    )
+
+
+async def _await(job: _Job[T], on_event: Listener | None) -> T:
+    aside: Aside[T] = Aside(lambda: job.carry_out(listener))
+    listener = aside.relay(on_event) if on_event else None
+    return await aside.run()
