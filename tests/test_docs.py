@@ -229,7 +229,7 @@ COMMANDS = [
         "eval report",
         "eval compare",
         "eval export-predictions",
-        "eval verify",
+        "eval check-tasks",
         "eval mutate",
         "eval mine",
     ),

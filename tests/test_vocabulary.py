@@ -8,7 +8,7 @@ from pathlib import Path
 import redstart
 from redstart.cli.options import LevelName, StepName
 from redstart.core.run import Attempt, Level, Mode, Step
-from redstart.engines.langgraph import mermaid
+from redstart.flow.drawing import as_mermaid
 from redstart.flow.loop import STEPS
 from redstart.flow.modes import MODES
 from redstart.toolkit.prompts.render import names
@@ -33,7 +33,7 @@ def test_each_word_is_a_field_of_an_attempt():
 
 
 def test_each_word_is_a_node_of_the_graph():
-    drawing = mermaid()
+    drawing = as_mermaid(Mode.fix)
     assert all(f"{word}({word})" in drawing for word in WORDS)
 
 

@@ -67,8 +67,8 @@ def test_runs_are_counted_as_they_told_it(user: User, repo_of: Callable[[str], P
     assert found["memory"]["cards_left"] == 2
 
     text = user.redstart("stats", "--since", "2h").out
-    assert "3 runs; intervals at 95 %" in text
-    assert f"{spent['calls']} calls, {spent['input_tokens'] + spent['output_tokens']:,} tokens, price not known" in text
-    assert user.redstart("stats", "--since", "0h").out == "no runs in this time\n"
+    assert "3 runs; 95 % intervals" in text
+    assert f"{spent['calls']} calls, {spent['input_tokens'] + spent['output_tokens']:,} tokens, price unknown" in text
+    assert user.redstart("stats", "--since", "0h").out == "no runs in this period\n"
     wrong = user.redstart("stats", "--since", "soon")
-    assert (wrong.code, "'soon' is no time" in wrong.err) == (2, True)
+    assert (wrong.code, "'soon' is not a time" in wrong.err) == (2, True)

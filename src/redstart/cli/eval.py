@@ -14,36 +14,36 @@ if TYPE_CHECKING:
     from redstart.evals.outcome import Outcome
     from redstart.evals.task import Task
 
-app = typer.Typer(
-    help="Measure redstart on tasks whose answers are known.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Measure Redstart on tasks with known solutions.", no_args_is_help=True, rich_markup_mode=None)
 
 Source = Annotated[
     str,
     typer.Argument(
         metavar="SET|PATH",
-        help="quixbugs, humanevalfix_py, humanevalfix_js, humaneval, mbpp, exercism; a file of tasks or of SWE-bench's "
-        "kind; or a folder of repos.",
+        help="quixbugs, humanevalfix_py, humanevalfix_js, humaneval, mbpp, exercism; a file of tasks, also in "
+        "SWE-bench format; or a directory of repos.",
     ),
 ]
-Repos = Annotated[Path | None, typer.Option("--repos", help="Folder of clones, for rows of SWE-bench's kind.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="An evaluation, as `eval run` called it.")]
-First = Annotated[int | None, typer.Option("--first", min=1, help="Only so many tasks, from the first.")]
-Out = Annotated[Path, typer.Option("--out", help="Where the tasks are written, one a line.")]
+Repos = Annotated[Path | None, typer.Option("--repos", help="Directory of clones, for tasks in SWE-bench format.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of an evaluation, as `eval run` printed it.")]
+First = Annotated[int | None, typer.Option("--first", min=1, help="Only the first N tasks.")]
+Out = Annotated[Path, typer.Option("--out", help="File to write the tasks to, one per line.")]
 
 
 @app.command("run")
 def run(
     source: Source,
-    name: Annotated[str, typer.Option("--name", help="What it is called; the same name goes on with it.")] = "",
-    goal: Annotated[str, typer.Option("--goal", help="What to reach, in words, for repos without a red test.")] = "",
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each task with each seed.")] = 1,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 1,
-    parallel: Annotated[int, typer.Option("--parallel", min=1, help="Runs at once.")] = 1,
+    name: Annotated[str, typer.Option("--name", help="Name of the evaluation; the same name continues it.")] = "",
+    goal: Annotated[
+        str, typer.Option("--goal", help="The goal in plain English, for repos without a failing test.")
+    ] = "",
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs per task and seed.")] = 1,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")] = 1,
+    parallel: Annotated[int, typer.Option("--parallel", min=1, help="Runs in parallel.")] = 1,
     first: First = None,
     repos: Repos = None,
     memory: Annotated[
-        bool, typer.Option("--memory", help="Let runs recall what those on other tasks have left.")
+        bool, typer.Option("--memory", help="Let runs recall fix cards and lessons from other tasks.")
     ] = False,
     model: options.Model = None,
     max_iters: options.MaxIters = None,
@@ -53,7 +53,10 @@ def run(
     looks: options.Looks = None,
     engine: options.Engine = options.EngineName.inline,
 ) -> None:
-    """Run redstart on every task of a set, graded by tests that it does not see. Killed, it goes on where it was."""
+    """Run Redstart on every task of a set, graded by hidden tests. Interrupted, it continues where it stopped.
+
+    Example: redstart eval run quixbugs -m openai:gpt-6.1-sol --first 10
+    """
     import asyncio
 
     from redstart.app import settings as configuration
@@ -87,7 +90,7 @@ def run(
         work = evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, tell)
         left = len(work.left())
         done = planned - left
-        typer.echo(forecast(plan, work.results.rows(), left) if left else "every run is done")
+        typer.echo(forecast(plan, work.results.rows(), left) if left else "all runs are finished")
         asyncio.run(work.go(parallel))
         for line in report_lines(plan, figures(work.results.rows()), planned):
             typer.echo(line)
@@ -96,12 +99,12 @@ def run(
 @app.command("report")
 def report(
     name: Name,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Also write a page that a browser opens from disk.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page to this file.")
     ] = None,
 ) -> None:
-    """Print the figures of an evaluation, each with its interval."""
+    """Print the figures of an evaluation with their confidence intervals."""
     from redstart.app import settings as configuration
     from redstart.evals.desk import open_trials, tenant_of, write_page
     from redstart.evals.metrics import figures
@@ -119,14 +122,14 @@ def report(
         typer.echo(line)
     if html is not None:
         size = write_page(html, html_page(results.plan, rows, found, planned))
-        typer.echo(f"the page is in {html} ({size / 1000:.0f} kB)", err=json)
+        typer.echo(f"wrote {html} ({size / 1000:.0f} kB)", err=json)
     if not json:
-        typer.echo(f"its runs: REDSTART_TENANT={tenant_of(settings.tenant, name)} redstart runs list")
+        typer.echo(f"list its runs with: REDSTART_TENANT={tenant_of(settings.tenant, name)} redstart runs list")
 
 
 @app.command("compare")
 def compare(a: Name, b: Name) -> None:
-    """Compare two evaluations on the tasks and seeds that both did."""
+    """Compare two evaluations on the tasks and seeds that both ran."""
     from redstart.app import settings as configuration
     from redstart.evals.desk import open_trials
     from redstart.evals.metrics import compare as compare_rows
@@ -141,7 +144,7 @@ def compare(a: Name, b: Name) -> None:
 
 @app.command("export-predictions")
 def export_predictions(name: Name) -> None:
-    """Print the patches of an evaluation as SWE-bench's harness reads them."""
+    """Print the patches of an evaluation in SWE-bench's format for predictions."""
     from redstart.app import settings as configuration
     from redstart.evals.desk import open_trials, predictions
     from redstart.evals.results import Results
@@ -151,18 +154,20 @@ def export_predictions(name: Name) -> None:
             typer.echo(line)
 
 
-@app.command("verify")
-def verify(
+@app.command("check-tasks")
+@app.command("verify", hidden=True)
+def check_tasks(
     source: Source,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of the tests in each state.")] = 3,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Test runs in each state.")] = 3,
     first: First = None,
     repos: Repos = None,
 ) -> None:
-    """Run each task's tests before and after its true fix; those that are not red, then green, are listed."""
+    """Check that each task's tests fail before its reference fix and pass after it; list the others."""
     import asyncio
 
     from redstart.app import settings as configuration
     from redstart.app.wire import House, open_house
+    from redstart.core.noun import many
     from redstart.evals.desk import verify_all
 
     settings = configuration.load()
@@ -176,27 +181,31 @@ def verify(
                 # Apart from the list of those left out, which is what the command is for.
                 typer.echo(f"[{done}/{len(tasks)}] {one.task}: red, then green", err=True)
             else:
-                typer.echo(f"left out: {one.task}: {one.why}")
+                typer.echo(f"unusable: {one.task}: {one.why}")
         return good
 
     with open_house(settings) as house:
         good = asyncio.run(go(house))
-    typer.echo(f"{good} of {len(tasks)} tasks are red before and green with their true fix, {repeats} times")
+    typer.echo(
+        f"{good} of {many(len(tasks), 'task')} usable: tests fail before the reference fix and pass after it, "
+        f"in {many(repeats, 'run')}"
+    )
 
 
 @app.command("mutate")
 def mutate(
-    repo: Annotated[Path, typer.Argument(help="A git repo whose tests are green.")],
+    repo: Annotated[Path, typer.Argument(help="A git repo whose tests pass.")],
     out: Out,
-    count: Annotated[int, typer.Option("--count", min=1, help="Tasks to make.")] = 50,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed makes other tasks.")] = 0,
+    count: Annotated[int, typer.Option("--count", min=1, help="Number of tasks to make.")] = 50,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choice; another seed makes other tasks.")] = 0,
     python: options.Python = None,
 ) -> None:
-    """Make tasks of a repo's own code: one small change each, kept where a test goes red."""
+    """Make tasks from a repo's own code: one small change per task, kept if a test fails."""
     import asyncio
 
     from redstart.app import settings as configuration
     from redstart.app.wire import House, open_house
+    from redstart.core.noun import many
     from redstart.evals.mutate import mutate as try_mutants
     from redstart.evals.task import write_tasks
 
@@ -207,28 +216,27 @@ def mutate(
     with open_house(configuration.load()) as house:
         tasks, tried = asyncio.run(go(house.with_sandbox()))
     write_tasks(tasks, out)
-    typer.echo(f"{len(tasks)} tasks of {tried} changes that were tried, in {out}")
+    typer.echo(f"wrote {many(len(tasks), 'task')} from {many(tried, 'change')} to {out}")
 
 
 @app.command("mine")
 def mine(
     repo: Annotated[Path, typer.Argument(help="A git repo with its history.")],
     out: Out,
-    most: Annotated[int, typer.Option("--most", min=1, help="Tasks at the most.")] = 50,
-    scan: Annotated[int, typer.Option("--scan", min=1, help="Commits to look at, from the newest.")] = 2000,
-    hide: Annotated[bool, typer.Option("--hide-tests", help="Show no test: the commit's message is the goal.")] = False,
-    candidates: Annotated[
-        Path | None, typer.Option("--candidates", help="File that lists commits, instead of looking for them.")
-    ] = None,
+    most: Annotated[int, typer.Option("--most", min=1, help="Maximum number of tasks.")] = 50,
+    scan: Annotated[int, typer.Option("--scan", min=1, help="Number of commits to scan, newest first.")] = 2000,
+    hide: Annotated[bool, typer.Option("--hide-tests", help="Hide the tests; the commit message is the goal.")] = False,
+    candidates: Annotated[Path | None, typer.Option("--candidates", help="File that lists the commits to use.")] = None,
     project: Annotated[str, typer.Option("--project", help="The project's name in that file, as owner/name.")] = "",
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of the tests in each state.")] = 3,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Test runs in each state.")] = 3,
     python: options.Python = None,
 ) -> None:
-    """Make tasks of a git history: commits whose tests are red before and green after, each time."""
+    """Make tasks from a git history: commits whose tests fail before and pass after, every time."""
     import asyncio
 
     from redstart.app import settings as configuration
     from redstart.app.wire import House, open_house
+    from redstart.core.noun import many
     from redstart.evals import mine as mining
     from redstart.evals.task import write_tasks
 
@@ -247,7 +255,7 @@ def mine(
     with open_house(configuration.load()) as house:
         tasks, looked = asyncio.run(go(house.with_sandbox()))
     write_tasks(tasks, out)
-    typer.echo(f"{len(tasks)} tasks of {looked} commits that were tried, in {out}")
+    typer.echo(f"wrote {many(len(tasks), 'task')} from {many(looked, 'commit')} to {out}")
 
 
 def _tasks(settings: Settings, source: str, repos: Path | None, first: int | None, goal: str = "") -> list[Task]:

@@ -1,4 +1,4 @@
-"""`redstart sandbox run`, `shell` and `build`: what the tests see, for a person to look at and to make."""
+"""`redstart sandbox run`, `shell` and `build`: what the tests see."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Look at what the tests see, in the very sandbox that they run in; make the image of docker's.",
+    help="Run a command or a shell in the sandbox that tests run in; build its Docker image.",
     rich_markup_mode=None,
 )
 
@@ -28,12 +28,15 @@ GONE = 129
 
 @app.command("run", context_settings={"allow_interspersed_args": False})
 def run(
-    command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="What to run.")],
-    path: Annotated[Path, typer.Option("--path", help="The project's folder.")] = Path(),
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command to run.")],
+    path: Annotated[Path, typer.Option("--path", help="The project's directory.")] = Path(),
     python: options.Python = None,
     unsafe_no_sandbox: options.Unsafe = False,
 ) -> None:
-    """Run a command as the tests of a folder are run, and end with its exit code. The folder is not touched."""
+    """Run a command in the sandbox of a project's tests and return its exit code. Your files are not touched.
+
+    Example: redstart sandbox run -- python -m pytest -x
+    """
     from redstart.app.probe_shell import run_command, what_ended_it
 
     async def go(house: House, ground: Ground) -> int:
@@ -41,7 +44,7 @@ def run(
         sys.stdout.write(done.output)
         sys.stdout.flush()
         if why := what_ended_it(done, ground.limits):
-            typer.echo(f"redstart: {why}", err=True)
+            typer.echo(f"error: {why}", err=True)
         return done.exit_code
 
     raise typer.Exit(_inside(path, python, unsafe_no_sandbox, go))
@@ -49,15 +52,17 @@ def run(
 
 @app.command("shell")
 def shell(
-    path: Annotated[Path, typer.Argument(help="The project's folder.")] = Path(),
+    path: Annotated[Path, typer.Argument(help="The project's directory.")] = Path(),
     python: options.Python = None,
     unsafe_no_sandbox: options.Unsafe = False,
 ) -> None:
-    """Open a shell where the tests of a folder run. The folder is not touched; what you change there is thrown away."""
+    """Open a shell in the sandbox of a project's tests. Your files are not touched; changes there are discarded."""
     from redstart.core.errors import ConfigError
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise ConfigError("a shell needs a terminal", remedy="for a single command: redstart sandbox run -- CMD")
+        raise ConfigError(
+            "a shell needs a terminal", remedy="run a single command instead: redstart sandbox run -- CMD"
+        )
     import asyncio
 
     from redstart.app.probe_shell import run_shell, shell_limits, what_ended_it, whereabouts
@@ -70,7 +75,7 @@ def shell(
         except asyncio.CancelledError:
             return GONE
         if done.cause is ExitCause.timeout:
-            typer.echo(f"redstart: {what_ended_it(done, shell_limits(ground))}", err=True)
+            typer.echo(f"error: {what_ended_it(done, shell_limits(ground))}", err=True)
         return done.exit_code
 
     raise typer.Exit(_inside(path, python, unsafe_no_sandbox, go))
@@ -78,16 +83,16 @@ def shell(
 
 @app.command("build")
 def build(
-    anew: Annotated[bool, typer.Option("--anew", help="Make it also where it is there already.")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="Build the image even if it exists.")] = False,
 ) -> None:
-    """Make the image of docker's containers, with Python and Node, from this machine's own package sources."""
+    """Build the Docker image for tests, with Python and Node, from this machine's package sources."""
     import asyncio
     import os
 
     from redstart.app.images import build_image
 
     built = asyncio.run(build_image(os.environ, anew=anew, say=lambda words: typer.echo(words, err=True)))
-    typer.echo(f"{built.name} {'is made' if built.new else 'is there already'}")
+    typer.echo(f"{built.name} {'built' if built.new else 'exists already'}")
 
 
 def _inside(path: Path, python: str | None, unsafe: bool, go: Callable[[House, Ground], Awaitable[int]]) -> int:
@@ -111,5 +116,5 @@ def _which(folders: Sequence[str]) -> str:
     from redstart.core.errors import ConfigError
 
     raise ConfigError(
-        f"this repo has {len(folders)} suites of tests", remedy=f"name one of these folders: {', '.join(folders)}"
+        f"this repo has {len(folders)} test suites", remedy=f"name one of these directories: {', '.join(folders)}"
     )

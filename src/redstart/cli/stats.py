@@ -9,11 +9,14 @@ import typer
 
 def stats(
     since: Annotated[
-        str, typer.Option("--since", metavar="7d|DATE", help="Only runs begun since then: 12h, 7d, 2w or a date.")
+        str, typer.Option("--since", metavar="7d|DATE", help="Only runs started since then: 12h, 7d, 2w or a date.")
     ] = "",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what everyday runs came to: outcomes, attempts, time, tokens and money, errors, and what memory did."""
+    """Summarize past runs: outcomes, attempts, time and cost.
+
+    Example: redstart stats --since 7d
+    """
     import asyncio
     import json as encoder
     from datetime import datetime

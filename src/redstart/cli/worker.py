@@ -17,13 +17,16 @@ class PoolName(StrEnum):
 def worker(
     pool: Annotated[
         PoolName,
-        typer.Option("--pool", help="What it may do: think (ask models), act (run tests; it holds no key), or both."),
+        typer.Option("--pool", help="What it does: think (ask models), act (run tests, without any key), or both."),
     ] = PoolName.both,
     at_once: Annotated[
-        int | None, typer.Option("--at-once", min=1, help="Runs at a time, in each pool (default 4).")
+        int | None, typer.Option("--at-once", min=1, help="Runs in parallel per pool (default 4).")
     ] = None,
 ) -> None:
-    """Serve a fleet: drive runs until stopped. Ctrl-C or SIGTERM ends it after the steps at hand; nothing is lost."""
+    """Work on a fleet's runs until stopped. Ctrl-C or SIGTERM stops it after the current steps; nothing is lost.
+
+    Example: redstart worker --pool act
+    """
     import asyncio
     import os
     import signal
@@ -47,4 +50,4 @@ def worker(
         await work(settings, pool.value, at_once or settings.fleet.at_once, stop, ready)
 
     asyncio.run(go())
-    typer.echo("drained")
+    typer.echo("worker stopped")

@@ -12,5 +12,5 @@ SHOWN_WHOLE = frozenset(
         *(f"humanevalfix/JavaScript/{number}" for number in _JAVASCRIPT),
     )
 )
-"""Part of their tests is green on the program with the bug, as `redstart eval verify` told: there would be no red to
-start from."""
+"""Some of their tests pass on the program with the bug, as `redstart eval check-tasks` reports: there would be no red
+to start from."""

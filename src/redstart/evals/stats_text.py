@@ -1,4 +1,4 @@
-"""What everyday runs came to, in lines of plain text."""
+"""The figures of past runs in lines of plain text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from redstart.app.proof_text import visible
 from redstart.core.errors import ConfigError
+from redstart.core.noun import many
 from redstart.core.run import Spend
 from redstart.evals.intervals import LEVEL, Estimate, short
 from redstart.evals.stats import MemoryUse, Spread, Stats
@@ -25,18 +26,18 @@ def moment(text: str, now: datetime) -> datetime:
             return now - int(ago[1]) * _UNITS[ago[2]]
         given = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise ConfigError(f"{text!r} is no time", remedy="give 12h, 7d, 2w or a date such as 2030-01-31") from error
+        raise ConfigError(f"{text!r} is not a time", remedy="give 12h, 7d, 2w or a date such as 2030-01-31") from error
     return given if given.tzinfo else given.replace(tzinfo=now.tzinfo)
 
 
 def stats_lines(found: Stats) -> list[str]:
     """The figures, those that nothing can be said about left out."""
     if not found.runs and not found.parts:
-        return ["no runs in this time"]
-    parts = f", and {found.parts} that are a part of these" if found.parts else ""
-    lines = [f"{found.runs} runs{parts}; intervals at {100 * LEVEL:.0f} %"]
+        return ["no runs in this period"]
+    parts = f" and {many(found.parts, 'child run')}" if found.parts else ""
+    lines = [f"{many(found.runs, 'run')}{parts}; {100 * LEVEL:.0f} % intervals"]
     lines += [f"{f'  {mode}':<34} {_counts(outcomes)}" for mode, outcomes in found.outcomes.items()]
-    lines += _share("verified, of those that tried", found.verified)
+    lines += _share("verified, of runs that tried", found.verified)
     lines += _spread("attempts", found.attempts)
     lines += _spread("seconds of work to green", found.seconds_to_green)
     lines += [f"{'all models':<34} {_spent(found.spent)}"]
@@ -44,27 +45,32 @@ def stats_lines(found: Stats) -> list[str]:
     lines += ["by step"] if found.by_step else []
     lines += [f"{f'  {step}':<34} {_of_step(spent)}" for step, spent in found.by_step.items()]
     for name, counts in (
-        ("what attempts came to", found.attempts_ended),
-        ("what was red at the beginning", found.errors),
-        ("answers that were of no use", found.faults),
+        ("how attempts ended", found.attempts_ended),
+        ("exceptions at the baseline", found.errors),
+        ("unusable model answers", found.faults),
     ):
         lines += [f"{name:<34} {_counts(counts)}"] if counts else []
     lines += ["why runs were not verified"] if found.reasons else []
     lines += [f"{count:>6}  {visible(reason)}" for reason, count in found.reasons.items()]
     lines += _memory(found.memory)
     if found.spent.unpriced:
-        lines.append(f"{found.spent.unpriced} model calls have no known price: usd does not count them")
+        lines.append(f"{many(found.spent.unpriced, 'model call')} without a known price: not counted in the cost")
     return lines
 
 
 def _memory(found: MemoryUse) -> list[str]:
-    lines = [f"{'left for later runs':<34} {found.cards_left} fixes, {found.failures_left} failures"]
+    lines = [
+        f"{'saved for later runs':<34} {many(found.cards_left, 'fix card')}, {many(found.failures_left, 'failure')}"
+    ]
     if not found.runs:
-        return [*lines, f"{'memory was shown':<34} in no run"]
-    lines.append(f"{'memory was shown':<34} in {found.runs} runs; cards by {_counts(found.sources)}")
-    lines += _share("  verified where it was", found.verified_with)
-    lines += _share("  verified where it was not", found.verified_without)
-    lines += [f"{f'  card {visible(one.card)}':<34} {one.verified} of {one.runs} runs" for one in found.often]
+        return [*lines, f"{'memory was used':<34} in no run"]
+    lines.append(f"{'memory was used':<34} in {many(found.runs, 'run')}; fix cards found by {_counts(found.sources)}")
+    lines += _share("  verified with memory", found.verified_with)
+    lines += _share("  verified without memory", found.verified_without)
+    lines += [
+        f"{f'  card {visible(one.card)}':<34} verified in {one.verified} of {many(one.runs, 'run')}"
+        for one in found.often
+    ]
     return lines
 
 
@@ -83,8 +89,8 @@ def _spread(name: str, found: Spread | None) -> list[str]:
 
 
 def _spent(found: Spend) -> str:
-    price = f"${found.usd:.4f}" if found.unpriced < found.calls or not found.calls else "price not known"
-    return f"{found.calls} calls, {found.tokens:,} tokens, {price}"
+    price = f"${found.usd:.4f}" if found.unpriced < found.calls or not found.calls else "price unknown"
+    return f"{many(found.calls, 'call')}, {many(found.tokens, 'token')}, {price}"
 
 
 def _of_step(found: Spend) -> str:

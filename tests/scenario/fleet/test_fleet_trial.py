@@ -43,9 +43,9 @@ def test_a_fleet_on_this_machine_drives_a_run_and_leaves_nothing_behind(user, re
             up.send_signal(signal.SIGTERM)
             rest, _ = up.communicate(timeout=SECONDS)
     assert (watched.code, "GREEN" in watched.out) == (0, True), watched.out + watched.err
-    assert "2 to think, 2 to act" in status.out, status.out + status.err
+    assert "2 workers in pool think, 2 workers in pool act" in status.out, status.out + status.err
     assert up.returncode == 0, rest
-    assert rest.count("drained") == 2
+    assert rest.count("worker stopped") == 2
     everything = "".join(said) + rest + detached.out + watched.out + status.out
     assert password
     assert password not in everything

@@ -30,15 +30,22 @@ def tasks(task: Task, tmp_path: Path) -> str:
     return str(tmp_path / "tasks.jsonl")
 
 
+def test_the_old_name_of_check_tasks_works_and_is_hidden(tmp_path: Path) -> None:
+    listed, old = redstart(tmp_path, "--help").stdout, redstart(tmp_path, "verify", "--help")
+    assert "check-tasks" in listed
+    assert "  verify " not in listed
+    assert (old.returncode, "Check that each task's tests fail" in old.stdout) == (0, True)
+
+
 def test_a_set_is_verified_run_reported_compared_and_exported(tasks: str, tmp_path: Path) -> None:
-    verified = redstart(tmp_path, "verify", tasks, "--repeats", "1")
-    assert "left out: calc/none: not green with its true fix" in verified.stdout, verified.stderr
-    assert "1 of 2 tasks are red before and green" in verified.stdout
+    verified = redstart(tmp_path, "check-tasks", tasks, "--repeats", "1")
+    assert "unusable: calc/none: not green with its true fix" in verified.stdout, verified.stderr
+    assert "1 of 2 tasks usable: tests fail before the reference fix and pass after it" in verified.stdout
     assert "[1/2] calc/double: red, then green" in verified.stderr
     run = ("run", tasks, "-m", ORACLE, "--verify", "quick", "--looks", "0", "--name", "one")
     first = redstart(tmp_path, *run)
     assert "[1/1] calc/double seed 0 run 1: solved" in first.stdout, first.stdout + first.stderr
-    assert "every run is done" in redstart(tmp_path, *run).stdout
+    assert "all runs are finished" in redstart(tmp_path, *run).stdout
     told = json.loads(redstart(tmp_path, "report", "one", "--json").stdout)
     assert (told["tasks"], told["pass_at_1"]["value"]) == (1, 1.0)
     tenant = redstart(tmp_path, "report", "one").stdout.rpartition("REDSTART_TENANT=")[2].split()[0]

@@ -126,7 +126,7 @@ def report(home: Path, rows: list[Outcome], *words: str) -> str:
 def test_the_command_writes_the_figures_that_it_prints(rows: list[Outcome], tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     printed = report(tmp_path / "home", rows, "--html", str(file)).splitlines()
-    assert f"the page is in {file}" in printed[-2]
+    assert f"wrote {file}" in printed[-2]
     page = Page(file.read_text())
     assert page.texts("h1") == ["sample"]
     assert page.texts("title") == [printed[0]]

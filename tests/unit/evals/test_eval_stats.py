@@ -160,7 +160,7 @@ def test_memory_is_told_with_how_its_runs_ended() -> None:
 def test_nothing_is_said_of_no_runs() -> None:
     found = counted()
     assert (found.verified, found.attempts, found.spent) == (None, None, Spend())
-    assert stats_lines(found) == ["no runs in this time"]
+    assert stats_lines(found) == ["no runs in this period"]
 
 
 def test_the_text_hides_nothing_and_obeys_nothing() -> None:
@@ -169,7 +169,7 @@ def test_the_text_hides_nothing_and_obeys_nothing() -> None:
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "\\x1b[NJgone" in text
-    assert "1 calls, 12 tokens, $0.5000" in text
+    assert "1 call, 12 tokens, $0.5000" in text
     assert "0.0 % [0.0, 79.3] of 1" in text
 
 
@@ -196,5 +196,5 @@ def test_a_time_is_given_as_people_do(text: str, expected: datetime) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "7", "-7d", "7y", "2030-13-01", "999999w"])
 def test_what_is_no_time_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no time"):
+    with pytest.raises(ConfigError, match="is not a time"):
         moment(text, NOW)
