@@ -34,17 +34,13 @@ Out = Annotated[Path, typer.Option("--out", help="File to write the tasks to, on
 def run(
     source: Source,
     name: Annotated[str, typer.Option("--name", help="Name of the evaluation; the same name continues it.")] = "",
-    goal: Annotated[
-        str, typer.Option("--goal", help="The goal in plain English, for repos without a failing test.")
-    ] = "",
+    goal: Annotated[str, typer.Option("--goal", help="The goal, for repos without a failing test.")] = "",
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs per task and seed.")] = 1,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of seeds.")] = 1,
     parallel: Annotated[int, typer.Option("--parallel", min=1, help="Runs in parallel.")] = 1,
     first: First = None,
     repos: Repos = None,
-    memory: Annotated[
-        bool, typer.Option("--memory", help="Let runs recall fix cards and lessons from other tasks.")
-    ] = False,
+    memory: Annotated[bool, typer.Option("--memory", help="Let runs recall fixes of other tasks.")] = False,
     model: options.Model = None,
     max_iters: options.MaxIters = None,
     max_usd: options.MaxUsd = None,
