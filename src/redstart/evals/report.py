@@ -34,7 +34,7 @@ def heading(plan: Plan, found: Figures, planned: int) -> tuple[str, str]:
     """What was evaluated, and over how much of it the figures are."""
     return (
         f"{plan.name}: {plan.source} with {plan.model}",
-        f"{found.runs} of {planned} runs, {found.tasks} tasks; intervals at {100 * LEVEL:.0f} %, over tasks",
+        f"{found.runs} of {many(planned, 'run')}, {many(found.tasks, 'task')}; {100 * LEVEL:.0f} % intervals",
     )
 
 
@@ -67,7 +67,7 @@ def footnotes(found: Figures) -> list[str]:
     """What one has to know to read the figures right."""
     if not found.unpriced:
         return []
-    return [f"{found.unpriced} model calls have no known price: usd does not count them"]
+    return [f"{many(found.unpriced, 'model call')} without a known price: not counted in usd"]
 
 
 def report_lines(plan: Plan, found: Figures, planned: int) -> list[str]:
@@ -80,8 +80,8 @@ def comparison_lines(a: Plan, b: Plan, found: Comparison) -> list[str]:
     """B beside A."""
     lines = [
         f"A is {a.name} ({a.model}), B is {b.name} ({b.model})",
-        f"{found.pairs} pairs on {found.tasks} tasks: both solved {found.both}, A alone {found.only_a}, "
-        f"B alone {found.only_b}",
+        f"{many(found.pairs, 'pair')} on {many(found.tasks, 'task')}: both solved {found.both}, "
+        f"A alone {found.only_a}, B alone {found.only_b}",
     ]
     if found.difference is not None:
         gap = found.difference
@@ -103,19 +103,17 @@ def row_line(row: Outcome, done: int, planned: int) -> str:
 
 
 def forecast(plan: Plan, rows: Sequence[Outcome], left: int) -> str:
-    """What the runs that are left will take: by those that are done, else by their caps."""
+    """What the runs that are left will take: by those that are done, else by their limits."""
     good = [row for row in rows if row.place is not Place.broken]
     if good:
         usd, seconds = (sum(getattr(one, name) for one in good) / len(good) * left for name in ("usd", "seconds"))
-        return (
-            f"{left} runs left: about ${usd:.2f} and {seconds / 60:.0f} minutes of work, by {len(good)} that are done"
-        )
-    caps = [
+        return f"{many(left, 'run')} left: about ${usd:.2f} and {seconds / 60:.0f} minutes, by {len(good)} finished"
+    limits = [
         f"${plan.limits.usd * left:.2f}" if plan.limits.usd is not None else "",
         f"{plan.limits.tokens * left:,} tokens" if plan.limits.tokens is not None else "",
-        f"{plan.limits.minutes * left:.0f} minutes of work" if plan.limits.minutes is not None else "",
+        f"{plan.limits.minutes * left:.0f} minutes" if plan.limits.minutes is not None else "",
     ]
-    return f"{left} runs: at the most {', '.join(cap for cap in caps if cap)}"
+    return f"{many(left, 'run')}: at most {', '.join(limit for limit in limits if limit)}"
 
 
 def _shares(name: str, found: Estimate | None) -> list[Said]:

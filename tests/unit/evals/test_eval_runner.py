@@ -296,12 +296,12 @@ def test_an_unknown_instrument_is_an_error(rigged: Lab, name: str) -> None:
 
 def test_reports_and_predictions_say_what_the_rows_do(rigged: Lab) -> None:
     asked = plan([task()])
-    assert forecast(asked, [], 3) == "3 runs: at the most $6.00, 1,200,000 tokens, 90 minutes of work"
+    assert forecast(asked, [], 3) == "3 runs: at most $6.00, 1,200,000 tokens, 90 minutes"
     rows = run(rigged, [task()])
-    assert "by 1 that are done" in forecast(asked, rows, 3)
+    assert "by 1 finished" in forecast(asked, rows, 3)
     assert row_line(rows[0], 1, 2).startswith("[1/2] a seed 0 run 1: solved, 1 attempt")
     text = "\n".join(report_lines(asked, figures(rows), 1))
-    assert "1 of 1 runs, 1 tasks" in text
+    assert "1 of 1 run, 1 task; 95 % intervals" in text
     assert "solved (pass@1)                    100.0 % [20.7, 100.0]" in text
     (line,) = predictions(Results(rigged.trials, "e"))
     assert json.loads(line)["instance_id"] == "a"
