@@ -24,7 +24,7 @@ def recorded_on_page() -> str:
 def test_five_commands_lead_from_the_installation_to_the_applied_patch() -> None:
     lines = recorded_on_page().splitlines()
     commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-    applied = next(number for number, line in enumerate(lines) if line.startswith("applied."))
+    applied = next(number for number, line in enumerate(lines) if line.startswith("Applied."))
     until_applied = [line for line in lines[:applied] if line.startswith("$ ")]
     assert len(until_applied) <= 5
     assert "install" in commands[0]
