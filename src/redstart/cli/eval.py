@@ -30,7 +30,7 @@ First = Annotated[int | None, typer.Option("--first", min=1, help="Only the firs
 Out = Annotated[Path, typer.Option("--out", help="File to write the tasks to, one per line.")]
 
 
-@app.command("run")
+@app.command("run", short_help="Run Redstart on every task of a set.")
 def run(
     source: Source,
     name: Annotated[str, typer.Option("--name", help="Name of the evaluation; the same name continues it.")] = "",
@@ -92,7 +92,7 @@ def run(
             typer.echo(line)
 
 
-@app.command("report")
+@app.command("report", short_help="Print the figures of an evaluation.")
 def report(
     name: Name,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -123,7 +123,7 @@ def report(
         typer.echo(f"list its runs with: REDSTART_TENANT={tenant_of(settings.tenant, name)} redstart runs list")
 
 
-@app.command("compare")
+@app.command("compare", short_help="Compare two evaluations.")
 def compare(a: Name, b: Name) -> None:
     """Compare two evaluations on the tasks and seeds that both ran."""
     from redstart.app import settings as configuration
@@ -138,7 +138,7 @@ def compare(a: Name, b: Name) -> None:
             typer.echo(line)
 
 
-@app.command("export-predictions")
+@app.command("export-predictions", short_help="Print patches in SWE-bench's format.")
 def export_predictions(name: Name) -> None:
     """Print the patches of an evaluation in SWE-bench's format for predictions."""
     from redstart.app import settings as configuration
@@ -150,7 +150,7 @@ def export_predictions(name: Name) -> None:
             typer.echo(line)
 
 
-@app.command("check-tasks")
+@app.command("check-tasks", short_help="Check that tasks fail before their fix and pass after.")
 @app.command("verify", hidden=True)
 def check_tasks(
     source: Source,
@@ -188,7 +188,7 @@ def check_tasks(
     )
 
 
-@app.command("mutate")
+@app.command("mutate", short_help="Make tasks from a repo's own code.")
 def mutate(
     repo: Annotated[Path, typer.Argument(help="A git repo whose tests pass.")],
     out: Out,
@@ -215,7 +215,7 @@ def mutate(
     typer.echo(f"wrote {many(len(tasks), 'task')} from {many(tried, 'change')} to {out}")
 
 
-@app.command("mine")
+@app.command("mine", short_help="Make tasks from a git history.")
 def mine(
     repo: Annotated[Path, typer.Argument(help="A git repo with its history.")],
     out: Out,

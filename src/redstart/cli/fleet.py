@@ -17,7 +17,7 @@ app = typer.Typer(
 )
 
 
-@app.command("up")
+@app.command("up", short_help="Start a trial fleet on this machine.")
 def up(
     workers: Annotated[int, typer.Option("--workers", min=1, help="Number of workers.")] = 2,
     folder: Annotated[Path | None, typer.Option("--folder", help="Directory for its data.")] = None,
@@ -69,7 +69,7 @@ def status(
     _with_fleet(look)
 
 
-@app.command("register")
+@app.command("register", short_help="Register search attributes with the server.")
 def register() -> None:
     """Register the search attributes of runs with the fleet's server, once per namespace."""
 
@@ -80,7 +80,7 @@ def register() -> None:
     _with_fleet(make_known)
 
 
-@app.command("promote")
+@app.command("promote", short_help="Let workers of a build continue all runs.")
 def promote(
     build: Annotated[str | None, typer.Argument(help="The build (default: fleet.build of the settings).")] = None,
 ) -> None:

@@ -26,7 +26,11 @@ GONE = 129
 """The exit code where the terminal went away."""
 
 
-@app.command("run", context_settings={"allow_interspersed_args": False})
+@app.command(
+    "run",
+    context_settings={"allow_interspersed_args": False},
+    short_help="Run a command in the sandbox of a project's tests.",
+)
 def run(
     command: Annotated[list[str], typer.Argument(metavar="-- CMD...", help="The command to run.")],
     path: Annotated[Path, typer.Option("--path", help="The project's directory.")] = Path(),
@@ -50,7 +54,7 @@ def run(
     raise typer.Exit(_inside(path, python, unsafe_no_sandbox, go))
 
 
-@app.command("shell")
+@app.command("shell", short_help="Open a shell in the sandbox of a project's tests.")
 def shell(
     path: Annotated[Path, typer.Argument(help="The project's directory.")] = Path(),
     python: options.Python = None,
@@ -81,7 +85,7 @@ def shell(
     raise typer.Exit(_inside(path, python, unsafe_no_sandbox, go))
 
 
-@app.command("build")
+@app.command("build", short_help="Build the Docker image for tests.")
 def build(
     anew: Annotated[bool, typer.Option("--anew", help="Build the image even if it exists.")] = False,
 ) -> None:
