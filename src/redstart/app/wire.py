@@ -207,6 +207,7 @@ def _adapters(
         ledger=ledger,
         budgeted=budgeted,
         listen=listen or _nobody,
+        asked_model=lambda ask: settings.models.roster.chosen(ask)[0],
     )
 
 

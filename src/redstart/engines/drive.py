@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
 from pydantic import BaseModel, JsonValue
 
-from redstart.core.chat import Usage
+from redstart.core.chat import Ask, Usage
 from redstart.core.errors import ConfigError, Needs, StoreError
 from redstart.core.events import Event, Phase
 from redstart.core.learning import Remembered
+from redstart.core.progress import Progress
 from redstart.core.run import Errand, Limits, Mode, RunState, Spend, Status, Step
 from redstart.engines.brief import brief
 from redstart.engines.journal import (
@@ -29,12 +30,13 @@ from redstart.engines.journal import (
     reply_to,
 )
 from redstart.engines.port import Engine
+from redstart.engines.progress import StepWatch, WatchedModel
 from redstart.engines.recall import JournaledMemory
 from redstart.flow.errands import begun, errand_id
 from redstart.flow.loop import STEPS, Advanced
 from redstart.flow.modes import MODES
 from redstart.flow.route import settle, waits_for_a_person, waits_for_errands, wake
-from redstart.ports.bundle import Ports
+from redstart.ports.bundle import Ports, announce_nothing
 from redstart.ports.install.port import Installer
 from redstart.ports.memory.port import Lessons, Memory
 from redstart.ports.model.port import Model, TimedLedger
@@ -71,6 +73,17 @@ def _never() -> str:
     return ""
 
 
+def _unwatched(state: RunState, step: Step) -> None:
+    """Nobody waits for a step to begin."""
+    del state, step
+
+
+def _some_model(ask: Ask) -> str:
+    """Where nobody says which model is asked."""
+    del ask
+    return "the model"
+
+
 @dataclass(frozen=True, slots=True)
 class Adapters:
     """What a driver stands on. Without a model it may only act, without a sandbox only think."""
@@ -93,6 +106,12 @@ class Adapters:
     listen: Callable[[Event], None]
     halting: Callable[[], str] = _never
     """Asked after each commit: why the driver is to stop there, in a word; empty where it is to go on."""
+    before_step: Callable[[RunState, Step], None] = _unwatched
+    """Told before each step, with the state that is committed."""
+    progress: Callable[[Progress], None] | None = None
+    """Told how far a step is; nothing of it is kept."""
+    asked_model: Callable[[Ask], str] = _some_model
+    """The name of the model that a question goes to."""
 
 
 async def drive(adapters: Adapters, claim: Claim, engine: Engine, until: Step | None = None) -> Advanced:
@@ -222,6 +241,7 @@ class Driver:
 
     async def advance(self, state: RunState, step: Step) -> Advanced:
         started = self._adapters.world.monotonic()
+        self._adapters.before_step(state, step)
         stream = _Stream(state, self._adapters)
         if state.version == 0:
             stream.tell(
@@ -267,9 +287,15 @@ class Driver:
 
         parts = self._adapters
         model = parts.budgeted(parts.model, ledger) if parts.model else None
+        watch = StepWatch(state, step, parts.progress) if parts.progress else None
         return Ports(
-            model=JournaledModel(model, recorder, parts.blobs, ledger),
-            sandbox=JournaledSandbox(parts.sandbox, recorder, parts.blobs),
+            model=JournaledModel(
+                WatchedModel(model, watch, parts.asked_model) if model and watch else model,
+                recorder,
+                parts.blobs,
+                ledger,
+            ),
+            sandbox=JournaledSandbox(parts.sandbox, recorder, parts.blobs, watch.running if watch else nullcontext),
             memory=JournaledMemory(parts.memory, recorder, ledger, note, thinks=parts.model is not None),
             lessons=JournaledLessons(parts.lessons, recorder),
             person=JournaledPerson(parts.store, state, recorder),
@@ -279,6 +305,7 @@ class Driver:
             blobs=parts.blobs,
             trees=parts.trees,
             note=note,
+            announce=watch.announce if watch else announce_nothing,
         )
 
     def _seconds(self, state: RunState, started: float) -> float:

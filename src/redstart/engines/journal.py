@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Protocol
 
@@ -159,8 +159,15 @@ class JournaledModel:
 class JournaledSandbox:
     """A sandbox whose executions are recorded; `None` for a driver that has none."""
 
-    def __init__(self, inner: Sandbox | None, recorder: Recorder, blobs: Blobs) -> None:
-        self._inner, self._recorder, self._blobs = inner, recorder, blobs
+    def __init__(
+        self,
+        inner: Sandbox | None,
+        recorder: Recorder,
+        blobs: Blobs,
+        watched: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """Each execution that is really made is within what `watched` gives."""
+        self._inner, self._recorder, self._blobs, self._watched = inner, recorder, blobs, watched
         self.tier = inner.tier if inner else "none"
 
     async def run(self, execution: Execution) -> Completed:
@@ -192,7 +199,9 @@ class JournaledSandbox:
         """The recorded end of this execution, else what it ends with where `there` says, recorded."""
 
         async def make(call: Call) -> str:  # noqa: ARG001  (an execution does not depend on where it was asked for)
-            completed = await (await there()).run(execution)
+            session = await there()
+            with self._watched():
+                completed = await session.run(execution)
             return _KeptCompleted(
                 completed=completed.model_copy(update={"output": "", "files": {}}),
                 output=self._blobs.put(completed.output.encode()),

@@ -20,9 +20,26 @@ class Note(Protocol):
         ...
 
 
+class Announce(Protocol):
+    def __call__(self, activity: str, *, tests: int = 0, seconds: float = 0.0) -> None:
+        """Says what the next execution is for, how many tests it has and how long it may take, as far as is known.
+
+        It is shown while the execution lasts; nothing is kept of it, and nothing depends on it.
+        """
+        ...
+
+
+def announce_nothing(activity: str, *, tests: int = 0, seconds: float = 0.0) -> None:
+    """For a step that nobody looks at."""
+    del activity, tests, seconds
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """All but `blobs`, `trees` and `note` are journaled: what they gave once they give again on re-entry."""
+    """What a step may use.
+
+    All but `blobs`, `trees`, `note` and `announce` are journaled: what they gave once they give again on re-entry.
+    """
 
     model: Model
     sandbox: Sandbox
@@ -35,3 +52,4 @@ class Ports:
     blobs: Blobs
     trees: Trees
     note: Note
+    announce: Announce = announce_nothing

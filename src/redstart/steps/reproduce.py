@@ -75,6 +75,7 @@ class Varied(NamedTuple):
 
 async def reproduce(run: RunState, ports: Ports) -> Reproduced:
     run = run.model_copy(update={"spec": run.suited})
+    ports.announce("baseline")
     if run.spec.mode is Mode.create:
         return await _first_tests(run, ports)
     if run.spec.lacks_test:
@@ -307,10 +308,11 @@ async def _steady(run: RunState, ports: Ports, found: Reproduced) -> Reproduced:
     flaky: dict[str, Varied] = {}
     repeats: list[Repeat] = []
     seconds = 0.0
-    for varied, vary in measures:
+    for number, (varied, vary) in enumerate(measures, 1):
         left = [one for one in wanted if one not in flaky]
         if not left:
             break
+        ports.announce(f"rerun {number} of {len(measures)}", tests=len(left))
         done = await _suite(run, ports, run.spec.base, left, vary)
         green = green_among(left, done.cases)
         flaky |= dict.fromkeys(sorted(green), Varied(varied, vary))
@@ -330,6 +332,7 @@ async def _watched(run: RunState, ports: Ports, found: Reproduced) -> Reproduced
         return found
     cases = CaseList.model_validate_json(ports.blobs.get(found.report.full)).cases
     red = ports.blobs.get(found.targets_full).decode().splitlines()
+    ports.announce("tracing")
     seen = await watch(ports.sandbox, ports.blobs, run.spec, red, cases)
     return found.model_copy(update={"spectrum": ports.blobs.put(seen.model_dump_json().encode())}) if seen else found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -65,11 +66,12 @@ async def _mutants(run: RunState, ports: Ports, made: Snapshot, took: float) -> 
     spec = run.spec.model_copy(update={"sandbox": brief})
     noticed: list[bool] = []
     async with warm_session(ports.sandbox, ports.blobs, spec) as session:
-        for one in chosen:
+        for number, one in enumerate(chosen, 1):
             if is_decided(len(chosen), noticed) or len(chosen) < FEWEST:
                 break
             broken = ports.trees.write(made, {one.path: one.of(ports.trees.read(made, one.path) or b"")})
             unsigned = partial(sign, is_source=lambda _: False)
+            ports.announce(f"mutant {number} of {len(chosen)}", tests=len(wanted), seconds=took)
             done = await run_suite(session, ports.blobs, spec, broken, sign=unsigned, ids=wanted)
             noticed.append(green_among(wanted, done.cases) != set(wanted))
     return counted(len(chosen), noticed, chosen)
@@ -86,6 +88,7 @@ def _source(run: RunState, ports: Ports, made: Snapshot) -> dict[str, Written]:
 async def _probed(run: RunState, ports: Ports, probe: Probe) -> Judged:
     """What a model wanted run before it edits, on the code as it stands. It says nothing about any patch."""
     spec, ground = run.spec, run.ground
+    ports.announce("snippet", tests=len(probe.ids))
     if probe.ids:
         unsigned = partial(sign, is_source=lambda _: False)
         done = await run_suite(ports.sandbox, ports.blobs, spec, ground, sign=unsigned, ids=probe.ids)
@@ -138,13 +141,13 @@ class _Trial:
         """Whether it pays to look at the nearest tests first, before the whole suite."""
         return self._suite_seconds > LONG_SUITE and selects(self._run.spec.suite)
 
-    async def near(self, snapshot: Snapshot) -> _Seen:
+    async def near(self, snapshot: Snapshot, activity: str = "nearest tests") -> _Seen:
         """The targets, and the tests that can reach what the patch touches.
 
         One of these that gets red, but is so without the patch too, needs a test that is not near: the whole suite
         judges it.
         """
-        done = await self._suite(snapshot, self._near, ahead=True)
+        done = await self._suite(activity, snapshot, self._near, ahead=True)
         chosen = set(self._near)
         before = [case for case in self._before if case.id in chosen]
         verdict = judge(before, done.cases, self._wanted)
@@ -155,7 +158,7 @@ class _Trial:
     async def _red_without(self) -> Collection[str]:
         """Of the nearest tests those that are red without the patch when only these run; looked at once."""
         if self._bare is None:
-            done = await self._suite(self._run.base, self._near)
+            done = await self._suite("without the patch", self._run.base, self._near)
             self._bare = frozenset(case.id for case in done.cases if case.red)
         return self._bare
 
@@ -165,10 +168,10 @@ class _Trial:
         Where a few tests got red beside green targets it runs once more: one that is green then is a flake.
         """
         if snapshot.tree not in self._known:
-            done = await self._suite(snapshot)
+            done = await self._suite("all tests", snapshot)
             seen = _Seen(done, self._verdict(done))
             if _few_got_red(seen.verdict):
-                again = await self._suite(snapshot)
+                again = await self._suite("all tests again", snapshot)
                 unsteady = green_among(seen.verdict.newly_red.first, again.cases)
                 seen = _Seen(done, self._verdict(done, unsteady=unsteady), unsteady)
             self._known[snapshot.tree] = seen
@@ -182,12 +185,16 @@ class _Trial:
         before = {path: trees.read(base, path) for path in self._changed}
         hunks = hunks_of(before, {path: trees.read(self._patched, path) for path in self._changed})
 
+        most = self._measures.shrink_runs
+        runs = itertools.count(1)
+
         async def is_green(chosen: frozenset[int]) -> bool:
-            return (await self.near(trees.write(base, compose(before, hunks, chosen)))).verdict.honest_green
+            part = trees.write(base, compose(before, hunks, chosen))
+            return (await self.near(part, f"shrinking {next(runs)} of {most}")).verdict.honest_green
 
         seconds = max(SHRINK_SECONDS, self._measures.shrink_suites * self._suite_seconds)
         # Time is what the runs say that they took, so that a replay decides alike.
-        budget = Budget(self._measures.shrink_runs, seconds)
+        budget = Budget(most, seconds)
         found = await shrink(before, hunks, is_green, budget=budget, clock=lambda: self._seconds)
         self._dropped = len(hunks) - len(found.kept)
         return trees.write(base, compose(before, hunks, found.kept)) if self._dropped else None
@@ -196,14 +203,18 @@ class _Trial:
         """With every measure of the level: the suite again, repeats with one thing done otherwise, no patch at all."""
         tree = shrunk or self._patched
         for _ in range(self._measures.full_runs - 1):
-            again = await self._suite(tree)
+            again = await self._suite("all tests again", tree)
             if not (verdict := self._verdict(again)).honest_green:
                 return self.judged(_Seen(again, verdict))
-        repeats = [await self._suite(tree, self._wanted, vary) for _, vary in self._measures.after]
+        reruns = len(self._measures.after)
+        repeats = [
+            await self._suite(f"rerun {number} of {reruns}", tree, self._wanted, vary)
+            for number, (_, vary) in enumerate(self._measures.after, 1)
+        ]
         told = [self._repeat(done, name) for done, (name, _) in zip(repeats, self._measures.after, strict=True)]
         without: Sequence[Case] = ()
         if self._measures.fail_again:
-            bare = await self._suite(self._run.base, self._wanted)
+            bare = await self._suite("without the patch", self._run.base, self._wanted)
             told.append(self._repeat(bare, "", patched=False))
             without = bare.cases
         verdict = self._verdict(
@@ -263,9 +274,16 @@ class _Trial:
         return tuple(dict.fromkeys((*self._wanted, *nearby)))
 
     async def _suite(
-        self, snapshot: Snapshot, ids: Sequence[str] = (), vary: Variation = PINNED, *, ahead: bool = False
+        self,
+        activity: str,
+        snapshot: Snapshot,
+        ids: Sequence[str] = (),
+        vary: Variation = PINNED,
+        *,
+        ahead: bool = False,
     ) -> SuiteRun:
         run, ports = self._run, self._ports
+        ports.announce(activity, tests=len(ids or self._before), seconds=0.0 if ids else self._suite_seconds)
         where = self._session if ahead else ports.sandbox
         tree = self._with_baseline_tests(snapshot)
         view = View(run.spec.suite, ports.trees.files(tree), partial(ports.trees.read, tree))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Coroutine, Generator, Mapping,
 from dataclasses import dataclass
 
 from redstart.core.shell import ExitCause, SandboxLimits
+from redstart.ports.sandbox.live import current_listener
 
 CHUNK = 1 << 16
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
@@ -54,10 +55,13 @@ class Kept:
         self._head, self._tail = bytearray(), bytearray()
         self._head_size = limit // 2
         self._tail_size = limit - self._head_size
+        self._listener = current_listener()
         self.left_out = 0
         self.total = 0
 
     def add(self, chunk: bytes) -> None:
+        if self._listener is not None:
+            self._listener(chunk)
         self.total += len(chunk)
         room = self._head_size - len(self._head)
         self._head += chunk[:room]

@@ -1,0 +1,71 @@
+"""How far a step is: which tests have ended, how long a question is open. Shown only, never recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from redstart.core.chat import Answer, Ask
+from redstart.core.progress import Progress
+from redstart.core.run import RunState, Step
+from redstart.ports.model.port import Model
+from redstart.ports.model.prices import estimate_input
+from redstart.ports.sandbox.live import listening
+from redstart.toolkit.suites.counting import OutcomeCounter
+
+APART = 0.2
+"""Seconds between two reports at the least."""
+
+
+class StepWatch:
+    """Follows what one step does and reports it, at most a few times a second."""
+
+    def __init__(self, state: RunState, step: Step, report: Callable[[Progress], None]) -> None:
+        self._report = report
+        self._idle = Progress(state.run_id, state.now.number, step.value)
+        self._announced = self._idle
+        self._reported = 0.0
+
+    def announce(self, activity: str, *, tests: int = 0, seconds: float = 0.0) -> None:
+        self._announced = self._idle._replace(activity=activity, total=tests, seconds=seconds)
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """While an execution runs: what it prints tells how many of its tests have ended."""
+        now = self._announced
+        counter = OutcomeCounter(now.total)
+        if now.activity:
+            self._report(now)
+
+        def hear(chunk: bytes) -> None:
+            moment = time.monotonic()
+            if counter.feed(chunk) and now.activity and moment - self._reported >= APART:
+                self._reported = moment
+                self._report(now._replace(done=counter.done, total=counter.total))
+
+        try:
+            with listening(hear):
+                yield
+        finally:
+            self._report(self._idle)
+
+    @contextmanager
+    def asking(self, model: str, tokens: int) -> Generator[None]:
+        """While a question is open."""
+        self._report(self._idle._replace(activity=f"asking {model}", tokens=tokens))
+        try:
+            yield
+        finally:
+            self._report(self._idle)
+
+
+class WatchedModel:
+    """A model whose open question is reported."""
+
+    def __init__(self, inner: Model, watch: StepWatch, asked_model: Callable[[Ask], str]) -> None:
+        self._inner, self._watch, self._asked_model = inner, watch, asked_model
+
+    async def ask(self, ask: Ask) -> Answer:
+        with self._watch.asking(self._asked_model(ask), estimate_input(ask)):
+            return await self._inner.ask(ask)

@@ -1,0 +1,52 @@
+"""Count the tests that have ended by what a runner prints while it runs: for progress, never for a result."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+LONGEST = 2_000
+"""Characters of a line that is looked at."""
+
+_COLLECTED = re.compile(r"^collected (\d{1,7}) items?(?: / .*?(\d{1,7}) selected)?")
+_LETTERS = re.compile(r"^(?:[\w./\\ -]+\.py )?([.FEsxXu]+)(?:\s*\[\s*\d{1,3}%\])?\s*$")
+"""pytest, and unittest's dots: a letter for each test, after the file's name where pytest shows it."""
+_NAMED = re.compile(
+    r"(?:\s(?:PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b.*\[\s*\d{1,3}%\]|\.\.\. (?:ok|FAIL|ERROR|skipped.*))\s*$"
+)
+"""A line for each test, of `pytest -v` and `unittest -v`."""
+_TAP = re.compile(r"^(?:✔|✖|(?:not )?ok \d+ )")
+"""Node's own runner, for tests at the top."""
+
+
+class OutcomeCounter:
+    """Takes output in pieces. `done` is how many tests have ended, `total` how many there are; 0 where unknown."""
+
+    def __init__(self, total: int = 0) -> None:
+        self.done = 0
+        self.total = total
+        self._ended = 0
+        self._line = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, chunk: bytes) -> bool:
+        """Whether something is new. What a test prints may be counted wrongly: the figures are for show alone."""
+        before = self.done, self.total
+        *whole, last = (self._line + self._decoder.decode(chunk)).split("\n")
+        for line in whole:
+            self._ended += self._count(line)
+        self._line = last[:LONGEST]
+        self.done = self._ended + self._count(self._line)
+        if self.total:
+            self.done = min(self.done, self.total)
+        return (self.done, self.total) != before
+
+    def _count(self, line: str) -> int:
+        if not line or len(line) > LONGEST:
+            return 0
+        if collected := _COLLECTED.match(line):
+            self.total = int(collected[2] or collected[1])
+            return 0
+        if letters := _LETTERS.match(line):
+            return len(letters[1])
+        return 1 if _NAMED.search(line) or _TAP.match(line) else 0
