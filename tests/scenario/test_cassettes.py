@@ -49,7 +49,7 @@ def test_a_changed_repo_is_named_by_the_first_message_that_differs(user: User, r
     assert ran.code == 3
     assert "has another question at '1/patch/0': message 2 (user) differs" in ran.err
     assert "\n-def page_count(total, size):\n+def page_count(total, size=10):\n" in ran.err
-    assert re.search(r"Go on with: redstart resume \w+", ran.err)
+    assert re.search(r"resume with: redstart resume \w+", ran.err)
 
 
 def test_what_cannot_be_exported_or_replayed_is_said(

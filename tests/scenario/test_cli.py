@@ -132,7 +132,7 @@ def stops() -> Iterator[Any]:
 def test_stop_after_is_130_and_resumes(user, repo, step):
     ran = user.redstart("fix", repo, "--stop-after", step.value)
     assert ran.code == 130, ran.out + ran.err
-    assert f"stopped after {step.value}" in ran.out
+    assert f"paused after {step.value}; resume with: redstart resume " in ran.out
     ended = user.redstart("resume", cwd=repo)
     assert ended.code == 0
     assert "GREEN" in ended.out
@@ -261,7 +261,7 @@ def test_a_dry_run_says_what_would_happen_and_asks_nobody(user, repo, server):
         "pytest",
         "sandbox bwrap",
         "openai:scripted",
-        "at most 5 attempts, $0.5, 30 min",
+        "limits 5 attempts, $0.5, 30 min",
         "no model was asked",
     ):
         assert text in ran.out

@@ -39,7 +39,7 @@ def server(user):
 def test_the_change_is_shown_side_by_side_and_taken_on_a_yes(user, repo, server):
     ran = user.redstart("fix", repo)
     assert ran.code == 7, ran.out + ran.err
-    assert "WAITS FOR YOU  may test_shop.py be changed? The model says: prices are in cents" in ran.out
+    assert "NEEDS INPUT  may test_shop.py be changed? The model says: prices are in cents" in ran.out
     (line,) = [line for line in ran.out.splitlines() if "│" in line and "euros" in line]
     assert line.index("5 euros") < line.index("│") < line.index("5 cents")
     assert user.redstart("resume", cwd=repo).code == 7, "asked, and not answered"

@@ -161,7 +161,7 @@ def asks(user, repo):
         user.uses(server, Wire.openai)
         ran = ask(user, repo, "fix", repo)
         assert ran.code == 7, ran.out + ran.err
-        assert "WAITS FOR YOU  is that what you want?" in ran.out
+        assert "NEEDS INPUT  is that what you want?" in ran.out
         yield server
 
 

@@ -1,23 +1,30 @@
-"""What the user sees while a run goes on: a live line in a terminal, plain lines in a pipe, JSON Lines on demand."""
+"""What the user sees while a run goes on: a moving line in a terminal, plain lines in a log, JSON Lines on demand."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Protocol
 
-from rich.console import Console, Group
+from pydantic import JsonValue
+from rich.cells import cell_len
+from rich.console import Console
 from rich.live import Live
-from rich.spinner import Spinner
 from rich.text import Text
 
-from redstart.cli.words import note_in_words, tone, warning_in_words, words
+from redstart.cli.moving import MovingLine
+from redstart.cli.words import Targets, is_outcome, note_in_words, tone, warning_in_words, words
+from redstart.cli.wrap import wrap
 from redstart.core.events import Event, Phase
-from redstart.core.noun import clip
+from redstart.core.progress import Progress
 
 _STYLES = {"good": "green", "bad": "red", "": ""}
 _QUIET_STEPS = ("reflect",)
+PACE = 30.0
+"""Seconds of silence after which a log gets a line of progress."""
 
 
 class Display(Protocol):
@@ -29,17 +36,49 @@ class Display(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def say(self, text: str, style: str = "") -> None:
-        """A line of our own, for people."""
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person sits in front of it."""
+        ...
+
+    def say(self, text: str, style: str = "", hang: int | None = None) -> None:
+        """A line for people. Where it has to be broken, the rest is indented by `hang` blanks."""
+        ...
+
+    def progress(self, progress: Progress) -> None:
+        """What a step is doing at the moment."""
+        ...
+
+    def tick(self) -> None:
+        """To be called every second or so while a run goes on."""
+        ...
+
+    def still(self) -> AbstractContextManager[None]:
+        """Within it nothing moves, so that somebody can be asked."""
+        ...
+
+    def finish(self, **data: JsonValue) -> None:
+        """Adds what is known only at the very end to the last event of the run."""
         ...
 
 
 class JsonLines:
-    """Every event as one line of JSON, flushed: the contract of `--json`."""
+    """Every event as one line of JSON, flushed: the contract of `--json`.
+
+    The end of a run is held back until `finish`, or until another event follows.
+    """
+
+    is_terminal = False
+
+    def __init__(self) -> None:
+        self._held: Event | None = None
 
     def __call__(self, event: Event) -> None:
-        sys.stdout.write(event.model_dump_json() + "\n")
-        sys.stdout.flush()
+        self._release()
+        if event.name == "run" and event.phase is Phase.end and "." not in event.run:
+            self._held = event
+        else:
+            self._write(event)
 
     def __enter__(self) -> JsonLines:
         return self
@@ -47,20 +86,65 @@ class JsonLines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._release()
         sys.stdout.flush()
 
-    def say(self, text: str, style: str = "") -> None:
+    def say(self, text: str, style: str = "", hang: int | None = None) -> None:
         """People are not spoken to here."""
+
+    def progress(self, progress: Progress) -> None:
+        """Progress is no event."""
+
+    def tick(self) -> None:
+        """Nothing moves here."""
+
+    def still(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def finish(self, **data: JsonValue) -> None:
+        if self._held is not None:
+            self._held = self._held.model_copy(update={"data": {**self._held.data, **data}})
+        self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self._write(held)
+
+    def _write(self, event: Event) -> None:
+        sys.stdout.write(event.model_dump_json() + "\n")
+        sys.stdout.flush()
 
 
 class Terminal:
-    """A line for each finished step; in a terminal also one that moves."""
+    """A line for each finished step, wrapped at words in a terminal, and there one more that moves.
 
-    def __init__(self, *, verbose: bool = False) -> None:
-        self._console = Console(highlight=False, soft_wrap=True)
+    In a log every step is one line, however long, so that it can be searched.
+    """
+
+    def __init__(
+        self,
+        *,
+        verbose: bool = False,
+        console: Console | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._console = console or Console(highlight=False, soft_wrap=True)
         self._verbose = verbose
-        self._status = _Status()
-        self._live = Live(self._status, console=self._console, transient=True, refresh_per_second=8)
+        self._clock = clock
+        self._spoken = clock()
+        self._targets = Targets()
+        self._moving = MovingLine(clock)
+        self._live = Live(self._moving, console=self._console, transient=True, refresh_per_second=8)
+
+    @property
+    def is_terminal(self) -> bool:
+        return self._console.is_terminal
+
+    @property
+    def moving(self) -> str:
+        """The line that moves, as it is now."""
+        return self._moving.fitted(self._console.width)
 
     def __enter__(self) -> Terminal:
         if self._console.is_terminal:
@@ -72,59 +156,76 @@ class Terminal:
     ) -> None:
         self._live.stop()
 
-    def say(self, text: str, style: str = "") -> None:
-        self._console.print(Text(text, style=style))
+    def say(self, text: str, style: str = "", hang: int | None = None) -> None:
+        for line in wrap(text, self._width, hang=hang):
+            self._print(Text(line, style=style))
+
+    def progress(self, progress: Progress) -> None:
+        self._moving.follow(progress)
+
+    def tick(self) -> None:
+        if not self._console.is_terminal and self._clock() - self._spoken >= PACE and (text := self._moving.activity()):
+            self.say(f"     {text}")
+
+    @contextmanager
+    def still(self) -> Generator[None]:
+        self._live.stop()
+        try:
+            yield
+        finally:
+            self.__enter__()
+
+    def finish(self, **data: JsonValue) -> None:
+        """People are told in words. Nothing moves any more."""
+        del data
+        self._live.stop()
 
     def __call__(self, event: Event) -> None:
-        self._status.take(event)
+        self._moving.take(event)
+        self._targets.take(event)
         if event.name == "run" or event.phase is Phase.start:
             return
         if event.phase is Phase.note:
             self.say(f"     {note_in_words(event)}", "dim")
-        elif self._verbose or event.name not in _QUIET_STEPS:
-            self._console.print(self._line(event))
+        elif self._verbose or (event.name not in _QUIET_STEPS and not is_outcome(event)):
+            self._say_step(event)
             if warning := warning_in_words(event):
                 self.say(f"     {warning}", "yellow")
 
-    def _line(self, event: Event) -> Text:
+    @property
+    def _width(self) -> int | None:
+        return self._console.width if self._console.is_terminal else None
+
+    def _say_step(self, event: Event) -> None:
+        text = words(event)
+        if event.name == "decide":
+            text = self._targets.retry(event) or text
+        start = f"{_numbered(event)}  {event.name:<10}"
         seconds = event.data.get("seconds", 0.0)
-        said = words(event) if self._verbose else clip(words(event), max(100, self._console.width - 25))
-        shown = Text(f"{_numbered(event)}  ", style="dim")
-        shown.append(f"{event.name:<10}", style="bold")
-        shown.append(said, style=_STYLES[tone(event)])
-        if isinstance(seconds, float) and (seconds >= 0.1 or self._verbose):
-            shown.append(f"  {seconds:.1f} s", style="dim")
-        return shown
+        is_long = isinstance(seconds, float) and (seconds >= 0.1 or self._verbose)
+        lines = wrap(" " * len(start) + text, self._width, hang=len(start))
+        took = f"  {seconds:.1f} s" if is_long else ""
+        if self._width is not None and cell_len(lines[-1] + took) > self._width:
+            # The time does not stand alone: the last word comes with it.
+            head, _, word = lines[-1].rpartition(" ")
+            lines[-1:] = [head.rstrip() or " " * len(start), f"{' ' * len(start)}{word}"]
+        for number, line in enumerate(lines, 1):
+            shown = Text(start[: -len(event.name.ljust(10))], style="dim") if number == 1 else Text(" " * len(start))
+            if number == 1:
+                shown.append(event.name.ljust(10), style="bold")
+            shown.append(line[len(start) :], style=_STYLES[tone(event)])
+            shown.append(took if number == len(lines) else "", style="dim")
+            self._print(shown)
+
+    def _print(self, text: Text) -> None:
+        self._spoken = self._clock()
+        self._console.print(text)
 
 
 def _numbered(event: Event) -> str:
-    """The attempt; of a run that another one began, with the number of that run before it."""
-    _, _, errand = event.run.partition(".")
-    return f"{errand}.{event.attempt}".rjust(5) if errand else f"{event.attempt:>3}"
-
-
-class _Status:
-    """The moving line: step, attempt, red and green, tokens, money, time."""
-
-    def __init__(self) -> None:
-        self._spinner = Spinner("dots")
-        self._started = time.monotonic()
-        self._step, self._attempt, self._tests, self._spent = "", 0, "", ""
-
-    def take(self, event: Event) -> None:
-        data = event.data
-        if event.phase is Phase.start and event.name != "run":
-            self._step, self._attempt = event.name, event.attempt
-        if event.name in ("reproduce", "test") and event.phase is Phase.end and not data.get("probe"):
-            self._tests = f"{data['red']} red, {data['passed']} green"
-        if "tokens" in data:
-            self._spent = f"{data['tokens']:,} tokens  ${data.get('usd', 0.0):.3f}"
-
-    def __rich__(self) -> Group:
-        elapsed = time.monotonic() - self._started
-        parts = (f"attempt {self._attempt}", self._tests, self._spent, f"{elapsed:.0f} s")
-        self._spinner.update(text=f"{self._step:<10} " + "  ·  ".join(part for part in parts if part))
-        return Group(self._spinner)
+    """The attempt; of a child run, with the number of that run before it."""
+    _, _, child = event.run.partition(".")
+    return f"{child}.{event.attempt}".rjust(5) if child else f"{event.attempt:>3}"
 
 
 def display(*, json: bool, verbose: bool) -> JsonLines | Terminal:

@@ -49,6 +49,7 @@ def fix(
     no_input: options.NoInput = False,
     detach: options.Detach = False,
     patch: options.PatchFile = None,
+    apply: options.Apply = False,
     stop_after: options.StopAfter = None,
     json: options.Json = False,
     verbose: options.Verbose = False,
@@ -78,8 +79,7 @@ def fix(
     )._replace(looks=looks, issue=_issue(issue))
     display = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch)
     somebody_there = sys.stdin.isatty() and not (no_input or json)
-    way = (dry_run, detach)
-    raise typer.Exit(_drive(settings, path, asked, display, way, somebody_there=somebody_there))
+    raise typer.Exit(_drive(settings, path, asked, display, (dry_run, detach, apply), somebody_there=somebody_there))
 
 
 def _issue(given: str | None) -> str:
@@ -116,7 +116,7 @@ def _drive(
     path: Path,
     asked: Asked,
     display: tuple[bool, bool, bool, str, options.StepName | None, Path | None],
-    way: tuple[bool, bool],
+    way: tuple[bool, bool, bool],
     *,
     somebody_there: bool,
 ) -> int:
@@ -127,7 +127,7 @@ def _drive(
 
     configuration.require_model(settings)
     json, verbose, unsafe, engine, stop_after, patch = display
-    dry_run, detach = way
+    dry_run, detach, apply = way
 
     async def begin(house: House) -> RunState:
         return await begin_fix(house, path, asked, _ask_which if somebody_there else None)
@@ -135,7 +135,7 @@ def _drive(
     until = Step(stop_after.value) if stop_after else None
     may_take = _ask_whether if somebody_there else None
     how = How(json, verbose, unsafe, engine, until, patch, dry_run=dry_run, may_take=may_take, detach=detach)
-    return drive_run(settings, how, begin)
+    return drive_run(settings, how._replace(apply=apply, no_input=not somebody_there), begin)
 
 
 def _ask_which(folders: Sequence[str]) -> str:

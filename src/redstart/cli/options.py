@@ -112,6 +112,7 @@ DryRun = Annotated[
 Detach = Annotated[
     bool, typer.Option("--detach", help="Hand the run to the fleet and return; `runs watch` shows how it goes.")
 ]
+Apply = Annotated[bool, typer.Option("--apply", help="Apply a verified patch to the working tree, without asking.")]
 PatchFile = Annotated[Path | None, typer.Option("--patch", help="Where to write the patch file.")]
 
 

@@ -3,49 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.create import write_project
+import typer
+
 from redstart.app.doctor import UNTESTED_MACOS
 from redstart.app.exits import INTERRUPTED, exit_code
 from redstart.app.fleet import require_fleet, submit
-from redstart.app.parts import part_ids
-from redstart.app.runs import go_on, write_patch
+from redstart.app.handover import apply_run
+from redstart.app.runs import go_on
 from redstart.app.settings import Settings
 from redstart.app.wire import House, engine_called, open_house
+from redstart.cli.apply import report_applied
 from redstart.cli.display import Display, display
-from redstart.cli.side_by_side import side_by_side
+from redstart.cli.ending import EarlyGreen, say_ending, say_kept
 from redstart.cli.words import sandbox_in_words, tests_in_words
 from redstart.core.errors import PortError
 from redstart.core.noun import many
 from redstart.core.run import Limits, Mode, RunState, Status, Step
 from redstart.core.shell import Environment
 from redstart.engines.port import Engine
-from redstart.flow.route import waits_for_a_person, waits_for_errands
+from redstart.flow.route import waits_for_errands
 from redstart.ports.model.port import Model
 from redstart.ports.world.port import World
+from redstart.toolkit.repo.handover import Happened
+from redstart.toolkit.suites.node import RUNNERS as NODE_RUNNERS
 
 ASK_ABOVE = 600.0
-"""Seconds that a proof may take without anybody being asked."""
-
-_HEADLINES = {
-    "verified": ("GREEN", "bold green"),
-    "already_green": ("GREEN", "bold green"),
-    "unsolved": ("NOT SOLVED", "bold red"),
-    "stuck": ("STUCK", "bold red"),
-    "capped": ("CAP REACHED", "bold yellow"),
-    "no_tests": ("NO TESTS", "bold yellow"),
-    "environment": ("CANNOT RUN THE TESTS", "bold yellow"),
-    "refused": ("REFUSED", "bold red"),
-    "needs_human": ("WAITS FOR YOU", "bold yellow"),
-    "reported": ("REPORTED", "bold green"),
-    "found": ("FOUND", "bold red"),
-}
+"""Seconds that a verification may take without anybody being asked."""
+NO_LIMIT = 1_000
+"""Attempts from which on nobody is told a limit of them."""
+TICK = 1.0
 
 
 class How(NamedTuple):
@@ -66,6 +59,20 @@ class How(NamedTuple):
     """Nothing of the run is kept (the demo): the patch is shown instead of where it lies."""
     detach: bool = False
     """The run is handed to the fleet instead."""
+    apply: bool = False
+    """A verified patch is applied to the working tree."""
+    no_input: bool = False
+    """Nobody is asked whether it is to be applied."""
+
+
+class Driven(NamedTuple):
+    """How far a run was driven."""
+
+    code: int
+    run_id: str = ""
+    patch: Path | None = None
+    is_over: bool = False
+    """Whether the run has ended, with a patch that can be applied if there is one."""
 
 
 def drive_run(settings: Settings, how: How, begin: Callable[[House], Awaitable[RunState]]) -> int:
@@ -75,51 +82,102 @@ def drive_run(settings: Settings, how: How, begin: Callable[[House], Awaitable[R
     with ExitStack() as stack:
         shown = stack.enter_context(display(json=how.json, verbose=how.verbose))
         house = stack.enter_context(open_house(settings, listen=shown, world=how.world))
-        return asyncio.run(_drive(house, how, begin, shown))
+        driven = asyncio.run(_drive(house, how, begin, shown))
+        has_patch = driven.is_over and driven.patch is not None
+        code = _apply(house, driven.run_id, quiet=how.json) if has_patch and how.apply else driven.code
+        shown.finish(exit_code=code, patch=str(driven.patch or ""), applied=has_patch and how.apply and code == 0)
+        # Nobody can be asked in the middle of the loop: it would keep Ctrl-C from them.
+        if has_patch and not how.apply and _is_there_to_ask(how, shown) and _wants_it():
+            return _apply(house, driven.run_id)
+        return code
 
 
-async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunState]], shown: Display) -> int:
-    run_id = ""
+def _is_there_to_ask(how: How, shown: Display) -> bool:
+    return shown.is_terminal and sys.stdin.isatty() and not (how.no_input or how.passing)
+
+
+def _wants_it() -> bool:
     try:
-        state = await begin(house)
+        return typer.confirm("Apply this patch to your working tree?", default=False)
+    except typer.Abort:
+        typer.echo()
+        return False
+
+
+def _apply(house: House, run_id: str, *, quiet: bool = False) -> int:
+    """Puts the patch into the working tree as `redstart apply` does. Returns that command's exit code."""
+    outcome = asyncio.run(apply_run(house, run_id))
+    if quiet:
+        return int(outcome.happened is Happened.refused)
+    return report_applied(run_id, outcome)
+
+
+async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunState]], shown: Display) -> Driven:
+    run_id = ""
+    green = EarlyGreen(house, shown)
+    watched = replace(house.adapters, progress=shown.progress, before_step=green)
+    house = replace(house, adapters=watched)
+    try:
+        with shown.still() if how.may_take else nullcontext():
+            state = await begin(house)
         run_id = state.run_id
         if how.detach:
             await submit(house, state)
-            shown.say(f"run {run_id} is with the fleet. See how it goes: redstart runs watch {run_id}", "bold")
-            return 0
+            shown.say(f"run {run_id} is with the fleet; follow it with: redstart runs watch {run_id}", "bold")
+            return Driven(0, run_id)
         if state.status is Status.running or waits_for_errands(state):
             house = house.with_sandbox(unsafe=how.unsafe)
             ready = house.with_model(how.model)
             shown.say(header(house, state, sys.platform), "dim")
             engine = engine_called(how.engine)
-            if how.dry_run:
-                state = await _look(house, run_id, engine)
-                if state.status is Status.running:
-                    shown.say(f"no model was asked, nothing was changed. Go on with: redstart resume {run_id}")
-                    return 0
-            else:
-                state = await _go_on(ready, state, engine, how)
+            async with _ticking(shown):
+                state = await (
+                    _look(house, run_id, engine) if how.dry_run else _go_on(ready, state, engine, how, shown)
+                )
+            if how.dry_run and state.status is Status.running:
+                shown.say(f"dry run: no model was asked, nothing was changed; resume with: redstart resume {run_id}")
+                return Driven(0, run_id)
     except (KeyboardInterrupt, asyncio.CancelledError):
-        shown.say(f"interrupted; what was done is kept. Go on with: redstart resume {run_id}".rstrip())
-        if run_id:
-            await _say_kept(house, run_id, shown, how)
-        return INTERRUPTED
+        if not run_id:
+            shown.say("interrupted before the run began")
+            return Driven(INTERRUPTED)
+        shown.say(f"paused: everything so far is saved; resume with: redstart resume {run_id}", "bold")
+        return Driven(INTERRUPTED, run_id, await say_kept(house, run_id, shown, how.patch))
     except PortError as error:
         if run_id:
-            error.remedy = f"{error.remedy}\nwhat was done is kept. Go on with: redstart resume {run_id}".lstrip()
+            error.remedy = f"{error.remedy}\nthe run is saved; resume with: redstart resume {run_id}".lstrip()
         raise
-    await say_ending(house, state, shown, how)
-    return exit_code(state)
+    announced = run_id in green.announced
+    path = await say_ending(house, state, shown, patch=how.patch, announced=announced, passing=how.passing)
+    return Driven(exit_code(state), run_id, path, is_over=state.status is Status.ended)
 
 
-async def _go_on(house: House, state: RunState, engine: Engine, how: How) -> RunState:
-    """To the end, or to where the user said; a suite whose proof takes long is asked about when that is known."""
+@asynccontextmanager
+async def _ticking(shown: Display) -> AsyncGenerator[None]:
+    """Lets the display say from time to time that something goes on."""
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            shown.tick()
+
+    ticking = asyncio.create_task(tick())
+    try:
+        yield
+    finally:
+        ticking.cancel()
+
+
+async def _go_on(house: House, state: RunState, engine: Engine, how: How, shown: Display) -> RunState:
+    """To the end, or to where the user said; about a suite that takes long to verify the user is asked first."""
     fresh = state.spec.mode is Mode.fix and state.now.reproduce is None
     if fresh and how.may_take is not None and how.until is None:
         state = (await go_on(house, state.run_id, engine, Step.reproduce)).state
         found = state.now.reproduce
-        if found is not None and found.forecast > ASK_ABOVE and not how.may_take(found.forecast):
-            return state
+        if found is not None and found.forecast > ASK_ABOVE:
+            with shown.still():
+                if not how.may_take(found.forecast):
+                    return state
     return (await go_on(house, state.run_id, engine, how.until)).state
 
 
@@ -131,7 +189,7 @@ async def _look(house: House, run_id: str, engine: Engine) -> RunState:
 
 
 def header(house: House, state: RunState, platform: str) -> str:
-    """One line before the first call: what will be run, where, and within which caps.
+    """Two lines before the first call: what will be run; and where, by which model and within which limits.
 
     How many tests there are is known when they have been run: from then on it is here, and until then the line of
     the step that runs them says it, before any model is asked. `platform` is as `sys.platform`.
@@ -139,103 +197,34 @@ def header(house: House, state: RunState, platform: str) -> str:
     spec, sandbox = state.spec, house.adapters.sandbox
     counts = state.now.reproduce.report.counts if state.now.reproduce else None
     environment = Environment.model_validate_json(house.adapters.blobs.get(spec.suite.environment))
-    parts = (
+    what = (
         f"run {state.run_id}",
         spec.repo,
-        spec.suite.runner,
-        f"{Path(environment.python).name} ({environment.chosen})" if environment.chosen else "",
+        *_interpreter(spec.suite.runner, environment),
         tests_in_words(counts.red, counts.passed, counts.skipped) if counts else "",
+    )
+    where = (
         sandbox_in_words(sandbox.tier, house.shortcomings) if sandbox else "sandbox none",
-        f"model {house.settings.models.strong}",
-        many(spec.cycles, "cycle") if spec.cycles else "",
-        caps(spec.limits),
+        house.settings.models.strong or "no model",
+        f"limits {limits_in_words(spec.limits, spec.cycles)}",
         UNTESTED_MACOS if platform == "darwin" else "",
     )
-    return " · ".join(part for part in parts if part)
+    return "\n".join(" · ".join(filter(None, line)) for line in (what, where))
 
 
-def caps(limits: Limits) -> str:
-    told = [many(limits.iterations, "attempt")]
-    if limits.usd is not None:
-        told.append(f"${limits.usd:g}")
-    if limits.minutes is not None:
-        told.append(f"{limits.minutes:g} min")
-    return "at most " + ", ".join(told)
+def _interpreter(runner: str, environment: Environment) -> tuple[str, ...]:
+    """The runner and what it runs on; Node's own runner is said once."""
+    if runner in NODE_RUNNERS:
+        return (environment.chosen,) if runner == "node" and environment.chosen else (runner, environment.chosen)
+    python = Path(environment.python).name
+    return runner, f"{python} ({environment.chosen})" if environment.chosen else python
 
 
-async def say_ending(house: House, state: RunState, shown: Display, how: How) -> None:
-    """How the run ended, what it made and what to type next. Writes the patch or the project where there is one."""
-    if state.status is Status.running or waits_for_errands(state):
-        step = state.last.value if state.last else "the start"
-        await _say_who_waits(house, state, shown)
-        shown.say(f"stopped after {step}. Go on with: redstart resume {state.run_id}", "bold")
-        await _say_kept(house, state.run_id, shown, how)
-        return
-    headline, style = _HEADLINES[state.result.value if state.result else "needs_human"]
-    shown.say(f"\n{headline}  {state.reason}", style)
-    if state.status is Status.paused:
-        _say_proposal(house, state, shown)
-        shown.say(f"answer with: redstart resume {state.run_id} --accept, or --reject [--say WHY]", "bold")
-    if state.spec.mode is Mode.create:
-        await _hand_over_project(house, state, shown)
-    elif path := write_patch(house, state, how.patch):
-        _hand_over_patch(path, state.run_id, shown, how)
-    shown.say(cost(state) if how.passing else f"{cost(state)} · redstart show {state.run_id}", "dim")
-
-
-async def _say_kept(house: House, run_id: str, shown: Display, how: How) -> None:
-    """Of a run that goes on for as long as it is let: what can be had of it already."""
-    state = await house.adapters.store.load(run_id)
-    if state.spec.mode is Mode.improve and (path := write_patch(house, state, how.patch)):
-        shown.say(f"{many(state.work.kept, 'improvement')} kept so far")
-        _hand_over_patch(path, run_id, shown, how)
-
-
-async def _say_who_waits(house: House, state: RunState, shown: Display) -> None:
-    """The parts of the run that ask a person something, and how to answer them."""
-    for run_id in await part_ids(house, state):
-        part = await house.adapters.store.load(run_id)
-        if waits_for_a_person(part):
-            shown.say(f"\nWAITS FOR YOU  {part.spec.goal}: {part.reason}", "bold yellow")
-            _say_proposal(house, part, shown)
-            shown.say(f"answer with: redstart resume {run_id} --accept, or --reject [--say WHY]; then go on", "bold")
-
-
-def _say_proposal(house: House, state: RunState, shown: Display) -> None:
-    """The tests that the patch would change, as they are and as they would be."""
-    made = state.now.made
-    for path in state.now.apply.proposes if state.now.apply and made else ():
-        old, new = (house.trees.read(one, path) or b"" for one in (state.base, made or state.base))
-        shown.say(f"\n{path}: now, and as proposed", "bold")
-        width = shutil.get_terminal_size().columns
-        for mark, line in side_by_side(old.decode(errors="replace"), new.decode(errors="replace"), width):
-            shown.say(line, "yellow" if mark == "changed" else "dim")
-
-
-def _hand_over_patch(path: Path, run_id: str, shown: Display, how: How) -> None:
-    if how.passing:
-        for line in path.read_text().splitlines():
-            if line.startswith(("+", "-")):
-                shown.say(f"    {line}", "green" if line.startswith("+") else "red")
-        return
-    shown.say(f"patch: {path}")
-    shown.say(f"take it with: redstart apply {run_id}")
-
-
-async def _hand_over_project(house: House, state: RunState, shown: Display) -> None:
-    (row,) = await house.adapters.store.runs(prefix=state.run_id, limit=1)
-    if write_project(house, state, Path(row.folder)):
-        shown.say(f"project: {row.folder}")
-
-
-def cost(state: RunState) -> str:
-    spend = state.spend
-    unknown = f" + {many(spend.unpriced, 'call')} of unknown price" if spend.unpriced else ""
+def limits_in_words(limits: Limits, cycles: int = 0) -> str:
     parts = (
-        many(state.now.number, "attempt"),
-        many(spend.calls, "model call"),
-        f"{spend.tokens:,} tokens",
-        f"${spend.usd:.3f}{unknown}",
-        f"{spend.seconds:.1f} s",
+        many(cycles, "cycle") if cycles else "",
+        many(limits.iterations, "attempt") if limits.iterations < NO_LIMIT else "",
+        f"${limits.usd:g}" if limits.usd is not None else "",
+        f"{limits.minutes:g} min" if limits.minutes is not None else "",
     )
-    return " · ".join(parts)
+    return ", ".join(filter(None, parts)) or "none"

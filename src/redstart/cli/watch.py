@@ -11,7 +11,8 @@ from redstart.app.fleet import standing
 from redstart.app.parts import part_ids
 from redstart.app.wire import House
 from redstart.cli.display import Display
-from redstart.cli.session import How, say_ending
+from redstart.cli.ending import say_ending
+from redstart.cli.session import How
 from redstart.core.errors import PortError
 from redstart.core.run import RunState, Status
 from redstart.engines.temporal.orders import TROUBLE
@@ -35,8 +36,10 @@ async def watch(house: House, run_id: str, shown: Display, how: How) -> int:
         if await _show_new(house, state, seen, shown):
             news = asked = time.monotonic()
         if state.status is Status.ended or await _asks(house, state):
-            await say_ending(house, state, shown, how)
-            return exit_code(state)
+            path = await say_ending(house, state, shown, patch=how.patch)
+            code = exit_code(state)
+            shown.finish(exit_code=code, patch=str(path or ""), applied=False)
+            return code
         if time.monotonic() - asked > IDLE:
             if why := await _stands_still(house, state, patient=time.monotonic() - news < PATIENCE):
                 shown.say(why, "bold")

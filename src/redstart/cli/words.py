@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from redstart.core.events import Event
+from redstart.core.events import Event, Phase
 from redstart.core.noun import many
 
 Data = dict[str, Any]
 
 WORTH_SAYING = 90.0
+"""Seconds of verification that are announced."""
+LONGEST = 600
+"""Characters of a step's line: more than that is in `redstart show`."""
 
 
 def words(event: Event) -> str:
     """What a finished step has to say, in one line."""
-    said = {
+    render = {
         "reproduce": _reproduce,
         "plan": _plan,
         "retrieve": _retrieve,
@@ -28,7 +31,17 @@ def words(event: Event) -> str:
         "remember": _remember,
         "decide": _decide,
     }[event.name]
-    return said(event.data)
+    return _brief(render(event.data))
+
+
+def _brief(text: str) -> str:
+    """The text on one line; a long one ends after its last whole sentence, or word, that has room."""
+    line = " ".join(text.split())
+    if len(line) <= LONGEST:
+        return line
+    head = line[:LONGEST]
+    end = max(head.rfind(". ") + 1, head.rfind("; "))
+    return f"{head[:end] if end > LONGEST // 2 else head.rpartition(' ')[0]} …"
 
 
 def tone(event: Event) -> str:
@@ -42,67 +55,117 @@ def tone(event: Event) -> str:
     return "bad" if any(failed) else ""
 
 
+def is_outcome(event: Event) -> bool:
+    """Whether the event only says how the whole run ends: its headline says the same."""
+    return event.name == "decide" and event.data["action"] not in ("retry", "spawn") and "." not in event.run
+
+
+class Targets:
+    """How many target tests failed before an attempt and after it, by what the events of each run tell."""
+
+    def __init__(self) -> None:
+        self._all: dict[str, int] = {}
+        self._before: dict[str, int] = {}
+        self._now: dict[str, int | None] = {}
+
+    def take(self, event: Event) -> None:
+        if event.phase is not Phase.end:
+            return
+        run, data = event.run, event.data
+        if event.name == "reproduce" and isinstance(count := data.get("target_count"), int):
+            self._all[run] = self._before[run] = count
+        elif event.name == "patch":
+            self._now[run] = None
+        elif event.name == "test" and not data.get("probe") and isinstance(failing := data.get("still_red"), int):
+            self._now[run] = failing
+
+    def retry(self, event: Event) -> str:
+        """Why the run retries, where it is because of target tests; empty where there is another reason."""
+        total, now = self._all.get(event.run), self._now.get(event.run)
+        if not now or not total or event.data.get("pattern") or event.data["action"] != "retry":
+            return ""
+        before, self._before[event.run] = self._before.get(event.run, now), now
+        verb = "fails" if total == 1 else "fail"
+        was = f" (was {before})" if before != now else ""
+        return f"retrying: {now} of {many(total, 'target test')} still {verb}{was}"
+
+
 def sandbox_in_words(tier: str, lacks: Sequence[str] = ()) -> str:
     """Where the tests run, and what that place could not get on this machine."""
     return f"sandbox {tier} ({', '.join(lacks)})" if lacks else f"sandbox {tier}"
 
 
+def green_in_words(fixed: int) -> str:
+    """The headline of a verified fix."""
+    return f"{many(fixed, 'failing test')} now {'passes' if fixed == 1 else 'pass'}, and no other test got worse"
+
+
 def _reproduce(data: Data) -> str:
     if data["trouble"] == "environment":
-        return "the tests could not be run"
+        return "the tests cannot run"
     if data["trouble"] == "no_tests":
-        return data.get("remedy") or "no failing test was found"
-    named = [id_.rpartition("::")[2] for id_ in data["targets"][:2]]
-    shown = ", ".join(named) + (", …" if data["target_count"] > 2 else "")
-    reasons = [*data["grounds"][:1], *(f"flaky {one}" for one in data["flaky"][:1])]
-    aside = f"; left aside: {'; '.join(reasons)}" if reasons else ""
+        return "no tests to start from"
     counted = tests_in_words(data["red"], data["passed"], data["skipped"])
-    aside += _sure(data.get("sure", ""), data.get("sure_why", ""))
-    return f"{counted}{': ' + shown if shown else ''}{aside}{_forecast(data['forecast'])}"
+    names = [id_.rpartition("::")[2] for id_ in data["targets"][:2]]
+    more = data["target_count"] - len(names)
+    targets = f"to fix: {', '.join(names)}{f' and {more:,} more' if more > 0 else ''}" if names else ""
+    aside = [*data["grounds"][:1], *(f"flaky {id_}" for id_ in data["flaky"][:1])]
+    parts = (
+        counted,
+        targets,
+        f"set aside: {'; '.join(aside)}" if aside else "",
+        _confidence(data.get("sure", ""), data.get("sure_why", "")),
+        _forecast(data["forecast"]),
+    )
+    return "; ".join(filter(None, parts))
 
 
-def _sure(level: str, why: str) -> str:
+def _confidence(level: str, why: str) -> str:
     """How sure the model is that the test it wrote is what was meant."""
-    return f"; that this is what was meant is of {level} certainty{f' ({why})' if why else ''}" if level else ""
+    return f"confidence that the test matches the issue: {level}{f' ({why})' if why else ''}" if level else ""
 
 
 def _forecast(seconds: float) -> str:
-    """Of a proof that one has to wait for."""
-    return f"; to prove a green will take about {seconds / 60:.0f} min" if seconds >= WORTH_SAYING else ""
+    """Of a verification that one has to wait for."""
+    return f"verifying a fix will take about {seconds / 60:.0f} min" if seconds >= WORTH_SAYING else ""
 
 
 def tests_in_words(red: int, passed: int, skipped: int) -> str:
-    """How many tests there are and how they ended before anything was changed."""
-    total = red + passed + skipped
-    aside = f", {skipped} skipped" if skipped else ""
-    return f"{total} {'test' if total == 1 else 'tests'}, {red} red, {passed} green{aside}"
+    """How many tests there are and how they ended."""
+    counted = (
+        f"{red:,} fail{'s' if red == 1 else ''}" if red else "",
+        f"{passed:,} pass{'es' if passed == 1 else ''}" if passed else "",
+        f"{skipped:,} skipped" if skipped else "",
+    )
+    return f"{many(red + passed + skipped, 'test')}: {', '.join(filter(None, counted))}".removesuffix(": ")
 
 
 def _plan(data: Data) -> str:
     if data["recalled"]:
         same = "this failure" if "signature" in data["sources"] else "this kind of failure"
         count = len(data["recalled"])
-        told = f"recalled {count} earlier fix{'es' if count > 1 else ''} of {same}"
+        text = f"recalled {count} earlier {'fix' if count == 1 else 'fixes'} for {same}"
     elif data["summary"] and data.get("patterns"):
-        told = f"{data['summary']} (with {many(len(data['patterns']), 'earlier plan')} of a goal like it in view)"
+        text = f"{data['summary']} (with {many(len(data['patterns']), 'earlier plan')} for a similar goal in view)"
     else:
-        told = data["summary"] or data["fault"] or ("" if data.get("shown") else "nothing is known of this failure yet")
-    return "; ".join(filter(None, (told, *_lessons(data))))
+        text = data["summary"] or data["fault"] or ("" if data.get("shown") else "no earlier fix matches this failure")
+    return "; ".join(filter(None, (text, *_lessons(data))))
 
 
 def _lessons(data: Data) -> list[str]:
-    """What the run is told of earlier ones, and what is kept from it so that its worth can be measured."""
+    """What the run is told of earlier ones, and what is withheld from it to measure the effect."""
     shown, withheld = len(data.get("shown", ())), len(data.get("withheld", ()))
-    what = "it is" if withheld == 1 else "they are"
+    effect = "its effect" if withheld == 1 else "their effect"
     return [
         *([f"{many(shown, 'lesson')} shown"] if shown else []),
-        *([f"{many(withheld, 'lesson')} withheld to measure what {what} worth"] if withheld else []),
+        *([f"{many(withheld, 'lesson')} withheld to measure {effect}"] if withheld else []),
     ]
 
 
 def _retrieve(data: Data) -> str:
     files = data["files"]
-    return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "") or "no code yet"
+    more = f" and {many(len(files) - 3, 'more file')}" if len(files) > 3 else ""
+    return ", ".join(files[:3]) + more or "no code yet"
 
 
 def _findings(data: Data) -> str:
@@ -110,18 +173,18 @@ def _findings(data: Data) -> str:
         return data["fault"]
     count = data["findings"]
     if count:
-        return f"{count} finding{'s' if count > 1 else ''}: {data['first']}"
+        return f"{many(count, 'finding')}: {data['first']}"
     if data.get("packages"):
-        return f"asks for {', '.join(data['packages'])}"
+        return f"asks to install {', '.join(data['packages'])}"
     return "no findings; packages installed" if data.get("installed") else "no findings"
 
 
 def _patch(data: Data) -> str:
-    looks = data["looks"]
-    looked = f" (after {looks} {'look' if looks == 1 else 'looks'} around)" if looks else ""
+    calls = data["looks"]
+    after = f" (after {many(calls, 'tool call')})" if calls else ""
     if data["probe"]:
-        return f"wants something run first{looked}"
-    return (data["fault"] or data["why"] or ", ".join(data["files"])) + looked
+        return f"the model asks to run a snippet{after}"
+    return (data["fault"] or data["why"] or ", ".join(data["files"])) + after
 
 
 def _apply(data: Data) -> str:
@@ -132,20 +195,25 @@ def _apply(data: Data) -> str:
 
 def _test(data: Data) -> str:
     if data["probe"]:
-        return "ran what was asked for, on the code as it stands"
+        return "ran the snippet on the current code"
     if data["honest_green"]:
-        stood = f", stood {data['repeats']} repeats" if data["repeats"] else ""
-        shrunk = ", shrunk" if data["shrunk"] else ""
-        return f"{data['fixed']} red now green, {data['passed']} passed, none worse{stood}{shrunk}"
-    told = {
-        "still red": "still_red",
-        "newly red": "newly_red",
+        reruns, passed = data["repeats"], data["passed"]
+        parts = (
+            f"fixed {many(data['fixed'], 'test')}",
+            f"{passed:,} of {many(passed + data['red'], 'test')} {'passes' if passed == 1 else 'pass'}",
+            f"passed {reruns} of {many(reruns, 'rerun')}" if reruns else "",
+            "patch reduced to what is needed" if data["shrunk"] else "",
+        )
+        return "; ".join(filter(None, parts))
+    against = {
+        "newly_red": "newly failing",
         "missing": "missing",
-        "now skipped": "skipped_now",
+        "skipped_now": "newly skipped",
         "flaky": "flaky",
-        "green without the patch": "green_without",
+        "green_without": "passing without the patch",
     }
-    return ", ".join(f"{data[key]} {name}" for name, key in told.items() if data[key]) or "not green"
+    counted = tests_in_words(data["red"], data["passed"], data["skipped"])
+    return "; ".join((counted, *(f"{data[key]} {name}" for key, name in against.items() if data[key])))
 
 
 def _reflect(data: Data) -> str:
@@ -153,30 +221,41 @@ def _reflect(data: Data) -> str:
 
 
 def _remember(data: Data) -> str:
-    if data["card"] or data.get("pattern"):
-        return "kept what was learned"
-    return "noted what failed" if data["failure"] else "nothing to keep"
-
-
-_TRENDS = {"improving": " (it gets better)", "regressing": " (it gets worse)", "mixed": " (now better, now worse)"}
+    saved = [
+        *(["a fix card"] if data["card"] else []),
+        *(["a lesson"] if data.get("lesson") else []),
+        *(["the plan for similar goals"] if data.get("pattern") else []),
+    ]
+    if saved:
+        return f"saved {' and '.join(saved)}"
+    return "recorded the failed attempt" if data["failure"] else "nothing to save"
 
 
 def _decide(data: Data) -> str:
-    course = _TRENDS.get(data.get("trend", ""), "")
-    return f"try again{course}: {data['reason']}" if data["action"] == "retry" else data["reason"]
+    reason = "target tests still fail" if data["reason"] == "still red" else data["reason"]
+    return f"retrying: {reason}" if data["action"] == "retry" else reason
 
 
 def warning_in_words(event: Event) -> str:
     """What the user is to know before it happens; empty where there is nothing."""
-    return f"take care: {said}" if (said := event.data.get("warning")) else ""
+    return f"warning: {text}" if (text := event.data.get("warning")) else ""
 
 
 def note_in_words(event: Event) -> str:
     """What a step says on its way."""
-    if "look" in event.data:
-        return f"{'looked at' if event.data['served'] else 'did not show'} {event.data['look']}"
-    if "test_refused" in event.data:
-        return f"the test is no use yet: {event.data['test_refused']}"
-    if "recall_lacks" in event.data:
-        return f"earlier fixes were not looked for by their words: {event.data['recall_lacks']}"
-    return f"{event.name}: {event.data}"
+    data: Data = event.data
+    if "look" in data:
+        return f"{'tool call' if data['served'] else 'tool call refused'}: {data['look']}"
+    if "test_refused" in data:
+        return f"the new test is not usable yet: {data['test_refused']}"
+    if "recall_lacks" in data:
+        return f"earlier fixes were not searched by similarity: {data['recall_lacks']}"
+    if "discarded" in data:
+        return f"{many(data['discarded'], 'recorded call')} discarded from {data['since']} on: the request has changed"
+    if "not_shown" in data:
+        return f"left out of the question, to fit the model's window: {', '.join(data['not_shown'])}"
+    if "known" in data:
+        return f"{many(data['known'], 'known finding')} not counted"
+    if "silent" in data:
+        return f"{data['tool']} gave no findings: {data['silent']}"
+    return f"{event.name}: {', '.join(f'{key} {value}' for key, value in data.items())}"

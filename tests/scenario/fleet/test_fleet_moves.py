@@ -150,7 +150,7 @@ def test_at_home_a_run_stops_after_the_step_at_hand(user, repo_of, held, word):
     assert user.redstart("runs", word, run_id).code == 0
     held.go.set()
     said, _ = laptop.communicate(timeout=SECONDS)
-    assert (laptop.returncode, "stopped after patch" in said) == (130, True), said
+    assert (laptop.returncode, "paused after patch" in said) == (130, True), said
     assert f"nobody drives run {run_id}" in user.redstart("runs", "watch", run_id).out
     assert user.redstart("resume", run_id).code == 0
     assert len(held.server.requests) == CALLS

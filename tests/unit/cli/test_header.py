@@ -15,14 +15,14 @@ from redstart.app.runs import Asked, begin_fix
 from redstart.app.settings import Models, Settings
 from redstart.app.wire import House, open_house
 from redstart.cli.main import is_refused
-from redstart.cli.session import How, drive_run, header
+from redstart.cli.session import How, drive_run, header, limits_in_words
 from redstart.cli.words import warning_in_words, words
 from redstart.core.chat import Answer, Ask
 from redstart.core.errors import ModelError
 from redstart.core.events import Event, Phase
 from redstart.core.report import Counts, Report, Reproduced
 from redstart.core.run import Limits, RunState
-from redstart.core.shell import ExitCause
+from redstart.core.shell import Environment, ExitCause
 
 ON_WINDOWS = """
 import sys, typer, zoneinfo
@@ -47,12 +47,25 @@ def state(house: House, tmp_path: Path) -> RunState:
     return asyncio.run(begin_fix(house, folder, Asked(Limits(), own_python=True)))
 
 
-def test_the_header_is_one_line_with_what_is_known(house: House, state: RunState):
-    line = header(house, state, "linux")
-    for part in (state.run_id, "shop", "pytest", "python", "sandbox none", "model openai:x", "at most 5 attempts, $2"):
-        assert part in line
-    assert "\n" not in line
-    assert "tests," not in line, "how many there are is not known before they have run"
+def test_the_header_is_two_short_lines_with_what_is_known(house: House, state: RunState):
+    what, where = header(house, state, "linux").splitlines()
+    assert what == f"run {state.run_id} · shop · pytest · {Path(sys.executable).name} (redstart's own)"
+    assert where == "sandbox none · openai:x · limits 5 attempts, $2, 30 min"
+    assert "tests:" not in what, "how many there are is not known before they have run"
+
+
+@pytest.mark.parametrize(("runner", "words"), [("node", "node 20.20.2"), ("jest", "jest · node 20.20.2")])
+def test_the_header_of_a_node_project_names_node_once(runner, words, house: House, state: RunState):
+    environment = Environment(mount="/x", python="python3", chosen="node 20.20.2")
+    kept = house.adapters.blobs.put(environment.model_dump_json().encode())
+    suite = state.spec.suite.model_copy(update={"runner": runner, "environment": kept})
+    node = state.model_copy(update={"spec": state.spec.model_copy(update={"suite": suite})})
+    assert header(house, node, "linux").splitlines()[0] == f"run {state.run_id} · shop · {words}"
+
+
+def test_a_run_until_green_has_no_limit_of_attempts_to_tell():
+    assert limits_in_words(Limits(iterations=1000)) == "$2, 30 min"
+    assert limits_in_words(Limits(iterations=1, usd=None, minutes=None), cycles=3) == "3 cycles, 1 attempt"
 
 
 def test_the_header_of_a_run_that_goes_on_says_how_many_tests_there_are(house: House, state: RunState):
@@ -60,31 +73,31 @@ def test_the_header_of_a_run_that_goes_on_says_how_many_tests_there_are(house: H
     report = Report(runner="pytest", counts=counts, cause=ExitCause.failed, exit_code=1)
     now = state.now.model_copy(update={"reproduce": Reproduced(report=report)})
     line = header(house, state.model_copy(update={"now": now}), "linux")
-    assert "16 tests, 3 red, 9 green, 4 skipped" in line
+    assert "16 tests: 3 fail, 9 pass, 4 skipped" in line
 
 
 @pytest.mark.parametrize(
     ("red", "passed", "skipped", "said"),
-    [(3, 9, 0, "12 tests, 3 red, 9 green"), (1, 0, 0, "1 test, 1 red, 0 green"), (1, 1, 1, "3 tests, ")],
+    [(3, 9, 0, "12 tests: 3 fail, 9 pass"), (1, 0, 0, "1 test: 1 fails"), (1, 1, 1, "3 tests: 1 fails, 1 passes, 1 ")],
 )
 def test_the_line_of_the_first_run_of_the_tests_says_it_too(red, passed, skipped, said):
     data = {"red": red, "passed": passed, "skipped": skipped, "trouble": "", "targets": ["t.py::test_a"]}
     data |= {"target_count": 1, "grounds": [], "flaky": [], "forecast": 0.0}
     event = Event(run="r", seq=0, time=0.0, attempt=1, name="reproduce", phase=Phase.end, data=data)
     assert words(event).startswith(said)
-    assert words(event).endswith(": test_a")
+    assert words(event).endswith("; to fix: test_a")
 
 
 @pytest.mark.parametrize(
     ("trend", "said"),
-    [("improving", "try again (it gets better): why"), ("stable", "try again: why"), (None, "try again: why")],
+    [("improving", "retrying: why"), ("stable", "retrying: why"), (None, "retrying: why")],
 )
 def test_what_is_decided_says_where_it_goes_and_warns_of_the_end(trend, said):
     data = {"action": "retry", "reason": "why", "warning": "12 attempts brought nothing"}
     data |= {} if trend is None else {"trend": trend}
     event = Event(run="r", seq=0, time=0.0, attempt=1, name="decide", phase=Phase.end, data=data)
     assert words(event) == said
-    assert warning_in_words(event) == "take care: 12 attempts brought nothing"
+    assert warning_in_words(event) == "warning: 12 attempts brought nothing"
     assert warning_in_words(event.model_copy(update={"data": {"action": "retry", "reason": "why"}})) == ""
 
 
@@ -120,17 +133,17 @@ def test_the_number_of_tests_is_on_the_screen_before_a_model_is_asked(tmp_path, 
     model = Silent(capsys)
     with pytest.raises(ModelError):
         drive(tmp_path, model, RED, dry_run=False)
-    first, second, *_ = model.screens[0].splitlines()
-    assert "at most 5 attempts, $2, 30 min" in first
-    assert "2 tests, 1 red, 1 green: test_a" in second
+    _, second, third, *_ = model.screens[0].splitlines()
+    assert "limits 5 attempts, $2, 30 min" in second
+    assert "2 tests: 1 fails, 1 passes; to fix: test_a" in third
 
 
 def test_a_dry_run_runs_the_tests_and_stops_there(tmp_path, capsys):
     model = Silent(capsys)
     assert drive(tmp_path, model, RED, dry_run=True) == 0
-    first, second, last = capsys.readouterr().out.splitlines()
-    assert "at most 5 attempts" in first
-    assert "2 tests, 1 red, 1 green: test_a" in second
+    _, second, third, last = capsys.readouterr().out.splitlines()
+    assert "limits 5 attempts" in second
+    assert "2 tests: 1 fails, 1 passes; to fix: test_a" in third
     assert "no model was asked" in last
     assert model.screens == []
 
@@ -139,7 +152,7 @@ def test_a_dry_run_runs_the_tests_and_stops_there(tmp_path, capsys):
     ("tests", "code", "said"),
     [
         ("def test_a():\n    pass\n", 0, "GREEN"),
-        ("import no_such_module_at_all\n", 3, "CANNOT RUN"),
+        ("import no_such_module_at_all\n", 3, "ENVIRONMENT PROBLEM"),
         ("", 5, "NO TESTS"),
     ],
 )
@@ -148,7 +161,7 @@ def test_a_dry_run_with_nothing_for_a_model_to_do_says_how_it_ends(tests, code, 
     assert drive(tmp_path, model, tests, dry_run=True) == code
     shown = capsys.readouterr().out
     assert said in shown
-    assert "Go on with" not in shown
+    assert "resume with" not in shown
     assert model.screens == []
 
 

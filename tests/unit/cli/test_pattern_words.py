@@ -17,6 +17,6 @@ def test_the_screen_says_that_plans_of_before_were_in_view_and_that_one_is_kept(
     shown = said("plan", Plan(summary="one module", patterns=("a-1", "b-1")))
     assert "one module" in plain
     assert "earlier" not in plain
-    assert shown == f"{plain} (with 2 earlier plans of a goal like it in view)"
-    assert said("remember", Remembered(pattern=pattern())) == "kept what was learned"
-    assert said("remember", Remembered()) == "nothing to keep"
+    assert shown == f"{plain} (with 2 earlier plans for a similar goal in view)"
+    assert said("remember", Remembered(pattern=pattern())) == "saved the plan for similar goals"
+    assert said("remember", Remembered()) == "nothing to save"

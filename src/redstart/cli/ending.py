@@ -1,0 +1,190 @@
+"""How a run ends on the screen: the headline, the diff, where the result is and what to type next."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from redstart.app.create import write_project
+from redstart.app.parts import part_ids
+from redstart.app.runs import result_snapshot, write_patch
+from redstart.app.wire import House
+from redstart.cli.display import Display
+from redstart.cli.side_by_side import side_by_side
+from redstart.cli.words import green_in_words
+from redstart.core.noun import many
+from redstart.core.run import Mode, Result, RunState, Status, Step
+from redstart.flow.route import waits_for_a_person, waits_for_errands
+
+HEADLINES = {
+    "verified": ("GREEN", "bold green"),
+    "already_green": ("GREEN", "bold green"),
+    "unsolved": ("NOT SOLVED", "bold red"),
+    "stuck": ("STUCK", "bold red"),
+    "capped": ("LIMIT REACHED", "bold yellow"),
+    "no_tests": ("NO TESTS", "bold yellow"),
+    "environment": ("ENVIRONMENT PROBLEM", "bold yellow"),
+    "refused": ("REFUSED", "bold red"),
+    "needs_human": ("NEEDS INPUT", "bold yellow"),
+    "reported": ("REPORTED", "bold green"),
+    "found": ("FINDINGS", "bold red"),
+}
+MOST_LINES = 60
+"""Lines of a diff that are shown."""
+_NOISE = ("diff --git ", "index ")
+_DIFF_STYLES = (("+++", "bold"), ("---", "bold"), ("@@", "cyan"), ("+", "green"), ("-", "red"))
+
+
+class EarlyGreen:
+    """Announces a verified fix as soon as nothing can change its verdict, before the run saves what it learned.
+
+    A fix whose verdict is green is always accepted. A new program can still be found too weakly tested, an improvement
+    can make a measured figure worse: those are announced when they have ended.
+    """
+
+    def __init__(self, house: House, shown: Display) -> None:
+        self._house, self._shown = house, shown
+        self.announced: set[str] = set()
+
+    def __call__(self, state: RunState, step: Step) -> None:
+        """Is told before each step, with the state that is committed."""
+        tested, made = state.now.test, state.now.made
+        is_green = (
+            state.spec.mode is Mode.fix and not state.spec.errand and tested is not None and tested.verdict.honest_green
+        )
+        if step is not Step.remember or not is_green or made is None or tested is None:
+            return
+        self.announced.add(state.run_id)
+        say_headline(self._shown, "verified", green_in_words(tested.verdict.fixed.count))
+        diff = self._house.trees.diff(state.spec.base, made).decode(errors="replace")
+        say_diff(self._shown, diff, state.run_id)
+
+
+def say_headline(shown: Display, result: str, reason: str) -> None:
+    headline, style = HEADLINES.get(result, (result.replace("_", " ").upper(), "bold"))
+    shown.say("")
+    shown.say(f"{headline}  {reason}", style, hang=len(headline) + 2)
+
+
+def say_diff(shown: Display, diff: str, run_id: str) -> None:
+    """The first lines of a diff, in color where the terminal has it."""
+    lines = [line for line in diff.splitlines() if not line.startswith(_NOISE)]
+    shown.say("")
+    say_diff_lines(shown, lines[:MOST_LINES], indent="    ")
+    if len(lines) > MOST_LINES:
+        shown.say(f"    … {many(len(lines) - MOST_LINES, 'more line')}: redstart show {run_id}", "dim")
+    shown.say("")
+
+
+def say_diff_lines(shown: Display, lines: Sequence[str], indent: str = "") -> None:
+    for line in lines:
+        style = next((style for start, style in _DIFF_STYLES if line.startswith(start)), "")
+        shown.say(f"{indent}{line}", style, hang=len(indent) + 4)
+
+
+async def say_ending(
+    house: House,
+    state: RunState,
+    shown: Display,
+    *,
+    patch: Path | None = None,
+    announced: bool = False,
+    passing: bool = False,
+) -> Path | None:
+    """How the run ended, what it made and what to type next. Writes the patch or the project where there is one.
+
+    Returns where the patch is. `patch` is where to write it, by default among our own data. With `announced` the
+    headline and the diff were shown already; with `passing` nothing of the run is kept.
+    """
+    if state.status is Status.running or waits_for_errands(state):
+        step = state.last.value if state.last else "the start"
+        await _say_who_waits(house, state, shown)
+        shown.say(f"paused after {step}; resume with: redstart resume {state.run_id}", "bold")
+        return await say_kept(house, state.run_id, shown, patch)
+    result = state.result.value if state.result else "needs_human"
+    if not announced:
+        say_headline(shown, result, reason_in_words(state))
+    if result == "no_tests" and state.spec.mode is Mode.fix and not state.spec.issue:
+        shown.say("hint: describe the bug instead: redstart fix --issue FILE|TEXT|URL")
+    if state.status is Status.paused:
+        _say_proposal(house, state, shown)
+        shown.say(f"answer with: redstart resume {state.run_id} --accept, or --reject [--say WHY]", "bold")
+    path = None
+    if state.spec.mode is Mode.create:
+        await _hand_over_project(house, state, shown)
+    elif path := write_patch(house, state, patch):
+        if not announced:
+            say_diff(shown, path.read_text(errors="replace"), state.run_id)
+        if not passing:
+            _hand_over_patch(path, state.run_id, shown)
+    shown.say(cost(state) if passing else f"{cost(state)} · redstart show {state.run_id}", "dim")
+    return path
+
+
+def reason_in_words(state: RunState) -> str:
+    """Why the run ended; of a fix that its tests prove, what they prove."""
+    tested = state.now.test
+    if state.spec.mode is Mode.fix and state.result is Result.verified and tested and tested.verdict.honest_green:
+        return green_in_words(tested.verdict.fixed.count)
+    return state.reason.removeprefix("no tests: ")
+
+
+async def say_kept(house: House, run_id: str, shown: Display, patch: Path | None) -> Path | None:
+    """Of a run that goes on for as long as it is let: what can be had of it already."""
+    state = await house.adapters.store.load(run_id)
+    if state.spec.mode is not Mode.improve or result_snapshot(state) is None:
+        return None
+    path = write_patch(house, state, patch)
+    if path is not None:
+        shown.say(f"{many(state.work.kept, 'improvement')} kept so far")
+        _hand_over_patch(path, run_id, shown)
+    return path
+
+
+async def _say_who_waits(house: House, state: RunState, shown: Display) -> None:
+    """The child runs that ask a person something, and how to answer them."""
+    for run_id in await part_ids(house, state):
+        part = await house.adapters.store.load(run_id)
+        if waits_for_a_person(part):
+            say_headline(shown, "needs_human", f"{part.spec.goal}: {part.reason}")
+            _say_proposal(house, part, shown)
+            shown.say(
+                f"answer with: redstart resume {run_id} --accept, or --reject [--say WHY]; then resume this run", "bold"
+            )
+
+
+def _say_proposal(house: House, state: RunState, shown: Display) -> None:
+    """The tests that the patch would change, as they are and as they would be."""
+    made = state.now.made
+    for path in state.now.apply.proposes if state.now.apply and made else ():
+        old, new = (house.trees.read(tree, path) or b"" for tree in (state.base, made or state.base))
+        shown.say("")
+        shown.say(f"{path}: now, and as proposed", "bold")
+        width = shutil.get_terminal_size((100, 24)).columns
+        for mark, line in side_by_side(old.decode(errors="replace"), new.decode(errors="replace"), width):
+            shown.say(line, "yellow" if mark == "changed" else "dim")
+
+
+def _hand_over_patch(path: Path, run_id: str, shown: Display) -> None:
+    shown.say(f"patch: {path}")
+    shown.say(f"apply it with: redstart apply {run_id}")
+
+
+async def _hand_over_project(house: House, state: RunState, shown: Display) -> None:
+    (row,) = await house.adapters.store.runs(prefix=state.run_id, limit=1)
+    if write_project(house, state, Path(row.folder)):
+        shown.say(f"project: {row.folder}")
+
+
+def cost(state: RunState) -> str:
+    spend = state.spend
+    unknown = f" + {many(spend.unpriced, 'call')} of unknown price" if spend.unpriced else ""
+    parts = (
+        many(state.now.number, "attempt"),
+        many(spend.calls, "model call"),
+        many(spend.tokens, "token"),
+        f"${spend.usd:.3f}{unknown}",
+        f"{spend.seconds:.1f} s",
+    )
+    return " · ".join(parts)

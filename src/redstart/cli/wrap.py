@@ -1,0 +1,54 @@
+"""Wrap text at words, for a terminal of a known width."""
+
+from __future__ import annotations
+
+import re
+
+from rich.cells import cell_len
+
+_BLANKS = re.compile(r"( +)(?!·)")
+"""Where a line may be broken: a separator stays at the end of its line."""
+_AFTER_SEPARATOR = re.compile(r"(?<= ·)( +)")
+
+
+def printable(text: str) -> str:
+    """The text without what a terminal would obey: controls, escape sequences and marks of direction."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else _replacement(letter) for letter in text)
+
+
+def _replacement(letter: str) -> str:
+    return "    " if letter == "\t" else "" if letter == "\r" else "�"
+
+
+def wrap(text: str, width: int | None, *, hang: int | None = None) -> list[str]:
+    """The lines of a text, each at most `width` cells wide and broken between words only.
+
+    A line that continues another is indented by `hang` blanks; without it, as that line is. A word that is longer than
+    a whole line overflows. Without a width, which is for logs, nothing is broken.
+    """
+    lines: list[str] = []
+    for line in printable(text).split("\n"):
+        own = len(line) - len(line.lstrip(" "))
+        lines += _wrapped(line, width, own if hang is None else hang)
+    return lines
+
+
+def _wrapped(line: str, width: int | None, hang: int) -> list[str]:
+    if width is None or cell_len(line) <= width:
+        return [line]
+    lines, current = list[str](), ""
+    for blanks, word in _words(line, width - hang):
+        if current.strip() and cell_len(current + blanks + word) > width:
+            lines.append(current)
+            current = " " * hang + word
+        else:
+            current += blanks + word
+    return [*lines, current]
+
+
+def _words(line: str, room: int) -> list[tuple[str, str]]:
+    """The words of a line, each with the blanks before it; of a list with separators, its parts that have room."""
+    pieces = _AFTER_SEPARATOR.split(line)
+    if len(pieces) == 1 or any(cell_len(piece) > room for piece in pieces):
+        pieces = _BLANKS.split(line)
+    return [("", pieces[0]), *zip(pieces[1::2], pieces[2::2], strict=True)]

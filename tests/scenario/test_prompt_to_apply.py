@@ -1,0 +1,107 @@
+"""At a terminal the user is asked whether to apply the patch; Ctrl-C pauses a run and says how to resume it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.scenarios import Scenario
+from redstart.testing.server import Reply, ScriptedServer, Wire
+from redstart.testing.user import User
+
+SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
+QUESTION = "Apply this patch to your working tree? [y/N]: "
+SECONDS = 240.0
+
+
+class AtTerminal:
+    """The command in a terminal of 80 columns: what it shows, and what is typed."""
+
+    def __init__(self, user: User, *arguments: str) -> None:
+        self._ours, theirs = pty.openpty()
+        environ = {**user.environ, "TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}
+        command = [sys.executable, "-m", "redstart.cli.main", *arguments]
+        self.process = subprocess.Popen(command, env=environ, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        self.shown = ""
+
+    def until(self, text: str) -> None:
+        over = time.monotonic() + SECONDS
+        while text not in self.shown:
+            assert time.monotonic() < over, self.shown
+            if not self._read(over):
+                break
+        assert text in self.shown, self.shown
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def end(self) -> int:
+        over = time.monotonic() + SECONDS
+        while self._read(over):
+            pass
+        code = self.process.wait(SECONDS)
+        os.close(self._ours)
+        return code
+
+    def _read(self, over: float) -> bool:
+        ready, _, _ = select.select([self._ours], [], [], max(over - time.monotonic(), 0))
+        try:
+            chunk = os.read(self._ours, 65536) if ready else b""
+        except OSError:
+            return False
+        self.shown += chunk.decode(errors="replace").replace("\r\n", "\n")
+        return bool(chunk)
+
+
+@pytest.mark.parametrize(
+    ("answer", "applied"), [("y\n", True), pytest.param("\n", False, marks=pytest.mark.soak)], ids=["yes", "default"]
+)
+def test_the_patch_is_applied_where_the_user_says_so(answer, applied, user, repo_of):
+    with ScriptedServer(SCENARIO.reply) as server:
+        user.uses(server, Wire.openai)
+        repo = repo_of(SCENARIO.name)
+        before = (repo / "pager.py").read_text()
+        opened = AtTerminal(user, "fix", str(repo))
+        opened.until(QUESTION)
+        opened.type(answer)
+        assert opened.end() == 0
+    assert ((repo / "pager.py").read_text() != before) is applied
+    assert ("Applied. Undo with: redstart undo" in opened.shown) is applied
+
+
+def test_ctrl_c_pauses_the_run_and_says_how_to_resume(user, repo_of):
+    asked, release = threading.Event(), threading.Event()
+
+    def reply(request):
+        asked.set()
+        return Reply(SCENARIO.reply(request), wait=release)
+
+    with ScriptedServer(reply) as server:
+        user.uses(server, Wire.openai)
+        opened = AtTerminal(user, "fix", str(repo_of(SCENARIO.name)))
+        opened.until("patch     asking openai:scripted")
+        assert asked.wait(60)
+        opened.process.send_signal(signal.SIGINT)
+        opened.until("paused: everything so far is saved; resume with: redstart resume ")
+        code = opened.end()
+        release.set()
+    assert (code, QUESTION in opened.shown) == (130, False)
+
+
+def test_nobody_is_asked_with_no_input(user, repo_of):
+    with ScriptedServer(SCENARIO.reply) as server:
+        user.uses(server, Wire.openai)
+        opened = AtTerminal(user, "fix", str(repo_of(SCENARIO.name)), "--no-input")
+        assert opened.end() == 0
+    assert "apply it with: redstart apply" in opened.shown
+    assert QUESTION not in opened.shown

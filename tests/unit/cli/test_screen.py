@@ -1,0 +1,286 @@
+"""The screen at the widths that people have: wrapped at words in a terminal, one line a step in a log."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from redstart.cli.display import PACE, JsonLines, Terminal
+from redstart.cli.ending import HEADLINES, MOST_LINES, say_diff, say_headline
+from redstart.cli.words import LONGEST, words
+from redstart.core.events import Event, Phase
+from redstart.core.progress import Progress
+from redstart.core.run import Result
+from redstart.testing.states import event
+
+WHY = "the price list holds None for what is not priced yet, and None cannot be multiplied by any count of items"
+REPRODUCED: dict[str, Any] = {
+    "red": 3,
+    "passed": 9,
+    "skipped": 0,
+    "targets": ["t.py::test_only_unpriced_items", "t.py::test_unknown_items_are_not_charged", "t.py::test_c"],
+    "target_count": 3,
+    "trouble": "",
+    "grounds": [],
+    "flaky": [],
+    "forecast": 0.0,
+}
+TESTED: dict[str, Any] = {
+    "passed": 10,
+    "red": 2,
+    "skipped": 0,
+    "fixed": 1,
+    "still_red": 2,
+    "newly_red": 0,
+    "missing": 0,
+    "skipped_now": 0,
+    "flaky": 0,
+    "green_without": 0,
+    "repeats": 0,
+    "shrunk": False,
+    "honest_green": False,
+    "probe": False,
+}
+PATCHED = {"files": ["a.py"], "why": WHY, "fault": "", "probe": False, "looks": 2}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def ended(name: str, run: str = "r", **data: Any) -> Event:
+    return event(name=name, run=run, phase="end", data={"seconds": 3.25, **data})
+
+
+def terminal(width: int, *, tty: bool = True, clock: Clock | None = None) -> tuple[Terminal, StringIO]:
+    out = StringIO()
+    console = Console(file=out, width=width, force_terminal=tty, color_system=None, highlight=False, soft_wrap=True)
+    return Terminal(console=console, clock=clock or Clock()), out
+
+
+def attempt() -> list[Event]:
+    return [
+        ended("reproduce", **REPRODUCED),
+        ended("patch", **PATCHED),
+        ended("test", **TESTED),
+        ended("decide", action="retry", reason="still red", trend="improving", pattern=""),
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_step_lines_are_wrapped_at_words_with_a_hanging_indent(width):
+    shown, out = terminal(width)
+    for each in attempt():
+        shown(each)
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert all(line.startswith(("  1  ", " " * 15)) for line in lines)
+    assert WHY in " ".join(out.getvalue().split()), "nothing is cut out of a sentence"
+
+
+def test_a_log_has_one_line_a_step():
+    shown, out = terminal(80, tty=False)
+    for each in attempt():
+        shown(each)
+    lines = out.getvalue().splitlines()
+    assert lines[0] == (
+        "  1  reproduce 12 tests: 3 fail, 9 pass; to fix: test_only_unpriced_items, "
+        "test_unknown_items_are_not_charged and 1 more  3.2 s"
+    )
+    assert lines[1] == f"  1  patch     {WHY} (after 2 tool calls)  3.2 s"
+    assert lines[2] == "  1  test      12 tests: 2 fail, 10 pass  3.2 s"
+    assert lines[3] == "  1  decide    retrying: 2 of 3 target tests still fail (was 3)  3.2 s"
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({"fixed": 1, "passed": 1, "red": 0}, "fixed 1 test; 1 of 1 test passes"),
+        (
+            {"passed": 12, "red": 0, "fixed": 3, "repeats": 4},
+            "fixed 3 tests; 12 of 12 tests pass; passed 4 of 4 reruns",
+        ),
+        (
+            {"passed": 9, "red": 0, "repeats": 1, "shrunk": True},
+            "fixed 1 test; 9 of 9 tests pass; passed 1 of 1 rerun; patch reduced to what is needed",
+        ),
+    ],
+)
+def test_a_green_verdict_counts_in_right_plurals(data, text):
+    assert words(ended("test", **{**TESTED, "honest_green": True, **data})) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "text"),
+    [
+        ("remember", {"card": "c", "failure": False}, "saved a fix card"),
+        ("remember", {"card": "c", "failure": False, "lesson": "l"}, "saved a fix card and a lesson"),
+        ("remember", {"card": "", "failure": True}, "recorded the failed attempt"),
+        ("patch", {**PATCHED, "probe": True, "looks": 1}, "the model asks to run a snippet (after 1 tool call)"),
+        ("test", {**TESTED, "newly_red": 1, "missing": 2}, "12 tests: 2 fail, 10 pass; 1 newly failing; 2 missing"),
+        (
+            "reproduce",
+            {**REPRODUCED, "sure": "high", "sure_why": "it names it", "targets": [], "target_count": 0},
+            "12 tests: 3 fail, 9 pass; confidence that the test matches the issue: high (it names it)",
+        ),
+        (
+            "plan",
+            {"recalled": ["a", "b"], "sources": ["signature"], "summary": "", "fault": "", "withheld": ["l"]},
+            "recalled 2 earlier fixes for this failure; 1 lesson withheld to measure its effect",
+        ),
+    ],
+)
+def test_steps_speak_the_words_of_the_guide(name, data, text):
+    assert words(ended(name, **data)) == text
+
+
+def test_a_text_that_is_too_long_ends_with_a_whole_sentence():
+    text = words(ended("reflect", what_failed="This is one sentence. " * 100))
+    assert len(text) <= LONGEST
+    assert text.endswith("sentence. …")
+
+
+def test_a_retry_says_another_reason_where_there_is_one():
+    shown, out = terminal(140)
+    for each in attempt()[:2]:
+        shown(each)
+    shown(ended("decide", action="retry", reason="the edits did not apply", trend="", pattern=""))
+    shown(ended("decide", run="other", action="retry", reason="why", trend="", pattern=""))
+    assert [line.split("decide    ")[1] for line in out.getvalue().splitlines()[-2:]] == [
+        "retrying: the edits did not apply  3.2 s",
+        "retrying: why  3.2 s",
+    ]
+
+
+def test_the_outcome_is_said_by_the_headline_alone():
+    shown, out = terminal(80)
+    shown(ended("decide", action="stop", reason="no tests: No tests were collected.", result="no_tests"))
+    assert out.getvalue() == ""
+    shown(ended("decide", run="r.1", action="accept", reason="the part is done", result="verified"))
+    assert "1.1  decide    the part is done" in out.getvalue(), "a child run has no headline"
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_a_headline_hangs_under_its_first_word(width):
+    shown, out = terminal(width)
+    say_headline(shown, "environment", "PostgreSQL is not reachable at 127.0.0.1:5432 (3 tests). " * 4)
+    first, *rest = out.getvalue().strip().splitlines()
+    assert first.startswith("ENVIRONMENT PROBLEM  PostgreSQL")
+    assert all(len(line) <= width for line in (first, *rest))
+    assert all(line.startswith(" " * 21) and line[21] != " " for line in rest)
+
+
+def test_every_result_has_a_headline_and_a_later_one_is_shown_as_it_is_called():
+    assert {result.value for result in Result} <= set(HEADLINES)
+    shown, out = terminal(80)
+    say_headline(shown, "not_solved", "why")
+    assert out.getvalue().strip() == "NOT SOLVED  why"
+
+
+def test_a_long_diff_is_bounded_and_says_where_the_rest_is():
+    shown, out = terminal(80)
+    added = "".join(f"+line {number}\n" for number in range(100))
+    say_diff(shown, f"diff --git a/x b/x\nindex 1..2\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n{added}", "r1")
+    lines = [line.strip() for line in out.getvalue().splitlines() if line.strip()]
+    assert lines[:3] == ["--- a/x", "+++ b/x", "@@ -1 +1 @@"]
+    assert len(lines) == MOST_LINES + 1
+    assert lines[-1] == "… 43 more lines: redstart show r1"
+
+
+def test_a_diff_is_colored_in_a_terminal_and_not_with_no_color(monkeypatch):
+    for variable, colored in (("COLORTERM", True), ("NO_COLOR", False)):
+        monkeypatch.setenv(variable, "1")
+        out = StringIO()
+        console = Console(file=out, width=80, force_terminal=True, color_system="standard", highlight=False)
+        say_diff(Terminal(console=console), "--- a/x\n+++ b/x\n-old\n+new\n", "r1")
+        assert ("\x1b[32m    +new\x1b[0m" in out.getvalue()) is colored
+
+
+def test_the_repo_cannot_steer_the_terminal():
+    shown, out = terminal(80)
+    say_diff(shown, "+\x1b[2J\x1b]0;owned\x07\n", "r1")
+    shown(ended("patch", **{**PATCHED, "why": "\x1b[31mred"}))
+    assert "\x1b" not in out.getvalue()
+
+
+def test_the_moving_line_tells_how_far_a_step_is():
+    clock = Clock()
+    shown, out = terminal(80, clock=clock)
+    shown(event(name="reproduce", phase="start"))
+    shown.progress(Progress("r", 1, "reproduce", "baseline"))
+    clock.now = 10.0
+    shown.progress(Progress("r", 1, "reproduce", "baseline", done=12, total=1333))
+    assert shown.moving == "reproduce baseline 12/1,333 · 10 s · attempt 1 · 10 s in all"
+    clock.now = 20.0
+    shown.progress(Progress("r", 1, "reproduce", "baseline", done=412, total=1333))
+    expected = "reproduce baseline 412/1,333 · 20 s · about 23 s left · attempt 1"
+    assert shown.moving == expected, "the time before the first test does not count"
+    assert out.getvalue() == ""
+
+
+def test_the_moving_line_never_breaks():
+    shown, _ = terminal(40)
+    shown(event(name="patch", phase="start"))
+    shown.progress(Progress("r", 1, "patch", "asking openai:gpt-x", tokens=3100))
+    assert shown.moving == "patch     asking openai:gpt-x"
+
+
+def test_an_open_question_tells_model_tokens_and_seconds():
+    clock = Clock()
+    shown, _ = terminal(140, clock=clock)
+    shown(event(name="patch", phase="start"))
+    shown.progress(Progress("r", 1, "patch", "asking openai:gpt-x", tokens=3100))
+    clock.now = 12.0
+    assert shown.moving.startswith("patch     asking openai:gpt-x · 12 s · 3,100 tokens sent · attempt 1")
+
+
+def test_time_left_comes_from_the_last_run_where_no_test_is_counted():
+    clock = Clock()
+    shown, _ = terminal(140, clock=clock)
+    shown(event(name="test", phase="start"))
+    shown.progress(Progress("r", 1, "test", "all tests", seconds=60.0))
+    clock.now = 20.0
+    assert shown.moving.startswith("test      all tests · 20 s · about 40 s left")
+
+
+def test_a_log_gets_a_line_of_progress_after_a_long_silence_only():
+    clock = Clock()
+    shown, out = terminal(100, tty=False, clock=clock)
+    shown.tick()
+    shown(event(name="reproduce", phase="start"))
+    shown.progress(Progress("r", 1, "reproduce", "baseline", done=10, total=40, seconds=120.0))
+    for second in range(int(2 * PACE) + 1):
+        clock.now = float(second)
+        shown.tick()
+    assert out.getvalue().splitlines() == [
+        "     reproduce: baseline 10/40, 30 s, about 90 s left",
+        "     reproduce: baseline 10/40, 60 s, about 60 s left",
+    ]
+
+
+def test_the_last_json_event_carries_exit_code_and_patch(capsys):
+    shown = JsonLines()
+    with shown:
+        shown(event(name="run", phase="end", data={"result": "", "status": "paused"}))
+        shown(event(name="decide", phase="start"))
+        shown(event(name="run", phase="end", data={"result": "verified"}))
+        shown.progress(Progress("r", 1, "test", "all tests"))
+        shown.finish(exit_code=0, patch="/p/r.patch", applied=False)
+    first, second, last = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (first["data"], second["name"]) == ({"result": "", "status": "paused"}, "decide")
+    assert last["data"] == {"result": "verified", "exit_code": 0, "patch": "/p/r.patch", "applied": False}
+
+
+def test_an_end_that_nobody_finishes_is_printed_all_the_same(capsys):
+    with JsonLines() as shown:
+        shown(event(name="run", phase="end", data={"result": "stuck"}))
+    assert json.loads(capsys.readouterr().out)["data"] == {"result": "stuck"}
+    assert Phase.end.value == "end"
