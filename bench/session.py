@@ -1,6 +1,6 @@
 """A new user's first session, recorded in a real terminal: from the installation to the applied patch.
 
-tmux runs a shell in which five commands are typed, and one more that shows the tests green. The project is a real one
+tmux runs a shell in which four commands are typed, and one more that shows the tests green. The project is a real one
 of `projects.json` with its seeded bug, redstart is installed from its wheel, and the model is a scripted server on
 loopback, set by the documented variables. What the screen shows is printed as text, with ids, times and paths made the
 same on every machine; `docs/session.md` holds such a record, and a test makes it anew and compares.
@@ -33,7 +33,10 @@ from redstart.testing.server import Request, ScriptedServer
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "session.md"
 PROJECT = "python-slugify"
-COMMANDS = ("uv tool install --quiet redstart", "redstart doctor", "redstart fix", "redstart show", "redstart apply")
+COMMANDS = ("uv tool install --quiet redstart", "redstart doctor", "redstart fix", "redstart show")
+ANSWERS = {"redstart fix": "y"}
+"""What is typed where a command asks."""
+QUESTION = "[y/N]:"
 AFTERWARDS = "pytest -q"
 PROMPT = "$"
 WIDTH, HEIGHT, HISTORY = 100, 50, 2000
@@ -48,10 +51,12 @@ CARD = {
 }
 FIXED_WORDS = (
     (r"\b[0-9a-f]{12}\b", "4f1c09e2ab37"),
-    (r"(?m)^( +\d+  \w.*)  \d+\.\d s$", r"\1"),  # of a step, shown where it took long
+    (r"(?m)^( +\d+  \w.*| {15}\S.*)  \d+\.\d s$", r"\1"),  # of a step, shown where it took long
     (r"\b\d+\.\d s\b", "4.2 s"),
     (r"\bin \d+\.\d+s\b", "in 1.20s"),
-    (r"\b[\d,]+ tokens\b", "7,300 tokens"),
+    (r"\b[\d,]+ \+ [\d,]+ tokens\b", "7,100 + 200 tokens"),
+    (r"(?<!\+ )\b[\d,]+ tokens\b", "7,300 tokens"),
+    (r"\$\d\.\d{4}\b", "$0.0140"),
     (r"\$\d\.\d{3}\b", "$0.014"),
     (r"(ok +python +)[\d.]+", r"\g<1>3.11.7"),
     (r"(ok +git +)[\d.]+", r"\g<1>2.39.5"),
@@ -86,10 +91,21 @@ class Terminal:
         """Types a command and waits for its end. Raises `SessionError` where it fails."""
         self._tmux("send-keys", "-l", line)
         self._tmux("send-keys", "Enter")
+        if line in ANSWERS:
+            self._answer(ANSWERS[line])
         self.wait()
         code = self._ends.read_text().splitlines()[-1]
         if code != "0":
             raise SessionError(f"`{line}` ended with {code}:\n{self.screen()}")
+
+    def _answer(self, text: str) -> None:
+        """Types an answer once it is asked for. Raises `SessionError` where nothing is asked in time."""
+        until = time.monotonic() + WITHIN
+        while QUESTION not in self.screen():
+            if time.monotonic() > until:
+                raise SessionError(f"nothing is asked; the screen:\n{self.screen()}")
+        self._tmux("send-keys", "-l", text)
+        self._tmux("send-keys", "Enter")
 
     def screen(self) -> str:
         """All that was shown, with lines joined that were too long for the width."""

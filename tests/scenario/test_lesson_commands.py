@@ -68,9 +68,9 @@ def test_a_lesson_is_told_looked_at_approved_and_forgotten(
     second = fix()
     assert second.code == 0
     told = any(ADVICE in text for text in teacher.asked)
-    words = "1 lesson shown" if told else "1 lesson withheld to measure what it is worth"
+    words = "1 lesson shown" if told else "1 lesson withheld to measure its effect"
     assert words in second.out + second.err
-    known = f"was shown: when {WHEN}, {ADVICE}" if told else "was withheld to measure what it is worth"
+    known = f"was shown: when {WHEN}, {ADVICE}" if told else "was withheld to measure its effect"
     ran = json.loads(user.redstart("runs", "list", "--json").out.splitlines()[0])["run_id"]
     assert f"\n{name} {known}\n" in user.redstart("show", ran).out
 

@@ -73,7 +73,7 @@ def test_a_refused_run_names_the_test_that_it_wanted_to_change(user, fixed):
     shown = user.redstart("show", "--proof", "--format", "markdown", cwd=repo)
     assert shown.code == 0
     assert shown.out.startswith("**Not verified: the last patch was refused.**\n")
-    assert "| Tests and how they are run are untouched | NO | " in shown.out
+    assert "| Tests and test configuration are unchanged | NO | " in shown.out
     assert "not applied: tests/test_pager.py: it is a test" in shown.out
 
 

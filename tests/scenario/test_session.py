@@ -21,7 +21,7 @@ def recorded_on_page() -> str:
     return found[1]
 
 
-def test_five_commands_lead_from_the_installation_to_the_applied_patch() -> None:
+def test_a_few_commands_lead_from_the_installation_to_the_applied_patch() -> None:
     lines = recorded_on_page().splitlines()
     commands = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
     applied = next(number for number, line in enumerate(lines) if line.startswith("Applied."))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from redstart.app.proof_parts import CheckName, Edited, Mark, Proof
@@ -26,14 +26,14 @@ ROOM = 56_000
 """Characters of all lists and the diff: a pull request's body takes 65,536, and the table and fences need some."""
 
 TITLES = {
-    CheckName.targets: "The tests that failed pass",
+    CheckName.targets: "The failing tests pass",
     CheckName.others: "No other test got worse",
-    CheckName.repeats: "They stay green when repeated",
-    CheckName.red_without: "They fail again without the patch",
-    CheckName.untouched: "Tests and how they are run are untouched",
-    CheckName.no_cheat: "The code is not made to fit the tests alone",
-    CheckName.findings: "Static checks find nothing new that is serious",
-    CheckName.shrunk: "Only what is needed is changed",
+    CheckName.repeats: "They pass in every rerun",
+    CheckName.red_without: "They still fail without the patch",
+    CheckName.untouched: "Tests and test configuration are unchanged",
+    CheckName.no_cheat: "The patch does not game the tests",
+    CheckName.findings: "No new serious static findings",
+    CheckName.shrunk: "The patch is reduced to what is needed",
 }
 RESULTS = {Mark.passed: "yes", Mark.failed: "NO", Mark.not_done: "not done"}
 
@@ -45,10 +45,10 @@ _FORMS = {
 }
 _FITS = {
     Rung.exact: "fitted as written",
-    Rung.whitespace: "fitted with other blanks or indentation",
+    Rung.whitespace: "fitted with other whitespace",
     Rung.recount: "fitted with its line counts corrected",
-    Rung.realign: "fitted at another place than it named",
-    Rung.merge: "fitted with context that differs",
+    Rung.realign: "fitted at another line",
+    Rung.merge: "fitted with different context",
     Rung.node: "replaced a definition by its name",
     None: "did not fit",
 }
@@ -63,14 +63,30 @@ class Block(NamedTuple):
     language: str = "text"
 
 
+class Line(NamedTuple):
+    """A line of text, and how far what continues it is indented where it has to be broken."""
+
+    text: str
+    hang: int = 0
+
+
 def as_text(proof: Proof) -> str:
-    """For a terminal or an e-mail."""
-    widest = max(len(title) for title in TITLES.values())
-    rows = (f"  {TITLES[one.name]:<{widest}}  {RESULTS[one.mark]:<8}  {visible(one.said)}" for one in proof.checks)
-    parts = ["\n".join((visible(proof.sentence), "", "What was checked", *rows))]
+    """For a log or an e-mail."""
+    return "".join(f"{line.text}\n" for line in text_lines(proof))
+
+
+def text_lines(proof: Proof) -> Iterator[Line]:
+    """For a terminal, which breaks them."""
+    yield Line(visible(proof.sentence))
+    yield Line("")
+    yield Line("What was checked")
+    for check in proof.checks:
+        said = f": {visible(check.said)}" if check.said else ""
+        yield Line(f"  {RESULTS[check.mark]:<8}  {TITLES[check.name]}{said}", hang=12)
     for block in _blocks(proof):
-        parts.append("\n".join((block.title, *(f"    {visible(line)}".rstrip() for line in block.lines))))
-    return "\n\n".join(parts) + "\n"
+        yield Line("")
+        yield Line(block.title)
+        yield from (Line(f"    {visible(line)}".rstrip(), hang=8) for line in block.lines)
 
 
 def as_markdown(proof: Proof) -> str:
@@ -112,17 +128,13 @@ def _inert(text: str) -> str:
 def _blocks(proof: Proof) -> list[Block]:
     above = [
         Block("Why it is not verified" if not proof.by_person else "What a person accepted", _against(proof)),
-        Block(f"Tests that were to pass ({_fixed(proof)})", _cases(proof, target=True)),
-        Block("Other tests that ended otherwise than before", _cases(proof, target=False)),
+        Block(f"Target tests ({_fixed(proof)})", _cases(proof, target=True)),
+        Block("Other tests with a different result than before", _cases(proof, target=False)),
         Block("Flaky tests, never counted as fixed", _first([f"flaky: {one}" for one in proof.flaky])),
+        Block("Tests written for this run, before the code", _first([f"written: {one}" for one in proof.written])),
+        Block("Confidence that they match the issue", [f"confidence: {proof.sure}"] if proof.sure else []),
         Block(
-            "Tests that were written for this, before the code", _first([f"written: {one}" for one in proof.written])
-        ),
-        Block(
-            "How sure the model was that they are what was meant", [f"certainty: {proof.sure}"] if proof.sure else []
-        ),
-        Block(
-            "Changes to the program that no test noticed", _first([f"unnoticed: {one}" for one in _survivors(proof)])
+            "Mutants of the program that no test noticed", _first([f"unnoticed: {one}" for one in _survivors(proof)])
         ),
         Block("Files in the patch", _first([_file(one.path, one.protected) for one in proof.files])),
     ]
@@ -143,7 +155,7 @@ def _against(proof: Proof) -> list[str]:
 
 def _fixed(proof: Proof) -> str:
     wanted = [one for one in proof.cases if one.target]
-    return f"{sum(one.after == 'passed' for one in wanted):,} of {len(wanted):,} do"
+    return f"{sum(one.after == 'passed' for one in wanted):,} of {len(wanted):,} pass"
 
 
 def _cases(proof: Proof, *, target: bool) -> list[str]:
@@ -152,7 +164,7 @@ def _cases(proof: Proof, *, target: bool) -> list[str]:
 
 
 def _file(path: str, why: str) -> str:
-    return f"not its own to change: {path}: {why}" if why else f"changes: {path}"
+    return f"protected: {path}: {why}" if why else f"changes: {path}"
 
 
 def _first(lines: Sequence[str]) -> list[str]:
@@ -179,10 +191,10 @@ def _made(proof: Proof) -> list[str]:
     return [
         f"run:      {proof.run}, {proof.mode.value}, {proof.runner}, level {proof.level.value}",
         f"repo:     {proof.repo}",
-        *([f"forked:   from run {proof.parent}, whose records hold what came before"] if proof.parent else []),
+        *([f"forked:   from run {proof.parent}, whose records hold the earlier steps"] if proof.parent else []),
         *(f"model:    {many(one.calls, 'call')} to {one.name}" for one in proof.models[:SHOWN]),
         f"cost:     {tokens}, ${cost.usd:.4f}{unknown}, {cost.seconds:.1f} s",
-        f"tests:    run {many(proof.suite_runs, 'time')} on the last patch",
+        f"tests:    {many(proof.suite_runs, 'run')} on the last patch",
         *(attempts if len(attempts) <= SHOWN else [*attempts[: SHOWN - 1], "...", attempts[-1]]),
     ]
 
@@ -195,6 +207,6 @@ def _how_to_check(proof: Proof) -> list[str]:
     return [
         f"made on git tree {proof.tree_before}" + (f", gives {proof.tree_after}" if proof.tree_after else ""),
         f"journal: {many(proof.journal.records, 'record')}, SHA-256 {proof.journal.sha256}",
-        f"redstart runs replay {proof.run}    does every step again from the journal and compares; asks no model",
-        f"redstart show {proof.run} --proof   makes this again from what was kept; a record that was changed is named",
+        f"redstart runs replay {proof.run}    repeats every step from the journal and compares; asks no model",
+        f"redstart show {proof.run} --proof   derives this again from the stored records; names any that was changed",
     ]

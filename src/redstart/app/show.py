@@ -116,7 +116,7 @@ def _step(row: StepRow, seconds: dict[str, float]) -> StepView:
 
 def _outcome(rows: list[StepRow]) -> str:
     decided = _artifact(rows, Step.decide, Decision)
-    return decided.reason if decided else f"stopped after {rows[-1].step.value}"
+    return decided.reason if decided else f"paused after {rows[-1].step.value}"
 
 
 async def spending(house: House, state: RunState) -> list[Share]:

@@ -13,10 +13,10 @@ from redstart.cli import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
-
     from redstart.app.improve import CycleView
+    from redstart.app.proof_parts import Proof
     from redstart.app.show import AttemptView
+    from redstart.cli.display import Terminal
     from redstart.core.run import RunState
     from redstart.ports.model.spending import Share
 
@@ -38,30 +38,36 @@ def show(
     if proof:
         if attempt is not None:
             raise typer.BadParameter("a proof is about a whole run: leave out --attempt or --proof")
-        typer.echo(_proof(run, Form.json if json else form or Form.text), nl=False)
+        _print_proof(run, Form.json if json else form or Form.text)
         return
     if form is not None:
         raise typer.BadParameter("--format is for --proof")
     _show(run, attempt, json=json)
 
 
-def _proof(run: str | None, form: Form) -> str:
+def _print_proof(run: str | None, form: Form) -> None:
     import asyncio
 
     from redstart.app import settings as configuration
     from redstart.app.proof import prove
-    from redstart.app.proof_text import as_json, as_markdown, as_text
+    from redstart.app.proof_text import as_json, as_markdown, text_lines
     from redstart.app.runs import find_run
     from redstart.app.wire import open_house
+    from redstart.cli.display import Terminal
 
     with open_house(configuration.load()) as house:
 
-        async def make() -> str:
+        async def make() -> Proof:
             state = await house.adapters.store.load(await find_run(house, run, Path.cwd()))
-            shown = {Form.text: as_text, Form.markdown: as_markdown, Form.json: as_json}[form]
-            return shown(await prove(house, state))
+            return await prove(house, state)
 
-        return asyncio.run(make())
+        proof = asyncio.run(make())
+    if form is not Form.text:
+        typer.echo({Form.markdown: as_markdown, Form.json: as_json}[form](proof), nl=False)
+        return
+    shown = Terminal()
+    for line in text_lines(proof):
+        shown.say(line.text, hang=line.hang)
 
 
 def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
@@ -86,87 +92,86 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
     if json:
         typer.echo((view or state).model_dump_json(indent=2))
         return
-    from rich.console import Console
+    from redstart.cli.display import Terminal
 
-    console = Console(highlight=False, soft_wrap=True)
+    shown = Terminal()
     if view is None:
-        _print_cycles(tried, "cycle" if state.spec.mode is Mode.improve else "part")
-        _print_run(console, state, diff, shares)
+        _print_cycles(shown, tried, "cycle" if state.spec.mode is Mode.improve else "part")
+        _print_run(shown, state, diff, shares)
     else:
-        _print_attempt(console, view)
+        _print_attempt(shown, view)
 
 
-def _print_run(console: Console, state: RunState, diff: str, shares: Sequence[Share]) -> None:
-    from rich.text import Text
-
-    from redstart.cli.session import cost
+def _print_run(shown: Terminal, state: RunState, diff: str, shares: Sequence[Share]) -> None:
+    from redstart.cli.ending import cost, reason_in_words
+    from redstart.cli.words import tests_in_words
+    from redstart.core.noun import many
 
     spec = state.spec
-    console.print(Text(f"run {state.run_id}  {spec.mode.value}  {spec.repo}", style="bold"))
-    ended = f"{state.result.value}: {state.reason}" if state.result else "not ended"
-    console.print(Text(ended))
+    shown.say(f"run {state.run_id}  {spec.mode.value}  {spec.repo}", "bold")
+    shown.say(f"{state.result.value}: {reason_in_words(state)}" if state.result else state.status.value)
     if state.now.reproduce:
         found = state.now.reproduce
-        console.print(Text(f"at the start: {found.report.counts.red} red, {found.report.counts.passed} green"))
+        counts = found.report.counts
+        shown.say(f"before: {tests_in_words(counts.red, counts.passed, counts.skipped)}")
         for id_ in found.targets.first[:10]:
-            console.print(Text(f"  {id_}", style="dim"))
+            shown.say(f"  {id_}", "dim")
         if found.sure:
-            console.print(Text(f"that this test is what was meant: {found.sure} certainty; {found.sure_why}"))
+            shown.say(f"confidence that the test matches the issue: {found.sure}; {found.sure_why}")
     for coin in state.taught.coins if state.taught else ():
-        told = f"shown: when {coin.when}, {coin.advice}" if coin.shown else "withheld to measure what it is worth"
-        console.print(Text(f"{coin.lesson} was {told}"))
-    for one in state.history:
-        console.print(Text(f"attempt {one.number}: {one.outcome.splitlines()[0] if one.outcome else one.reason}"))
-        if one.turn and one.outcome:
-            console.print(Text(f"  {one.reason}", style="dim"))
-    if state.now.decide:
-        console.print(Text(f"attempt {state.now.number}: {state.now.decide.reason}"))
-    console.print(Text(cost(state), style="dim"))
+        how = f"shown: when {coin.when}, {coin.advice}" if coin.shown else "withheld to measure its effect"
+        shown.say(f"lesson {coin.lesson} was {how}", hang=2)
+    for attempt in state.history:
+        outcome = attempt.outcome.splitlines()[0] if attempt.outcome else attempt.reason
+        shown.say(f"attempt {attempt.number}: {outcome}", hang=2)
+        if attempt.turn and attempt.outcome:
+            shown.say(f"  {attempt.reason}", "dim")
+    if state.now.decide and state.now.decide.reason != state.reason:
+        shown.say(f"attempt {state.now.number}: {state.now.decide.reason}", hang=2)
+    shown.say(cost(state), "dim")
     for share in shares:
         price = "price unknown" if share.usd is None else f"${share.usd:.4f}"
         cached = f", {share.hit_rate:.0%} of the input from the cache" if share.cached_tokens else ""
-        used = f"{share.answers} answers, {share.input_tokens:,} + {share.output_tokens:,} tokens{cached}, {price}"
-        console.print(Text(f"  {share.model}: {used}", style="dim"))
-    _print_diff(console, diff)
+        tokens = f"{share.input_tokens:,} + {share.output_tokens:,} tokens"
+        shown.say(f"  {share.model}: {many(share.answers, 'answer')}, {tokens}{cached}, {price}", "dim", hang=4)
+    _print_diff(shown, diff)
 
 
-def _print_cycles(tried: Sequence[CycleView], word: str) -> None:
-    """What was done and why, one line or two for each improvement, or for each part of a program."""
-    from rich.console import Console
-    from rich.text import Text
+def _print_cycles(shown: Terminal, tried: Sequence[CycleView], word: str) -> None:
+    """What was done and why, for each improvement, or for each part of a program."""
+    from redstart.core.noun import many
 
-    console = Console(highlight=False, soft_wrap=True)
-    for one in tried:
-        came_to, style = ("kept", "green") if one.kept else ("at work", "") if one.going else ("dropped", "red")
-        console.print(Text(f"{word} {one.number:>3}  {came_to:<8}", style=style).append(f"{one.title}", style=""))
-        costs = f"{one.calls} model calls, ${one.usd:.3f}, {one.seconds:.1f} s, run {one.run}"
-        console.print(Text(f"           {one.reason + '; ' if one.reason else ''}{costs}", style="dim"))
+    for cycle in tried:
+        outcome, style = ("kept", "green") if cycle.kept else ("running", "") if cycle.going else ("dropped", "red")
+        shown.say(f"{word} {cycle.number:>3}  {outcome:<8}{cycle.title}", style, hang=11)
+        costs = f"{many(cycle.calls, 'model call')}, ${cycle.usd:.3f}, {cycle.seconds:.1f} s, run {cycle.run}"
+        shown.say(f"           {cycle.reason + '; ' if cycle.reason else ''}{costs}", "dim")
 
 
-def _print_attempt(console: Console, view: AttemptView) -> None:
-    from rich.text import Text
-
-    console.print(Text(f"run {view.run}, attempt {view.number}: {view.outcome}", style="bold"))
+def _print_attempt(shown: Terminal, view: AttemptView) -> None:
+    shown.say(f"run {view.run}, attempt {view.number}: {view.outcome}", "bold", hang=2)
     for step in view.steps:
-        console.print(Text(f"  {step.step:<10}{step.seconds:7.2f} s", style="dim"))
+        shown.say(f"  {step.step:<10}{step.seconds:7.2f} s", "dim")
     if view.why:
-        console.print(Text(f"why: {view.why}"))
-    _print_diff(console, view.diff)
+        shown.say(f"why: {view.why}", hang=5)
+    _print_diff(shown, view.diff)
     for reject in view.rejects:
-        console.print(Text(f"not applied: {reject}", style="red"))
+        shown.say(f"not applied: {reject}", "red", hang=2)
     for case in view.cases[:20]:
-        console.print(Text(f"\n{case.outcome.value} {case.id}", style="red"))
-        console.print(Text(f"  {case.message}"))
+        shown.say("")
+        shown.say(f"{case.outcome.value} {case.id}", "red")
+        shown.say(f"  {case.message}")
         if case.expected is not None or case.actual is not None:
-            console.print(Text(f"  expected {case.expected}\n  actual   {case.actual}"))
+            shown.say(f"  expected {case.expected}\n  actual   {case.actual}", hang=11)
     if view.output:
-        console.print(Text("\noutput of the tests:", style="bold"))
-        console.print(Text(view.output))
+        shown.say("")
+        shown.say("output of the tests:", "bold")
+        shown.say(view.output)
 
 
-def _print_diff(console: Console, diff: str) -> None:
-    from rich.syntax import Syntax
+def _print_diff(shown: Terminal, diff: str) -> None:
+    from redstart.cli.ending import say_diff_lines
 
     if diff:
-        console.print()
-        console.print(Syntax(diff, "diff", theme="ansi_light", background_color="default"))
+        shown.say("")
+        say_diff_lines(shown, diff.splitlines())

@@ -184,7 +184,7 @@ def test_the_journal_and_how_to_check_it_are_named():
 def test_a_long_list_names_the_first_and_counts_the_rest():
     cases = tuple(CaseLine(id=f"t{number:04}", target=True, before="error", after="passed") for number in range(1000))
     shown = as_text(proof_with(PLAIN, cases=cases))
-    assert "Tests that were to pass (1,000 of 1,000 do)" in shown
+    assert "Target tests (1,000 of 1,000 pass)" in shown
     assert f"error -> passed  t{SHOWN - 1:04}\n    ... and 980 more" in shown
     assert f"t{SHOWN:04}" not in shown
 
