@@ -61,7 +61,7 @@ def _added(before: Given, given: Given) -> Given:
     for one in (before, given):
         value = one.value
         if not isinstance(value, list):
-            raise ConfigError(f"{one.origin}: {ADDS_UP} is to be a list")
+            raise ConfigError(f"{one.origin}: {ADDS_UP} must be a list")
         both += cast("list[object]", value)
     return Given(both, f"{before.origin}, {given.origin}")
 
@@ -84,7 +84,7 @@ def of_variables(environ: Mapping[str, str], values: Mapping[str, object], keys:
     for variable in sorted(named):
         if _name_of(variable) not in keys.settings | keys.groups:
             known = [variable_of(name) for name in keys.settings]
-            raise ConfigError(f"{shown(variable)} is no setting", remedy=_meant(variable, known))
+            raise ConfigError(f"unknown setting {shown(variable)}", remedy=suggested(variable, known))
     layer: Layer = {}
     for name, value in _flat(values, keys).items():
         own = variable_of(name)
@@ -108,7 +108,7 @@ def of_project(folder: Path, keys: Keys) -> Layer:
     own, shared = folder / PROJECT_FILE, folder / "pyproject.toml"
     table, section = _parsed(own), _section(shared)
     if table is not None and section is not None:
-        raise ConfigError(f"{own} and [{PROJECT_TABLE}] of {shared} both set something", remedy="keep one of them")
+        raise ConfigError(f"{own} and [{PROJECT_TABLE}] of {shared} both contain settings", remedy="keep one of them")
     if section is not None:
         return _of_table(section, f"{shared} [{PROJECT_TABLE}]", keys)
     return {} if table is None else _of_table(table, str(own), keys)
@@ -126,7 +126,7 @@ def refuse_untrusted(project: Layer, below: Limits, user_file: Path) -> None:
         elif name == TOOLS:
             _refuse_replaced(given, elsewhere)
         elif name not in ("tests.command", ADDS_UP):
-            raise ConfigError(f"{given.origin}: {name} is not for a project to set", remedy=elsewhere)
+            raise ConfigError(f"{given.origin}: a project cannot set {name}", remedy=elsewhere)
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
@@ -152,9 +152,9 @@ def _refuse_replaced(given: Given, elsewhere: str) -> None:
     """A project may add a tool, which runs in the sandbox as its tests do; it may not switch one of ours off."""
     value = given.value
     if not isinstance(value, dict):
-        raise ConfigError(f"{given.origin}: {TOOLS} is to be a table", remedy=elsewhere)
+        raise ConfigError(f"{given.origin}: {TOOLS} must be a table", remedy=elsewhere)
     if replaced := sorted(BUILT_IN & cast("dict[str, object]", value).keys()):
-        raise ConfigError(f"{given.origin}: {TOOLS}.{replaced[0]} is not for a project to replace", remedy=elsewhere)
+        raise ConfigError(f"{given.origin}: a project cannot replace {TOOLS}.{replaced[0]}", remedy=elsewhere)
 
 
 def with_tools(below: Layer, project: Layer) -> Layer:
@@ -169,7 +169,7 @@ def with_tools(below: Layer, project: Layer) -> Layer:
 def _refuse_more(name: str, given: Given, below: float | None, elsewhere: str) -> None:
     value = given.value
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ConfigError(f"{given.origin}: {name} is no number")
+        raise ConfigError(f"{given.origin}: {name} must be a number")
     if below is not None and value > below:
         raise ConfigError(
             f"{given.origin}: {name} = {value:g} is above the limit of {below:g}; a project may only lower it",
@@ -197,14 +197,15 @@ def _flat(table: Mapping[str, object], keys: Keys, prefix: str = "") -> dict[str
 
 def _refuse_unknown(origin: str, name: str, keys: Keys) -> None:
     if name in keys.groups:
-        raise ConfigError(f"{origin}: {name} holds settings and is none itself", remedy=f"write [{name}] as a table")
+        raise ConfigError(f"{origin}: {name} is a group of settings", remedy=f"write it as a table: [{name}]")
     if name not in keys.settings:
-        raise ConfigError(f"{origin}: {shown(name)} is no setting", remedy=_meant(name, sorted(keys.settings)))
+        raise ConfigError(f"{origin}: unknown setting {shown(name)}", remedy=suggested(name, sorted(keys.settings)))
 
 
-def _meant(name: str, known: list[str]) -> str:
+def suggested(name: str, known: list[str]) -> str:
+    """The setting that was probably meant."""
     near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {near[0]}?" if near else "redstart config show lists every setting"
+    return f"did you mean {near[0]}?" if near else "to see every setting: redstart config show"
 
 
 def _section(path: Path) -> Mapping[str, object] | None:
@@ -218,7 +219,7 @@ def _section(path: Path) -> Mapping[str, object] | None:
     tool = (table or {}).get("tool")
     section = cast("dict[str, object]", tool).get("redstart") if isinstance(tool, dict) else None
     if section is not None and not isinstance(section, dict):
-        raise ConfigError(f"{path}: {PROJECT_TABLE} is no table")
+        raise ConfigError(f"{path}: {PROJECT_TABLE} must be a table")
     return cast("dict[str, object] | None", section)
 
 
@@ -236,5 +237,5 @@ def _parsed(path: Path) -> Mapping[str, object] | None:
     try:
         return tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
-        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ConfigError(f"{path} is not TOML: {said}") from error
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigError(f"{path} is not valid TOML: {why}") from error

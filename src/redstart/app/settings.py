@@ -11,7 +11,6 @@ from functools import reduce
 from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
-from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
@@ -26,13 +25,15 @@ from redstart.app.store_settings import HOME, MemorySettings, StoreSettings, Ten
 from redstart.core.errors import ConfigError
 from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
+from redstart.ports.model.endpoints import ENDPOINTS, without_credentials
+from redstart.ports.model.names import WITHOUT_ENDPOINT, refuse_unknown_form
 from redstart.ports.model.port import Profile
 from redstart.ports.model.tiers import Roster
 
 _DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
 """What is used where a key is there and no model is named."""
 
-_NO_MODEL = """set a key and, if you like, a model; one of these three lines is enough:
+NO_MODEL = """set a key or name a model; one of these lines is enough:
   export ANTHROPIC_API_KEY=…       # then: redstart fix
   export OPENAI_API_KEY=…          # then: redstart fix
   redstart fix -m ollama:qwen2.5-coder     # a model on this machine, no key"""
@@ -40,14 +41,14 @@ _NO_MODEL = """set a key and, if you like, a model; one of these three lines is 
 
 def _glob(text: str) -> str:
     if not text.strip() or "\0" in text:
-        raise ValueError("a glob is empty or holds a zero byte")
+        raise ValueError("a glob must not be empty or contain a zero byte")
     return text
 
 
 def _service(text: str) -> str:
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and 1024 <= int(port) < 65536):
-        raise ValueError(f"{text!r} is no host:port with a port from 1024 to 65535")
+        raise ValueError(f"{text!r} is not host:port with a port from 1024 to 65535")
     try:
         loopback = host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -60,7 +61,7 @@ def _service(text: str) -> str:
 def _pair(text: str) -> str:
     here, found, there = text.partition("=")
     if not (found and here.startswith("/") and there.startswith("/")):
-        raise ValueError(f"{text!r} is no pair of folders; write it as /here=/there")
+        raise ValueError(f"{text!r} is not a pair of directories; write it as /here=/there")
     return text
 
 
@@ -70,7 +71,7 @@ def _bytes(value: object) -> object:
         return value
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", value.lower())
     if not found:
-        raise ValueError(f"{value!r} is no size; write it as 1g, 512m or a number of bytes")
+        raise ValueError(f"{value!r} is not a size; write it as 1g, 512m or a number of bytes")
     return int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " "))
 
 
@@ -297,9 +298,14 @@ def resolve(
 
 
 def require_model(settings: Settings) -> None:
-    """Raises `ConfigError` with what to type where no model can be had."""
-    if not settings.models.strong:
-        raise ConfigError("no model is configured", remedy=_NO_MODEL)
+    """Raises `ConfigError` with what to type where no model is configured, or the name of one has an unknown form."""
+    models = settings.models
+    if not models.strong:
+        raise ConfigError("no model is configured", remedy=NO_MODEL)
+    alone = models.strong.partition(":")[0] in ("manual", "replay")
+    for name in [models.strong] if alone else models.roster.names:
+        if name.partition(":")[0] not in WITHOUT_ENDPOINT:
+            refuse_unknown_form(name, tuple(ENDPOINTS))
 
 
 def api_key(model: str, environ: Mapping[str, str], variable: str = "") -> str | None:
@@ -318,12 +324,12 @@ def public_values(settings: Settings) -> dict[str, Any]:
         name: profile.model_dump(mode="json", exclude_unset=True) for name, profile in settings.models.profiles.items()
     }
     if settings.models.base_url:
-        values["models.base_url"] = _without_credentials(settings.models.base_url)
+        values["models.base_url"] = without_credentials(settings.models.base_url)
     if settings.store.url:
-        values["store.url"] = _without_credentials(settings.store.url)
+        values["store.url"] = without_credentials(settings.store.url)
     for option in values["models.options"].values():
         if option["base_url"]:
-            option["base_url"] = _without_credentials(option["base_url"])
+            option["base_url"] = without_credentials(option["base_url"])
     return values
 
 
@@ -347,7 +353,7 @@ def _variables() -> dict[str, Any]:
         field = str(error).partition('"')[2].partition('"')[0]
         found = sorted(name for name in os.environ if name.upper().startswith(layers.variable_of(field)))
         raise ConfigError(
-            f"{' or '.join(found)} cannot be read", remedy='a list is written as JSON: ["one", "two"]'
+            f"{' or '.join(found)} cannot be read", remedy='write a list as JSON: ["one", "two"]'
         ) from error
 
 
@@ -364,7 +370,7 @@ def _made(given: Layer) -> Settings:
         least = 1 if key in ("iterations", "stall", "stall_warning") else 0
         if value is not None and not least <= value < math.inf:
             name = f"limits.{key}"
-            raise _unusable(name, given[name].origin, f"is to be {least} or more")
+            raise _unusable(name, given[name].origin, f"must be {least} or more")
     return settings
 
 
@@ -385,12 +391,6 @@ def _with_models(settings: Settings, origins: dict[str, str]) -> Resolved:
         changed["models.fast"] = "as models.strong" if strong else "default"
     chosen = models.model_copy(update={"strong": strong, "fast": fast})
     return Resolved(settings.model_copy(update={"models": chosen}), changed)
-
-
-def _without_credentials(address: str) -> str:
-    parts = urlsplit(address)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, "…" if parts.query else "", ""))
 
 
 def _data_home(environ: Mapping[str, str]) -> Path:

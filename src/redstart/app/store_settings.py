@@ -15,13 +15,13 @@ _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 def _address(text: str) -> str:
     if text and not text.startswith("postgresql://"):
-        raise ValueError("the address is to begin with postgresql://")
+        raise ValueError("the address must begin with postgresql://")
     return text
 
 
 def _tenant(text: str) -> str:
     if not _TENANT.fullmatch(text):
-        raise ValueError("a tenant's name is up to 63 small letters, digits, dots and dashes, a letter or digit first")
+        raise ValueError("a tenant's name has up to 63 lowercase letters, digits, dots and dashes and begins with a letter or digit")
     return text
 
 
@@ -51,7 +51,7 @@ def folder_of(home: Path, tenant: str) -> Path:
 
 def _model(text: str) -> str:
     if text and not all(text.partition(":")):
-        raise ValueError("an embedder is written as provider:model, such as ollama:nomic-embed-text")
+        raise ValueError("write an embedder as provider:name, such as ollama:nomic-embed-text")
     return text
 
 

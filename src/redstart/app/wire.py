@@ -13,7 +13,8 @@ from pathlib import Path
 
 from redstart.app.images import wanted
 from redstart.app.installs import IndexInstaller
-from redstart.app.settings import Settings, api_key, require_model
+from redstart.app.model_routes import model_address
+from redstart.app.settings import Settings, require_model
 from redstart.app.store_settings import folder_of
 from redstart.core.chat import Ask, Tier
 from redstart.core.course import Stall
@@ -27,7 +28,7 @@ from redstart.engines.port import Engine
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.memory.port import Embedder, Shelf
 from redstart.ports.model.budget import Budgeted, RunLedger
-from redstart.ports.model.endpoints import Address, address
+from redstart.ports.model.endpoints import Address
 from redstart.ports.model.gateway import Gateway, Policy
 from redstart.ports.model.lanes import Lane, Options, Rates
 from redstart.ports.model.mask import mask, secrets_of
@@ -232,11 +233,7 @@ def embedding_address(settings: Settings) -> Address:
     """Where the embedder of the settings is reached. Raises `ConfigError` where it cannot be as they are."""
     from redstart.ports.model.embedding import refuse_unfit  # noqa: PLC0415
 
-    name = settings.memory.embedder
-    own = settings.models.option(name)
-    key = api_key(name, os.environ, own.key_variable)
-    url = own.base_url or settings.models.base_url
-    return refuse_unfit(address(name, base_url=url, api_key=key, variable=own.key_variable))
+    return refuse_unfit(model_address(settings, settings.memory.embedder, os.environ))
 
 
 def _nobody(event: Event) -> None:
@@ -299,7 +296,7 @@ def asking(settings: Settings) -> Asking:
 
 
 def _lane(settings: Settings, name: str) -> Lane:
-    from redstart.ports.model.providers import connect as provider  # noqa: PLC0415  (takes a second to load)
+    from redstart.ports.model.providers import provider_at  # noqa: PLC0415  (takes a second to load)
 
     models, own = settings.models, settings.models.option(name)
     known = profile_of(name, models.profiles)
@@ -309,14 +306,7 @@ def _lane(settings: Settings, name: str) -> Lane:
 
         model: Model = Command(name.removeprefix("command:"), name=name, deadline=deadline)
     else:
-        model = provider(
-            name,
-            base_url=own.base_url or models.base_url,
-            api_key=api_key(name, os.environ, own.key_variable),
-            deadline=deadline,
-            variable=own.key_variable,
-            profile=known,
-        )
+        model = provider_at(model_address(settings, name, os.environ), deadline=deadline, profile=known)
     options = Options(own.temperature, own.max_tokens, own.at_once, own.tokens_a_minute, own.requests_a_minute)
     return Lane(name, _masked(model), profile=known, options=options)
 

@@ -32,6 +32,7 @@ def refuse_keys(settings: Settings, environ: Mapping[str, str]) -> None:
     found = sorted(name for name in environ if environ[name] and (name in named or name.upper().endswith("_API_KEY")))
     addresses = {"models.base_url": settings.models.base_url}
     addresses |= {f"models.options.{name}.base_url": one.base_url for name, one in settings.models.options.items()}
+    addresses |= {endpoint.url_variable: environ.get(endpoint.url_variable) for endpoint in ENDPOINTS.values()}
     found += sorted(name for name, address in addresses.items() if address and "@" in address)
     if found:
         raise ConfigError(

@@ -65,6 +65,7 @@ def fix(
     named = tuple(tests or ())
     if not path.is_dir() and ("::" in str(path) or path.is_file()):
         path, named = Path(), (str(path), *named)
+    options.require_folder(path)
     if not json:
         # What follows takes a second or two to load, and longer to look at a large repo: say at once that it is on.
         typer.echo(f"reading {path.resolve().name}")
@@ -125,9 +126,10 @@ def _drive(
     from redstart.cli.session import How, drive_run
     from redstart.core.run import Step
 
-    configuration.require_model(settings)
     json, verbose, unsafe, engine, stop_after, patch = display
     dry_run, detach, apply = way
+    if not dry_run:
+        configuration.require_model(settings)
 
     async def begin(house: House) -> RunState:
         return await begin_fix(house, path, asked, _ask_which if somebody_there else None)

@@ -69,6 +69,7 @@ def improve(
     from redstart.core.run import Step
     from redstart.core.wishes import Better
 
+    options.require_folder(path)
     settings = configuration.load(model, project=path)
     configuration.require_model(settings)
     somebody_there = sys.stdin.isatty() and not (no_input or json)

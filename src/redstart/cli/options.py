@@ -54,7 +54,7 @@ Verify = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option("-m", "--model", help="Model as provider:name, e.g. openai:gpt-6.1-sol or ollama:llama4."),
+    typer.Option("-m", "--model", help="Model as provider:name, e.g. openai:gpt-6.1-sol or ollama:llama4; see `redstart models`."),
 ]
 MaxIters = Annotated[int | None, typer.Option("--max-iters", min=1, help="Attempts at the most (default 5).")]
 MaxUsd = Annotated[float | None, typer.Option("--max-usd", min=0, help="Money at the most, in dollars (default 2).")]
@@ -114,6 +114,15 @@ Detach = Annotated[
 ]
 Apply = Annotated[bool, typer.Option("--apply", help="Apply a verified patch to the working tree, without asking.")]
 PatchFile = Annotated[Path | None, typer.Option("--patch", help="Where to write the patch file.")]
+
+
+def require_folder(path: Path) -> None:
+    """Raises `ConfigError` where there is no such directory, before anything else is said of the command."""
+    if not path.is_dir():
+        from redstart.core.errors import ConfigError
+
+        what = "is not a directory" if path.exists() else "does not exist"
+        raise ConfigError(f"{path} {what}", remedy="give the directory of the project")
 
 
 def level_of(default: Level, asked: LevelName | None) -> Level:

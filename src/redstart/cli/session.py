@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager, nullcontext
@@ -16,6 +17,7 @@ from redstart.app.doctor import UNTESTED_MACOS
 from redstart.app.exits import INTERRUPTED, exit_code
 from redstart.app.fleet import require_fleet, submit
 from redstart.app.handover import apply_run
+from redstart.app.model_routes import models_in_words
 from redstart.app.runs import go_on
 from redstart.app.settings import Settings
 from redstart.app.wire import House, engine_called, open_house
@@ -127,7 +129,7 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
             return Driven(0, run_id)
         if state.status is Status.running or waits_for_errands(state):
             house = house.with_sandbox(unsafe=how.unsafe)
-            ready = house.with_model(how.model)
+            ready = house if how.dry_run else house.with_model(how.model)
             shown.say(header(house, state, sys.platform), "dim")
             engine = engine_called(how.engine)
             async with _ticking(shown):
@@ -205,7 +207,7 @@ def header(house: House, state: RunState, platform: str) -> str:
     )
     where = (
         sandbox_in_words(sandbox.tier, house.shortcomings) if sandbox else "sandbox none",
-        house.settings.models.strong or "no model",
+        models_in_words(house.settings, os.environ),
         f"limits {limits_in_words(spec.limits, spec.cycles)}",
         UNTESTED_MACOS if platform == "darwin" else "",
     )

@@ -68,7 +68,7 @@ deadline = 3
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [(NAME, "needs a key"), ("nobody:small", "names no model"), ("anthropic:claude", "Anthropic has no")],
+    [(NAME, "needs a key"), ("nobody:small", "unknown model"), ("anthropic:claude", "Anthropic has no")],
 )
 def test_what_cannot_be_asked_is_told_before_a_run_begins_and_not_to_who_only_looks(
     monkeypatch: pytest.MonkeyPatch, name: str, told: str

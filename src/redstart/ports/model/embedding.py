@@ -116,6 +116,8 @@ class ApiEmbedder:
         self._kind: _Kind | None = None
         self._suffix = ""
         self._trust: ssl.SSLContext | None = None
+        self._place = name
+        """What an error calls it: with the host, from the first call on."""
 
     def under(self, meter: Ledger) -> ApiEmbedder:
         """The same, whose calls are reserved and settled there."""
@@ -140,8 +142,9 @@ class ApiEmbedder:
         Where none of the texts says anything, none is sent, and their places may have no number yet.
         """
         where = self._reach()
+        self._place = f"{self._configured} at {where.host}"
         if self._breaker.wait(monotonic()):
-            raise ModelBusy(f"{self._configured} failed a while ago, and is left alone for now")
+            raise ModelBusy(f"{self._place} failed a while ago and is not asked for now")
         said = [clip(mask(text, self._manner.secrets), LONGEST_TEXT) if text.strip() else "" for text in texts]
         sent = [text for text in said if text]
         places: list[list[float]] = []
@@ -200,11 +203,11 @@ class ApiEmbedder:
                 url = f"{where.url.rstrip('/')}/embeddings"
                 return await post(http, url, document, headers=headers, longest=_LONGEST_ANSWER)
         except TimeoutError:
-            what = f"{self._configured} gave no places within {deadline:g} s"
-            raise ModelTimeout(what, remedy="allow a call more time", usage=most) from None
+            what = f"{self._place} gave no embeddings within {deadline:g} s"
+            raise ModelTimeout(what, remedy="raise its deadline under models.options", usage=most) from None
         except Broken as broken:
             what = self._told("cannot be reached", str(broken), where)
-            remedy = "check the network and the model's address"
+            remedy = "check the network and the address: redstart doctor"
             raise ModelUnreachable(what, remedy=remedy, usage=most if broken.sent else None) from None
         except TooLong:
             raise self._garbled(f"more than {_LONGEST_ANSWER >> 20} MB", most) from None
@@ -219,25 +222,25 @@ class ApiEmbedder:
         except ValueError:
             said = ""
         kind = ModelBusy if refusals.may_pass(got.status) else ModelRefused
-        what = self._told(f"refused to give places, with status {got.status}", said, where)
+        what = self._told(f"refused the call with status {got.status}", said, where)
         return kind(what, remedy=refusals.remedy(got.status, where.variable))
 
     def _read(self, where: Address, answer: _Answer, wanted: int, used: Usage) -> list[list[float]]:
         if len(answer.data) != wanted:
-            raise self._garbled(f"{len(answer.data)} places for {wanted} texts", used)
+            raise self._garbled(f"{len(answer.data)} embeddings for {wanted} texts", used)
         if any(one.index is not None for one in answer.data):
             ordered = {one.index: one for one in answer.data}
             if set(ordered) != set(range(wanted)):
-                raise self._garbled("its places are not numbered as the texts are", used)
+                raise self._garbled("its embeddings are not numbered like the texts", used)
             answer.data = [ordered[number] for number in range(wanted)]
         kind = _Kind(answer.model or where.model, len(answer.data[0].embedding))
         if asked := self._manner.dimensions:
             kind = kind._replace(dimension=asked)
         for one in answer.data:
             if len(one.embedding) != kind.dimension:
-                raise self._garbled(f"{len(one.embedding)} numbers where {kind.dimension} are due", used)
+                raise self._garbled(f"{len(one.embedding)} numbers instead of {kind.dimension}", used)
         if self._kind not in (None, kind):
-            raise self._garbled("its places are of another model, or of another size, than a moment ago", used)
+            raise self._garbled("its embeddings come from another model, or have another size, than before", used)
         places = [self._normal(one.embedding, used) for one in answer.data]
         self._kind, self._suffix = kind, _suffix(where, kind)
         return places
@@ -245,11 +248,11 @@ class ApiEmbedder:
     def _normal(self, numbers: list[float], used: Usage) -> list[float]:
         length = math.hypot(*numbers)
         if not 0 < length < math.inf:
-            raise self._garbled("a place that is nowhere", used)
+            raise self._garbled("an embedding without a direction", used)
         return [number / length for number in numbers]
 
     def _garbled(self, why: str, used: Usage) -> ModelGarbled:
-        what = f"{self._configured} sent something that is no answer ({clip(why, _DETAIL)})"
+        what = f"{self._place} sent something that is not an answer ({clip(why, _DETAIL)})"
         return ModelGarbled(what, remedy="check the model's name and address, and memory.dimensions", usage=used)
 
     def _told(self, what: str, detail: str, where: Address) -> str:
@@ -257,7 +260,7 @@ class ApiEmbedder:
         if where.key:
             detail = detail.replace(where.key, "***")
         detail = clip(mask(detail, self._manner.secrets), _DETAIL)
-        return f"{self._configured} {what} ({detail})" if detail else f"{self._configured} {what}"
+        return f"{self._place} {what} ({detail})" if detail else f"{self._place} {what}"
 
 
 def _suffix(where: Address, kind: _Kind) -> str:

@@ -1,27 +1,45 @@
-"""Where models are reached, and what is needed to reach one."""
+"""Where models are reached, and what is needed to reach one. No environment is read here: callers pass it."""
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
 from redstart.core.errors import ConfigError
+from redstart.ports.model.names import refuse_unknown_form
+
+OLLAMA_PORT = "11434"
 
 
 class Endpoint(NamedTuple):
     url: str
     variable: str
     """The environment variable that people keep its key in; empty where it needs none."""
+    url_variable: str = ""
+    """The environment variable by which the provider's own SDK is pointed at another address."""
+    url_suffix: str = ""
+    """What the SDK adds to that address before the paths that we use."""
 
 
 ENDPOINTS: Mapping[str, Endpoint] = {
-    "openai": Endpoint("https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "anthropic": Endpoint("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    "openai": Endpoint("https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    "anthropic": Endpoint("https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
     "openrouter": Endpoint("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "groq": Endpoint("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    "ollama": Endpoint("http://localhost:11434/v1", ""),
+    "groq": Endpoint("https://api.groq.com/openai/v1", "GROQ_API_KEY", "GROQ_BASE_URL", "/openai/v1"),
+    "ollama": Endpoint(f"http://localhost:{OLLAMA_PORT}/v1", "", "OLLAMA_HOST", "/v1"),
 }
-"""All speak the wire of chat completions but Anthropic's; `base_url` changes the address, not the wire."""
+"""All speak the wire of chat completions but Anthropic's; another address does not change the wire."""
+
+
+class Route(NamedTuple):
+    """The address of an endpoint, and where it was set."""
+
+    url: str
+    origin: str
+    """A setting or a variable; empty for the provider's own address."""
 
 
 class Address(NamedTuple):
@@ -31,7 +49,7 @@ class Address(NamedTuple):
     model: str
     url: str
     key: str
-    """Empty where none is needed."""
+    """Empty where none is needed: then no key is sent."""
     variable: str
     """Where the key came from, for what is said to a person."""
     own: bool
@@ -41,27 +59,115 @@ class Address(NamedTuple):
     def name(self) -> str:
         return f"{self.provider}:{self.model}"
 
+    @property
+    def host(self) -> str:
+        return host_of(self.url)
 
-def address(name: str, *, base_url: str | None, api_key: str | None, variable: str = "") -> Address:
-    """The address of the model called `name`, which is `provider:model`.
 
-    `base_url` takes the place of the provider's own address; a key is then optional. `variable` is where the key was
-    looked for, if not where people keep it. Raises `ConfigError` for an unknown provider, a missing key or an unusable
+def route_of(provider: str, settings_url: str | None, environ: Mapping[str, str], origin: str = "") -> Route:
+    """Where calls to this provider go: the address of the settings, else the SDK's variable, else the provider's own.
+
+    `origin` names the setting that `settings_url` comes from. Raises `ConfigError` for a variable without a usable
     address.
     """
+    if settings_url is not None:
+        return Route(settings_url, origin)
+    endpoint = ENDPOINTS[provider]
+    # Quotes as in an env file that something passed on unread; Ollama drops them too.
+    value = environ.get(endpoint.url_variable, "").strip().strip("\"'").strip() if endpoint.url_variable else ""
+    if not value:
+        return Route(endpoint.url, "")
+    url = _ollama_url(value) if provider == "ollama" else value
+    _refuse_unusable(url, endpoint.url_variable)
+    return Route(url.rstrip("/") + endpoint.url_suffix if endpoint.url_suffix else url, endpoint.url_variable)
+
+
+def address(
+    name: str, *, base_url: str | None, api_key: str | None, variable: str = "", origin: str = "the base URL"
+) -> Address:
+    """The address of the model called `name`, which is `provider:model`.
+
+    `base_url` takes the place of the provider's own address; the provider's usual key is then optional. `variable` is
+    the one that the user named for the key, which has to be set; `origin` is where `base_url` was set. Raises
+    `ConfigError` for an unknown provider, a missing key or an unusable address.
+    """
+    refuse_unknown_form(name, tuple(ENDPOINTS))
     provider, _, model = name.partition(":")
-    endpoint = ENDPOINTS.get(provider)
-    if endpoint is None or not model:
-        raise ConfigError(
-            f"{name!r} names no model that can be reached",
-            remedy=f"write it as provider:model, where the provider is one of {', '.join(ENDPOINTS)}",
-        )
-    variable = variable or endpoint.variable
+    endpoint = ENDPOINTS[provider]
     key = (api_key or "").strip()
+    if variable and not key:
+        raise ConfigError(f"{name} takes its key from {variable}, which is not set", remedy=f"export {variable}=…")
+    variable = variable or endpoint.variable
     if not key and endpoint.variable and base_url is None:
         raise ConfigError(f"{name} needs a key", remedy=f"set {variable}")
     if not (key.isascii() and key.isprintable()):
-        raise ConfigError(f"the key for {name} holds characters that no key has", remedy=f"set {variable}")
-    if base_url is not None and not base_url.startswith(("http://", "https://")):
-        raise ConfigError(f"{base_url!r} is no address of a model", remedy="it begins with http:// or https://")
-    return Address(provider, model, base_url or endpoint.url, key, variable, base_url is None)
+        raise ConfigError(f"the key for {name} contains characters that no key has", remedy=f"set {variable}")
+    if base_url is not None:
+        _refuse_unusable(base_url, origin)
+    url = base_url or endpoint.url
+    return Address(provider, model, url, key, variable, url.rstrip("/") == endpoint.url)
+
+
+def host_of(url: str) -> str:
+    """Host and port as they may be printed: without credentials."""
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def without_credentials(url: str) -> str:
+    """The address as it may be printed."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "…" if parts.query else "", ""))
+
+
+def is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_unusable(url: str, where: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not url.isprintable() or " " in url:
+        raise ConfigError(
+            f"{where} is not an http address: {_shown(url)}", remedy="write it as https://host/path or http://host:port"
+        )
+
+
+def _shown(url: str) -> str:
+    """What may be printed of something that is not an address."""
+    return ascii(re.sub(r"\?.*", "?…", re.sub(r"//.*@", "//", url), flags=re.DOTALL))
+
+
+def _ollama_url(value: str) -> str:
+    """As Ollama reads `OLLAMA_HOST`: host, host:port, :port, each with or without a scheme and a path.
+
+    An address that a server listens on (0.0.0.0, ::) is reached at this machine's own.
+    """
+    scheme, found, rest = value.partition("://")
+    scheme, rest = (scheme.lower(), rest) if found else ("http", value)
+    place, _, path = rest.partition("/")
+    user, at, place = place.rpartition("@")
+    default = {"http": "80", "https": "443"}.get(scheme, OLLAMA_PORT) if found else OLLAMA_PORT
+    if place == "ollama.com" and not found:
+        scheme, default = "https", "443"
+    host, port = _host_and_port(place)
+    host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (never listened on)
+    port = port if port.isascii() and port.isdigit() and 0 < int(port) < 65536 else default
+    shown = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{user}{at}{shown}:{port}" + (f"/{path}" if path else "")
+
+
+def _host_and_port(place: str) -> tuple[str, str]:
+    if matched := re.fullmatch(r"\[([^\]]*)\](?::(.*))?", place):
+        return matched[1], matched[2] or ""
+    if place.count(":") > 1:  # an IPv6 address without brackets
+        return place, ""
+    host, _, port = place.partition(":")
+    return host, port

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings
 
-__all__ = ["ENDPOINTS", "Provider", "connect"]
+__all__ = ["ENDPOINTS", "Provider", "connect", "provider_at"]
 
 Build = Callable[["httpx2.AsyncClient"], "Adapter"]
 """Makes the library's model for one call, over the HTTP client of that call."""
@@ -45,8 +45,8 @@ _LOADING = threading.Lock()
 ABLE = Profile(tools=True, shapes=True)
 """For a model of which nothing is said: it is taken to have what the library knows of it."""
 
-_NO_KEY = "none"
-"""Sent where no key is needed: the SDKs insist on one."""
+_NOT_SENT = "not-sent"
+"""Given to an SDK where there is no key, so that it takes none from the environment. The header is left out."""
 
 
 def connect(
@@ -58,14 +58,18 @@ def connect(
     variable: str = "",
     profile: Profile = ABLE,
 ) -> Model:
-    """The model called `name`, which is `provider:model`. Nothing is sent yet, and no environment variable is read.
+    """The model called `name`, which is `provider:model`. See `provider_at`; what raises is as for `address`."""
+    where = address(name, base_url=base_url, api_key=api_key, variable=variable)
+    return provider_at(where, deadline=deadline, profile=profile)
+
+
+def provider_at(where: Address, *, deadline: float, profile: Profile = ABLE) -> Model:
+    """The model at this address. Nothing is sent yet, and no environment variable is read.
 
     `deadline` is in seconds and bounds each call as a whole, but for the loading of the SDK at the first one. The
     profile says whether tools go by the wire or in words, whether the model can be held to a shape, what is marked for
-    the provider's cache (on Anthropic's wire, which has such marks) and what it costs. The rest, and what raises
-    `ConfigError`, is as for `address`.
+    the provider's cache (on Anthropic's wire, which has such marks) and what it costs.
     """
-    where = address(name, base_url=base_url, api_key=api_key, variable=variable)
     load = partial(_anthropic if where.provider == "anthropic" else _openai, where)
     return Provider(where, load, deadline=deadline, profile=profile)
 
@@ -79,6 +83,7 @@ class Provider:
 
     def __init__(self, where: Address, load: Callable[[], Build], *, deadline: float, profile: Profile) -> None:
         self._name = where.name
+        self._place = f"{where.name} at {where.host}"
         self._where = where
         self._load = load
         self._deadline = deadline
@@ -98,8 +103,8 @@ class Provider:
                 response = await self._request(ready.build(http), ask)
         except TimeoutError:
             raise ModelTimeout(
-                f"{self._name} did not answer within {self._deadline:g} s",
-                remedy="try again, or allow a call more time",
+                f"{self._place} did not answer within {self._deadline:g} s",
+                remedy="try again, or raise models.deadline",
                 usage=self._most(ask),
             ) from None
         # Whatever the SDKs make of a reply that is none, down to an AssertionError, is the endpoint's failure. Their
@@ -120,6 +125,8 @@ class Provider:
             # Marks on the blocks themselves: servers that speak this wire know them, or pass over them.
             marks = {f"anthropic_cache_{part}": True for part in ("instructions", "tool_definitions", "messages")}
             settings = cast("ModelSettings", {**settings, **marks})
+        if not self._where.key:
+            settings["extra_headers"] = _without_key(self._where.provider)
         return await model_request(
             adapter,
             _history(ask.messages),
@@ -151,7 +158,7 @@ class Provider:
         said = (response.provider_details or {}).get("finish_reason")
         if response.finish_reason in (None, "error") or not (said or response.finish_reason == "content_filter"):
             why = f"finish reason: {said or 'none'}"
-            raise ModelGarbled(f"{self._name} sent an answer that is not finished ({why})", usage=usage)
+            raise ModelGarbled(f"{self._place} sent an unfinished answer ({why})", usage=usage)
         fault = _fault(text, response)
         if fault is Fault.empty and calls:
             fault = None
@@ -182,19 +189,20 @@ class Provider:
         kind, usage, retry_after = ModelGarbled, None, None
         if isinstance(error, ModelHTTPError):
             kind = ModelBusy if refusals.may_pass(error.status_code) else ModelRefused
-            what, detail = f"{self._name} refused the call with status {error.status_code}", refusals.reason(error.body)
+            what = f"{self._place} refused the call with status {error.status_code}"
+            detail = refusals.reason(error.body)
             retry_after = _sane(error.retry_after)
             remedy = refusals.remedy(error.status_code, self._where.variable, retry_after)
         elif isinstance(error, ModelConnectionError):
             kind = ModelUnreachable
             usage = None if error.phase in ("pool", "connect") else self._most(ask)
-            what, detail = f"{self._name} cannot be reached", str(_root(error))
-            remedy = "check the network and the model's address"
+            what, detail = f"{self._place} cannot be reached", str(_root(error))
+            remedy = "check the network and the address: redstart doctor"
         else:
             usage = self._most(ask)
-            what = f"{self._name} sent something that is no answer"
+            what = f"{self._place} sent something that is not an answer"
             detail = str(error).partition("\n")[0] if isinstance(error, AgentRunError) else type(error).__name__
-            remedy = "check the model's address: another service may be listening there"
+            remedy = "check the address: another service may be listening there"
         detail = " ".join(detail.split())
         if self._where.key:
             detail = detail.replace(self._where.key, "***")
@@ -219,7 +227,7 @@ def _openai(where: Address) -> Build:
     from pydantic_ai.providers.openai import OpenAIProvider
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-    provider, model, url, key = where.provider, where.model, where.url, where.key or _NO_KEY
+    provider, model, url, key = where.provider, where.model, where.url, where.key or _NOT_SENT
     # Servers that are not OpenAI's know `max_tokens` only, and some ignore what they do not know; OpenAI's reasoning
     # models, which may stand behind a gateway, refuse it.
     default = cast("Mapping[str, object]", OpenAICompatibleProvider.model_profile(model) or {})
@@ -244,13 +252,24 @@ def _anthropic(where: Address) -> Build:
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
-    key = where.key or _NO_KEY
+    key, url = where.key or _NOT_SENT, where.url
 
     def build(http: httpx2.AsyncClient) -> Adapter:
-        client = AsyncAnthropic(api_key=key, base_url=where.url, http_client=http, max_retries=0)
+        client = AsyncAnthropic(api_key=key, base_url=url, http_client=http, max_retries=0)
         return AnthropicModel(where.model, provider=AnthropicProvider(anthropic_client=client))
 
     return build
+
+
+def _without_key(provider: str) -> dict[str, str]:
+    """The headers that a key would be in, each marked as one that the provider's SDK is to leave out."""
+    if provider == "anthropic":
+        from anthropic import Omit
+
+        return cast("dict[str, str]", {"Authorization": Omit(), "X-Api-Key": Omit()})
+    from openai import omit
+
+    return cast("dict[str, str]", {"Authorization": omit})
 
 
 def _parameters(ask: Ask, *, shaped: bool) -> ModelRequestParameters:

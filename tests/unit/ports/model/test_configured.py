@@ -139,7 +139,7 @@ def test_each_question_reaches_its_model_by_its_own_address_and_key(monkeypatch:
     small = requests[1]
     assert small.headers["authorization"] == "Bearer team"
     assert (small.body["temperature"], small.max_tokens) == (0.5, 77)
-    assert requests[0].headers["authorization"] != "Bearer team"
+    assert "authorization" not in requests[0].headers
 
 
 def test_the_next_model_answers_where_the_first_does_not() -> None:

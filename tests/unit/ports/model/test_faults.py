@@ -139,7 +139,7 @@ def test_a_reset_connection(wire: Wire) -> None:
 )
 def test_a_reply_that_is_none_is_no_answer(reply: Reply, wire: Wire) -> None:
     error, elapsed = failure(reply, wire)
-    assert "sent something that is no answer" in str(error)
+    assert "sent something that is not an answer" in str(error)
     assert type(error) is ModelGarbled
     assert error.usage == MOST
     assert elapsed < PATIENT / 2
@@ -148,7 +148,7 @@ def test_a_reply_that_is_none_is_no_answer(reply: Reply, wire: Wire) -> None:
 @pytest.mark.parametrize("finish", [None, "", "banana"])
 def test_an_answer_that_does_not_say_it_is_finished_is_none(finish: str | None, wire: Wire) -> None:
     error, _ = failure(Reply("plausible text", finish=finish), wire)
-    assert "not finished" in str(error) or "no answer" in str(error)
+    assert "unfinished answer" in str(error) or "not an answer" in str(error)
     assert type(error) is ModelGarbled
     assert error.usage.output_tokens > 0
 

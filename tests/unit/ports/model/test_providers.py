@@ -174,15 +174,45 @@ def test_a_missing_key_names_the_variable(provider: str) -> None:
 def test_a_key_can_be_kept_in_another_variable() -> None:
     with pytest.raises(ConfigError) as caught:
         connect("openai:model", base_url=None, api_key=None, deadline=1, variable="TEAM_KEY")
-    assert caught.value.remedy == "set TEAM_KEY"
+    assert "TEAM_KEY, which is not set" in str(caught.value)
+    assert caught.value.remedy == "export TEAM_KEY=…"
 
 
 @pytest.mark.parametrize("name", ["", "gpt-5", "openai:", "nobody:model", ":model"])
 def test_a_name_without_a_known_provider(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         connect(name, base_url=None, api_key="key", deadline=1)
-    assert "provider:model" in caught.value.remedy
-    assert "openai" in caught.value.remedy
+    for form in ("provider:name", "openai", "manual", "command:", "replay:"):
+        assert form in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("gpt-5", "openai:gpt-5"),
+        ("o3", "openai:o3"),
+        ("claude-sonnet-5-5", "anthropic:claude-sonnet-5-5"),
+        ("llama4", "ollama:llama4"),
+        ("qwen2.5-coder:1.5b", "ollama:qwen2.5-coder:1.5b"),
+        ("gpt-oss:20b", "ollama:gpt-oss:20b"),
+        ("opnai:gpt-5", "openai:gpt-5"),
+        ("OpenAI:gpt-5", "openai:gpt-5"),
+        ("manuel", "manual"),
+        ("comand:./ask", "command:./ask"),
+    ],
+)
+def test_a_name_without_its_provider_gets_a_suggestion(name: str, meant: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        connect(name, base_url=None, api_key="key", deadline=1)
+    assert str(caught.value) == f"unknown model {name!r}"
+    assert caught.value.remedy.splitlines()[0] == f"did you mean {meant}?"
+
+
+@pytest.mark.parametrize("name", ["nobody:model", "banana", "openai:", ""])
+def test_a_name_like_no_other_gets_none(name: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        connect(name, base_url=None, api_key="key", deadline=1)
+    assert "did you mean" not in caught.value.remedy
 
 
 @pytest.mark.parametrize(("url", "key"), [("localhost:8000", "key"), ("https://host", "ключ"), ("http://host", "a\nb")])

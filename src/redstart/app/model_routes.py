@@ -1,0 +1,60 @@
+"""Where the models of the settings are reached: which host a question goes to, and with which key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from redstart.app.settings import Settings, api_key
+from redstart.core.errors import ConfigError
+from redstart.ports.model.endpoints import ENDPOINTS, Address, Route, address, host_of, route_of
+from redstart.ports.model.names import WITHOUT_ENDPOINT, refuse_unknown_form
+
+NO_MODEL = "no model"
+
+
+def has_endpoint(name: str) -> bool:
+    """Whether asking this model sends something over a network; false for `manual`, `command:` and `replay:`."""
+    return name.partition(":")[0] not in WITHOUT_ENDPOINT
+
+
+def model_route(settings: Settings, name: str, environ: Mapping[str, str]) -> Route:
+    """Where questions to this model go, whether or not it has a key.
+
+    `models.options.<name>.base_url` outranks `models.base_url`, which outranks the variable of the provider's SDK.
+    Raises `ConfigError` for an unknown provider and an unusable variable.
+    """
+    refuse_unknown_form(name, tuple(ENDPOINTS))
+    models, own = settings.models, settings.models.option(name)
+    setting = f"models.options.{name}.base_url" if own.base_url else "models.base_url"
+    return route_of(name.partition(":")[0], own.base_url or models.base_url, environ, setting)
+
+
+def model_address(settings: Settings, name: str, environ: Mapping[str, str]) -> Address:
+    """The same with its key. Raises `ConfigError` also where the key is missing."""
+    route, variable = model_route(settings, name, environ), settings.models.option(name).key_variable
+    key = api_key(name, environ, variable)
+    return address(
+        name, base_url=route.url if route.origin else None, api_key=key, variable=variable, origin=route.origin
+    )
+
+
+def model_host(settings: Settings, name: str, environ: Mapping[str, str]) -> str:
+    """The host of the model, with its port and without credentials; empty where nothing goes over a network."""
+    if not has_endpoint(name):
+        return ""
+    try:
+        return host_of(model_route(settings, name, environ).url)
+    except (ConfigError, ValueError):
+        return ""
+
+
+def models_in_words(settings: Settings, environ: Mapping[str, str]) -> str:
+    """The model that writes the patches and its host, then every other host that a question may go to."""
+    strong = settings.models.strong
+    if not strong:
+        return NO_MODEL
+    host = model_host(settings, strong, environ)
+    hosts = (model_host(settings, name, environ) for name in settings.models.roster.names if name)
+    others = [other for other in dict.fromkeys(hosts) if other not in ("", host)]
+    also = f" (also asks {', '.join(others)})" if others else ""
+    return (f"{strong} at {host}" if host else strong) + also

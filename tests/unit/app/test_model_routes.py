@@ -1,0 +1,190 @@
+"""Which host a question goes to and with which key, seen from the host's side."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from redstart.app.model_routes import model_host, model_route, models_in_words
+from redstart.app.settings import ModelOptions, Models, Settings
+from redstart.app.wire import connect, embedding_address
+from redstart.app.worker import refuse_keys
+from redstart.core.chat import Ask, Message, Role, Tier
+from redstart.core.errors import ConfigError, ModelError
+from redstart.ports.model.endpoints import ENDPOINTS
+from redstart.testing.server import Reply, Request, ScriptedServer
+
+ASK = Ask(question="patch", tier=Tier.strong, messages=(Message(role=Role.user, text="?"),))
+VARIABLES = [*(one.variable for one in ENDPOINTS.values()), *(one.url_variable for one in ENDPOINTS.values())]
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*VARIABLES, "TEAM_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        if name:
+            monkeypatch.delenv(name, raising=False)
+
+
+def settings_for(name: str, **values: object) -> Settings:
+    return Settings(models=Models.model_validate({"strong": name, "fast": name, "tries": 1, **values}))
+
+
+def ask(settings: Settings) -> str:
+    return asyncio.run(connect(settings).ask(ASK)).text
+
+
+def received(server: ScriptedServer) -> Request:
+    [request] = server.requests
+    return request
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "path"),
+    [
+        ("openai:gpt-4o", "OPENAI_BASE_URL", "/v1"),
+        ("anthropic:claude-sonnet-4-6", "ANTHROPIC_BASE_URL", ""),
+        ("ollama:qwen3", "OLLAMA_HOST", ""),
+    ],
+)
+def test_the_variable_of_the_sdk_is_honored(name, variable, path, monkeypatch):
+    with ScriptedServer(lambda _: "from the proxy") as server:
+        monkeypatch.setenv(variable, f"{server.anthropic_url}{path}")
+        if key := ENDPOINTS[name.partition(":")[0]].variable:
+            monkeypatch.setenv(key, "key-of-the-company")
+        assert ask(settings_for(name)) == "from the proxy"
+        request = received(server)
+    assert request.model == name.partition(":")[2]
+    assert request.headers.get("authorization") == ("Bearer key-of-the-company" if key else None)
+
+
+def test_settings_outrank_the_variable_and_the_option_of_a_model_both(monkeypatch):
+    with (
+        ScriptedServer(lambda _: "variable") as variable,
+        ScriptedServer(lambda _: "setting") as setting,
+        ScriptedServer(lambda _: "option") as option,
+    ):
+        monkeypatch.setenv("OPENAI_BASE_URL", variable.openai_url)
+        assert ask(settings_for("openai:x")) == "variable"
+        assert ask(settings_for("openai:x", base_url=setting.openai_url)) == "setting"
+        options = {"openai:x": ModelOptions(base_url=option.openai_url)}
+        assert ask(settings_for("openai:x", base_url=setting.openai_url, options=options)) == "option"
+
+
+def test_the_variable_of_one_provider_is_not_for_another():
+    for name, host in (("openrouter:a/b", "openrouter.ai"), ("anthropic:c", "api.anthropic.com")):
+        assert model_host(settings_for(name), name, {"OPENAI_BASE_URL": "http://proxy.example/v1"}) == host
+
+
+@pytest.mark.parametrize(
+    ("value", "url"),
+    [
+        ("", "http://localhost:11434/v1"),
+        ("  ", "http://localhost:11434/v1"),
+        ("box", "http://box:11434/v1"),
+        ("box:1234", "http://box:1234/v1"),
+        (":1234", "http://127.0.0.1:1234/v1"),
+        ("http://box", "http://box:80/v1"),
+        ("https://box", "https://box:443/v1"),
+        ("https://box:8443/ollama/", "https://box:8443/ollama/v1"),
+        ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+        ("0.0.0.0:8080", "http://127.0.0.1:8080/v1"),
+        ("[::1]", "http://[::1]:11434/v1"),
+        ("[::1]:99", "http://[::1]:99/v1"),
+        ("::1", "http://[::1]:11434/v1"),
+        ("box:70000", "http://box:11434/v1"),
+        ("'box:1234'", "http://box:1234/v1"),
+        ("ollama.com", "https://ollama.com:443/v1"),
+    ],
+)
+def test_every_form_of_ollamas_variable(value, url):
+    assert model_route(settings_for("ollama:x"), "ollama:x", {"OLLAMA_HOST": value}).url == url
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_BASE_URL", "OLLAMA_HOST"])
+@pytest.mark.parametrize("value", ["ftp://host/v1", "http://host name/v1", "http://[host/v1"])
+def test_a_variable_without_an_address_is_named(variable, value):
+    name = "openai:x" if variable.startswith("OPENAI") else "ollama:x"
+    with pytest.raises(ConfigError, match=variable):
+        model_route(settings_for(name), name, {variable: value})
+
+
+@pytest.mark.parametrize("name", ["openai:x", "anthropic:x", "ollama:x"])
+def test_an_endpoint_without_a_key_is_sent_none(name):
+    with ScriptedServer(lambda _: "ok") as server:
+        url = server.anthropic_url if name.startswith("anthropic") else server.openai_url
+        assert ask(settings_for(name, base_url=url)) == "ok"
+        headers = received(server).headers
+    assert "authorization" not in headers
+    assert "x-api-key" not in headers
+    assert "not-sent" not in str(headers)
+
+
+def test_a_password_in_the_address_is_sent_as_such(monkeypatch):
+    with ScriptedServer(lambda _: "ok") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url.replace("//", "//user:word@"))
+        assert ask(settings_for("openai:x")) == "ok"
+        assert received(server).headers["authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize("value", [None, "", "  "])
+def test_a_named_key_that_is_not_set_is_refused_before_anything_is_sent(value, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "another-key")
+    if value is not None:
+        monkeypatch.setenv("TEAM_KEY", value)
+    with ScriptedServer(lambda _: "ok") as server:
+        options = {"openai:x": ModelOptions(base_url=server.openai_url, key_variable="TEAM_KEY")}
+        with pytest.raises(ConfigError) as caught:
+            ask(settings_for("openai:x", options=options))
+        assert server.requests == []
+    assert "TEAM_KEY" in str(caught.value)
+    assert "TEAM_KEY" in caught.value.remedy
+
+
+@pytest.mark.parametrize("status", [401, 404, 500, 503])
+def test_a_refusal_names_the_host(status, monkeypatch):
+    with ScriptedServer(lambda _: Reply(status=status)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url.replace("//", "//user:hunter2@"))
+        with pytest.raises(ModelError) as caught:
+            ask(settings_for("openai:x"))
+    host = server.openai_url.removeprefix("http://").removesuffix("/v1")
+    assert f"openai:x at {host} refused the call with status {status}" in str(caught.value)
+    assert "hunter2" not in str(caught.value) + caught.value.remedy
+
+
+def test_no_connection_and_no_answer_name_the_host(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with pytest.raises(ModelError, match=r"openai:x at 127\.0\.0\.1:9 cannot be reached"):
+        ask(settings_for("openai:x"))
+    with ScriptedServer(lambda _: Reply(hang=True)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
+        with pytest.raises(ModelError, match=r"openai:x at 127\.0\.0\.1:\d+ did not answer within 0.5 s"):
+            ask(settings_for("openai:x", deadline=0.5))
+
+
+def test_the_embedder_goes_where_the_variable_says(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://proxy.example/v1")
+    settings = Settings.model_validate({"memory": {"embedder": "openai:text-embedding-3-small"}})
+    where = embedding_address(settings)
+    assert (where.url, where.own) == ("http://proxy.example/v1", False)
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        ({"strong": "openai:x"}, "openai:x at api.openai.com"),
+        ({"strong": "openai:x", "base_url": "http://u:p@proxy:8080/v1"}, "openai:x at proxy:8080"),
+        ({"strong": "openai:x", "fallback": ("groq:y",)}, "openai:x at api.openai.com (also asks api.groq.com)"),
+        ({"strong": "manual"}, "manual"),
+        ({"strong": "command:./ask -m x"}, "command:./ask -m x"),
+        ({}, "no model"),
+    ],
+)
+def test_the_header_names_every_host(models, words):
+    assert models_in_words(Settings(models=Models.model_validate(models)), {}) == words
+
+
+def test_a_worker_that_runs_tests_holds_no_password_in_a_variable_either():
+    with pytest.raises(ConfigError, match="OPENAI_BASE_URL"):
+        refuse_keys(Settings(), {"OPENAI_BASE_URL": "https://user:word@proxy/v1"})
+    refuse_keys(Settings(), {"OPENAI_BASE_URL": "https://proxy/v1"})
