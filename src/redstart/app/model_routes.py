@@ -57,4 +57,4 @@ def models_in_words(settings: Settings, environ: Mapping[str, str]) -> str:
     hosts = (model_host(settings, name, environ) for name in settings.models.roster.names if name)
     others = [other for other in dict.fromkeys(hosts) if other not in ("", host)]
     also = f" (also asks {', '.join(others)})" if others else ""
-    return (f"{strong} at {host}" if host else strong) + also
+    return f"model {strong}" + (f" at {host}" if host else "") + also

@@ -21,7 +21,9 @@ def _address(text: str) -> str:
 
 def _tenant(text: str) -> str:
     if not _TENANT.fullmatch(text):
-        raise ValueError("a tenant's name has up to 63 lowercase letters, digits, dots and dashes and begins with a letter or digit")
+        raise ValueError(
+            "a tenant's name has up to 63 lowercase letters, digits, dots and dashes and begins with a letter or digit"
+        )
     return text
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from redstart.cli import options
+from redstart.cli.env_file import EnvFile, use_env_file
 
 if TYPE_CHECKING:
     from redstart.app.audit import AuditAsked
@@ -67,6 +68,7 @@ def audit(
         bool, typer.Option("--write-baseline", help="Accept all current findings: write them to the baseline file.")
     ] = False,
     model: options.Model = None,
+    env_file: EnvFile = None,
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
     detach: options.Detach = False,
@@ -86,6 +88,7 @@ def audit(
     if baseline is not None and no_baseline:
         raise ConfigError("--baseline and --no-baseline exclude each other", remedy="give one of them")
     folder = path if path.is_dir() else path.parent
+    use_env_file(env_file, folder)
     settings = configuration.load(model, project=folder)
     if not no_llm and not settings.models.strong:
         raise ConfigError("no model is configured", remedy="name one with -m, or run the tools only: --no-llm")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
+from redstart.cli.env_file import EnvFile, use_env_file
 
 if TYPE_CHECKING:
     from redstart.app.wire import House
@@ -40,6 +41,7 @@ def create(
         Path | None, typer.Option("--spec-tests", help="Your own tests, a file or a folder: no others are written.")
     ] = None,
     model: options.Model = None,
+    env_file: EnvFile = None,
     max_iters: options.MaxIters = None,
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
@@ -62,6 +64,7 @@ def create(
     from redstart.core.run import Step
     from redstart.core.wishes import Kind
 
+    use_env_file(env_file, Path())
     settings = configuration.load(model)
     configuration.require_model(settings)
     words = goal_of(goal, goal_file, somebody_there=sys.stdin.isatty() and not (no_input or json))

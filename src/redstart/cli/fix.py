@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
+from redstart.cli.env_file import EnvFile, use_env_file
 
 if TYPE_CHECKING:
     from redstart.app.runs import Asked
@@ -34,6 +35,7 @@ def fix(
     ] = None,
     keyword: options.Keyword = "",
     model: options.Model = None,
+    env_file: EnvFile = None,
     max_iters: options.MaxIters = None,
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
@@ -71,6 +73,7 @@ def fix(
         typer.echo(f"reading {path.resolve().name}")
     from redstart.app import settings as configuration
 
+    use_env_file(env_file, path)
     flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory, sandbox_network)
     settings = configuration.load(model, project=path, flags=flags)
     asked = _asked(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
+from redstart.cli.env_file import EnvFile, use_env_file
 
 if TYPE_CHECKING:
     from redstart.app.improve import Cap
@@ -39,6 +40,7 @@ def improve(
     max_minutes: Annotated[float | None, typer.Option("--max-minutes", min=0, help="Time at the most.")] = None,
     no_cap: Annotated[bool, typer.Option("--no-cap", help="No end but yours: neither money nor time.")] = False,
     model: options.Model = None,
+    env_file: EnvFile = None,
     test_cmd: options.TestCommand = None,
     junit: options.Junit = "",
     scope: options.Scope = None,
@@ -70,6 +72,7 @@ def improve(
     from redstart.core.wishes import Better
 
     options.require_folder(path)
+    use_env_file(env_file, path)
     settings = configuration.load(model, project=path)
     configuration.require_model(settings)
     somebody_there = sys.stdin.isatty() and not (no_input or json)

@@ -54,7 +54,9 @@ Verify = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option("-m", "--model", help="Model as provider:name, e.g. openai:gpt-6.1-sol or ollama:llama4; see `redstart models`."),
+    typer.Option(
+        "-m", "--model", help="Model as provider:name, e.g. openai:gpt-6.1-sol or ollama:llama4; see `redstart models`."
+    ),
 ]
 MaxIters = Annotated[int | None, typer.Option("--max-iters", min=1, help="Attempts at the most (default 5).")]
 MaxUsd = Annotated[float | None, typer.Option("--max-usd", min=0, help="Money at the most, in dollars (default 2).")]

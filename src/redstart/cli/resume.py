@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
+from redstart.cli.env_file import EnvFile, use_env_file
 
 if TYPE_CHECKING:
     from redstart.app.answers import Heard
@@ -40,6 +41,7 @@ def resume(
     accept: Accept = False,
     reject: Reject = False,
     model: options.Model = None,
+    env_file: EnvFile = None,
     max_iters: options.MaxIters = None,
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
@@ -68,6 +70,7 @@ def resume(
 
     if accept and reject:
         raise ConfigError("--accept and --reject cannot both be meant")
+    use_env_file(env_file, Path())
     settings = configuration.load(model)
     answer = Word.accept if accept else Word.reject if reject else None
     wish = Wish(say, answer, max_iters, max_usd, max_minutes)

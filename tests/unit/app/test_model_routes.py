@@ -172,11 +172,11 @@ def test_the_embedder_goes_where_the_variable_says(monkeypatch):
 @pytest.mark.parametrize(
     ("models", "words"),
     [
-        ({"strong": "openai:x"}, "openai:x at api.openai.com"),
-        ({"strong": "openai:x", "base_url": "http://u:p@proxy:8080/v1"}, "openai:x at proxy:8080"),
-        ({"strong": "openai:x", "fallback": ("groq:y",)}, "openai:x at api.openai.com (also asks api.groq.com)"),
-        ({"strong": "manual"}, "manual"),
-        ({"strong": "command:./ask -m x"}, "command:./ask -m x"),
+        ({"strong": "openai:x"}, "model openai:x at api.openai.com"),
+        ({"strong": "openai:x", "base_url": "http://u:p@proxy:8080/v1"}, "model openai:x at proxy:8080"),
+        ({"strong": "openai:x", "fallback": ("groq:y",)}, "model openai:x at api.openai.com (also asks api.groq.com)"),
+        ({"strong": "manual"}, "model manual"),
+        ({"strong": "command:./ask -m x"}, "model command:./ask -m x"),
         ({}, "no model"),
     ],
 )

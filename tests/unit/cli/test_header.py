@@ -50,7 +50,7 @@ def state(house: House, tmp_path: Path) -> RunState:
 def test_the_header_is_two_short_lines_with_what_is_known(house: House, state: RunState):
     what, where = header(house, state, "linux").splitlines()
     assert what == f"run {state.run_id} · shop · pytest · {Path(sys.executable).name} (redstart's own)"
-    assert where == "sandbox none · openai:x · limits 5 attempts, $2, 30 min"
+    assert where == "sandbox none · openai:x at api.openai.com · limits 5 attempts, $2, 30 min"
     assert "tests:" not in what, "how many there are is not known before they have run"
 
 
@@ -146,6 +146,18 @@ def test_a_dry_run_runs_the_tests_and_stops_there(tmp_path, capsys):
     assert "2 tests: 1 fails, 1 passes; to fix: test_a" in third
     assert "no model was asked" in last
     assert model.screens == []
+
+
+def test_a_dry_run_needs_no_model(tmp_path, capsys):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "test_it.py").write_text(RED)
+
+    async def begin(house: House) -> RunState:
+        return await begin_fix(house, folder, Asked(Limits(), own_python=True))
+
+    assert drive_run(Settings(home=tmp_path / "home"), How(dry_run=True, engine="inline"), begin) == 0
+    assert " · no model · " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

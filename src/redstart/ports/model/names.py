@@ -32,9 +32,7 @@ def refuse_unknown_form(name: str, providers: Sequence[str]) -> None:
         "or as manual (you answer), command:PROGRAM or replay:FILE"
     )
     suggestion = _suggested(name, providers)
-    raise ConfigError(
-        f"unknown model {name!r}", remedy=f"did you mean {suggestion}?\n{forms}" if suggestion else forms
-    )
+    raise ConfigError(f"unknown model {name!r}", remedy=f"did you mean {suggestion}?\n{forms}" if suggestion else forms)
 
 
 def _suggested(name: str, providers: Sequence[str]) -> str:
