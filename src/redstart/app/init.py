@@ -28,16 +28,16 @@ class Proposal(NamedTuple):
 def propose(folder: Path) -> Proposal:
     """The file that would be written. Nothing is written and nothing of the project is run.
 
-    Raises `ConfigError` where the project has settings already, or is no folder.
+    Raises `ConfigError` where the project has settings already, or is not a directory.
     """
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is no folder")
+        raise ConfigError(f"{folder} is not a directory")
     path = folder.resolve() / PROJECT_FILE
     if os.path.lexists(path):
         raise _there_already(path)
     if of_project(folder, keys_of(Settings)):
-        raise ConfigError(f"[{PROJECT_TABLE}] of {folder / 'pyproject.toml'} sets something already")
-    runner = detect_runner(_files(folder), lambda name: _read(folder / name))
+        raise ConfigError(f"[{PROJECT_TABLE}] of {folder / 'pyproject.toml'} already contains settings")
+    runner = detect_runner(files_in(folder), lambda name: read_start(folder / name))
     return Proposal(path, runner, _text(runner))
 
 
@@ -53,15 +53,15 @@ def write(proposal: Proposal) -> None:
 
 
 def _there_already(path: Path) -> ConfigError:
-    return ConfigError(f"{path} is there already", remedy="redstart config show tells what is in force")
+    return ConfigError(f"{path} already exists", remedy="to see what is in force: redstart config show")
 
 
 def _text(runner: str | None) -> str:
-    tests = f'command = "{_COMMANDS[runner]}"' if runner else '# command = "python -m pytest"   (no tests were found)'
-    return f"""# What redstart should know of this project; redstart config show tells what is in force.
-# A project may name its tests, protect files and lower limits. All else is for its users to set.
+    tests = f'command = "{_COMMANDS[runner]}"' if runner else '# command = "python -m pytest"   (no tests found)'
+    return f"""# Settings of this project for Redstart. To see what is in force: redstart config show
+# A project may name its tests, protect files and lower limits. Its users set everything else.
 
-# Files that no patch may change, besides the tests and what configures them.
+# Files that no patch may change, besides the tests and their configuration.
 protect = []
 
 [tests]
@@ -73,14 +73,16 @@ protect = []
 """
 
 
-def _files(folder: Path) -> Iterator[str]:
+def files_in(folder: Path) -> Iterator[str]:
+    """The files of a project, without those of its environments and builds; relative to the folder."""
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in FOREIGN and not name.startswith("."))
         for name in sorted(names):
             yield (Path(place) / name).relative_to(folder).as_posix()
 
 
-def _read(path: Path) -> bytes | None:
+def read_start(path: Path) -> bytes | None:
+    """The first million bytes; None for what is not a plain file or cannot be read."""
     if path.is_symlink() or not path.is_file():
         return None
     try:

@@ -36,7 +36,7 @@ _DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_A
 NO_MODEL = """set a key or name a model; one of these lines is enough:
   export ANTHROPIC_API_KEY=…       # then: redstart fix
   export OPENAI_API_KEY=…          # then: redstart fix
-  redstart fix -m ollama:qwen2.5-coder     # a model on this machine, no key"""
+  redstart fix -m ollama:qwen2.5-coder     # local model, no key"""
 
 
 def _glob(text: str) -> str:

@@ -169,11 +169,22 @@ def mirror_to(graph: Graph, url: str, database: str, environ: Mapping[str, str])
     try:
         from redstart.ports.memory.neo4j import Server, mirror  # noqa: PLC0415  (of the extra `neo4j`)
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            "a mirror of the graph needs one more package", remedy="Install it: pip install 'redstart[neo4j]'"
-        ) from error
+        raise _lacks_neo4j() from error
     user, password = environ.get("NEO4J_USERNAME", ""), environ.get("NEO4J_PASSWORD", "")
     return mirror(graph, Server(url, user, password, database))
+
+
+def reach_graph(url: str, environ: Mapping[str, str], seconds: float) -> None:
+    """Connects to that server once, within so many seconds. Raises as `mirror_to` does."""
+    try:
+        from redstart.ports.memory.neo4j import Server, reach  # noqa: PLC0415  (of the extra `neo4j`)
+    except ModuleNotFoundError as error:
+        raise _lacks_neo4j() from error
+    reach(Server(url, environ.get("NEO4J_USERNAME", ""), environ.get("NEO4J_PASSWORD", "")), seconds)
+
+
+def _lacks_neo4j() -> ConfigError:
+    return ConfigError("the package for Neo4j is not installed", remedy="pip install 'redstart[neo4j]'")
 
 
 def _adapters(

@@ -2,32 +2,70 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-UNHEALTHY = 3
+from redstart.cli.env_file import EnvFile, use_env_file
+
+if TYPE_CHECKING:
+    from redstart.app.health import Check
+
+NOT_READY = 3
+WIDEST = 100
+NAMES = 9
 
 
 def doctor(
     online: Annotated[bool, typer.Option("--online", help="Ask each configured model one small question.")] = False,
+    env_file: EnvFile = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
-    """Look at what redstart needs on this machine, and say what to do about what is missing. Changes nothing."""
+    """Check this machine, the project in this directory and the models, and say how to fix what is missing.
+
+    Nothing is changed. The exit code is 0 if a run can start, else 3.
+    """
     from redstart.app.doctor import examine
 
-    found = examine(online=online, project=Path.cwd())
+    folder = Path.cwd()
+    if env_file is not None:
+        use_env_file(env_file, folder)
+    examination = examine(online=online, project=folder)
     if json:
-        typer.echo(found.model_dump_json(indent=2))
-        raise typer.Exit(0 if found.ok else UNHEALTHY)
+        typer.echo(examination.model_dump_json(indent=2))
+        raise typer.Exit(0 if examination.ok else NOT_READY)
+    width = min(shutil.get_terminal_size().columns, WIDEST)
     group = ""
-    for check in found.checks:
+    for check in examination.checks:
         if check.group != group:
             group = check.group
             typer.echo(group)
-        typer.echo(f"  {check.health.value:<5} {check.name:<9} {check.detail}")
-        for line in check.remedy.splitlines():
-            typer.echo(f"        {line}")
-    typer.echo("all is well" if found.ok else "something is missing: see above")
-    raise typer.Exit(0 if found.ok else UNHEALTHY)
+        typer.echo("\n".join(row_of(check, width)))
+    typer.echo("\n" + textwrap.fill(examination.summary, width, subsequent_indent="  "))
+    raise typer.Exit(0 if examination.ok else NOT_READY)
+
+
+def row_of(check: Check, width: int) -> list[str]:
+    """The lines of one check, broken between words. What to do stands below, one line of it at a time."""
+    begins = f"  {check.health.value:<5} {check.name:<{NAMES}} "
+    lines = _wrapped(check.detail, width, begins, " " * len(begins))
+    for line in check.remedy.splitlines():
+        inner = " " * (8 + len(line) - len(line.lstrip()))
+        lines += _wrapped(line.strip(), width, inner, inner + "  ")
+    return lines
+
+
+def _wrapped(text: str, width: int, first: str, later: str) -> list[str]:
+    # A word that is longer than the line, such as a path, stays whole: it is there to be copied.
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=later,
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+    )

@@ -10,21 +10,23 @@ import typer
 
 
 def init(
-    path: Annotated[Path, typer.Argument(help="The project's folder.")] = Path(),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write it without asking.")] = False,
-    no_input: Annotated[bool, typer.Option("--no-input", help="Never ask; without --yes nothing is written.")] = False,
+    path: Annotated[Path, typer.Argument(help="The directory of the project.")] = Path(),
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write the file without asking.")] = False,
+    no_input: Annotated[
+        bool, typer.Option("--no-input", help="Ask nothing; without --yes nothing is written.")
+    ] = False,
 ) -> None:
-    """Look at a project and propose a redstart.toml for it. An existing one is never overwritten."""
+    """Propose a redstart.toml for a project and write it. An existing file is never overwritten."""
     from redstart.app.init import propose, write
 
     proposal = propose(path)
-    found = f"tests found: {proposal.runner}" if proposal.runner else "no tests found"
-    typer.echo(f"{found}\n{proposal.path} would be:\n\n{proposal.text}")
+    runner = f"test runner: {proposal.runner}" if proposal.runner else "no tests found"
+    typer.echo(f"{runner}\nproposed {proposal.path}:\n\n{proposal.text}")
     if not yes and (no_input or not sys.stdin.isatty()):
-        typer.echo("nothing was written; to write it: redstart init --yes")
+        typer.echo("nothing written; to write it: redstart init --yes")
         return
-    if yes or typer.confirm("Write it?", default=True):
+    if yes or typer.confirm("Write this file?", default=True):
         write(proposal)
-        typer.echo(f"written: {proposal.path}")
+        typer.echo(f"wrote {proposal.path}")
     else:
-        typer.echo("nothing was written")
+        typer.echo("nothing written")

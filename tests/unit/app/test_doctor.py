@@ -15,9 +15,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from redstart.app import doctor
-from redstart.app.doctor import Check, Examination, Health, check_python, examine
+from redstart.app import doctor, doctor_services
+from redstart.app.doctor import check_python, examine
+from redstart.app.health import Check, Examination, Health, examination_of
 from redstart.cli.doctor import doctor as doctor_command
+from redstart.cli.doctor import row_of
 from redstart.ports.sandbox import bwrap
 from redstart.ports.sandbox.bwrap import find_bubblewrap
 from redstart.ports.sql.engine import Database
@@ -33,8 +35,9 @@ from redstart.testing.store import Clock
 def home(tmp_path, monkeypatch) -> Path:
     """Of a user with no key, no file and no data yet."""
     for name in list(os.environ):
-        if name.startswith("REDSTART_") or name.endswith("_API_KEY"):
+        if name.startswith("REDSTART_") or name.endswith(("_API_KEY", "_BASE_URL")):
             monkeypatch.delenv(name)
+    monkeypatch.delenv("NEO4J_URI", raising=False)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
@@ -70,9 +73,9 @@ def script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def found(name: str, **asked: bool) -> Check:
-    [check] = [one for one in examine(**asked).checks if one.name == name]
-    assert (check.health is Health.ok) or check.remedy, "what is not well has a remedy"
+def found(name: str, project: Path | None = None) -> Check:
+    [check] = [one for one in examine(project=project).checks if one.name == name]
+    assert check.health is Health.ok or check.name == "keys" or check.remedy, "what is not well has a remedy"
     return check
 
 
@@ -92,15 +95,15 @@ def everything(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-def test_a_healthy_machine(home, tried):
+def test_a_healthy_machine(home, tried, monkeypatch):
     fill(home)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     examination = examine()
-    assert examination.ok
+    assert (examination.ok, examination.summary) == (True, "ready")
     health = {one.name: one.health for one in examination.checks}
     assert "sandbox" in health
     details = {one.name: one.detail for one in examination.checks}
-    assert health.pop("models") is Health.warn, "no key is no fault, but it is told"
-    assert set(health.values()) == {Health.ok}
+    assert set(health.values()) <= {Health.ok, Health.absent}
     assert details["database"] == f"revision {HEAD}"
     assert "blobs 0.3 MB" in details["size"]
     assert str(home) in details["folder"]
@@ -108,6 +111,7 @@ def test_a_healthy_machine(home, tried):
 
 @pytest.mark.parametrize("state_of_home", ["none", "closed", "in use", "crashed"])
 def test_looking_changes_nothing(home, tmp_path, monkeypatch, state_of_home):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     assert examined_without_a_trace(home, tmp_path, monkeypatch, state_of_home).ok
 
 
@@ -151,8 +155,10 @@ def test_without_any_program(path):
     assert (found("git").health, found("git").detail) == (Health.fail, "not found")
     assert found("sandbox").health is Health.fail
     assert "install" in found("sandbox").remedy.lower()
-    assert found("ripgrep").health is Health.ok, "it is optional"
-    assert "optional" in found("ripgrep").remedy
+    for name in ("ripgrep", "node"):
+        assert found(name).health is Health.absent, "it is optional"
+        assert "optional" in found(name).remedy
+    assert "git not found" in examination.summary
 
 
 @pytest.mark.parametrize(
@@ -186,7 +192,7 @@ def test_an_old_python_fails():
 
 
 def test_little_disk_is_a_warning(monkeypatch):
-    monkeypatch.setattr(doctor, "LITTLE_DISK", 1 << 70)
+    monkeypatch.setattr(doctor_services, "LITTLE_DISK", 1 << 70)
     assert found("disk").health is Health.warn
     assert "runs prune" in found("disk").remedy
 
@@ -242,10 +248,20 @@ def test_keys_are_named_and_never_shown(monkeypatch):
     assert "openai:" in found("strong").detail
 
 
-@pytest.mark.parametrize("model", ["openai:gpt", "nobody:x", "plain"])
-def test_a_model_without_key_or_provider_fails_unasked(monkeypatch, model):
+@pytest.mark.parametrize(("model", "row"), [("openai:gpt", "strong"), ("nobody:x", "model"), ("plain", "model")])
+def test_a_model_without_key_or_provider_fails_unasked(monkeypatch, model, row):
     monkeypatch.setenv("REDSTART_MODELS__STRONG", model)
-    assert found("strong").health is Health.fail
+    assert found(row).health is Health.fail
+
+
+def test_each_model_is_shown_with_its_host_and_who_set_it(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://user:hunter2@llm.corp.example/v1")
+    monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
+    monkeypatch.setenv("REDSTART_MODELS__FALLBACK", '["ollama:qwen3"]')
+    assert "openai:one at llm.corp.example (set by OPENAI_BASE_URL)" in found("strong").detail
+    assert "ollama:qwen3 at localhost:11434" in found("also").detail
+    assert "hunter2" not in examine().model_dump_json()
 
 
 def test_online_each_model_is_asked_once(monkeypatch):
@@ -258,8 +274,9 @@ def test_online_each_model_is_asked_once(monkeypatch):
         examine()
         assert len(server.requests) == 2, "without --online nobody is asked"
     assert checks["strong"].health is checks["fast"].health is Health.ok
-    assert "openai:one answered in" in checks["strong"].detail
-    assert "openai:two answered in" in checks["fast"].detail
+    host = server.anthropic_url.removeprefix("http://")
+    assert f"openai:one at {host} answered in" in checks["strong"].detail
+    assert f"openai:two at {host} answered in" in checks["fast"].detail
 
 
 def test_online_one_model_that_fails_does_not_hide_the_other(monkeypatch):
@@ -305,16 +322,92 @@ def test_the_command_ends_with_0_or_3(path, tmp_path, monkeypatch):
     assert {"group", "name", "health", "detail", "remedy"} == set(document["checks"][0])
 
 
-def test_the_command_is_0_where_nothing_failed(tmp_path, monkeypatch):
+def test_without_a_model_it_is_not_ready_and_the_last_line_agrees_with_the_rows(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ran = command()
+    assert ran.exit_code == 3
+    assert "  fail  model     not configured; `redstart demo` works without one" in ran.output
+    assert ran.output.splitlines()[-1] == "not ready: model not configured"
+
+
+def test_the_command_is_0_where_nothing_failed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    ran = command()
     assert ran.exit_code == 0
-    assert "  warn  models" in ran.output
+    assert ran.output.splitlines()[-1] == "ready"
+
+
+def test_a_row_is_broken_between_words_under_its_own_column():
+    check = Check(
+        group="machine",
+        name="docker",
+        health=Health.absent,
+        detail="not available: " + "word " * 30,
+        remedy="optional: " + "word " * 30 + "\n  a-command --with-a-flag",
+    )
+    lines = row_of(check, 80)
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("  -     docker    not available: word")
+    assert lines[1].startswith(" " * 18 + "word")
+    assert lines[-1] == "          a-command --with-a-flag"
+
+
+def test_the_summary_names_each_row_that_failed():
+    failed = [("git", "not found"), ("sandbox", "bwrap is missing; install it"), ("disk", "full (0 GB)")]
+    checks = [Check(group="g", name=name, health=Health.fail, detail=detail) for name, detail in failed]
+    checks.append(Check(group="g", name="x", health=Health.warn, detail="y"))
+    summary = examination_of(tuple(checks)).summary
+    assert summary == "not ready: git not found; sandbox bwrap is missing; disk full"
+
+
+@pytest.mark.parametrize(
+    ("files", "tests"),
+    [
+        ({"test_a.py": "def test_a(): ...\n\nasync def test_b():\n    pass\n"}, "pytest: 2 tests in 1 file "),
+        ({"tests/test_a.py": "class TestA:\n    def test_a(self): ...\n"}, "pytest: 1 test in 1 file "),
+        (
+            {"test_u.py": "import unittest\n\nclass U(unittest.TestCase):\n    def test_u(self):\n        pass\n"},
+            "unittest: 1 test in 1 file ",
+        ),
+        (
+            {"package.json": '{"scripts": {"test": "node --test"}}', "a.test.js": "test('a', f)\nit('b', f)\n"},
+            "node: 2 tests in 1 file ",
+        ),
+    ],
+)
+def test_the_project_of_the_folder_is_looked_at_and_not_run(tmp_path, files, tests):
+    folder = tmp_path / "shop"
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "conftest.py").write_text("raise SystemExit('it was run')\n") if "pytest" in tests else None
+    assert found("tests", folder).detail.startswith(tests)
+    assert found("runtime", folder).health in (Health.ok, Health.warn)
+
+
+def test_a_folder_without_tests_is_no_fault_and_an_env_file_is_mentioned(tmp_path):
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    (folder / ".env").write_text("OPENAI_API_KEY=sk-secret\n")
+    assert found("tests", folder).health is Health.absent
+    assert (found(".env", folder).health, found(".env", folder).detail) == (Health.absent, "not loaded")
+    assert "--env-file .env" in found(".env", folder).remedy
+
+
+def test_servers_that_are_set_are_connected_to(monkeypatch):
+    assert not {"temporal", "neo4j"} & {one.name for one in examine().checks}
+    monkeypatch.setenv("REDSTART_FLEET__ADDRESS", "127.0.0.1:9")
+    monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:9")
+    temporal, neo4j = found("temporal"), found("neo4j")
+    assert (temporal.health, temporal.detail) == (Health.fail, "does not answer at 127.0.0.1:9")
+    assert (neo4j.health, "127.0.0.1:9" in neo4j.detail) == (Health.warn, True)
 
 
 def test_a_database_of_a_server_is_looked_at_and_one_that_is_away_told(home, monkeypatch, new_postgres):
     monkeypatch.setenv("REDSTART_STORE__URL", new_postgres())
-    assert found("database").detail == f"revision {HEAD}"
+    assert found("database").detail.startswith("Postgres at ")
+    assert found("database").detail.endswith(f"revision {HEAD}")
     monkeypatch.setenv("REDSTART_STORE__URL", "postgresql://user:hidden@127.0.0.1:9/none")
     away = found("database")
     assert away.health is Health.fail

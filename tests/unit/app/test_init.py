@@ -65,7 +65,7 @@ def test_without_a_terminal_or_with_no_input_it_shows_and_writes_nothing(project
     ran = run(project, *more)
     assert ran.exit_code == 0
     assert 'command = "python -m pytest"' in ran.output
-    assert "nothing was written" in ran.output
+    assert "nothing written" in ran.output
     assert [one.name for one in project.iterdir()] == ["tests"]
 
 
@@ -107,7 +107,7 @@ def test_a_project_that_is_set_up_in_pyproject_is_left_alone(project):
 
 
 def test_no_folder_is_an_error(tmp_path):
-    with pytest.raises(ConfigError, match="no folder"):
+    with pytest.raises(ConfigError, match="not a directory"):
         propose(tmp_path / "nowhere")
 
 

@@ -71,6 +71,12 @@ def mirror(graph: Graph, server: Server) -> Mirrored:
     return Mirrored(len(graph.nodes), len(graph.links), removed)
 
 
+def reach(server: Server, seconds: float = PATIENCE) -> None:
+    """Connects once. Raises as `mirror` does."""
+    with _connected(server, seconds):
+        pass
+
+
 def statements(graph: Graph) -> Iterator[Statement]:
     """What is said to the server, in order. Names are parameters, and never a part of a text."""
     for kind, label in _LABELS.items():
@@ -106,7 +112,7 @@ def statements(graph: Graph) -> Iterator[Statement]:
 
 
 @contextmanager
-def _connected(server: Server) -> Generator[Driver]:
+def _connected(server: Server, seconds: float = PATIENCE) -> Generator[Driver]:
     if not _ADDRESS.fullmatch(server.url):
         raise ConfigError(
             "the address of the graph database is none, or has a name or a password in it",
@@ -114,7 +120,7 @@ def _connected(server: Server) -> Generator[Driver]:
         )
     auth = (server.user, server.password) if server.user else None
     try:
-        with _open(server.url, auth=auth, connection_timeout=PATIENCE, max_transaction_retry_time=PATIENCE) as driver:
+        with _open(server.url, auth=auth, connection_timeout=seconds, max_transaction_retry_time=seconds) as driver:
             # Without it a server that is not there is tried for as long as a statement may be tried again.
             driver.verify_connectivity()  # pyright: ignore[reportUnknownMemberType]
             yield driver

@@ -16,7 +16,6 @@ AT_ONCE = 30
 """The most connections of one process; ten of them are kept open."""
 _KEPT = 10
 _PATIENCE = {
-    "connect_timeout": 10,
     # A server that is gone without a word is noticed within half a minute, in the middle of a statement too.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -44,9 +43,12 @@ def opened(url: str) -> Engine:
     return brought_up(engine, _migrate)
 
 
-def revision_at(url: str) -> str | None:
-    """The revision of the database at that address, which stays as it is. Raises as `opened` does."""
-    engine = _engine(url)
+def revision_at(url: str, seconds: int = 10) -> str | None:
+    """The revision of the database at that address, which stays as it is. Raises as `opened` does.
+
+    The server has so many seconds to take the connection.
+    """
+    engine = _engine(url, seconds)
     try:
         with store_errors(), engine.connect() as connection:
             return revision(connection)
@@ -54,7 +56,7 @@ def revision_at(url: str) -> str | None:
         engine.dispose()
 
 
-def _engine(url: str) -> Engine:
+def _engine(url: str, seconds: int = 10) -> Engine:
     try:
         address = make_url(url)
         if address.drivername != DIALECT:
@@ -63,7 +65,7 @@ def _engine(url: str) -> Engine:
             address.set(drivername=f"{DIALECT}+psycopg"),
             pool_size=_KEPT,
             max_overflow=AT_ONCE - _KEPT,
-            connect_args={**_PATIENCE, "application_name": "redstart"},
+            connect_args={**_PATIENCE, "connect_timeout": seconds, "application_name": "redstart"},
         )
     except (ArgumentError, ValueError) as error:
         raise ConfigError(

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from redstart.app import doctor
-from redstart.app.doctor import Health, examine
+from redstart.app.doctor import examine
+from redstart.app.health import Health
 from redstart.cli.words import sandbox_in_words
 from redstart.ports.sandbox import bwrap
 from redstart.ports.sandbox.bwrap import APPARMOR, Bubblewrap, lacking
@@ -64,12 +65,13 @@ def test_the_doctor_says_it_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-any")
     monkeypatch.setattr(bwrap, "own_tree", lambda: None)
     monkeypatch.setattr(
         doctor, "lacks_of", lambda sandbox: lacks_of(sandbox) if isinstance(sandbox, Bubblewrap) else ()
     )
     examination = examine()
-    [lack] = [one for one in examination.checks if one.name == "lacking" and "memory" in one.detail]
+    [lack] = [one for one in examination.checks if one.name == "limits" and "memory" in one.detail]
     assert lack.health is Health.warn
     assert lack.detail == "bwrap lacks a limit on memory and processes of all together"
     assert "systemd" in lack.remedy

@@ -1,0 +1,50 @@
+"""The result of one check of the doctor, and of all of them."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from redstart.core.noun import Noun
+
+VERSION = 1
+
+
+class Health(StrEnum):
+    ok = "ok"
+    warn = "warn"
+    """Redstart works, but not as well as it could, or not for everything."""
+    fail = "fail"
+    absent = "-"
+    """An optional part that is not there or not set."""
+
+
+class Check(Noun):
+    group: str
+    name: str
+    health: Health
+    detail: str
+    remedy: str = ""
+
+
+class Examination(Noun):
+    """Every check, by group. `v` changes when a field is removed or changes its meaning."""
+
+    v: int = VERSION
+    ok: bool
+    """Whether nothing failed: then a run can start."""
+    checks: tuple[Check, ...]
+
+    @property
+    def summary(self) -> str:
+        """`ready`, or `not ready` with the rows that failed."""
+        failed = [f"{check.name} {_first_clause(check.detail)}" for check in self.checks if check.health is Health.fail]
+        return f"not ready: {'; '.join(failed)}" if failed else "ready"
+
+
+def examination_of(checks: tuple[Check, ...]) -> Examination:
+    return Examination(ok=all(check.health is not Health.fail for check in checks), checks=checks)
+
+
+def _first_clause(detail: str) -> str:
+    return re.split(r"[;(\n]|\. ", detail, maxsplit=1)[0].strip().removesuffix(".")
