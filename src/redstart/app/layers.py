@@ -97,7 +97,7 @@ def of_variables(environ: Mapping[str, str], values: Mapping[str, object], keys:
 def of_user_file(path: Path, keys: Keys) -> Layer:
     """The layer of the user's file; empty where there is none. Raises `ConfigError` for an unknown key."""
     table = _parsed(path)
-    return {} if table is None else _of_table(table, str(path), keys)
+    return {} if table is None else of_table(table, str(path), keys)
 
 
 def of_project(folder: Path, keys: Keys) -> Layer:
@@ -110,8 +110,8 @@ def of_project(folder: Path, keys: Keys) -> Layer:
     if table is not None and section is not None:
         raise ConfigError(f"{own} and [{PROJECT_TABLE}] of {shared} both contain settings", remedy="keep one of them")
     if section is not None:
-        return _of_table(section, f"{shared} [{PROJECT_TABLE}]", keys)
-    return {} if table is None else _of_table(table, str(own), keys)
+        return of_table(section, f"{shared} [{PROJECT_TABLE}]", keys)
+    return {} if table is None else of_table(table, str(own), keys)
 
 
 def refuse_untrusted(project: Layer, below: Limits, user_file: Path) -> None:
@@ -177,7 +177,8 @@ def _refuse_more(name: str, given: Given, below: float | None, elsewhere: str) -
         )
 
 
-def _of_table(table: Mapping[str, object], origin: str, keys: Keys) -> Layer:
+def of_table(table: Mapping[str, object], origin: str, keys: Keys) -> Layer:
+    """The layer of a parsed file. Raises `ConfigError` for an unknown key."""
     layer = {name: Given(value, origin) for name, value in _flat(table, keys).items()}
     for name in layer:
         _refuse_unknown(origin, name, keys)

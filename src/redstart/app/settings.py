@@ -313,6 +313,11 @@ def api_key(model: str, environ: Mapping[str, str], variable: str = "") -> str |
     return environ.get(variable or f"{model.partition(':')[0].upper()}_API_KEY")
 
 
+def check_user_settings(table: Mapping[str, object], origin: str) -> None:
+    """Raises `ConfigError` where what would be the user's file cannot be used; `origin` is what the error calls it."""
+    _made(layers.of_table(table, origin, keys_of(Settings)))
+
+
 def public_values(settings: Settings) -> dict[str, Any]:
     """Every value by its dotted name, as JSON has it and as it may be printed: an address without what opens it."""
     values: dict[str, Any] = {}

@@ -7,17 +7,19 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="What is set, where, and what can be set.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Show and change settings.", no_args_is_help=True, rich_markup_mode=None)
 
 VERSION = 1
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="Dotted name of a setting, such as models.strong.")]
 
 
 @app.command("show")
 def show(
-    path: Annotated[Path, typer.Argument(help="The project's folder.")] = Path(),
+    path: Annotated[Path, typer.Argument(help="The directory of the project.")] = Path(),
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
-    """Show every setting in force and where its value comes from. No key is ever shown."""
+    """Show every setting in force and where its value comes from. Keys are never shown."""
     import json as encoder
 
     from redstart.app.settings import public_values, resolve
@@ -33,6 +35,68 @@ def show(
     names, widest = max(map(len, shown)), min(max(map(len, shown.values())), 40)
     for name, value in shown.items():
         typer.echo(f"{name:<{names}}  {value:<{widest}}  {origins[name]}")
+
+
+@app.command("get")
+def get(key: Key) -> None:
+    """Print the value of one setting that is in force here."""
+    import json as encoder
+
+    from redstart.app.settings import public_values, resolve
+    from redstart.app.user_file import refuse_unknown
+
+    refuse_unknown(key)
+    value = public_values(resolve(project=Path.cwd()).settings)[key]
+    typer.echo(value if isinstance(value, str) and value.isprintable() else encoder.dumps(value))
+
+
+@app.command("set")
+def set_(
+    key: Key,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help='A value; a list is written as ["one", "two"].')],
+) -> None:
+    """Change one setting in your settings file. Comments and all other lines stay as they are."""
+    import os
+
+    from redstart.app.settings import public_values, resolve
+    from redstart.app.user_file import set_value
+
+    change = set_value(key, value, os.environ)
+    settings, origins = resolve(project=Path.cwd())
+    typer.echo(f"set {key} in {change.path}")
+    if origins[key] != str(change.path):
+        typer.echo(f"note: {origins[key]} outranks it: {key} = {public_values(settings)[key]!r} is in force", err=True)
+
+
+@app.command("path")
+def path() -> None:
+    """Print the path of your settings file, whether or not it exists."""
+    import os
+
+    from redstart.app.user_file import path_of
+
+    typer.echo(path_of(os.environ))
+
+
+@app.command("edit")
+def edit() -> None:
+    """Open your settings file in $VISUAL or $EDITOR, then check it."""
+    import os
+    import subprocess
+
+    from redstart.app.user_file import check_file, editor_command, prepare_file
+    from redstart.core.errors import ConfigError
+
+    words = editor_command(os.environ)
+    file = prepare_file(os.environ)
+    try:
+        code = subprocess.run([*words, str(file)], check=False).returncode
+    except OSError as error:
+        raise ConfigError(f"{words[0]} cannot be started: {error.strerror}", remedy="set EDITOR to another") from error
+    if code:
+        raise ConfigError(f"{words[0]} ended with exit code {code}", remedy=f"look at {file}")
+    check_file(os.environ)
+    typer.echo(f"{file} is valid")
 
 
 @app.command("schema")

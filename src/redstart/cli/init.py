@@ -12,9 +12,7 @@ import typer
 def init(
     path: Annotated[Path, typer.Argument(help="The directory of the project.")] = Path(),
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write the file without asking.")] = False,
-    no_input: Annotated[
-        bool, typer.Option("--no-input", help="Ask nothing; without --yes nothing is written.")
-    ] = False,
+    no_input: Annotated[bool, typer.Option("--no-input", help="Ask nothing; write nothing without --yes.")] = False,
 ) -> None:
     """Propose a redstart.toml for a project and write it. An existing file is never overwritten."""
     from redstart.app.init import propose, write

@@ -72,7 +72,7 @@ def test_without_a_terminal_or_with_no_input_it_shows_and_writes_nothing(project
 @pytest.mark.parametrize(("typed", "written"), [(b"y\n", True), (b"\n", True), (b"n\n", False)])
 def test_at_a_terminal_it_asks(project, typed, written):
     out = answer(project, typed)
-    assert "Write it?" in out
+    assert "Write this file?" in out
     assert (project / "redstart.toml").exists() is written
 
 
