@@ -25,6 +25,7 @@ from redstart.cli import (
     improve,
     init,
     memory,
+    models,
     prune,
     resume,
     runs,
@@ -53,6 +54,7 @@ app.command("apply")(apply.apply)
 app.command("undo")(apply.undo)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
+app.command("models")(models.models)
 app.command("init")(init.init)
 app.command("graph")(graph.graph)
 app.command("worker")(worker.worker)

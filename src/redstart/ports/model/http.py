@@ -51,12 +51,23 @@ async def post(
 
     Raises `TooLong` for more than `longest` bytes, `Broken`, and `TimeoutError` where the client's time is up.
     """
+    return await _exchange(http, "POST", url, document, headers, longest)
+
+
+async def get(http: httpx2.AsyncClient, url: str, *, headers: Mapping[str, str], longest: int) -> Got:
+    """As `post`, with nothing sent."""
+    return await _exchange(http, "GET", url, None, headers, longest)
+
+
+async def _exchange(
+    http: httpx2.AsyncClient, method: str, url: str, document: object, headers: Mapping[str, str], longest: int
+) -> Got:
     import httpx2
 
     try:
         # Not compressed: what is counted is then what comes.
         sent = {**headers, "Accept-Encoding": "identity"}
-        async with http.stream("POST", url, json=document, headers=sent) as response:
+        async with http.stream(method, url, json=document, headers=sent) as response:
             body = bytearray()
             async for chunk in response.aiter_bytes():
                 body += chunk

@@ -1,0 +1,176 @@
+"""Which models can be asked from here: what each endpoint offers, what it costs and how much it can read."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from redstart.app.model_routes import has_endpoint, model_host
+from redstart.app.settings import NO_MODEL, Models, Settings, api_key
+from redstart.core.errors import ConfigError, ModelError
+from redstart.core.noun import Noun
+from redstart.ports.model.endpoints import ENDPOINTS, Address, address, host_of, is_loopback, route_of
+from redstart.ports.model.http import trusted
+from redstart.ports.model.listing import list_models
+from redstart.ports.model.prices import price
+from redstart.ports.model.profiles import profile_of
+
+VERSION = 1
+SECONDS = 5.0
+"""How long an endpoint has to answer; one on this machine a third of that."""
+_NOT_CHAT = re.compile(
+    r"embed|whisper|tts|dall-e|moderation|image|audio|realtime|transcribe|sora|babbage|davinci|rerank", re.IGNORECASE
+)
+"""Models that answer no question in words."""
+_SAMPLE = 1_000
+"""Tokens of which a price is taken: few enough for no surcharge on long questions."""
+
+
+class OfferedModel(Noun):
+    name: str
+    input_usd: float | None = None
+    """Dollars for a million tokens; None where the price is not known."""
+    output_usd: float | None = None
+    window: int
+    """Tokens that question and answer may have together."""
+    window_known: bool
+    """False where it is only assumed."""
+    listed: bool = True
+    """False for a configured model that its endpoint does not list."""
+    used: str = ""
+    """What a run would ask it for now: `strong`, `fast`, `fallback`, `step`; empty for nothing."""
+
+
+class ListedEndpoint(Noun):
+    provider: str
+    host: str
+    origin: str = ""
+    """The setting or variable that names the host; empty for the provider's own."""
+    key_variable: str = ""
+    """Where its key is; empty where none is sent."""
+    problem: str = ""
+    """Why it gave no list; empty where it did."""
+    remedy: str = ""
+    models: tuple[OfferedModel, ...] = ()
+
+
+class ModelList(Noun):
+    """`v` changes when a field is removed or changes its meaning."""
+
+    v: int = VERSION
+    uses: str
+    """The model that writes the patches of a run begun now; empty for none."""
+    host: str = ""
+    endpoints: tuple[ListedEndpoint, ...]
+    missing: tuple[str, ...] = ()
+    """The key variables of the providers that were not asked."""
+    remedy: str = ""
+    """What to set where no model is configured."""
+
+
+class _Place(NamedTuple):
+    address: Address
+    origin: str
+    named: tuple[str, ...] = ()
+    """The models of the settings that are there."""
+
+
+def offered_models(settings: Settings, environ: Mapping[str, str], seconds: float = SECONDS) -> ModelList:
+    """Ask every endpoint with a key or an address of its own for its models, all at once. No model is asked a question.
+
+    Ollama is asked too where it is on this machine. No key is in the result.
+    """
+    places = list(_places(settings, environ))
+    endpoints = asyncio.run(_ask_all(settings, places, seconds))
+    asked = {place.address.provider for place in places}
+    strong = settings.models.strong
+    return ModelList(
+        uses=strong,
+        host=model_host(settings, strong, environ) if strong else "",
+        # An Ollama that nobody set up is not worth a word.
+        endpoints=tuple(one for one in endpoints if not (one.problem and _is_guess(one))),
+        missing=tuple(one.variable for name, one in ENDPOINTS.items() if one.variable and name not in asked),
+        remedy="" if strong else NO_MODEL,
+    )
+
+
+def _is_guess(endpoint: ListedEndpoint) -> bool:
+    return endpoint.provider == "ollama" and not endpoint.origin and not endpoint.models
+
+
+def _places(settings: Settings, environ: Mapping[str, str]) -> Iterator[_Place]:
+    """The endpoints that are worth asking, each once, with the configured models that are there."""
+    models = settings.models
+    named = [name for name in (*models.roster.names, *models.options) if name and has_endpoint(name)]
+    places: dict[tuple[str, str, str], _Place] = {}
+    usual = [f"{provider}:*" for provider in ENDPOINTS if _is_usable(provider, models, environ)]
+    for name in dict.fromkeys([*named, *usual]):
+        provider = name.partition(":")[0]
+        if provider not in ENDPOINTS:
+            continue
+        own = models.option(name)
+        setting = f"models.options.{name}.base_url" if own.base_url else "models.base_url"
+        try:
+            route = route_of(provider, own.base_url or models.base_url, environ, setting)
+            key = api_key(name, environ, own.key_variable)
+            base_url = route.url if route.origin else None
+            where = address(name, base_url=base_url, api_key=key, variable=own.key_variable, origin=route.origin)
+        except ConfigError:
+            continue
+        place = places.setdefault((provider, where.url, where.key), _Place(where, route.origin))
+        if not name.endswith(":*"):
+            places[provider, where.url, where.key] = place._replace(named=(*place.named, name))
+    yield from places.values()
+
+
+def _is_usable(provider: str, models: Models, environ: Mapping[str, str]) -> bool:
+    endpoint = ENDPOINTS[provider]
+    if environ.get(endpoint.variable) or environ.get(endpoint.url_variable):
+        return True
+    return provider == "ollama" if models.base_url is None else provider == "openai"
+
+
+async def _ask_all(settings: Settings, places: list[_Place], seconds: float) -> list[ListedEndpoint]:
+    context = await asyncio.to_thread(trusted)
+
+    async def ask(place: _Place) -> ListedEndpoint:
+        where = place.address
+        endpoint = ListedEndpoint(
+            provider=where.provider,
+            host=host_of(where.url),
+            origin=place.origin,
+            key_variable=where.variable if where.key else "",
+        )
+        try:
+            names = await list_models(where, context, seconds / 3 if is_loopback(where.url) else seconds)
+        except ModelError as error:
+            models = tuple(_described(settings, name) for name in place.named)
+            return endpoint.model_copy(update={"problem": str(error), "remedy": error.remedy, "models": models})
+        listed = [f"{where.provider}:{name}" for name in names]
+        every = dict.fromkeys((*place.named, *(name for name in listed if not _NOT_CHAT.search(name))))
+        models = tuple(_described(settings, name, listed=name in listed) for name in every)
+        return endpoint.model_copy(update={"models": models})
+
+    return list(await asyncio.gather(*map(ask, places)))
+
+
+def _described(settings: Settings, name: str, *, listed: bool = True) -> OfferedModel:
+    profile = profile_of(name, settings.models.profiles)
+    sent, written = (price(name, *tokens, rates=profile.rates) for tokens in ((_SAMPLE, 0), (0, _SAMPLE)))
+    scale = 1_000_000 / _SAMPLE
+    return OfferedModel(
+        name=name,
+        input_usd=None if sent is None else sent * scale,
+        output_usd=None if written is None else written * scale,
+        window=profile.context,
+        window_known="context" in profile.model_fields_set,
+        listed=listed,
+        used=_use_of(settings.models, name),
+    )
+
+
+def _use_of(models: Models, name: str) -> str:
+    uses = {"strong": models.strong == name, "fast": models.fast == name, "fallback": name in models.fallback}
+    return next((use for use, applies in uses.items() if applies), "step" if name in models.roster.names else "")

@@ -1,0 +1,101 @@
+"""`redstart models`."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from redstart.cli import options
+from redstart.cli.env_file import EnvFile, use_env_file
+
+if TYPE_CHECKING:
+    from redstart.app.model_list import ListedEndpoint, ModelList, OfferedModel
+
+SHOWN = 12
+"""Models of one endpoint that are listed without --all."""
+WIDEST = 100
+
+
+def models(
+    every: Annotated[bool, typer.Option("--all", help="List every model of each endpoint.")] = False,
+    model: options.Model = None,
+    env_file: EnvFile = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+) -> None:
+    """List the models that can be reached, with price and context window, and mark the ones that a run would use.
+
+    Endpoints are asked for their list; no model is asked a question. Prices are dollars per million tokens.
+    """
+    import os
+    from pathlib import Path
+
+    from redstart.app.model_list import offered_models
+    from redstart.app.settings import load
+
+    folder = Path.cwd()
+    use_env_file(env_file, folder)
+    listed = offered_models(load(model, project=folder), os.environ)
+    if json:
+        typer.echo(listed.model_dump_json(indent=2))
+        return
+    width = min(shutil.get_terminal_size().columns, WIDEST)
+    for line in lines_of(listed, width, every=every):
+        typer.echo(line)
+
+
+def lines_of(listed: ModelList, width: int, *, every: bool) -> list[str]:
+    lines: list[str] = []
+    for endpoint in listed.endpoints:
+        lines += [*_endpoint(endpoint, width, every=every), ""]
+    if listed.missing:
+        wrapped = textwrap.wrap(", ".join(listed.missing), width - 9, break_on_hyphens=False)
+        lines += [f"not set  {wrapped[0]}", *(f"{' ' * 9}{line}" for line in wrapped[1:])]
+    if any("?" in line for line in lines):
+        lines.append("?        price unknown, or window assumed: set models.profiles")
+    lines.append("always   manual (you answer), command:PROGRAM, replay:FILE")
+    if listed.uses:
+        host = f" at {listed.host}" if listed.host else ""
+        return [*lines, f"\na run would use {listed.uses}{host}; another: -m MODEL"]
+    return [*lines, "\na run would use no model", *(f"  {line}" for line in listed.remedy.splitlines())]
+
+
+def _endpoint(endpoint: ListedEndpoint, width: int, *, every: bool) -> list[str]:
+    key = f"key {endpoint.key_variable}" if endpoint.key_variable else "no key"
+    origin = f" (set by {endpoint.origin})" if endpoint.origin else ""
+    heading = f"{endpoint.provider} at {endpoint.host}{origin}, {key}"
+    lines = textwrap.wrap(heading, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+    for text in filter(None, (endpoint.problem, endpoint.remedy)):
+        lines += textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+    ordered = sorted(endpoint.models, key=_rank)
+    shown = ordered if every else ordered[:SHOWN]
+    names = max((len(one.name) for one in shown), default=0)
+    if shown:
+        lines.append(f"  {'':<8} {'model':<{names}}  {'in $':>7}  {'out $':>7}  {'window':>7}")
+    lines += [_row(one, names) for one in shown]
+    if left := len(ordered) - len(shown):
+        lines.append(f"  {'':<8} … and {left:,} more: redstart models --all")
+    return lines
+
+
+def _rank(model: OfferedModel) -> tuple[bool, bool, bool, int]:
+    """Those in use first, then those whose price is known, then those that can read most; by name within each."""
+    return not model.used, model.input_usd is None, not model.window_known, -model.window
+
+
+def _row(model: OfferedModel, names: int) -> str:
+    window = f"{_short(model.window)}{'' if model.window_known else '?'}"
+    numbers = f"{_usd(model.input_usd):>7}  {_usd(model.output_usd):>7}  {window:>7}"
+    return f"  {model.used:<8} {model.name:<{names}}  {numbers}{'' if model.listed else '  not listed there'}"
+
+
+def _usd(amount: float | None) -> str:
+    return "?" if amount is None else "free" if amount == 0 else f"{amount:.2f}"
+
+
+def _short(tokens: int) -> str:
+    if tokens >= 1_000_000:
+        return f"{tokens / 1_000_000:.3g}M"
+    return f"{tokens // 1000}k"
