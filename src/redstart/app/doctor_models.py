@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from redstart.app.health import Check, Health
 from redstart.app.model_routes import has_endpoint, model_host, model_route
-from redstart.app.settings import Settings, StepModels, public_values, require_model
+from redstart.app.model_settings import StepModels
+from redstart.app.settings import Settings, public_values, require_model
 from redstart.app.wire import connect, embedder_of, embedding_address
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.errors import ConfigError, ModelError

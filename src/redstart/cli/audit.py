@@ -87,8 +87,7 @@ def audit(
         raise ConfigError(f"{path} does not exist", remedy="give the path of a file or directory")
     if baseline is not None and no_baseline:
         raise ConfigError("--baseline and --no-baseline exclude each other", remedy="give one of them")
-    folder = path if path.is_dir() else path.parent
-    use_env_file(env_file, folder)
+    use_env_file(env_file, folder := path if path.is_dir() else path.parent)
     settings = configuration.load(model, project=folder)
     if not no_llm and not settings.models.strong:
         raise ConfigError("no model is configured", remedy="name one with -m, or run the tools only: --no-llm")

@@ -67,10 +67,7 @@ def fix(
     named = tuple(tests or ())
     if not path.is_dir() and ("::" in str(path) or path.is_file()):
         path, named = Path(), (str(path), *named)
-    options.require_folder(path)
-    if not json:
-        # What follows takes a second or two to load, and longer to look at a large repo: say at once that it is on.
-        typer.echo(f"reading {path.resolve().name}")
+    _say_reading(path, json=json)
     from redstart.app import settings as configuration
 
     use_env_file(env_file, path)
@@ -84,6 +81,13 @@ def fix(
     display = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch)
     somebody_there = sys.stdin.isatty() and not (no_input or json)
     raise typer.Exit(_drive(settings, path, asked, display, (dry_run, detach, apply), somebody_there=somebody_there))
+
+
+def _say_reading(path: Path, *, json: bool) -> None:
+    options.require_folder(path)
+    if not json:
+        # What follows takes a second or two to load, and longer to look at a large repo: say at once that it is on.
+        typer.echo(f"reading {path.resolve().name}")
 
 
 def _issue(given: str | None) -> str:

@@ -71,12 +71,10 @@ def improve(
     from redstart.core.run import Step
     from redstart.core.wishes import Better
 
-    options.require_folder(path)
-    use_env_file(env_file, path)
+    use_env_file(env_file, options.require_folder(path))
     settings = configuration.load(model, project=path)
     configuration.require_model(settings)
-    somebody_there = sys.stdin.isatty() and not (no_input or json)
-    cap = _cap(max_usd, max_minutes, no_cap=no_cap, somebody_there=somebody_there)
+    cap = _cap(max_usd, max_minutes, no_cap=no_cap, somebody_there=sys.stdin.isatty() and not (no_input or json))
     words, level = tuple(shlex.split(test_cmd or settings.tests.command)), options.level_of(settings.verify, verify)
     asked = Asked(capped(settings, cap), words, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit)
     asked = asked._replace(verify=level, looks=looks, approve=approve)

@@ -118,13 +118,14 @@ Apply = Annotated[bool, typer.Option("--apply", help="Apply a verified patch to 
 PatchFile = Annotated[Path | None, typer.Option("--patch", help="Where to write the patch file.")]
 
 
-def require_folder(path: Path) -> None:
-    """Raises `ConfigError` where there is no such directory, before anything else is said of the command."""
+def require_folder(path: Path) -> Path:
+    """The path. Raises `ConfigError` where there is no such directory, before anything else is said of the command."""
     if not path.is_dir():
         from redstart.core.errors import ConfigError
 
         what = "is not a directory" if path.exists() else "does not exist"
         raise ConfigError(f"{path} {what}", remedy="give the directory of the project")
+    return path
 
 
 def level_of(default: Level, asked: LevelName | None) -> Level:

@@ -72,8 +72,7 @@ def resume(
         raise ConfigError("--accept and --reject cannot both be meant")
     use_env_file(env_file, Path())
     settings = configuration.load(model)
-    answer = Word.accept if accept else Word.reject if reject else None
-    wish = Wish(say, answer, max_iters, max_usd, max_minutes)
+    wish = Wish(say, Word.accept if accept else Word.reject if reject else None, max_iters, max_usd, max_minutes)
 
     async def listen(house: House) -> tuple[Heard, bool]:
         heard = await hear(house, await find_run(house, run, Path.cwd()), wish)
@@ -93,8 +92,7 @@ def resume(
         return await standing(house, heard.run_id)
 
     until = Step(stop_after.value) if stop_after else None
-    here = engine.value if engine is not None else "langgraph"
-    how = How(json, verbose, unsafe_no_sandbox, here, until, patch, detach=fleets)
+    how = How(json, verbose, unsafe_no_sandbox, engine.value if engine else "langgraph", until, patch, detach=fleets)
     raise typer.Exit(drive_run(settings, how, begin))
 
 

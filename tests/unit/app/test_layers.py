@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from redstart.app.fleet_settings import FleetSettings
-from redstart.app.settings import Models, SandboxSettings, Settings, StepModels, keys_of, load, resolve
+from redstart.app.model_settings import StepModels
+from redstart.app.settings import Models, SandboxSettings, Settings, keys_of, load, resolve
 from redstart.app.store_settings import MemorySettings, StoreSettings
 from redstart.cli.config import app
 from redstart.core.errors import ConfigError
