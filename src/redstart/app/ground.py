@@ -14,6 +14,7 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment, SandboxLimits
 from redstart.toolkit.repo.git import require_git
+from redstart.toolkit.suites.django import parse_command
 from redstart.toolkit.suites.environment import environment_of, find_environment, find_interpreter
 from redstart.toolkit.suites.history import work_root
 from redstart.toolkit.suites.node import RUNNERS as NODE_RUNNERS
@@ -66,8 +67,7 @@ def take_ground(
     base = house.trees.take(root)
     inner = "" if path == root else path.relative_to(root).as_posix()
     place = _place(house, base, Place(inner, "", command) if inner or command else None, choose)
-    told = command and unittest_arguments(command)
-    runner = "unittest" if told else place.runner or NO_TESTS_YET
+    runner = _started_by(command) or place.runner or NO_TESTS_YET
     environment = own_environment(root, place.folder) if own_python else _environment(root, place, runner, python)
     limits = house.settings.sandbox.limits
     return Ground(root, place.folder, base, runner, served(house, environment), limits, place.command or command)
@@ -90,6 +90,15 @@ def _place(house: House, base: Snapshot, named: Place | None, choose: Choose | N
         listed = "\n".join(f"  redstart fix {folder}" for folder in found)
         raise ConfigError(f"this repo has {len(found)} suites of tests", remedy=f"say which one:\n{listed}")
     return found[choose(tuple(found))]
+
+
+def _started_by(command: tuple[str, ...]) -> str:
+    """The runner that the user's command starts, where that can be told from the command alone; empty otherwise."""
+    if not command:
+        return ""
+    if unittest_arguments(command):
+        return "unittest"
+    return "django" if parse_command(command) else ""
 
 
 def served(house: House, environment: Environment) -> Environment:

@@ -15,7 +15,11 @@ from redstart.toolkit.suites.detect import FOREIGN, detect_runner
 LARGEST_READ = 1_000_000
 """How much of a file is looked at; tests are told from others by less."""
 
-_COMMANDS = {"pytest": "python -m pytest", "unittest": "python -m unittest"}
+_COMMANDS = {
+    "pytest": "python -m pytest",
+    "unittest": "python -m unittest",
+    "django": "python manage.py test",
+}
 
 
 class Proposal(NamedTuple):

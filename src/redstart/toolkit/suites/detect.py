@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 from typing import cast
 
+from redstart.toolkit.suites.django import MANAGE, is_django_manage
 from redstart.toolkit.suites.node_detect import is_node_test
 
 Read = Callable[[str], bytes | None]
@@ -40,8 +41,10 @@ def is_python_test(path: str) -> bool:
 
 
 def detect_runner(paths: Iterable[str], read: Read) -> str | None:
-    """`pytest`, `unittest`, or None where the tree has no tests in Python.
+    """`pytest`, `unittest`, `django`, or None where the tree has no tests in Python.
 
+    `django` is the answer where the tree's root has the manage.py of a Django project, pytest is not configured and no
+    test needs it.
     `unittest` is the answer only where every test is a method of a `unittest.TestCase`, in a file that unittest finds
     by itself (`test*.py`), and nothing speaks of pytest; whatever is ambiguous is left to pytest, which runs both
     kinds. `read` gives a file's bytes, None if it cannot.
@@ -55,6 +58,8 @@ def detect_runner(paths: Iterable[str], read: Read) -> str | None:
         return "pytest" if configured and finds_more else None
     if configured or any(PurePosixPath(path).name == "conftest.py" for path in own):
         return "pytest"
+    if MANAGE in own and is_django_manage(read(MANAGE) or b""):
+        return "pytest" if any(_needs_pytest(text) for text in texts.values()) else "django"
     if any(_speaks_pytest(text) for text in texts.values()) or any(_only_pytest_finds(path) for path in has_tests):
         return "pytest"
     written = [texts[path] for path in has_tests if texts[path].strip()]
@@ -81,8 +86,12 @@ def _holds_tests(text: bytes) -> bool:
     return bool(_PLAIN_FUNCTION.search(text) or _PLAIN_CLASS.search(text) or _TEST_CASE.search(text))
 
 
+def _needs_pytest(text: bytes) -> bool:
+    return bool(_IMPORTS_PYTEST.search(text) or _PLAIN_FUNCTION.search(text))
+
+
 def _speaks_pytest(text: bytes) -> bool:
-    return bool(_IMPORTS_PYTEST.search(text) or _PLAIN_FUNCTION.search(text) or _PLAIN_CLASS.search(text))
+    return _needs_pytest(text) or bool(_PLAIN_CLASS.search(text))
 
 
 def _pytest_configuration(paths: Iterable[str], read: Read) -> tuple[bool, bool]:

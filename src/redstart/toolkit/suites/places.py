@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from redstart.toolkit.suites.detect import PYTEST_FILES, Read, configures_pytest, detect_runner, is_python_test
+from redstart.toolkit.suites.django import MANAGE, is_django_manage
 from redstart.toolkit.suites.node_detect import NodeSuite, suite_in, suites_of
 
 PROJECT_FILES = frozenset(("pyproject.toml", "setup.py", "setup.cfg", *PYTEST_FILES))
@@ -60,13 +61,18 @@ def _python_suites(paths: Sequence[str], read: Read) -> tuple[Place, ...]:
     runner = detect_runner(paths, read)
     if runner is None:
         return ()
-    projects = {str(PurePosixPath(path).parent) for path in paths if PurePosixPath(path).name in PROJECT_FILES}
+    projects = {str(PurePosixPath(path).parent) for path in paths if _begins_project(path, read)}
     owners = {owner for path in paths if is_python_test(path) and (owner := _owner(path, projects)) is not None}
     configured = any("/" not in path and configures_pytest(path, read) for path in paths)
     if configured or "." in owners or not owners:
         return (Place("", runner),)
     found = ((folder, runner_in(folder, paths, read)) for folder in sorted(owners))
     return tuple(Place(folder, runner) for folder, runner in found if runner) or (Place("", runner),)
+
+
+def _begins_project(path: str, read: Read) -> bool:
+    name = PurePosixPath(path).name
+    return name in PROJECT_FILES or (name == MANAGE and is_django_manage(read(path) or b""))
 
 
 def _owner(path: str, projects: set[str]) -> str | None:

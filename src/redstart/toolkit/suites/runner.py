@@ -11,7 +11,7 @@ from redstart.core.noun import clip
 from redstart.core.report import Case
 from redstart.core.run import Suite
 from redstart.core.shell import PINNED, Completed, Environment, ExitCause, Variation
-from redstart.toolkit.suites import foreign, node, pytest, unittest
+from redstart.toolkit.suites import django, foreign, node, pytest, unittest
 from redstart.toolkit.suites.command import end_of_start
 from redstart.toolkit.suites.junit import read_cases, read_foreign
 from redstart.toolkit.suites.request import Request
@@ -79,11 +79,13 @@ def request(
         return pytest.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary)
     if suite.runner == "unittest":
         return unittest.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary)
+    if suite.runner == "django":
+        return django.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary)
     if suite.runner in node.RUNNERS:
         return node.command(suite, ids=ids, vary=vary)
     raise ConfigError(
-        f"There is no test runner {suite.runner}.",
-        remedy="Use pytest, unittest, node, jest, vitest or mocha, or say with --junit where your command's report is.",
+        f"unknown test runner: {suite.runner}",
+        remedy="use pytest, unittest, django, node, jest, vitest or mocha, or name your command's report with --junit",
     )
 
 
@@ -102,6 +104,8 @@ def selects(suite: Suite) -> bool:
         return False
     if suite.runner in ("pytest", *node.RUNNERS):
         return True
+    if suite.runner == "django":
+        return not suite.command or django.parse_command(suite.command) is not None
     return unittest.unittest_arguments(suite.command) is not None
 
 
@@ -144,7 +148,9 @@ def _is_runner(suite: Suite) -> bool:
     """Whether the exit code is the runner's, and not that of a command around it."""
     if suite.junit or suite.runner in node.RUNNERS:
         return False
-    return not suite.command or suite.runner == "unittest" or bool(end_of_start(suite.command, "pytest", "py.test"))
+    if suite.runner in ("unittest", "django"):
+        return True
+    return not suite.command or bool(end_of_start(suite.command, "pytest", "py.test"))
 
 
 def _meaning(suite: Suite, code: int) -> str:
@@ -211,6 +217,8 @@ def _hint(suite: Suite, completed: Completed) -> str:
         return f"Does the command write JUnit XML to {suite.junit}? A report that lay there before does not count. "
     if suite.runner == "unittest" and suite.command:
         return "Results per test need the command `python -m unittest ...`, or --junit PATH. "
+    if suite.runner == "django" and suite.command and django.parse_command(suite.command) is None:
+        return "Results per test need the command `python manage.py test ...`, or --junit PATH. "
     if suite.runner == "pytest" and not _is_runner(suite):
         return (
             "Results per test need a command that starts pytest, or --junit PATH with what it writes. "

@@ -31,15 +31,19 @@ def command(
     if arguments is None:
         return Request(suite.command, vary.variables, {}, (JUNIT,))
     python, options = arguments
-    files = {RUNNER: inside(RUNNER)}
-    only: tuple[str, ...] = ()
-    if ids:
-        files[IDS] = "".join(f"{one}\n" for one in ids)
-        only = ("--ids", f"{IN}/{IDS}")
-    order = ("--order", vary.order, "--seed", str(vary.seed)) if vary.order else ()
-    start = (python or environment.python, f"{IN}/{RUNNER}", "--out", f"{OUT}/{JUNIT}", *only, *order)
-    request = Request((*start, *(("--", *options) if options else ())), vary.variables, files, (JUNIT,))
+    ours, files = report_options(ids, vary)
+    start = (python or environment.python, f"{IN}/{RUNNER}", *ours)
+    argv = (*start, *(("--", *options) if options else ()))
+    request = Request(argv, vary.variables, {**files, RUNNER: inside(RUNNER)}, (JUNIT,))
     return with_sentinel(request, sentinel, environment) if sentinel else request
+
+
+def report_options(ids: Sequence[str], vary: Variation) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The options of our runner that say what to run and where to report, and the files that they name."""
+    only = ("--ids", f"{IN}/{IDS}") if ids else ()
+    order = ("--order", vary.order, "--seed", str(vary.seed)) if vary.order else ()
+    files = {IDS: "".join(f"{id_}\n" for id_ in ids)} if ids else {}
+    return ("--out", f"{OUT}/{JUNIT}", *only, *order), files
 
 
 def unittest_arguments(argv: Sequence[str]) -> tuple[str, tuple[str, ...]] | None:

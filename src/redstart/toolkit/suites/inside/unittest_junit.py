@@ -164,6 +164,11 @@ class Recorder(unittest.TestResult):
             tag = "failure" if issubclass(err[0], test.failureException) else "error"
             self.keep_error(test, tag, err, "In subtest %s:\n" % subtest._subDescription())  # noqa: UP031
 
+    @property
+    def red(self):
+        """How many tests failed."""
+        return sum(1 for entries in self.entries.values() if any(tag in ("failure", "error") for tag, _, _ in entries))
+
     def pass_on_blocks(self):
         """Gives what stopped a class or a module to those of its tests that have no result of their own."""
         for owner, *entry in self.blocked:
@@ -213,27 +218,33 @@ def load(arguments):
     return Program(module=None, argv=["python -m unittest", *words], exit=False).test, []
 
 
-def main():
-    parser = argparse.ArgumentParser()
+def add_options(parser):
+    """What every caller of this file may ask for."""
     parser.add_argument("--out", required=True)
     parser.add_argument("--ids")
     parser.add_argument("--order", choices=("reversed", "shuffled"))
     parser.add_argument("--seed", type=int, default=0)
-    options, arguments = parser.parse_known_args()
-    watch = None
-    if "REDSTART_SENTINEL" in os.environ:
-        import redstart_sentinel as watch  # noqa: PLC0415 (it is given along only where it is wanted)
-    sys.path[0] = os.getcwd()  # noqa: PTH109
-    if not sys.warnoptions:
-        warnings.simplefilter("default")
-    suite, faults = load(arguments)
-    if watch:
-        watch.pytest_collection_finish()
+
+
+def sentinel():
+    """The module that says where the project's packages come from; None where that is not wanted."""
+    if "REDSTART_SENTINEL" not in os.environ:
+        return None
+    import redstart_sentinel  # noqa: PLC0415 (it is given along only where it is wanted)
+
+    return redstart_sentinel
+
+
+def choose(suite, options):
+    """Of the suite, the tests that are asked for, in the order that is asked for."""
     if options.ids:
         wanted = Filter(Path(options.ids).read_text(encoding="utf-8").splitlines())
         suite = unittest.TestSuite([test for test in flatten(suite) if wanted.wants(test)])
-    if options.order:
-        suite = ordered(suite, options.order, options.seed)
+    return ordered(suite, options.order, options.seed) if options.order else suite
+
+
+def run_suite(suite, path, faults=()):
+    """Runs the tests and writes the report, whatever stops them. Returns the recorder."""
     recorder = Recorder(flatten(suite))
     for folder, detail in faults:
         recorder.keep(("", folder), "error", detail.strip().splitlines()[-1], detail)
@@ -241,10 +252,27 @@ def main():
         suite.run(recorder)
     finally:
         recorder.pass_on_blocks()
-        write_report(options.out, recorder)
-    red = sum(1 for entries in recorder.entries.values() if any(tag in ("failure", "error") for tag, _, _ in entries))
-    sys.stderr.write("Ran %d tests: %d red\n" % (len(recorder.entries), red))  # noqa: UP031
-    return SOME_FAILED if red else ALL_PASSED if recorder.entries else NONE_FOUND
+        write_report(path, recorder)
+    sys.stderr.write("Ran %d tests: %d failed\n" % (len(recorder.entries), recorder.red))  # noqa: UP031
+    return recorder
+
+
+def exit_code(recorder):
+    return SOME_FAILED if recorder.red else ALL_PASSED if recorder.entries else NONE_FOUND
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    options, arguments = parser.parse_known_args()
+    watch = sentinel()
+    sys.path[0] = os.getcwd()  # noqa: PTH109
+    if not sys.warnoptions:
+        warnings.simplefilter("default")
+    suite, faults = load(arguments)
+    if watch:
+        watch.pytest_collection_finish()
+    return exit_code(run_suite(choose(suite, options), options.out, faults))
 
 
 if __name__ == "__main__":
