@@ -14,19 +14,22 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment, SandboxLimits
 from redstart.toolkit.repo.git import require_git
+from redstart.toolkit.suites.bundled_pytest import copy_pytest, fits, lend
+from redstart.toolkit.suites.command import end_of_start
 from redstart.toolkit.suites.django import parse_command
-from redstart.toolkit.suites.environment import environment_of, find_environment, find_interpreter
+from redstart.toolkit.suites.environment import Interpreter, environment_of, find_environment, find_interpreter
 from redstart.toolkit.suites.history import work_root
+from redstart.toolkit.suites.interpreters import ON_PATH
 from redstart.toolkit.suites.node import RUNNERS as NODE_RUNNERS
 from redstart.toolkit.suites.node_detect import named_suite
 from redstart.toolkit.suites.node_environment import with_node
 from redstart.toolkit.suites.places import Place, place_in, suites_in
 from redstart.toolkit.suites.unittest import unittest_arguments
 
+MayLend = Callable[[str], bool]
+"""Given a sentence that says which environment has no pytest: whether Redstart's own may run the tests there."""
 Choose = Callable[[Sequence[str]], str]
 """Given the folders of several suites, the one that is meant."""
-NO_TESTS_YET = "pytest"
-"""The runner that is named where there is no test: the run then ends with `no_tests`."""
 
 
 class Ground(NamedTuple):
@@ -42,6 +45,8 @@ class Ground(NamedTuple):
     limits: SandboxLimits
     command: tuple[str, ...] = ()
     """How the tests are started: as the user says or, of a project of Node.js, as its own script does."""
+    bare: Interpreter | None = None
+    """The project's interpreter, where the tests need pytest and it has none."""
 
 
 def take_ground(
@@ -57,20 +62,67 @@ def take_ground(
 
     With `own_python` the tests run with redstart's own interpreter, without looking for the project's.
     Where the folder holds several suites `choose` says which; without it they are listed in a `ConfigError`.
+    Where the tests need pytest and the project's environment has none, `equip` decides.
     Raises `ConfigError` also where there is no such folder or no interpreter.
     """
     if not path.is_dir():
-        raise ConfigError(f"{path} is no folder")
+        raise ConfigError(f"no such directory: {path}")
     require_git()
     path = path.resolve()
     root = work_root(path)
     base = house.trees.take(root)
     inner = "" if path == root else path.relative_to(root).as_posix()
     place = _place(house, base, Place(inner, "", command) if inner or command else None, choose)
-    runner = _started_by(command) or place.runner or NO_TESTS_YET
-    environment = own_environment(root, place.folder) if own_python else _environment(root, place, runner, python)
+    command = place.command or command
+    runner = _started_by(command) or place.runner
+    if own_python:
+        found = Equipment(runner or "pytest", own_environment(root, place.folder))
+    elif runner in NODE_RUNNERS:
+        found = Equipment(runner, with_node(own_environment(root, place.folder), place.folder, os.environ))
+    else:
+        found = _equipment(root, place.folder, runner, command, python)
     limits = house.settings.sandbox.limits
-    return Ground(root, place.folder, base, runner, served(house, environment), limits, place.command or command)
+    environment = served(house, found.environment)
+    return Ground(root, place.folder, base, found.runner, environment, limits, command, found.bare)
+
+
+class Equipment(NamedTuple):
+    """What runs the tests of a folder."""
+
+    runner: str
+    environment: Environment
+    bare: Interpreter | None = None
+
+
+def _equipment(root: Path, folder: str, runner: str, command: tuple[str, ...], python: str | None) -> Equipment:
+    """The project's own interpreter, and the runner that fits it where there is no test that tells."""
+    interpreter, why = find_interpreter(root, folder=folder, python=python, environ=os.environ)
+    if not runner:
+        runner = "pytest" if interpreter.has_pytest else "unittest"
+    starts_pytest = runner == "pytest" and (not command or bool(end_of_start(command, "pytest", "py.test")))
+    bare = interpreter if starts_pytest and not interpreter.has_pytest else None
+    return Equipment(runner, environment_of(root, interpreter, why), bare)
+
+
+def equip(house: House, ground: Ground, may_lend: MayLend | None) -> Ground:
+    """The same, with Redstart's pytest where the project's environment has none and `may_lend` agrees.
+
+    Nobody is asked about an interpreter that is no environment of the project's (`python3` on the path).
+    Raises `ConfigError` where nobody agrees, or the interpreter is too old for it.
+    """
+    interpreter, environment = ground.bare, ground.environment
+    if interpreter is None:
+        return ground
+    is_projects_own = environment.chosen != ON_PATH
+    if not fits(interpreter) and not is_projects_own:
+        return ground._replace(environment=served(house, own_environment(ground.root, ground.folder)), bare=None)
+    where = environment.chosen if environment.chosen.startswith(".") else f"{environment.chosen}: {interpreter.prefix}"
+    what = f"this project's environment ({where}) has no pytest"
+    if not fits(interpreter) or (is_projects_own and not (may_lend and may_lend(what))):
+        remedy = f"{interpreter.executable} -m pip install pytest, or name the command that runs the tests: --test-cmd"
+        raise ConfigError(what, remedy=remedy)
+    lent = lend(environment, copy_pytest(house.settings.home))
+    return ground._replace(environment=lent, bare=None)
 
 
 def _place(house: House, base: Snapshot, named: Place | None, choose: Choose | None) -> Place:
@@ -88,7 +140,7 @@ def _place(house: House, base: Snapshot, named: Place | None, choose: Choose | N
         return next(iter(found.values()), Place("", ""))
     if choose is None:
         listed = "\n".join(f"  redstart fix {folder}" for folder in found)
-        raise ConfigError(f"this repo has {len(found)} suites of tests", remedy=f"say which one:\n{listed}")
+        raise ConfigError(f"this repo has {len(found)} test suites", remedy=f"choose one of:\n{listed}")
     return found[choose(tuple(found))]
 
 
@@ -111,17 +163,3 @@ def own_environment(root: Path, folder: str = "") -> Environment:
     environment = find_environment(root, folder=folder, python=sys.executable, environ=os.environ)
     alone = {**environment.variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return environment.model_copy(update={"variables": alone, "chosen": "redstart's own"})
-
-
-def _environment(root: Path, place: Place, runner: str, python: str | None) -> Environment:
-    """The target's environment; ours where the target's has no pytest and the suite needs one.
-
-    Tests of Node.js need no Python of the target's.
-    """
-    if runner in NODE_RUNNERS:
-        return with_node(own_environment(root, place.folder), place.folder, os.environ)
-    interpreter, why = find_interpreter(root, folder=place.folder, python=python, environ=os.environ)
-    environment = environment_of(root, interpreter, why)
-    if python is None and runner == "pytest" and not interpreter.has_pytest:
-        return own_environment(root, place.folder)
-    return environment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.ground import Choose, take_ground
+from redstart.app.ground import Choose, MayLend, equip, take_ground
 from redstart.app.parts import part_ids
 from redstart.app.wire import House, asking, profile
 from redstart.core.change import Snapshot
@@ -30,6 +30,7 @@ from redstart.engines.replay import Replayed
 from redstart.engines.replay import replay as replay_run
 from redstart.flow.loop import Advanced
 from redstart.flow.modes import MODES
+from redstart.toolkit.suites.command import require_results
 from redstart.toolkit.suites.select import chooser
 
 ALIKE = 1000
@@ -67,25 +68,32 @@ class Folder(NamedTuple):
     path: Path
 
 
-async def begin_fix(house: House, path: Path, asked: Asked, choose: Choose | None = None) -> RunState:
+async def begin_fix(
+    house: House, path: Path, asked: Asked, choose: Choose | None = None, may_lend: MayLend | None = None
+) -> RunState:
     """Takes a snapshot of the folder's git repo and keeps a new run on it. The folder is not touched.
 
-    Where the folder holds several suites `choose` says which; without it they are listed in a `ConfigError`.
+    Where the folder holds several suites `choose` says which; without it they are listed in a `ConfigError`. Where the
+    project's environment has no pytest `may_lend` says whether Redstart's runs the tests; without it, `ConfigError`.
     """
-    taken = take_folder(house, path, asked, choose)
+    taken = take_folder(house, path, asked, choose, may_lend)
     return await keep_run(house, taken.spec, folder=taken.path)
 
 
-def take_folder(house: House, path: Path, asked: Asked, choose: Choose | None = None) -> Folder:
+def take_folder(
+    house: House, path: Path, asked: Asked, choose: Choose | None = None, may_lend: MayLend | None = None
+) -> Folder:
     """What a run on this folder is about, from a snapshot of its git repo. Raises as `begin_fix` does."""
     chooser(asked.targets, asked.keyword)
     if asked.issue and (asked.targets or asked.keyword):
         raise ConfigError("tests are named beside an issue", remedy="the test of an issue is still to be written")
     if len(asked.hint) > HINT_LIMIT:
         raise ConfigError(f"the hint is longer than {HINT_LIMIT} characters", remedy="say it more shortly")
+    require_results(asked.command, asked.junit)
     ground = take_ground(
         house, path, command=asked.command, python=asked.python, own_python=asked.own_python, choose=choose
     )
+    ground = ground if asked.junit else equip(house, ground, may_lend)
     folder = ground.root / ground.folder
     suite = Suite(
         runner=ground.runner,

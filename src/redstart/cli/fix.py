@@ -139,7 +139,8 @@ def _drive(
         configuration.require_model(settings)
 
     async def begin(house: House) -> RunState:
-        return await begin_fix(house, path, asked, _ask_which if somebody_there else None)
+        questions = (_ask_which, _ask_about_pytest) if somebody_there else (None, None)
+        return await begin_fix(house, path, asked, *questions)
 
     until = Step(stop_after.value) if stop_after else None
     may_take = _ask_whether if somebody_there else None
@@ -155,6 +156,11 @@ def _ask_which(folders: Sequence[str]) -> str:
 
     number: int = typer.prompt("Which one", type=click.IntRange(1, len(folders)))
     return folders[number - 1]
+
+
+def _ask_about_pytest(what: str) -> bool:
+    typer.echo(f"{what[:1].upper()}{what[1:]}.")
+    return typer.confirm("Run its tests there with Redstart's own pytest? Nothing is installed.")
 
 
 def _ask_whether(seconds: float) -> bool:

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.ground import take_ground
+from redstart.app.ground import equip, take_ground
 from redstart.app.runs import keep_environment
 from redstart.app.wire import House
 from redstart.core.change import Snapshot
@@ -47,7 +47,7 @@ def open_site(house: House, task: Task, folder: Path) -> Site:
     """
     if not _is_laid_out(folder):
         lay_out(house.trees, task, folder)
-    ground = take_ground(house, folder, python=task.python or None)
+    ground = equip(house, take_ground(house, folder, python=task.python or None), None)
     suite = Suite(
         runner=ground.runner,
         command=ground.command,

@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 from posixpath import join
 from typing import NamedTuple
 
+from redstart.core.errors import ConfigError
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, Environment
 from redstart.toolkit.suites.request import inside
@@ -28,6 +29,17 @@ _TOX_ABOUT = "redstart_tox-0.dist-info/"
 _STARTS = ("-m", "run")
 _VERSION = re.compile(r"(?<=\w)-(?:\d+\.\d+t?|pypy-?[\d.]+)(?=\(|$)")
 """Of nox's name of a session: the interpreter."""
+
+
+_WITHOUT_RESULTS = {
+    "trial": "run the same tests with pytest: --test-cmd pytest",
+    "twisted.trial": "run the same tests with pytest: --test-cmd pytest",
+    "nose2": '--test-cmd "nose2 --plugin nose2.plugins.junitxml --junit-xml" --junit nose2-junit.xml',
+    "nosetests": '--test-cmd "nosetests --with-xunit" --junit nosetests.xml',
+    "green": '--test-cmd "green --junit-report green.xml" --junit green.xml',
+    "zope-testrunner": '--test-cmd "zope-testrunner --xml reports ..." --junit "reports/testreports/*.xml"',
+}
+"""Runners that pytest has no part in: how the results of each test can be had all the same."""
 
 
 class Around(NamedTuple):
@@ -44,6 +56,13 @@ def end_of_start(argv: Sequence[str], *programs: str) -> int:
         if PurePosixPath(word).name in programs and (index == 0 or argv[index - 1] in _STARTS):
             return index + 1
     return 0
+
+
+def require_results(argv: Sequence[str], junit: str) -> None:
+    """Raises `ConfigError` for a command that tells nothing of single tests but in a report that nobody named."""
+    for name, remedy in _WITHOUT_RESULTS.items():
+        if not junit and end_of_start(argv, name):
+            raise ConfigError(f"{name} gives no results per test without a JUnit XML report (--junit)", remedy=remedy)
 
 
 def with_interpreter(start: Sequence[str], environment: Environment) -> tuple[str, ...]:

@@ -28,6 +28,8 @@ OFFLINE = {
     "NO_COLOR": "1",
 }
 OLDEST = (3, 8)
+ON_PATH = "python3 on PATH"
+"""Why an interpreter was taken that is no environment of the project's."""
 
 
 class Choice(NamedTuple):
@@ -49,8 +51,8 @@ def choose(root: Path, top: Path, *, python: str | None, environ: Mapping[str, s
     for found in _candidates(root, top, environ):
         return found
     if on_path := shutil.which("python3", path=path):
-        return Choice(on_path, "python3 on PATH")
-    raise ConfigError("No Python interpreter was found.", remedy="Install python3, or name one with --python.")
+        return Choice(on_path, ON_PATH)
+    raise ConfigError("no Python interpreter found", remedy="install python3, or name an interpreter with --python")
 
 
 def _named(python: str, path: str) -> str:
@@ -59,7 +61,7 @@ def _named(python: str, path: str) -> str:
     found = str(Path(python).absolute()) if "/" in python else shutil.which(python, path=path)
     if found:
         return found
-    raise ConfigError(f"There is no program {python} on PATH.", remedy="Give the interpreter's path with --python.")
+    raise ConfigError(f"no program {python} on PATH", remedy="give the interpreter's path with --python")
 
 
 def _candidates(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[Choice]:

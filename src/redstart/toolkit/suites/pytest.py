@@ -25,6 +25,7 @@ from collections.abc import Sequence
 
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Environment, Variation
+from redstart.toolkit.suites import bundled_pytest
 from redstart.toolkit.suites.command import around, end_of_start, with_interpreter
 from redstart.toolkit.suites.request import JUNIT, Request, importing
 from redstart.toolkit.suites.sentinel import PLUGIN as SENTINEL
@@ -82,10 +83,12 @@ def command(
     end = end_of_start(words, "pytest", "py.test")
     if not end:
         return _started(suite, environment, ids, sentinel, vary, plain=plain)
-    start = with_interpreter(words[:end], environment)
+    lent, files = bundled_pytest.start(environment)
+    start = lent or with_interpreter(words[:end], environment)
     plain = plain or _ignores_variables(start)
     options = _options(vary, sentinel, plain=plain)
-    request = Request((*start, *_arguments(words[end:], selection(ids), options)), vary.variables, {}, (JUNIT, PLUGINS))
+    argv = (*start, *_arguments(words[end:], selection(ids), options))
+    request = Request(argv, vary.variables, files, (JUNIT, PLUGINS))
     return request if plain else _with_plugins(request, sentinel, environment)
 
 

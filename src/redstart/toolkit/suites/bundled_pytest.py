@@ -1,0 +1,72 @@
+"""Redstart's own pytest, lent to a project's interpreter that has none.
+
+pytest and what it needs are copied into a directory of Redstart's own data, which is last on the path of the process
+that runs the tests: whatever the project has installed comes first, and nothing else of Redstart's is importable.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from importlib.metadata import distribution, version
+from pathlib import Path
+
+from redstart.core.shell import IN, Environment
+from redstart.toolkit.suites.environment import Interpreter
+from redstart.toolkit.suites.request import inside
+
+STARTER = "redstart_start_pytest.py"
+VARIABLE = "REDSTART_PYTEST"
+"""In an environment's variables: the directory of the lent pytest."""
+PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
+OLDEST = (3, 11)
+"""An older interpreter needs more packages than these."""
+
+
+def pytest_version() -> str:
+    return version("pytest")
+
+
+def fits(interpreter: Interpreter) -> bool:
+    """Whether Redstart's pytest runs on this interpreter."""
+    return tuple(int(part) for part in interpreter.version.split(".")[:2]) >= OLDEST
+
+
+def copy_pytest(data: Path) -> Path:
+    """The directory with pytest and what it needs, made below `data` where it is not there yet."""
+    target = data / "lent" / "-".join(f"{name}-{version(name)}" for name in PACKAGES)
+    if target.is_dir():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        made = Path(scratch) / "made"
+        for name in PACKAGES:
+            for file in distribution(name).files or ():
+                if ".." not in file.parts and file.suffix != ".pyc":
+                    (made / file).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(str(file.locate()), made / file)
+        try:
+            made.rename(target)
+        except OSError:
+            if not target.is_dir():  # another process was faster
+                raise
+    return target
+
+
+def lend(environment: Environment, directory: Path) -> Environment:
+    """The same environment, whose tests run with the pytest in `directory`."""
+    return environment.model_copy(
+        update={
+            "read_only": (*environment.read_only, str(directory)),
+            "variables": {**environment.variables, VARIABLE: str(directory)},
+            "chosen": f"{environment.chosen}, with Redstart's pytest {pytest_version()}",
+        }
+    )
+
+
+def start(environment: Environment) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The words that start the lent pytest in place of `python -m pytest`, and their files; neither if none is lent."""
+    directory = environment.variables.get(VARIABLE)
+    if not directory:
+        return (), {}
+    return (environment.python, f"{IN}/{STARTER}", directory), {STARTER: inside(STARTER)}

@@ -1,0 +1,121 @@
+"""Whole runs in a project's own environment that has no pytest: it is never left silently."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from redstart.testing.scenarios import CARD, question
+from redstart.testing.server import ScriptedServer, Wire
+
+CODE = "import mine\n\n\ndef add(a, b):\n    return a - b\n"
+PYTEST_STYLE = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"
+UNITTEST_STYLE = """
+import unittest
+
+from calc import add
+
+
+class AddTest(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual(add(1, 2), 3)
+"""
+FIX = """
+WHY: it subtracts
+
+calc.py
+<<<<<<< SEARCH
+    return a - b
+=======
+    return a + b
+>>>>>>> REPLACE
+"""
+
+
+def answer(request) -> str:
+    return CARD if question(request) == "remember" else FIX
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """Over the environment of all other scenarios: one with a package of its own, `mine`, and without pytest."""
+    folder = tmp_path / "projects" / "calc" / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "mine.py").write_text("")
+    return folder
+
+
+@pytest.fixture
+def calc(project) -> Path:
+    repo = project.parent
+    (repo / "calc.py").write_text(CODE)
+    (repo / ".gitignore").write_text(".venv/\n")
+    return repo
+
+
+def test_tests_of_unittest_run_in_the_projects_environment_without_a_question(user, calc):
+    (calc / "test_calc.py").write_text(UNITTEST_STYLE)
+    del user.environ["VIRTUAL_ENV"]
+    with ScriptedServer(answer) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("fix", calc, "--json", "--no-input")
+    assert (ran.code, ran.ending["result"]) == (0, "verified"), ran.out + ran.err
+
+
+def test_with_no_input_the_missing_pytest_is_an_error_with_a_hint(user, calc):
+    (calc / "test_calc.py").write_text(PYTEST_STYLE)
+    del user.environ["VIRTUAL_ENV"]
+    user.environ["REDSTART_MODELS__STRONG"] = "manual"
+    ran = user.redstart("fix", calc, "--no-input")
+    assert ran.code == 2, ran.out + ran.err
+    assert "this project's environment (.venv in the project) has no pytest" in ran.err
+    assert f"{calc}/.venv/bin/python -m pip install pytest" in ran.err
+    assert not list(calc.glob(".venv/lib/*/site-packages/pytest")), "nothing may be installed"
+
+
+@pytest.mark.parametrize("command", ["trial calc", "python -m nose2", ".venv/bin/nosetests"])
+def test_a_runner_without_results_per_test_needs_a_report(command, user, calc):
+    user.environ["REDSTART_MODELS__STRONG"] = "manual"
+    ran = user.redstart("fix", calc, "--no-input", "--test-cmd", command)
+    assert ran.code == 2, ran.out + ran.err
+    assert "gives no results per test without a JUnit XML report (--junit)" in ran.err
+    assert "--test-cmd" in ran.err
+
+
+@pytest.mark.parametrize(("said", "result"), [("y", "verified"), ("n", None)])
+def test_at_a_terminal_redstarts_pytest_is_offered_for_the_projects_environment(said, result, user, calc):
+    (calc / "test_calc.py").write_text(PYTEST_STYLE)
+    del user.environ["VIRTUAL_ENV"]
+    with ScriptedServer(answer) as server:
+        user.uses(server, Wire.openai)
+        code, screen = at_terminal(user, said, "fix", str(calc))
+    assert "This project's environment (.venv in the project) has no pytest." in screen
+    assert "Run its tests there with Redstart's own pytest? Nothing is installed. [y/N]" in screen
+    assert ("GREEN" in screen) is (result == "verified"), screen
+    assert code == (0 if result else 2), screen
+    assert ("with Redstart's pytest" in " ".join(screen.split())) is bool(result), screen
+
+
+def at_terminal(user, said: str, *arguments: str) -> tuple[int, str]:
+    """Types the command at a terminal, and one line when it asks."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(sys.executable, [sys.executable, "-m", "redstart.cli.main", *arguments], user.environ)
+    screen = b""
+    try:
+        while True:
+            before = screen.count(b"[y/N]")
+            screen += os.read(terminal, 4096)
+            if screen.count(b"[y/N]") > before == 0:
+                os.write(terminal, f"{said}\n".encode())
+            elif screen.count(b"[y/N]") > before:
+                os.write(terminal, b"n\n")
+    except OSError:
+        pass  # the terminal is closed when the command has ended
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), screen.decode(errors="replace")
