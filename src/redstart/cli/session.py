@@ -34,7 +34,7 @@ from redstart.flow.route import waits_for_errands
 from redstart.ports.model.port import Model
 from redstart.ports.world.port import World
 from redstart.toolkit.repo.handover import Happened
-from redstart.toolkit.suites.node import RUNNERS as NODE_RUNNERS
+from redstart.toolkit.suites.describe import describe_interpreter, describe_runner
 
 ASK_ABOVE = 600.0
 """Seconds that a verification may take without anybody being asked."""
@@ -202,7 +202,8 @@ def header(house: House, state: RunState, platform: str) -> str:
     what = (
         f"run {state.run_id}",
         spec.repo,
-        *_interpreter(spec.suite.runner, environment),
+        describe_runner(spec.suite),
+        describe_interpreter(spec.suite, environment),
         tests_in_words(counts.red, counts.passed, counts.skipped) if counts else "",
     )
     where = (
@@ -212,14 +213,6 @@ def header(house: House, state: RunState, platform: str) -> str:
         UNTESTED_MACOS if platform == "darwin" else "",
     )
     return "\n".join(" · ".join(filter(None, line)) for line in (what, where))
-
-
-def _interpreter(runner: str, environment: Environment) -> tuple[str, ...]:
-    """The runner and what it runs on; Node's own runner is said once."""
-    if runner in NODE_RUNNERS:
-        return (environment.chosen,) if runner == "node" and environment.chosen else (runner, environment.chosen)
-    python = Path(environment.python).name
-    return runner, f"{python} ({environment.chosen})" if environment.chosen else python
 
 
 def limits_in_words(limits: Limits, cycles: int = 0) -> str:

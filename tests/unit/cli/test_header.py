@@ -213,3 +213,15 @@ def test_on_windows_help_is_help(arguments):
     ran = subprocess.run([sys.executable, "-c", ON_WINDOWS, *arguments], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout
+
+
+def test_the_header_of_a_node_project_names_its_runner_and_its_interpreter_once(house: House, tmp_path: Path):
+    folder = tmp_path / "cart"
+    folder.mkdir()
+    (folder / "package.json").write_text('{"scripts": {"test": "node --test"}}')
+    (folder / "cart.test.js").write_text("require('node:test')('adds', () => {});\n")
+    begun = asyncio.run(begin_fix(house, folder, Asked(Limits())))
+    line = header(house, begun, "linux")
+    assert "node:test · node " in line
+    assert "python" not in line
+    assert " node · node" not in line
