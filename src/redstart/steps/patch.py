@@ -187,7 +187,7 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         "advice": sections.advised(run.taught),
         "tried": sections.tried(run.history, blob),
         "probed": sections.probed(run.history, blob),
-        "looking": sections.looking(run.spec.looks, max(PROBES - run.probes, 0)),
+        "looking": sections.looking(run.spec.looks, max(PROBES - run.probes, 0), probes.language_of(run.spec.suite)),
         "form": given_whole(misfits, read),
         "ask": section("Now", *again) if len(run.history) > run.probes else "",
     }

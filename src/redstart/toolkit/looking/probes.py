@@ -27,6 +27,13 @@ _ID = re.compile(
 )
 
 
+_MODULE = re.compile(r"^\s*(?:import|export)\b(?!\s*\()|^\s*(?:const .*= )?await\b", re.MULTILINE)
+"""What only a module of JavaScript may hold. Either kind finds the project's files from where the suite runs."""
+_NODE = {"NO_COLOR": "1"}
+NODE_LIMITS = TIGHT.model_copy(update={"memory": 2 << 30})
+"""Node.js reserves more address space than it uses."""
+
+
 class Found(NamedTuple):
     """A probe in an answer, and what of the answer is left without it."""
 
@@ -61,6 +68,11 @@ def _ids(said: str, after: str) -> tuple[list[str], str]:
     return found, "\n".join(lines[at:])
 
 
+def language_of(suite: Suite) -> str:
+    """What a snippet is written in."""
+    return "JavaScript" if suite.is_node else "Python"
+
+
 def fingerprint(probe: Probe) -> str:
     """The same for the same probe."""
     return hashlib.sha256(("probe\x1f" + probe.model_dump_json()).encode()).hexdigest()[:32]
@@ -70,6 +82,12 @@ def execution(
     probe: Probe, snapshot: Snapshot, environment: Environment, suite: Suite, paths: Collection[str]
 ) -> Execution:
     """Runs the snippet where the suite runs, the project being importable there, with little of everything."""
+    if suite.is_node:
+        kind = "module" if _MODULE.search(probe.snippet) else "commonjs"
+        argv = ("node", f"--input-type={kind}", "--eval", probe.snippet)
+        return Execution(
+            argv=argv, snapshot=snapshot, environment=environment, limits=NODE_LIMITS, cwd=suite.folder, variables=_NODE
+        )
     home = "/".join(filter(None, (environment.mount, suite.folder)))
     source = f"{suite.folder}/src/" if suite.folder else "src/"
     places = [home, *([f"{home}/src"] if any(path.startswith(source) for path in paths) else [])]

@@ -196,8 +196,11 @@ def probed(history: Sequence[AttemptSummary], printed: Callable[[str], str]) -> 
     return section("What was run to find out more", *told)
 
 
-def looking(limit: int, probes: int = 0) -> str:
-    """That the model may look around before it answers, and ask for so many more probes; empty where it may not."""
+def looking(limit: int, probes: int = 0, language: str = "Python") -> str:
+    """That the model may look around before it answers, and ask for so many more probes; empty where it may not.
+
+    `language` is what a snippet of a probe is written in.
+    """
     if not limit:
         return ""
     look = (
@@ -206,7 +209,7 @@ def looking(limit: int, probes: int = 0) -> str:
     )
     probe = (
         "Instead of edits you may answer with a probe: a line `PROBE:` followed by ids of tests, or by a fenced "
-        "snippet of Python. It is run in a sandbox on the code as it stands, what it prints is shown to you, and you "
-        f"are asked again. {probes} more {'probe is' if probes == 1 else 'probes are'} possible."
+        f"snippet of {language}. It is run in a sandbox on the code as it stands, what it prints is shown to you, and "
+        f"you are asked again. {probes} more {'probe is' if probes == 1 else 'probes are'} possible."
     )
     return section("Looking around", look, probe if probes else "")

@@ -17,6 +17,7 @@ from redstart.toolkit.looking.probes import (
     execution,
     find_probe,
     fingerprint,
+    language_of,
     outcomes,
     printed,
 )
@@ -122,3 +123,20 @@ def test_an_answer_that_means_harm_takes_no_time(piece):
     began = time.process_time()
     find_probe("PROBE: " + piece * (LONGEST_ANSWER // len(piece) - 10))
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    ("snippet", "kind"),
+    [
+        ("const { total } = require('./cart.js');\nconsole.log(total());\n", "commonjs"),
+        ("import { total } from './cart.mjs';\nconsole.log(total());\n", "module"),
+        ("const cart = await import('./cart.mjs');\n", "module"),
+        ("import('./cart.mjs').then(console.log);\n", "commonjs"),
+    ],
+)
+def test_a_probe_of_node_is_javascript(snippet, kind):
+    suite, environment = Suite(runner="jest", folder="web"), Environment(mount="/repo", python="/usr/bin/python3")
+    asked = execution(Probe(snippet=snippet), snapshot(), environment, suite, ["web/cart.js"])
+    assert asked.argv == ("node", f"--input-type={kind}", "--eval", snippet)
+    assert (asked.cwd, asked.limits.wall) == ("web", TIGHT.wall)
+    assert (language_of(suite), language_of(Suite(runner="pytest"))) == ("JavaScript", "Python")
