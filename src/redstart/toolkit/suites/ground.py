@@ -88,7 +88,7 @@ class Ground(Noun):
 
     @property
     def words(self) -> str:
-        return f"{self.kind.replace('_', ' ')}: {self.what}"
+        return self.what if self.kind == "no_tests" else f"{self.kind.replace('_', ' ')}: {self.what}"
 
 
 class Seen(NamedTuple):
@@ -101,6 +101,16 @@ class Seen(NamedTuple):
 
 def classify(case: Case, project: Project) -> Ground | None:
     """What the red case lacks; None where it may be a bug of the project."""
+    return _for(project, _classify(case, project))
+
+
+def _for(project: Project, ground: Ground | None) -> Ground | None:
+    """With what to install named for the interpreter that lacks it."""
+    remedy = remedies.install_with(project.python, ground.remedy) if ground else ""
+    return ground.model_copy(update={"remedy": remedy}) if ground else None
+
+
+def _classify(case: Case, project: Project) -> Ground | None:
     if case.id.partition("::")[0].endswith(SUFFIXES):
         return _of_node(lacks(case, project.text, project.declares))
     if ground := _plugin(case, project) or _broken_test(case, project):
@@ -124,6 +134,11 @@ def classify(case: Case, project: Project) -> Ground | None:
 
 def classify_run(fault_kind: str, output: str, cause: ExitCause, project: Project | None = None) -> Ground | None:
     """The same for a run that left no results per test; None where the reason is not one of those known."""
+    known = project or project_of((), lambda _: None)
+    return _for(known, _classify_run(fault_kind, output, cause, known))
+
+
+def _classify_run(fault_kind: str, output: str, cause: ExitCause, known: Project) -> Ground | None:
     if cause in (ExitCause.timeout, ExitCause.cpu) or fault_kind == "timeout":
         return _ground("timeout_of_sandbox", "the tests did not end in the time that the sandbox allows")
     if cause is ExitCause.memory:
@@ -138,14 +153,13 @@ def classify_run(fault_kind: str, output: str, cause: ExitCause, project: Projec
     if cause is ExitCause.output:
         return _ground("output", "the tests printed more than the sandbox allows", remedies.LEAVE_OUT)
     if fault_kind == "no_tests":
-        return _ground("no_tests", "No tests were collected")
+        return _ground("no_tests", "the test run collected no tests")
     if fault_kind == "no_pytest":
         return _ground("missing_module", "pytest is not installed", remedies.install("pytest"))
     if ground := _usage(output) or _of_node(lacks_of_run(output)):
         return ground
     text = re.sub(r"^INTERNALERROR> ?", "", output, flags=re.MULTILINE)
     where = re.search(r"ImportError while loading conftest '([^'\n]*)'", text)
-    known = project or project_of((), lambda _: None)
     conftest = PurePosixPath(where[1]).name if where else ""
     broken = Case(id=conftest or "run", outcome=Outcome.error, detail=text[where.start() :] if where else text)
     ground = classify(broken, known)
@@ -260,7 +274,8 @@ def _connection(seen: Seen) -> Ground | None:
         return None  # the test starts the server itself
     found = _PLACE.search(text) or _PLACE.search(raised.entry)
     place = ":".join(part for part in found.groups() if part) if found else ""
-    return _ground("refused_connection", f"nothing answers at {place}" if place else text)
+    what = f"nothing answers at {place}" if place else text
+    return _ground("refused_connection", what, remedies.start_service(place))
 
 
 def _files(seen: Seen) -> Ground | None:

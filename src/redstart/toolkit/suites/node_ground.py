@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from redstart.core.report import Case
+from redstart.toolkit.suites.remedies import REMEDIES, start_service
 
 INSTALL = "install what the project needs in its folder: npm ci (or pnpm install, yarn install)"
-NO_NETWORK = "the sandbox has no network: run these tests against a local stand-in, or leave them out with --test-cmd"
+NO_NETWORK = REMEDIES["dns"]
 
 _MISSING = re.compile(
     r"Cannot find (?:module|package) '([^'./][^']*)'|Failed to resolve import \"([^\"./][^\"]*)\""
@@ -53,8 +54,7 @@ def lacks(case: Case, text_of: Callable[[str], str], declared: Callable[[str], b
     if found := _REFUSED.search(message):
         if _LISTENS.search(text_of(case.id.partition("::")[0])):
             return None  # the test starts the server itself
-        remedy = "start the server that the tests need, and name its port in sandbox.services"
-        return Lack("refused_connection", f"nothing answers at {found[1]}", remedy)
+        return Lack("refused_connection", f"nothing answers at {found[1]}", start_service(found[1]))
     if found := _NO_NAME.search(message):
         return Lack("dns", f"no name resolution ({found[1]})", NO_NETWORK)
     if found := _NO_ROUTE.search(message):

@@ -24,6 +24,8 @@ class Project(NamedTuple):
     read: Callable[[str], bytes | None]
     root: str = ""
     """Where the workspace is mounted."""
+    python: str = ""
+    """The interpreter that runs the tests."""
 
     def local(self, path: str) -> str:
         """A traceback's path relative to the project; empty where the file is not the project's."""
@@ -47,7 +49,7 @@ class Project(NamedTuple):
         return any(word.search(self.text(path)) for path in self.paths if _DECLARING.search(path))
 
 
-def project_of(paths: Iterable[str], read: Callable[[str], bytes | None], root: str = "") -> Project:
+def project_of(paths: Iterable[str], read: Callable[[str], bytes | None], root: str = "", python: str = "") -> Project:
     """The project whose files are `paths`. What lies in a folder that is no package can be found by its own name."""
     every = frozenset(paths)
     modules: set[str] = set()
@@ -56,7 +58,7 @@ def project_of(paths: Iterable[str], read: Callable[[str], bytes | None], root: 
         for folder in path.parents[:-1]:
             if not _in_package(folder, every):
                 modules.add(folder.name)
-    return Project(frozenset(modules - {"", "..", "__init__", "src", "lib"}), every, read, root)
+    return Project(frozenset(modules - {"", "..", "__init__", "src", "lib"}), every, read, root, python)
 
 
 def _in_package(path: PurePosixPath, paths: frozenset[str]) -> bool:

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-INTO = "into the environment that runs the tests"
+INTO = "in the environment that runs the tests"
 
-LEAVE_OUT = "leave the tests that print so much out with --test-cmd"
+LEAVE_OUT = "leave out the tests that print this much with --test-cmd"
 
 REMEDIES = {
-    "refused_connection": "start the server that the tests need, and name its port in sandbox.services",
-    "dns": "the sandbox has no network: run these tests against a local stand-in, or leave them out with --test-cmd",
+    "dns": "the sandbox has no network: use a local server for these tests, or leave them out with --test-cmd",
     "network_unreachable": (
-        "the sandbox has no network: run these tests against a local stand-in, or leave them out with --test-cmd"
+        "the sandbox has no network: use a local server for these tests, or leave them out with --test-cmd"
     ),
-    "denied_path": "let the path be chosen by a setting or a variable, so that the tests can use a temporary folder",
+    "denied_path": "make the path configurable, so that the tests can use a temporary directory",
     "permission": "the sandbox grants no privileges: leave these tests out with --test-cmd",
-    "full_disk": "free some space where temporary files and redstart's own data lie, then start again",
-    "timeout_of_sandbox": "leave the slow tests out with --test-cmd, or allow more time with REDSTART_SANDBOX__WALL",
-    "memory": "leave the large tests out with --test-cmd, or allow more with REDSTART_SANDBOX__MEMORY",
+    "full_disk": "free disk space for temporary files and Redstart's data, then run it again",
+    "timeout_of_sandbox": "leave out the slow tests with --test-cmd, or raise the limit with REDSTART_SANDBOX__WALL",
+    "memory": "leave out the large tests with --test-cmd, or raise the limit with REDSTART_SANDBOX__MEMORY",
     "missing_display": "run the tests under a virtual display: --test-cmd 'xvfb-run pytest' (package Xvfb)",
     "locale": "generate this locale on the machine (Debian: locale-gen), or choose C.UTF-8 in the tests",
-    "wrong_python": "name an interpreter that is new enough with --python",
-    "missing_tz": f"pip install tzdata, {INTO}",
-    "broken_test": "correct the test file: redstart changes the code, never its tests",
-    "no_tests": "add a test, or name the command that runs them with --test-cmd",
+    "wrong_python": "name a newer interpreter with --python",
+    "missing_tz": f"pip install tzdata {INTO}",
+    "broken_test": "correct the test file: Redstart changes the code, never its tests",
+    "no_tests": (
+        'describe the problem and Redstart writes the test: redstart fix --issue "...", '
+        "or name the command that runs your tests with --test-cmd"
+    ),
 }
+
+SERVICES = {
+    "3306": ("MySQL", "-e MYSQL_ROOT_PASSWORD=root mysql"),
+    "5432": ("PostgreSQL", "-e POSTGRES_PASSWORD=postgres postgres"),
+    "5672": ("RabbitMQ", "rabbitmq"),
+    "6379": ("Redis", "redis"),
+    "9092": ("Kafka", "apache/kafka"),
+    "9200": ("Elasticsearch", "-e discovery.type=single-node elasticsearch:8.15.0"),
+    "11211": ("memcached", "memcached"),
+    "27017": ("MongoDB", "mongo"),
+}
+"""The server that listens on a port by custom, and what follows `docker run` to start one."""
 
 DISTRIBUTIONS = {
     "attr": "attrs",
@@ -220,8 +234,27 @@ ZONES = frozenset(_ZONES.split())
 
 def allow(limit: str) -> str:
     """Where a limit of the sandbox, named as its variable ends, was in the way."""
-    return f"leave the tests that need so much out with --test-cmd, or allow more with REDSTART_SANDBOX__{limit}"
+    return f"leave out the tests that need this much with --test-cmd, or raise the limit with REDSTART_SANDBOX__{limit}"
 
 
 def install(package: str) -> str:
-    return f"pip install {package}, {INTO}"
+    return f"pip install {package} {INTO}"
+
+
+def install_with(python: str, remedy: str) -> str:
+    """A remedy that installs something, as a command for this interpreter; any other as it is."""
+    if not python or not remedy.startswith("pip install "):
+        return remedy
+    return f"{python} -m {remedy.removesuffix(f' {INTO}')}"
+
+
+def start_service(place: str) -> str:
+    """What to start where nothing answers at `host:port`, and how the tests reach it; `place` may be empty."""
+    port = place.rpartition(":")[2]
+    name, image = SERVICES.get(port, ("", ""))
+    if name:
+        start = f"start {name}, for example: docker run -d -p 127.0.0.1:{port}:{port} {image}"
+    else:
+        start = f"start the server that the tests expect at {place}" if port else "start the server that the tests need"
+    opened = f"REDSTART_SANDBOX__SERVICES='[\"127.0.0.1:{port or 'PORT'}\"]' redstart fix"
+    return f"{start}; then let the tests reach it (setting sandbox.services): {opened}"

@@ -270,9 +270,10 @@ def test_a_look_alike_stays_a_target(name, ran):
 @pytest.mark.parametrize(
     ("name", "what", "remedy"),
     [
-        ("psycopg", "nothing answers at 127.0.0.1:5432", "sandbox.services"),
-        ("redis", "nothing answers at localhost:6379", "start the server"),
-        ("requests", "nothing answers at localhost:8080", "start the server"),
+        ("psycopg", "nothing answers at 127.0.0.1:5432", "docker run -d -p 127.0.0.1:5432:5432 -e POSTGRES_PASSWORD="),
+        ("psycopg", "nothing answers at 127.0.0.1:5432", "SERVICES='[\"127.0.0.1:5432\"]' redstart fix"),
+        ("redis", "nothing answers at localhost:6379", "start Redis, for example: docker run"),
+        ("requests", "nothing answers at localhost:8080", "start the server that the tests expect at localhost:8080"),
         ("program", "ffmpeg-of-mine", "install ffmpeg-of-mine"),
         ("program_in_shell", "ffmpeg-of-mine", "install ffmpeg-of-mine"),
         ("fixture", "mocker", "pip install pytest-mock"),

@@ -8,6 +8,7 @@ from redstart.core.report import Case, Outcome
 from redstart.core.shell import ExitCause
 from redstart.toolkit.suites.ground import classify, classify_run
 from redstart.toolkit.suites.project import project_of
+from redstart.toolkit.suites.reasons import reasons, sentence
 
 
 @pytest.mark.parametrize(
@@ -93,3 +94,21 @@ def test_what_a_test_printed_is_no_part_of_its_traceback():
     message = "FileNotFoundError: [Errno 2] No such file or directory: 'prices'"
     red = Case(id="test_a.py::test_it", outcome=Outcome.failed, message=message, detail=traceback + printed)
     assert classify(red, project_of(["test_a.py"], lambda _: b"")) is None
+
+
+def test_what_is_missing_is_installed_by_a_command_for_the_interpreter_that_lacks_it():
+    project = project_of((), lambda _: None, python="/shop/.venv/bin/python")
+    output = "import django\nModuleNotFoundError: No module named 'django'\n"
+    found = classify_run("no_results", f"Traceback (most recent call last):\n{output}", ExitCause.failed, project)
+    assert found is not None
+    assert found.remedy == "/shop/.venv/bin/python -m pip install django"
+
+
+def test_a_run_without_tests_says_so_once_and_suggests_an_issue():
+    found = classify_run("no_tests", "", ExitCause.failed)
+    assert found is not None
+    grounds, first = reasons({"": found})
+    said = sentence("No tests were collected.", grounds, first.remedy if first else "")
+    assert said.startswith("the test run collected no tests. What to do: describe the problem")
+    assert said.casefold().count("no tests") == 1
+    assert "redstart fix --issue" in said
