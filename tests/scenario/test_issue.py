@@ -115,14 +115,32 @@ def test_a_test_that_is_no_use_goes_back_with_the_reason(user, repo, bad, reason
     assert reason in asked[1]
 
 
-@pytest.mark.soak
-def test_after_two_more_tries_it_says_that_nothing_shows_the_issue(user, repo):
-    with ScriptedServer(script(written(OLD_TEST))) as server:
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [("I do not know.", "no edit"), pytest.param(written(OLD_TEST), "all of it passes", marks=pytest.mark.soak)],
+)
+def test_a_model_that_writes_no_usable_test_has_not_solved_the_issue(user, repo, answer, reason):
+    with ScriptedServer(script(answer)) as server:
         user.uses(server, Wire.openai)
         ran = user.redstart("fix", repo, "--issue", ISSUE)
         asked = [question(request) for request in server.requests]
-    assert (ran.code, asked) == (5, ["reproduce"] * 3)
-    assert "no test shows what was asked for: all of it passes on the code as it is" in ran.out
+    assert (ran.code, asked) == (1, ["reproduce"] * 3)
+    screen = " ".join(ran.out.split())
+    assert "NOT SOLVED the model wrote no usable test for this issue in 3 attempts" in screen
+    assert reason in screen
+    assert "NO TESTS" not in screen
+
+
+def test_the_new_test_runs_beside_a_command_that_names_files(user, repo):
+    with ScriptedServer(script(written(GOOD))) as server:
+        user.uses(server, Wire.openai)
+        how = ("--test-cmd", "python -m pytest -q tests/test_mean.py")
+        ran = user.redstart("fix", repo, "--issue", ISSUE, "--json", *how)
+        asked = [question(request) for request in server.requests]
+    assert ran.code == 0, ran.out + ran.err
+    assert asked.count("reproduce") == 1
+    found = next(event["data"] for event in ran.events if (event["name"], event["phase"]) == ("reproduce", "end"))
+    assert (found["targets"], found["passed"]) == (["tests/test_empty.py::test_an_empty_list_has_no_mean"], 1)
 
 
 @pytest.mark.soak

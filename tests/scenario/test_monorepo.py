@@ -126,7 +126,7 @@ def test_a_test_alone_means_this_folder(user, repo, server):
 def test_several_suites_are_listed_and_nothing_is_asked_for(user, repo, server):
     ran = user.redstart("fix", repo, "--no-input")
     assert (ran.code, server.requests) == (2, [])
-    assert "this repo has 2 suites of tests" in ran.err
+    assert "this repo has 2 test suites" in ran.err
     assert [line.strip() for line in ran.err.splitlines()[-2:]] == ["redstart fix shop", "redstart fix tools"]
 
 

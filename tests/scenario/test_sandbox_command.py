@@ -144,7 +144,7 @@ def test_where_no_sandbox_can_be_had_it_ends_with_3_and_the_remedy(user: User, r
 
 def test_without_a_folder_or_a_terminal_it_is_a_wrong_use(user: User, repo: Path):
     missing = user.redstart("sandbox", "run", "--path", repo / "none", "--", "true")
-    assert (missing.code, "is no folder" in missing.err) == (2, True)
+    assert (missing.code, "no such directory" in missing.err) == (2, True)
     piped = user.redstart("sandbox", "shell", repo)
     assert (piped.code, "sandbox run -- CMD" in piped.err) == (2, True)
 

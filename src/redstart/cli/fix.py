@@ -149,7 +149,7 @@ def _drive(
 
 
 def _ask_which(folders: Sequence[str]) -> str:
-    typer.echo(f"This repo has {len(folders)} suites of tests:")
+    typer.echo(f"This repo has {len(folders)} test suites:")
     for number, folder in enumerate(folders, 1):
         typer.echo(f"  {number}  {folder}")
     import click

@@ -105,6 +105,8 @@ def _reproduce(data: Data) -> str:
         return "the tests cannot run"
     if data["trouble"] == "no_tests":
         return "no tests to start from"
+    if data["trouble"] == "no_usable_test":
+        return data.get("remedy") or "the model wrote no usable test"
     counted = tests_in_words(data["red"], data["passed"], data["skipped"])
     names = [id_.rpartition("::")[2] for id_ in data["targets"][:2]]
     more = data["target_count"] - len(names)

@@ -218,7 +218,8 @@ class Reproduced(Noun):
     targets_full: str = ""
     """Blob: the ids of all targets, one a line."""
     trouble: str = ""
-    """`already_green`, `no_tests`, `flaky` or `environment`; empty where the run can go on."""
+    """`already_green`, `no_tests`, `no_usable_test` (a model was asked in vain), `flaky` or `environment`; empty
+    where the run can go on."""
     remedy: str = ""
     """Where there is trouble: what it is and what to do. Otherwise what to do about the first of `grounds`."""
     flaky: tuple[str, ...] = ()
@@ -230,6 +231,8 @@ class Reproduced(Noun):
     """Why some red tests are no targets: no edit can make them green. The first few reasons, each with its tests."""
     tests: tuple[str, ...] = ()
     """Paths of test files that were written for this run."""
+    command: tuple[str, ...] = ()
+    """The test command with those files in it, where it names files; empty where it stays as it is."""
     sure: str = ""
     """`high`, `medium` or `low`: how sure the model is that they are what was meant; empty where it did not say."""
     sure_why: str = ""

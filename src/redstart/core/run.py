@@ -178,6 +178,11 @@ class RunSpec(Noun):
     own_tests: tuple[str, ...] = Field(default=(), max_length=50)
     """Paths of tests that the user gave for a new program. They are in the base, and no others are asked for."""
 
+    def with_command(self, command: tuple[str, ...]) -> RunSpec:
+        """The same whose tests are started by `command`, where that is not empty."""
+        suite = self.suite.model_copy(update={"command": command})
+        return self.model_copy(update={"suite": suite}) if command else self
+
     @property
     def lacks_test(self) -> bool:
         """Whether a red test of a program that is there is to be written first: of an issue, or an improvement."""
@@ -345,11 +350,12 @@ class RunState(Noun):
 
     @property
     def suited(self) -> RunSpec:
-        """The spec with the environment that was made for what the program asks for, where one was."""
+        """The spec as the tests are run now: with what was installed for the run, and with the tests written for it."""
+        spec = self.spec.with_command(self.now.reproduce.command) if self.now.reproduce else self.spec
         if self.installed is None:
-            return self.spec
-        suite = self.spec.suite.model_copy(update={"environment": self.installed.environment})
-        return self.spec.model_copy(update={"suite": suite})
+            return spec
+        suite = spec.suite.model_copy(update={"environment": self.installed.environment})
+        return spec.model_copy(update={"suite": suite})
 
     @property
     def ground(self) -> Snapshot:

@@ -207,8 +207,8 @@ def _trouble(run: RunState, found: Reproduced) -> Decision:
     if run.spec.lacks_test and (cap := _cap(run)):
         return _end(Result.capped, cap)
     if found.trouble == "already_green":
-        return _accept(Result.already_green, found.remedy or "every test is green already: there is nothing to fix")
-    if found.trouble == "flaky":
+        return _accept(Result.already_green, found.remedy or "every test passes already: there is nothing to fix")
+    if found.trouble in ("flaky", "no_usable_test"):
         return _end(Result.unsolved, found.remedy)
     if found.trouble == "no_tests":
         return _end(Result.no_tests, found.remedy or "no failing test was found")

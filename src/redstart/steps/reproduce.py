@@ -46,16 +46,17 @@ from redstart.toolkit.suites.asked import Asked, example_of, sureness, why_unfit
 from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 from redstart.toolkit.suites.ground import Ground, classify, classify_run
+from redstart.toolkit.suites.new_tests import include_tests
 from redstart.toolkit.suites.project import Project, project_of
-from redstart.toolkit.suites.reasons import SAID, reasons, sentence
+from redstart.toolkit.suites.reasons import SAID, no_usable_test, reasons, sentence
 from redstart.toolkit.suites.select import chooser
 from redstart.toolkit.suites.sentinel import own_packages
 from redstart.toolkit.suites.spectrum import watch
 from redstart.toolkit.suites.view import View
 from redstart.toolkit.suites.written import said_in_full, why_no_test
 
-NONE_CHOSEN = "no test has the ids, or fits the expression, that you gave. What to do: redstart fix without them."
-CHOSEN_GREEN = "the tests that you chose are green already"
+NONE_CHOSEN = "no test matches the ids or the expression that you gave. What to do: run redstart fix without them."
+CHOSEN_GREEN = "the tests that you chose pass already"
 AGAIN = "when it runs again without the other tests"
 HASH_SEED = "hash seed"
 ASKED_AGAIN = 2
@@ -178,9 +179,11 @@ async def _write_red_test(run: RunState, ports: Ports) -> Reproduced:
     answer = await ports.model.ask(asked)
     heard = await mend_tried(ports.model, asked, answer, attempt, note=repair_note, repairs=ASKED_AGAIN)
     if heard.value is None:
-        spent = heard.answer.fault is Fault.budget
-        return _no_tests(run, heard.fault if spent else clip(f"no test shows what was asked for: {heard.fault}", 600))
-    there = run.model_copy(update={"spec": run.spec.model_copy(update={"base": heard.value.snapshot})})
+        if heard.answer.fault is Fault.budget:
+            return _no_tests(run, heard.fault)
+        return _no_tests(run, no_usable_test(heard.repairs + 1, heard.fault), "no_usable_test")
+    spec = run.spec.with_command(heard.value.command).model_copy(update={"base": heard.value.snapshot})
+    there = run.model_copy(update={"spec": spec})
     return await _watched(there, ports, await _steady(there, ports, heard.value))
 
 
@@ -192,6 +195,8 @@ async def _seen_red(run: RunState, ports: Ports, before: SuiteRun | None, answer
         return Reading(None, reading.error)
     files = {edit.path: edit.text.encode() for edit in reading.value}
     snapshot = trees.write(base, files)
+    command = include_tests(run.spec.suite, files)
+    run = run.model_copy(update={"spec": run.spec.with_command(command)})
     done = await _suite(run, ports, snapshot)
     if done.trouble or done.misplaced:
         return Reading(None, clip(f"the tests could not be run with it: {done.report.fault or done.misplaced}", 600))
@@ -213,7 +218,7 @@ async def _seen_red(run: RunState, ports: Ports, before: SuiteRun | None, answer
     found = _reproduced(chosen, ports, done, tests=tuple(sorted(files)), snapshot=snapshot)
     sure = sureness(answer.text)
     told = {"report": _about(ports, chosen, done.report, wanted), "sure": sure.level, "sure_why": sure.why}
-    return Reading(found.model_copy(update=told))
+    return Reading(found.model_copy(update={**told, "command": command}))
 
 
 def _about_test(run: RunState, ports: Ports) -> tuple[Message, ...]:
@@ -246,9 +251,9 @@ def _why_not(edits: Sequence[Edit]) -> str:
     return ""
 
 
-def _no_tests(run: RunState, fault: str) -> Reproduced:
+def _no_tests(run: RunState, fault: str, trouble: str = "no_tests") -> Reproduced:
     nothing = Report(runner=run.spec.suite.runner, counts=Counts(), cause=ExitCause.ok, exit_code=0, fault=fault)
-    return Reproduced(report=nothing, trouble="no_tests", remedy=fault)
+    return Reproduced(report=nothing, trouble=trouble, remedy=fault)
 
 
 async def _suite(
@@ -358,7 +363,7 @@ def _without(run: RunState, ports: Ports, found: Reproduced, flaky: set[str]) ->
     every = CaseList.model_validate_json(ports.blobs.get(found.report.full)).cases
     wanted = [one for one in ports.blobs.get(found.targets_full).decode().splitlines() if one not in flaky]
     if not wanted:
-        remedy = f"every red test is flaky: {'; '.join(found.flaky[:SAID])}"
+        remedy = f"every failing test is flaky: {'; '.join(found.flaky[:SAID])}"
         return found.model_copy(update={"targets": Ids(), "trouble": "flaky", "remedy": remedy})
     left = set(wanted)
     report = _about(ports, run, found.report, [case for case in every if case.id in left])
@@ -386,7 +391,8 @@ def _project(run: RunState, ports: Ports, snapshot: Snapshot) -> Project:
     suite = run.spec.suite
     environment = Environment.model_validate_json(ports.blobs.get(suite.environment))
     view = View(suite, ports.trees.files(snapshot), partial(ports.trees.read, snapshot))
-    return project_of(view.kept, view.read, join(environment.mount, suite.folder).rstrip("/"))
+    root = join(environment.mount, suite.folder).rstrip("/")
+    return project_of(view.kept, view.read, root, environment.python)
 
 
 def _about(ports: Ports, run: RunState, report: Report, wanted: Sequence[Case]) -> Report:

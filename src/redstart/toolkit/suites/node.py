@@ -62,6 +62,9 @@ _VALUED = re.compile(
 """Of these, the ones whose value may be the next word."""
 
 
+_TEST_FILE = re.compile(r"^[^-].*\.(?:test|spec)\.[cm]?[jt]sx?$")
+
+
 class Start(NamedTuple):
     """A command that starts a runner: which, where its program stands, and where its options begin."""
 
@@ -141,6 +144,22 @@ def command(suite: Suite, *, ids: Sequence[str] = (), vary: Variation = PINNED) 
         # A snapshot that is not there is a failure then, and not written.
         variables |= {"CI": "true", "NODE_OPTIONS": f"--require={IN}/{_VITE}"}
     return Request((*program, *arguments), variables, given_along, (CASES,))
+
+
+def named_paths(words: Sequence[str]) -> list[str]:
+    """The files and directories that a command of a runner names; globs are not among them."""
+    start = start_of(words)
+    given = words[start.end :] if start else ()
+    left = list(_options_of(given))
+    named: list[str] = []
+    for word in given:
+        is_kept = left[:1] == [word]
+        if is_kept:
+            left.pop(0)
+        # After an option of which it is not known whether it takes a value, a test file is told by its name.
+        if (not is_kept or _TEST_FILE.search(word)) and "*" not in word and word != "run":
+            named.append(word)
+    return named
 
 
 def read_node(completed: Completed) -> list[Case] | None:

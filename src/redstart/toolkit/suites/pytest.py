@@ -43,6 +43,7 @@ PLUGINS = "plugins.txt"
 
 _FLAG = re.compile(r"-[vqsxl]+|-r\w+|-[nkmcopW].+")
 """Short options that take no value, or hold it in the same word."""
+_TEST_FILE = re.compile(r"\.py(?:::|$)")
 _NO_PLUGIN = re.compile(rf'Error importing plugin "(?:{PLUGIN}|{SENTINEL})"')
 
 COMMON = (f"--override-ini=cache_dir={OUT}/cache", "--rootdir=.")
@@ -103,6 +104,21 @@ def selection(ids: Sequence[str]) -> tuple[str, ...]:
         if len(chosen) <= IDS_LIMIT and sum(len(one.encode()) + 1 for one in chosen) <= IDS_SIZE:
             return chosen
     return ()
+
+
+def named_paths(given: Sequence[str]) -> list[str]:
+    """The files and directories that pytest's arguments name, as far as they cannot be an option's value."""
+    end = given.index("--") if "--" in given else len(given)
+    left = _without_paths(given[:end])
+    named: list[str] = []
+    for word in given[:end]:
+        if left[:1] == [word]:
+            left.pop(0)
+        else:
+            named.append(word)
+    # After an option of which it is not known whether it takes a value, a test file can still be told by its name.
+    kept = [word for word in _without_paths(given[:end]) if not word.startswith("-") and _TEST_FILE.search(word)]
+    return [word.partition("::")[0] for word in (*named, *kept, *given[end + 1 :])]
 
 
 def _started(

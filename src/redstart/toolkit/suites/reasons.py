@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from redstart.core.noun import clip, many
 from redstart.core.report import FIRST
 from redstart.toolkit.suites.ground import Ground
 
+LONGEST = 600
 SAID = 3
 """How many reasons the last sentence of a run holds."""
 
@@ -25,10 +27,16 @@ def reasons(lacking: Mapping[str, Ground]) -> tuple[tuple[str, ...], Ground | No
     return tuple([whole.words] if whole else texts[:FIRST]), next(iter(ordered), None)
 
 
+def no_usable_test(attempts: int, fault: str) -> str:
+    """Where a model was asked for a failing test and gave none that shows what was asked for."""
+    words = f"the model wrote no usable test for this issue in {many(attempts, 'attempt')}"
+    return clip(f"{words}: {fault}" if fault else words, LONGEST)
+
+
 def sentence(fault: str, grounds: Sequence[str], remedy: str) -> str:
     """What the user reads where the run ends here."""
     if not grounds:
         return fault
     more = f"; and {len(grounds) - SAID} other reasons" if len(grounds) > SAID else ""
     after = re.search(r"after \d+ seconds", fault.partition("\n")[0])
-    return f"{'; '.join(grounds[:SAID])}{more}{f' ({after[0]})' if after else ''}. What to do: {remedy}."
+    return f"{'; '.join(grounds[:SAID])}{more}{f' ({after[0]})' if after else ''}. What to do: {remedy}"

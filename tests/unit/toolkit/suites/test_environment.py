@@ -178,7 +178,7 @@ def test_one_that_is_not_there_is_refused(tmp_path: Path, python: str) -> None:
 
 
 def test_no_interpreter_at_all(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="No Python interpreter"):
+    with pytest.raises(ConfigError, match="no Python interpreter"):
         find_environment(tmp_path, environ={"PATH": str(tmp_path)})
 
 

@@ -213,5 +213,5 @@ def test_of_many_sessions_the_newest_with_pytest(root: Path, programs: Path) -> 
 
 
 def test_there_is_none(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="No Python interpreter"):
+    with pytest.raises(ConfigError, match="no Python interpreter"):
         choose(root, root, python=None, environ={"PATH": str(tmp_path)})

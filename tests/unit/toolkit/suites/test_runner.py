@@ -21,7 +21,7 @@ def completed(code: int, cause: ExitCause | None = None, output: str = "", junit
 
 
 def test_an_unknown_runner_is_refused(environment: Environment) -> None:
-    with pytest.raises(ConfigError, match="no test runner nose"):
+    with pytest.raises(ConfigError, match="unknown test runner: nose"):
         runner.request(Suite(runner="nose"), environment)
 
 
