@@ -52,7 +52,7 @@ def test_tests_that_pass_while_pytest_breaks_are_not_called_green(user, tmp_path
     hook = "def pytest_sessionfinish():\n    raise ValueError('a hook broke')\n"
     ran = user.redstart("fix", write(tmp_path / "odd", test_a__py="def test_a():\n    pass\n", conftest__py=hook))
     assert (ran.code, server.requests) == (3, []), ran.out + ran.err
-    assert "The report has no red test, but the exit code is" in ran.out
+    assert "The report lists no failing test, but the exit code is" in ran.out
     assert "GREEN" not in ran.out
 
 

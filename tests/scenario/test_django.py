@@ -116,3 +116,15 @@ def test_the_tests_of_a_django_project_are_fixed_in_its_own_environment(command,
     found = next(event for event in ran.events if event["name"] == "reproduce" and event["phase"] == "end")
     assert found["data"]["targets"] == [RED]
     assert (found["data"]["red"], found["data"]["passed"]) == (1, 2)
+
+
+def test_a_server_that_does_not_answer_is_an_environment_problem_with_commands_to_paste(user, environment, shop):
+    (shop / "cart/apps.py").write_text("import socket\n\nsocket.create_connection(('127.0.0.1', 5432), 1)\n")
+    settings = shop / "shop/settings.py"
+    settings.write_text(settings.read_text().replace('["cart"]', '["cart.apps.CartConfig"]'))
+    user.environ |= {"VIRTUAL_ENV": str(environment), "REDSTART_MODELS__STRONG": "manual"}
+    ran = user.redstart("fix", shop, "--json", "--no-input")
+    assert (ran.code, ran.ending["result"]) == (3, "environment"), ran.out + ran.err
+    reason = ran.ending["reason"]
+    assert reason.startswith("refused connection: [Errno 111] Connection refused. What to do: start the server")
+    assert "REDSTART_SANDBOX__SERVICES='[\"127.0.0.1:PORT\"]' redstart fix" in reason

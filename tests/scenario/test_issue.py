@@ -211,9 +211,9 @@ def test_an_address_is_read_by_the_command(user, repo, pages, path, not_shown):
 def test_an_address_that_is_not_there_is_3_and_a_missing_file_2(user, repo, pages):
     user.environ |= {"REDSTART_MODELS__STRONG": "openai:scripted", "REDSTART_MODELS__BASE_URL": "http://127.0.0.1:9/v1"}
     gone = user.redstart("fix", repo, "--issue", pages + "/nothing")
-    assert (gone.code, "there is no such page" in gone.err) == (3, True)
+    assert (gone.code, "no such page" in gone.err) == (3, True)
     assert user.redstart("fix", repo, "--issue", "http://127.0.0.1:9/x").code == 3
     missing = user.redstart("fix", repo, "--issue", "nowhere.md")
-    assert (missing.code, "there is no file nowhere.md" in missing.err) == (2, True)
+    assert (missing.code, "no such file: nowhere.md" in missing.err) == (2, True)
     assert user.redstart("fix", repo, "--issue", " ").code == 2
     assert user.redstart("fix", repo, "tests/test_mean.py", "--issue", ISSUE).code == 2

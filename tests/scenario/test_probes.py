@@ -13,14 +13,17 @@ from typing import NamedTuple
 
 import pytest
 
+from redstart.app.ground import take_ground
 from redstart.app.runs import Asked, begin_fix, go_on, replay
 from redstart.app.settings import Models, Settings
 from redstart.app.wire import open_house
-from redstart.core.run import Level, Limits, Result, RunState
+from redstart.core.change import Probe
+from redstart.core.run import Level, Limits, Result, RunState, Suite
 from redstart.engines.inline import inline
 from redstart.testing.sample import short_form
 from redstart.testing.scenarios import CARD, question
 from redstart.testing.server import Request, ScriptedServer
+from redstart.toolkit.looking.probes import execution
 
 HIDDEN = '''"""What the sensor sends: packed, so that nobody reads it from here."""
 
@@ -175,3 +178,22 @@ def test_a_probe_has_no_network_no_home_and_little_time(tmp_path: Path):
     assert "the-prize" not in patches[1].text
     assert re.search(r"ended: (cpu|timeout)", told)
     assert (tmp_path / "repo" / "lab" / "reader.py").read_text() == READER.format(guess="@")
+
+
+def test_a_probe_in_javascript_finds_the_projects_files(tmp_path: Path):
+    repo = tmp_path / "cart"
+    repo.mkdir()
+    (repo / "package.json").write_text('{"type": "module", "scripts": {"test": "node --test"}}')
+    (repo / "cart.js").write_text("export const total = () => 42;\n")
+    (repo / "cart.test.js").write_text("import { test } from 'node:test';\ntest('adds', () => {});\n")
+    probe = Probe(snippet="import { total } from './cart.js';\nconsole.log(total());\n")
+
+    async def go() -> str:
+        with open_house(Settings(home=tmp_path / "home")) as bare:
+            house = bare.with_sandbox()
+            ground = take_ground(house, repo)
+            asked = execution(probe, ground.base, ground.environment, Suite(runner=ground.runner), ["cart.js"])
+            assert house.adapters.sandbox
+            return (await house.adapters.sandbox.run(asked)).output
+
+    assert asyncio.run(go()).strip() == "42"

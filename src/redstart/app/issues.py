@@ -35,7 +35,7 @@ _ISSUE = re.compile(r"^/(?P<repo>[\w.-]+/[\w.-]+)/(?:issues|pull)/(?P<number>\d+
 _FILE = re.compile(r"[^\s:]+\.(?:md|txt|rst|json|html?)")
 _BLOCKS = re.compile(r"p|div|br|li|ul|ol|pre|h[1-6]|tr|table|section|article|blockquote")
 _HIDDEN = re.compile(r"script|style|noscript|svg|template|head|nav|footer")
-_REMEDY = "save its text in a file and name that: redstart fix --issue FILE"
+_REMEDY = "save the text in a file: redstart fix --issue FILE"
 
 
 class Page(NamedTuple):
@@ -53,7 +53,7 @@ def read_issue(given: str) -> str:
     """
     text = _found(given.strip()).strip()
     if not text:
-        raise ConfigError("the issue is empty", remedy="say what is wrong: redstart fix --issue FILE, TEXT or URL")
+        raise ConfigError("the issue is empty", remedy="describe the problem: redstart fix --issue FILE, TEXT or URL")
     return clip(text, GOAL_LIMIT)
 
 
@@ -64,7 +64,7 @@ def _found(given: str) -> str:
         with Path(given).open("rb") as file:
             return file.read(LARGEST).decode(errors="replace")
     if _FILE.fullmatch(given):
-        raise ConfigError(f"there is no file {given}", remedy="name a file, an address, or say what is wrong")
+        raise ConfigError(f"no such file: {given}", remedy="give a file, a URL, or the text of the issue")
     return given
 
 
@@ -74,7 +74,7 @@ def _fetched(address: str) -> str:
         return told
     page = _page(address)
     if page is None:
-        raise PortError(f"{address} cannot be read: there is no such page", remedy=_REMEDY)
+        raise PortError(f"{address} cannot be read: no such page", remedy=_REMEDY)
     return _of_json(page) or (plain_text(page.text) if "html" in page.kind else page.text)
 
 

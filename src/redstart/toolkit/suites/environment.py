@@ -75,7 +75,7 @@ def ask_interpreter(
 
     Raises `ConfigError` with a remedy where it cannot be started, does not answer in time or is no Python 3.8 or later.
     """
-    remedy = "Name an interpreter of the project's environment with --python, or activate that environment."
+    remedy = "activate the project's environment, or name its interpreter with --python"
     try:
         answer = subprocess.run(
             [python, "-I", "-S", "-c", _QUESTION],
@@ -87,19 +87,19 @@ def ask_interpreter(
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise ConfigError(f"{python} did not answer within {ANSWER_WITHIN:.0f} seconds.", remedy=remedy) from error
+        raise ConfigError(f"{python} did not answer within {ANSWER_WITHIN:.0f} seconds", remedy=remedy) from error
     except OSError as error:
-        raise ConfigError(f"{python} cannot be started: {error.strerror or error}.", remedy=remedy) from error
+        raise ConfigError(f"{python} cannot be started: {error.strerror or error}", remedy=remedy) from error
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     try:
         said = Interpreter.model_validate(json.loads(lines[-1]))
     except (IndexError, ValueError, ValidationError) as error:
         why = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it printed nothing"]
         raise ConfigError(
-            f"{python} did not answer as a Python interpreter: {why[0].rstrip('.')}.", remedy=remedy
+            f"{python} did not answer as a Python interpreter: {why[0].rstrip('.')}", remedy=remedy
         ) from error
     if tuple(int(part) for part in said.version.split(".")[:2]) < (3, 8):
-        raise ConfigError(f"{python} is Python {said.version}; tests can be run from Python 3.8 on.", remedy=remedy)
+        raise ConfigError(f"{python} is Python {said.version}; Python 3.8 or later is needed", remedy=remedy)
     return said
 
 
@@ -195,9 +195,9 @@ def _visible(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ..
     for path in outside:
         if home.is_relative_to(path):
             raise ConfigError(
-                f"The interpreter {interpreter.executable} is installed in {path}: to show it in the sandbox would "
-                "show everything in your home folder.",
-                remedy="Make a virtual environment in a folder of its own and name its interpreter with --python.",
+                f"the interpreter {interpreter.executable} is installed in {path}: making it visible in the sandbox "
+                "would expose your whole home directory",
+                remedy="create a virtual environment in its own directory and name its interpreter with --python",
             )
     return _outermost(outside)
 

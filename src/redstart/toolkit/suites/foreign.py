@@ -34,13 +34,11 @@ def command(suite: Suite, environment: Environment, *, vary: Variation = PINNED)
     """
     path = PurePosixPath(suite.junit)
     if not suite.command:
-        raise ConfigError(
-            "There is no command that writes the JUnit XML.", remedy='Give one: --test-cmd "..." --junit PATH.'
-        )
+        raise ConfigError("--junit needs a command that writes the report", remedy='--test-cmd "..." --junit PATH')
     if path.is_absolute() or ".." in path.parts:
         raise ConfigError(
-            f"{suite.junit} is not in the folder of the tests.",
-            remedy="Give the path of the JUnit XML from there, as in --junit build/test-results/*.xml.",
+            f"{suite.junit} is outside of the directory of the tests",
+            remedy="give the path of the JUnit XML relative to it, as in --junit build/test-results/*.xml",
         )
     start = (environment.python, f"{IN}/{COLLECTOR}", f"{OUT}/{REPORTS}", suite.junit)
     argv = (*start, *with_interpreter(suite.command, environment))

@@ -16,7 +16,7 @@ from redstart.toolkit.suites.environment import SYSTEM
 ANSWER_WITHIN = 20.0
 OLDEST = (18,)
 
-_REMEDY = "Install Node.js 18 or later, or activate the version that the project uses."
+_REMEDY = "install Node.js 18 or later, or activate the version that the project uses"
 
 
 class Node(NamedTuple):
@@ -38,8 +38,8 @@ def with_node(environment: Environment, folder: str, environ: Mapping[str, str])
         prefix = program.parent.parent
         if Path.home().is_relative_to(prefix) or prefix == Path("/"):
             raise ConfigError(
-                f"node is installed in {prefix}: to show it in the sandbox would show everything in your home folder.",
-                remedy="Install Node.js in a folder of its own.",
+                f"node is installed in {prefix}: making it visible in the sandbox would expose your home directory",
+                remedy="install Node.js in its own directory",
             )
         shown = tuple(dict.fromkeys((*shown, str(prefix))))
     above = [root / one for one in (folder, *map(str, PurePosixPath(folder).parents))] if folder else [root]
@@ -61,7 +61,7 @@ def ask_node(root: Path, environ: Mapping[str, str]) -> Node:
     """The node on the user's path: its real program and its version. One that comes with the repo is not started."""
     found = shutil.which("node", path=environ.get("PATH", ""))
     if found is None or Path(found).resolve().is_relative_to(root):
-        raise ConfigError("No Node.js was found.", remedy=_REMEDY)
+        raise ConfigError("no Node.js found on PATH", remedy=_REMEDY)
     try:
         said = subprocess.run(
             (found, "-p", "JSON.stringify([process.execPath, process.versions.node])"),
@@ -74,8 +74,8 @@ def ask_node(root: Path, environ: Mapping[str, str]) -> Node:
         )
         program, version = (str(part) for part in cast("list[object]", json.loads(said.stdout)))
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise ConfigError(f"{found} did not answer as Node.js.", remedy=_REMEDY) from error
+        raise ConfigError(f"{found} did not answer as Node.js", remedy=_REMEDY) from error
     numbers = tuple(int(part) for part in version.split(".")[:1] if part.isdigit())
     if numbers < OLDEST:
-        raise ConfigError(f"{found} is Node.js {version}; tests can be run from 18 on.", remedy=_REMEDY)
+        raise ConfigError(f"{found} is Node.js {version}; Node.js 18 or later is needed", remedy=_REMEDY)
     return Node(program, version)

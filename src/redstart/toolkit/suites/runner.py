@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from redstart.core.errors import ConfigError
-from redstart.core.noun import clip
+from redstart.core.noun import clip, many
 from redstart.core.report import Case
 from redstart.core.run import Suite
 from redstart.core.shell import PINNED, Completed, Environment, ExitCause, Variation
@@ -136,12 +136,12 @@ def contradiction(suite: Suite, cases: Sequence[Case], completed: Completed) -> 
     red = sum(case.red for case in cases)
     code = completed.exit_code
     if red and completed.cause is ExitCause.ok:
-        return f"The report has {red} red tests, but the exit code is 0 (all passed)."
+        return f"The report lists {many(red, 'failing test')}, but the exit code is 0 (all passed)."
     if red or completed.cause is ExitCause.ok or _explained(suite, cases, completed):
         return ""
     if completed.cause is not ExitCause.failed:
-        return f"The report has no red test, but the run was ended ({completed.cause}, exit code {code})."
-    return f"The report has no red test, but the exit code is {code}{_meaning(suite, code)}."
+        return f"The report lists no failing test, but the run was stopped ({completed.cause}, exit code {code})."
+    return f"The report lists no failing test, but the exit code is {code}{_meaning(suite, code)}."
 
 
 def _is_runner(suite: Suite) -> bool:
@@ -181,7 +181,10 @@ def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool)
     if completed.cause is ExitCause.memory:
         return f"The tests ran out of memory. The last output was:\n{tail}", "no_results"
     if completed.cause not in (ExitCause.ok, ExitCause.failed):
-        return f"The tests were ended ({completed.cause}, exit code {code}). The last output was:\n{tail}", "no_results"
+        return (
+            f"The tests were stopped ({completed.cause}, exit code {code}). The last output was:\n{tail}",
+            "no_results",
+        )
     if suite.runner == "pytest" and not has_report and _NO_PYTEST.search(completed.output):
         return "pytest is not installed for the interpreter that runs the tests.", "no_pytest"
     if suite.runner in node.RUNNERS and not has_report and node.found_no_tests(completed.output):
@@ -206,7 +209,7 @@ def _absent(suite: Suite) -> str:
     if program in ("make", "sh", "bash"):
         return f"{program}, or a program that it starts, is not installed where the tests run."
     return (
-        f"{program} is not installed where the tests run. Install it into the project's environment (pip install "
+        f"{program} is not installed where the tests run. Install it in the project's environment (pip install "
         f"{program}), name an environment that has it with --python, or start the tests without it: --test-cmd pytest."
     )
 
@@ -214,7 +217,7 @@ def _absent(suite: Suite) -> str:
 def _hint(suite: Suite, completed: Completed) -> str:
     """What to do about it, as far as it can be said."""
     if suite.junit:
-        return f"Does the command write JUnit XML to {suite.junit}? A report that lay there before does not count. "
+        return f"Does the command write JUnit XML to {suite.junit}? A report from before the run does not count. "
     if suite.runner == "unittest" and suite.command:
         return "Results per test need the command `python -m unittest ...`, or --junit PATH. "
     if suite.runner == "django" and suite.command and django.parse_command(suite.command) is None:
@@ -222,7 +225,7 @@ def _hint(suite: Suite, completed: Completed) -> str:
     if suite.runner == "pytest" and not _is_runner(suite):
         return (
             "Results per test need a command that starts pytest, or --junit PATH with what it writes. "
-            "A green run of this command alone proves nothing about any test. "
+            "The exit code alone proves nothing about any test. "
         )
     if suite.runner == "pytest" and completed.exit_code in (0, 1):
         return "Does the command start pytest? "

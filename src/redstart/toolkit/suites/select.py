@@ -49,7 +49,7 @@ class _Parser:
         self._expression = expression
 
     def fault(self, why: str) -> ConfigError:
-        return ConfigError(f"-k {self._expression!r}: {why}", remedy="join words with and, or, not and brackets")
+        return ConfigError(f"-k {self._expression!r}: {why}", remedy="join words with and, or, not and parentheses")
 
     def either(self) -> Chooses:
         first = self._both()

@@ -154,8 +154,8 @@ def test_an_interpreter_that_came_with_the_repo_is_not_started(tmp_path: Path, t
     ("script", "words"),
     [
         ("echo no; exit 1", "did not answer as a Python"),
-        ("echo 'shim: no version is set.' >&2; exit 127", "shim: no version is set."),
-        (f"echo '{json.dumps(OLD)}'", "from Python 3.8 on"),
+        ("echo 'shim: no version is set.' >&2; exit 127", "shim: no version is set"),
+        (f"echo '{json.dumps(OLD)}'", "Python 3.8 or later"),
     ],
 )
 def test_what_is_no_interpreter_is_refused_with_a_remedy(tmp_path: Path, script: str, words: str) -> None:
@@ -186,7 +186,7 @@ def test_the_users_home_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
     home = make_venv(tmp_path / "home")
     (home / "repo").mkdir()
     monkeypatch.setenv("HOME", str(home))
-    with pytest.raises(ConfigError, match="home folder"):
+    with pytest.raises(ConfigError, match="home directory"):
         find_environment(home / "repo", python=str(home), environ={**os.environ, "HOME": str(home)})
 
 

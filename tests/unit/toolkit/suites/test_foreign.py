@@ -78,20 +78,21 @@ def test_a_command_that_is_not_there(repo: Path, in_sandbox: InSandbox) -> None:
 
 def test_exit_code_and_report_that_do_not_agree(repo: Path, in_sandbox: InSandbox) -> None:
     assert (
-        in_sandbox(repo, suite("0")).unexplained == "The report has 2 red tests, but the exit code is 0 (all passed)."
+        in_sandbox(repo, suite("0")).unexplained
+        == "The report lists 2 failing tests, but the exit code is 0 (all passed)."
     )
     green = in_sandbox(repo, suite("3", "build/**/TEST-b.xml"))
-    assert green.unexplained == "The report has no red test, but the exit code is 3."
+    assert green.unexplained == "The report lists no failing test, but the exit code is 3."
 
 
 @pytest.mark.parametrize("junit", ["/tmp/a.xml", "../a.xml", "build/../../a.xml"])
 def test_a_report_outside_of_the_folder_is_refused(junit: str, environment: Environment) -> None:
-    with pytest.raises(ConfigError, match="not in the folder"):
+    with pytest.raises(ConfigError, match="outside of the directory of the tests"):
         runner.request(suite(junit=junit), environment)
 
 
 def test_a_report_without_a_command_is_refused(environment: Environment) -> None:
-    with pytest.raises(ConfigError, match="no command"):
+    with pytest.raises(ConfigError, match="needs a command"):
         runner.request(Suite(runner="pytest", junit="a.xml"), environment)
 
 

@@ -352,7 +352,12 @@ HOOK = "def pytest_runtest_logfinish(nodeid):\n    if 'second' in nodeid:\n     
 @pytest.mark.parametrize(
     ("tests", "red", "contradiction", "fault"),
     [
-        ("def test_second(): pass", [], "The report has no red test, but the exit code is 3 (internal error).", ""),
+        (
+            "def test_second(): pass",
+            [],
+            "The report lists no failing test, but the exit code is 3 (internal error).",
+            "",
+        ),
         ("def test_first(): assert 0\n\n\ndef test_second(): pass", ["test_it.py::test_first"], "", ""),
         (None, [], "", "the exit code is 3 (internal error)"),
     ],

@@ -68,7 +68,7 @@ def test_the_last_lines_are_few_and_short() -> None:
         (GREEN, completed(0), ""),
         (RED, completed(1), ""),
         (RED, completed(2), ""),
-        (RED, completed(0), "1 red tests"),
+        (RED, completed(0), "1 failing test"),
         (GREEN, completed(1), "1 (some tests failed)"),
         (GREEN, completed(2), "2 (interrupted)"),
         (GREEN, completed(6), "6 (too many warnings)"),
