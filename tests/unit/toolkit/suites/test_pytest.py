@@ -349,6 +349,9 @@ def test_a_repo_without_tests(tmp_path: Path, execute: Execute, environment: Env
 HOOK = "def pytest_runtest_logfinish(nodeid):\n    if 'second' in nodeid:\n        raise ValueError('a hook broke')\n"
 
 
+GREEN_REPORT = "The report lists no failing test, but the exit code"
+
+
 @pytest.mark.parametrize(
     ("tests", "red", "contradiction", "fault"),
     [
