@@ -54,7 +54,7 @@ def test_the_header_is_two_short_lines_with_what_is_known(house: House, state: R
     assert "tests:" not in what, "how many there are is not known before they have run"
 
 
-@pytest.mark.parametrize(("runner", "words"), [("node", "node 20.20.2"), ("jest", "jest · node 20.20.2")])
+@pytest.mark.parametrize(("runner", "words"), [("node", "node:test · node 20.20.2"), ("jest", "jest · node 20.20.2")])
 def test_the_header_of_a_node_project_names_node_once(runner, words, house: House, state: RunState):
     environment = Environment(mount="/x", python="python3", chosen="node 20.20.2")
     kept = house.adapters.blobs.put(environment.model_dump_json().encode())
