@@ -65,23 +65,25 @@ def there_already(page: Page, hunk: Hunk) -> bool:
     return (told or (removes and both)) and bool(page.matches(hunk.new, loosely))
 
 
-def overlaps_its_result(page: Page, hunk: Hunk, start: int) -> bool:
-    """Whether what the hunk would make stands at the same place as what it would change: it may have been made.
+def is_made_already(page: Page, hunk: Hunk, found: Options, start: int) -> bool:
+    """Whether the result of the hunk stands where the hunk would be applied: it may have been applied before.
 
-    Of a hunk that counts its lines rightly and stands where it says, what stands wholly among the lines that it would
-    change says nothing: lines taken away at one end leave the others.
+    An exact match at one place alone is certain: lines deleted at one end always leave the others. Only added lines
+    that are there already speak against it. Of a hunk that counts its lines correctly and stands where it says, a
+    result that stands wholly among the lines to change says nothing.
     """
     stop = start + len(hunk.old)
-    made = hunk.new
-    is_sure = hunk.counted_right and hunk.start == start + 1
+    result = hunk.new
+    is_certain = found.rung is Rung.exact and len(found.places) == 1
+    is_located = hunk.counted_right and hunk.start == start + 1
 
-    def within(place: int) -> bool:
-        return start <= place and place + len(made) <= stop
+    def speaks_against(place: int) -> bool:
+        end = place + len(result)
+        if is_certain:
+            return place <= start and end >= stop
+        return place < stop and end > start and not (is_located and start <= place and end <= stop)
 
-    return any(
-        place < stop and place + len(made) > start and not (is_sure and within(place))
-        for place in page.matches(made, loosely)
-    )
+    return any(speaks_against(place) for place in page.matches(result, loosely))
 
 
 def _contiguous(page: Page, hunk: Hunk, start: int) -> Option:

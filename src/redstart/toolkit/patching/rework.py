@@ -10,7 +10,7 @@ from typing import NamedTuple
 from redstart.core.change import Edit, EditKind, Reject, Rung
 from redstart.toolkit.patching.bend import foreign_signs, restyled
 from redstart.toolkit.patching.choose import chosen
-from redstart.toolkit.patching.fit import Judge, Option, Options, options, overlaps_its_result
+from redstart.toolkit.patching.fit import Judge, Option, Options, is_made_already, options
 from redstart.toolkit.patching.hunks import COMES, GOES, STAYS, Hunk, elision, of_block, of_diff
 from redstart.toolkit.patching.nearest import nearest
 from redstart.toolkit.patching.places import Page
@@ -281,8 +281,8 @@ def _doubt(page: Page, edit: Edit, hunk: Hunk, some: Options, option: Option, *,
     """What speaks against a place that was found."""
     if some.rung is not Rung.exact and not option.spans:
         return Reject(path="", reason="it changes nothing there")
-    if overlaps_its_result(page, hunk, option.start):
-        return Reject(path="", reason="what it would make stands there already", already=True)
+    if is_made_already(page, hunk, some, option.start):
+        return Reject(path="", reason="its result is in the file already", already=True)
     if foreign := foreign_signs(page.lines, hunk, [line for span in option.spans for line in span.lines]):
         return Reject(path="", reason=f"the new lines hold {foreign}, which the file does not: write them plain")
     if not last or edit.closed:

@@ -163,3 +163,53 @@ def test_what_would_be_left_out_of_the_new_lines_is_refused():
 
 def test_two_parts_that_change_the_same_line_are_refused():
     assert "same lines" in reason(diff(HUNK, HUNK))
+
+
+@pytest.mark.parametrize(
+    ("search", "text"),
+    [
+        pytest.param(
+            "        self.items = items\n        self.count = len(items)\n",
+            "        self.items = items\n",
+            id="last line",
+        ),
+        pytest.param("import os\n\n\nclass Basket:\n", "class Basket:\n", id="first lines"),
+        pytest.param(
+            "import os\n\n\nclass Basket:\n    def __init__(self, items):\n        self.items = items\n"
+            "        self.count = len(items)\n",
+            "class Basket:\n    def __init__(self, items):\n        self.items = items\n",
+            id="both ends",
+        ),
+        pytest.param(
+            "        return sum(prices)\n\n    def mean(self):\n        prices = [item.price for item in self.items]\n"
+            "        return sum(prices) / len(prices)\n",
+            "        return sum(prices)\n",
+            id="all that follows",
+        ),
+    ],
+)
+def test_an_exact_unique_block_may_delete_its_first_and_last_lines(search, text):
+    done = tried(block(search, text))
+    assert done.rejects == ()
+    assert result(block(search, text)) == OLD.replace(search, text)
+    assert done.rung is Rung.exact
+
+
+def test_an_exact_unique_block_is_applied_where_its_result_also_stands_half_beside_it():
+    """`b a` stands before the place and in it: that says nothing of whether the edit was made."""
+    old = "b = 2\na = 1\nb = 2\na = 1\n"
+    assert result(block("a = 1\nb = 2\na = 1\n", "b = 2\na = 1\n"), old) == "b = 2\nb = 2\na = 1\n"
+
+
+def test_an_envelope_may_end_with_deleted_lines():
+    answer = (
+        "*** Begin Patch\n*** Update File: shop/basket.py\n@@\n         self.items = items\n"
+        "-        self.count = len(items)\n*** End Patch\n"
+    )
+    assert result(answer) == OLD.replace("        self.count = len(items)\n", "")
+
+
+def test_a_block_whose_added_lines_stand_there_already_is_refused():
+    search = "        self.items = items\n"
+    done = tried(block(search, f"{search}        self.count = len(items)\n"))
+    assert done.rejects[0].already
