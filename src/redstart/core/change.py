@@ -139,6 +139,19 @@ class Reject(Noun):
         return f"{which}: {self.reason}{already}\n{self.nearest}".strip()
 
 
+class RejectedEdit(NamedTuple):
+    """An edit that was not applied, beside what the file holds instead."""
+
+    number: int
+    """Which edit of the answer, from 1; 0 for all edits of the file together."""
+    path: str
+    reason: str
+    sent: str
+    """The edit as the model wrote it."""
+    nearest: str
+    """The lines of the file that come closest; empty where none do."""
+
+
 class Applied(Noun):
     """All of a patch, or nothing of it."""
 

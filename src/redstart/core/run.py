@@ -299,6 +299,8 @@ class AttemptSummary(Noun):
     fingerprint: str = ""
     diff: str = ""
     """Blob of the diff that was tried."""
+    edits: str = Field(default="", exclude_if=lambda blob: not blob)
+    """Blob of the `EditList` of an attempt whose edits did not fit the files."""
     files: tuple[str, ...] = ()
     outcome: str = ""
     """In a few words: why it did not end green."""

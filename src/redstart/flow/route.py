@@ -161,7 +161,7 @@ def _close(state: RunState, decision: Decision) -> RunState:
 
 def _faded(history: tuple[AttemptSummary, ...]) -> tuple[AttemptSummary, ...]:
     """Of all but the last few attempts only what tells them apart: no prompt shows more, and state stays small."""
-    plain = {"outcome": "", "reflection": None, "files": (), "weak": ""}
+    plain = {"outcome": "", "reflection": None, "files": (), "weak": "", "edits": ""}
     old = (one.model_copy(update=plain) for one in history[: 1 - REMEMBERED])
     return (*old, *history[1 - REMEMBERED :])
 
@@ -194,6 +194,7 @@ def _summary(state: RunState) -> AttemptSummary:
         # One that waited for a person's word on its packages was not tried: it may come again.
         fingerprint=patch.fingerprint if patch and not (attempt.check and attempt.check.asks) else "",
         diff=applied.diff if applied else "",
+        edits=patch.edits if patch and applied and not applied.ok and not applied.refused else "",
         files=patch.files[:10] if patch else (),
         outcome=outcome_in_words(attempt),
         refused=applied.refused if applied else False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from redstart.core.change import Edit, EditKind, EditList, Patch, Tally
+from redstart.core.change import Edit, EditKind, EditList, Patch, RejectedEdit, Tally
 from redstart.core.chat import Answer, Ask, Message, Tier
 from redstart.core.context import Context
 from redstart.core.course import Strategy
@@ -19,6 +19,7 @@ from redstart.toolkit.patching.formats import best_form
 from redstart.toolkit.patching.ladder import unchanged
 from redstart.toolkit.patching.parse import Parsed, fingerprint, parse, paths
 from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.patching.rejected import find_rejected
 from redstart.toolkit.patching.unnamed import given_back
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_json, schema
@@ -27,6 +28,7 @@ from redstart.toolkit.prompts.converse import converse
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.forms import brief_form, form_words, given_whole, often_rejected
 from redstart.toolkit.prompts.projects import brief_answer_with_program, project
+from redstart.toolkit.prompts.rejected import rejected
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import PatchAnswer
 from redstart.toolkit.retrieval.lexical import walk_search
@@ -186,6 +188,7 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         "lessons": sections.lessons(run.now.plan.recalled if run.now.plan else ()),
         "advice": sections.advised(run.taught),
         "tried": sections.tried(run.history, blob),
+        "rejected": rejected(_misfits(run, ports)),
         "probed": sections.probed(run.history, blob),
         "looking": sections.looking(run.spec.looks, max(PROBES - run.probes, 0), probes.language_of(run.spec.suite)),
         "form": given_whole(misfits, read),
@@ -210,8 +213,18 @@ def _brief(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         "lessons": sections.lessons(run.now.plan.recalled[:1] if run.now.plan else ()),
         "advice": sections.advised(run.taught),
         "tried": tried,
+        "rejected": rejected(_misfits(run, ports), shown=1),
         "ask": _otherwise(run, _once_more(run) or ("Give another fix than what was tried." if tried else "")),
     }
+
+
+def _misfits(run: RunState, ports: Ports) -> tuple[RejectedEdit, ...]:
+    """The edits of the last attempt that did not fit the files as they are now."""
+    last = next((attempt for attempt in reversed(run.history) if not attempt.probe), None)
+    if last is None or not last.edits:
+        return ()
+    edits = EditList.model_validate_json(ports.blobs.get(last.edits)).edits
+    return find_rejected(edits, partial(ports.trees.read, run.ground), ports.trees.files(run.ground))
 
 
 def _otherwise(run: RunState, plain: str) -> str:

@@ -10,6 +10,7 @@ from redstart.toolkit.patching.hunks import Line
 from redstart.toolkit.patching.places import Page
 
 SHOWN = 600
+PLACES = 3
 
 
 def nearest(page: Page, old: Sequence[Line]) -> str:
@@ -20,9 +21,19 @@ def nearest(page: Page, old: Sequence[Line]) -> str:
     start = _start(page, wanted)
     if start is None:
         return ""
-    low, high = max(start - 1, 0), min(start + len(old) + 1, len(page.lines))
-    shown = "\n".join(f"{number + 1}: {page.lines[number]}" for number in range(low, high))
-    return clip(f"the nearest lines are:\n{shown}", SHOWN)
+    return clip(f"the nearest lines are:\n{passage(page, start, len(old))}", SHOWN)
+
+
+def each_place(page: Page, starts: Sequence[int], length: int) -> str:
+    """The passages at several places, with what stands before and behind each: that tells them apart."""
+    shown = (passage(page, start, length) for start in starts[:PLACES])
+    return clip("the places are:\n" + "\n--\n".join(shown), SHOWN)
+
+
+def passage(page: Page, start: int, length: int) -> str:
+    """So many lines with their numbers, and the line before and behind them."""
+    low, high = max(start - 1, 0), min(start + length + 1, len(page.lines))
+    return "\n".join(f"{number + 1}: {page.lines[number]}" for number in range(low, high))
 
 
 def _start(page: Page, wanted: Sequence[str]) -> int | None:

@@ -12,7 +12,7 @@ from redstart.toolkit.patching.bend import foreign_signs, restyled
 from redstart.toolkit.patching.choose import chosen
 from redstart.toolkit.patching.fit import Judge, Option, Options, is_made_already, options
 from redstart.toolkit.patching.hunks import COMES, GOES, STAYS, Hunk, elision, of_block, of_diff
-from redstart.toolkit.patching.nearest import nearest
+from redstart.toolkit.patching.nearest import each_place, nearest
 from redstart.toolkit.patching.places import Page
 from redstart.toolkit.patching.python_ast import flaw, is_python, steps
 from redstart.toolkit.patching.readings import readings
@@ -195,7 +195,7 @@ def _hunks(edit: Edit, path: str, current: bytes, hunks: Sequence[Hunk]) -> Outc
     spans: list[Span] = []
     for number, (hunk, some, option) in enumerate(zip(working, found, picked, strict=True)):
         if option is None:
-            return _ambiguous(path, some)
+            return _ambiguous(page, path, hunk, some)
         fault = _doubt(page, edit, hunk, some, option, last=number == len(working) - 1)
         if fault is not None:
             return fault.model_copy(update={"path": path})
@@ -271,10 +271,11 @@ def _nowhere(page: Page, path: str, hunk: Hunk, some: Options) -> Reject:
     return Reject(path=path, reason=reason, nearest=nearest(page, hunk.old))
 
 
-def _ambiguous(path: str, some: Options) -> Reject:
-    starts = sorted({option.start + 1 for option in some.places})
-    shown = ", ".join(map(str, starts[:CANDIDATES])) + (" ..." if len(starts) > CANDIDATES else "")
-    return Reject(path=path, reason=f"the lines to change are there {len(starts)} times (lines {shown})")
+def _ambiguous(page: Page, path: str, hunk: Hunk, some: Options) -> Reject:
+    starts = sorted({option.start for option in some.places})
+    shown = ", ".join(str(start + 1) for start in starts[:CANDIDATES]) + (" ..." if len(starts) > CANDIDATES else "")
+    reason = f"the lines to change are there {len(starts)} times (lines {shown})"
+    return Reject(path=path, reason=reason, nearest=each_place(page, starts, len(hunk.old)))
 
 
 def _doubt(page: Page, edit: Edit, hunk: Hunk, some: Options, option: Option, *, last: bool) -> Reject | None:

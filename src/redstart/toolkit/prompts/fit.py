@@ -21,6 +21,7 @@ WORTH = {
     "failing": 100.0,
     "code": 100.0,
     "probed": 60.0,
+    "rejected": 50.0,
     "tried": 40.0,
     "plan": 25.0,
     "lessons": 15.0,
