@@ -75,7 +75,7 @@ def test_nothing_was_learned_yet(user: User) -> None:
     assert done(user, "graph") == "no attempt has failed yet\nno exception was met yet\n"
     for command, given in (("show", "nobody"), ("forget", "")):
         ran = user.redstart("memory", command, given)
-        assert (ran.code, ran.err.splitlines()[0]) == (2, f"redstart: there is no card {given}")
+        assert (ran.code, ran.err.splitlines()[0]) == (2, f"error: there is no card {given}")
 
 
 def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:

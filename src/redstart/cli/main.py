@@ -35,14 +35,17 @@ from redstart.cli import (
     worker,
 )
 from redstart.cli import eval as evaluation
+from redstart.cli.errors import exit_code_of, print_error
+from redstart.cli.help import WIDEST, FirstScreen, adopt
+from redstart.cli.help_texts import TAGLINE
 
 app = typer.Typer(
     name="redstart",
-    help="A coding agent that starts red and ends green, or says honestly why not.",
+    help=TAGLINE,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich's help takes longer to load than the rest of the command
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
 )
 app.command("fix")(fix.fix)
 app.command("create")(create.create)
@@ -66,11 +69,12 @@ app.add_typer(sandbox.app, name="sandbox")
 app.add_typer(fleet.app, name="fleet")
 app.add_typer(evaluation.app, name="eval")
 app.add_typer(memory.app, name="memory")
+adopt(app, FirstScreen)
 
 RUN_CODE = {"fix", "create", "improve", "resume", "sandbox", "worker", "eval"}
 """Commands that start a sandbox, which bounds more in a control group of its own."""
 ONLY_HELP = {"-h", "--help", "--version"}
-NO_WINDOWS = "redstart: Windows itself is not supported; install WSL2 (`wsl --install`) and run redstart in there"
+NO_WINDOWS = ("Windows is not supported", "install WSL2 with `wsl --install` and run redstart in it")
 
 
 def _print_version(asked: bool) -> None:
@@ -119,7 +123,7 @@ def _leave_at_once(code: object) -> None:
 
 def _run() -> None:
     if is_refused(sys.platform, sys.argv[1:]):
-        typer.echo(NO_WINDOWS, err=True)
+        print_error(*NO_WINDOWS)
         sys.exit(3)
     if sys.platform == "linux" and set(sys.argv[1:2]) & RUN_CODE and not ONLY_HELP.intersection(sys.argv):
         from redstart.app.wire import leave_shared_group
@@ -127,18 +131,17 @@ def _run() -> None:
         leave_shared_group()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        app(standalone_mode=True)
+        code = app(standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(130)
+    except typer.Abort:
+        print_error("the question was not answered")
+        sys.exit(1)
     except Exception as error:
-        from redstart.core.errors import RedstartError
-
-        if not isinstance(error, RedstartError):
+        code = exit_code_of(error)
+        if code is None:
             raise
-        typer.echo(f"redstart: {error}", err=True)
-        if error.remedy:
-            typer.echo(error.remedy, err=True)
-        sys.exit(error.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
+from redstart.cli.errors import print_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -48,7 +49,7 @@ def run(
         sys.stdout.write(done.output)
         sys.stdout.flush()
         if why := what_ended_it(done, ground.limits):
-            typer.echo(f"error: {why}", err=True)
+            print_error(why)
         return done.exit_code
 
     raise typer.Exit(_inside(path, python, unsafe_no_sandbox, go))
@@ -79,7 +80,7 @@ def shell(
         except asyncio.CancelledError:
             return GONE
         if done.cause is ExitCause.timeout:
-            typer.echo(f"error: {what_ended_it(done, shell_limits(ground))}", err=True)
+            print_error(what_ended_it(done, shell_limits(ground)))
         return done.exit_code
 
     raise typer.Exit(_inside(path, python, unsafe_no_sandbox, go))

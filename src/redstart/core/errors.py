@@ -24,6 +24,7 @@ The docstring of each class is its default message.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from redstart.core.chat import Usage
@@ -34,9 +35,11 @@ class RedstartError(Exception):
 
     exit_code = 3
 
-    def __init__(self, message: str = "", *, remedy: str = "") -> None:
+    def __init__(self, message: str = "", *, remedy: str = "", causes: Sequence[RedstartError] = ()) -> None:
+        """`causes` are the several errors that this one sums up; then each line of `remedy` is one to choose from."""
         super().__init__(message or (type(self).__doc__ or "").strip())
         self.remedy = remedy
+        self.causes = tuple(causes)
 
 
 class ConfigError(RedstartError):

@@ -102,7 +102,7 @@ def choose(workspaces: Workspaces, scratch: Path, *, unsafe: bool = False, wante
     if unsafe:
         return Process(workspaces, scratch)
     remedies = dict.fromkeys(filter(None, (*(each.remedy for each in refused), ANYWAY)))
-    raise SandboxUnavailable(" ".join(map(str, refused)), remedy=" ".join(remedies)) from refused[0]
+    raise SandboxUnavailable(" ".join(map(str, refused)), remedy="\n".join(remedies), causes=refused) from refused[0]
 
 
 def lacks_of(sandbox: object, *, restricted: Path = RESTRICTED) -> tuple[Lack, ...]:

@@ -44,16 +44,23 @@ def git(
 ) -> bytes:
     """Runs git and returns what it prints. Raises `GitFailed` with git's own words when it fails.
 
+    Raises `ConfigError` where there is no git.
+
     With `ours` no configuration but the repo's is read; without it the user's global one too, for their ignore rules.
     """
-    done = subprocess.run(
-        ("git", *_FLAGS, *arguments),
-        input=stdin,
-        capture_output=True,
-        check=False,
-        cwd=cwd,
-        env=_environment(git_dir, work_tree, index, ours),
-    )
+    try:
+        done = subprocess.run(
+            ("git", *_FLAGS, *arguments),
+            input=stdin,
+            capture_output=True,
+            check=False,
+            cwd=cwd,
+            env=_environment(git_dir, work_tree, index, ours),
+        )
+    except FileNotFoundError as error:
+        if error.filename != "git":
+            raise
+        raise _no_git() from error
     if done.returncode != 0:
         words = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
         raise GitFailed(f"git {arguments[0]}: {words}")
@@ -65,7 +72,11 @@ def require_git() -> None:
     try:
         subprocess.run(("git", "--version"), capture_output=True, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise ConfigError("git was not found", remedy="install git and put it on PATH") from error
+        raise _no_git() from error
+
+
+def _no_git() -> ConfigError:
+    return ConfigError("git was not found", remedy="install git and put it on PATH")
 
 
 def batch_reader(git_dir: Path) -> subprocess.Popen[bytes]:

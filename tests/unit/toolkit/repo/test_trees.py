@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.errors import PolicyViolation, StoreError
+from redstart.core.errors import ConfigError, PolicyViolation, StoreError
 from redstart.ports.store.port import DiffRefused
 from redstart.testing.store import MemoryBlobs
+from redstart.toolkit.repo.git import git
 from redstart.toolkit.repo.trees import GitTrees
 
 
@@ -237,3 +238,10 @@ def test_the_same_change_twice_is_no_contradiction(tmp_path):
     assert not isinstance(merged, tuple)
     assert merged.tree == same.tree
     trees.close()
+
+
+def test_a_machine_without_git_is_told_to_install_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="git was not found") as raised:
+        git("--version")
+    assert "install git" in raised.value.remedy

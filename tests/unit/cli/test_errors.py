@@ -1,0 +1,94 @@
+"""Errors: what happened, then what to do, on stderr; and what people type from habit."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.cli.errors import exit_code_of, print_error
+from redstart.cli.main import main
+from redstart.core.errors import ConfigError, SandboxUnavailable
+
+
+@pytest.fixture
+def say(monkeypatch, capsys):
+    def typed(*arguments: str) -> tuple[object, list[str]]:
+        monkeypatch.setattr("sys.argv", ["redstart", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        heard = capsys.readouterr()
+        assert heard.out == ""
+        return end.value.code, heard.err.splitlines()
+
+    return typed
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("run", "redstart fix"),
+        ("history", "redstart runs list"),
+        ("status", "redstart runs list"),
+        ("list", "redstart runs list"),
+        ("ls", "redstart runs list"),
+        ("log", "redstart show"),
+        ("logs", "redstart show"),
+        ("test", "redstart fix --dry-run runs the tests and changes nothing"),
+        ("help", "redstart --help"),
+        ("version", "redstart --version"),
+        ("login", "set your provider's key, for example OPENAI_API_KEY, then run redstart doctor"),
+        ("init-config", "redstart init"),
+        ("runs ls", "redstart runs list"),
+        ("fxi", "did you mean `redstart fix`?"),
+        ("docter", "did you mean `redstart doctor`?"),
+        ("runs lsit", "did you mean `redstart runs list`?"),
+        ("frobnicate", "`redstart --help` lists the commands"),
+        ("memory frobnicate", "`redstart memory --help` lists the commands"),
+    ],
+)
+def test_a_word_that_is_no_command_gets_a_hint(typed, hint, say):
+    assert say(*typed.split()) == (2, [f"error: there is no command {typed!r}", f"hint: {hint}"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        (("fix", "--max-us", "1"), ["error: there is no option --max-us", "hint: did you mean --max-usd?"]),
+        (("undo", "--zzzz"), ["error: there is no option --zzzz", "hint: `redstart undo --help` lists the options"]),
+        (("eval", "run"), ["error: missing argument 'SET|PATH'", "hint: `redstart eval run --help` explains it"]),
+        (("--zzzz",), ["error: there is no option --zzzz", "hint: `redstart --help` lists the options"]),
+    ],
+)
+def test_a_usage_error_is_printed_like_any_other(arguments, lines, say):
+    assert say(*arguments) == (2, lines)
+
+
+def test_an_error_and_its_hint_have_a_line_each(capsys):
+    assert exit_code_of(ConfigError("no model is configured", remedy="redstart fix -m provider:name")) == 2
+    assert capsys.readouterr().err == "error: no model is configured\nhint: redstart fix -m provider:name\n"
+
+
+def test_several_missing_parts_are_an_error_each(capsys):
+    causes = [SandboxUnavailable("bwrap is missing"), SandboxUnavailable("Docker cannot be reached")]
+    error = SandboxUnavailable("no sandbox", remedy="apt install bubblewrap\nstart Docker", causes=causes)
+    assert exit_code_of(error) == 3
+    assert capsys.readouterr().err.splitlines() == [
+        "error: bwrap is missing",
+        "error: Docker cannot be reached",
+        "hint: apt install bubblewrap",
+        "hint: start Docker",
+    ]
+
+
+def test_commands_to_copy_stand_on_lines_of_their_own(capsys):
+    print_error("no model is configured", "set a key:\nexport OPENAI_API_KEY=...\nredstart fix\n")
+    assert capsys.readouterr().err.splitlines()[1:] == ["hint: set a key:", "export OPENAI_API_KEY=...", "redstart fix"]
+
+
+def test_a_defect_of_ours_is_not_dressed_up(capsys):
+    assert exit_code_of(KeyError("x")) is None
+    assert capsys.readouterr().err == ""
+
+
+def test_an_error_without_a_hint_has_none(capsys):
+    print_error("the run was not found")
+    assert capsys.readouterr().err == "error: the run was not found\n"
