@@ -16,55 +16,102 @@ if TYPE_CHECKING:
     from redstart.ports.world.port import World
 
 
+NO_SANDBOX = (
+    "No sandbox works on this machine. The demo runs without one, because its code is part of Redstart and the model's "
+    "answers are recorded. Your own runs do not start without a sandbox."
+)
+
+
 def demo(
     cheat: Annotated[
-        bool, typer.Option("--cheat", help="See a model that edits the test be refused (exit 6).")
+        bool, typer.Option("--cheat", help="Watch Redstart refuse a model that edits the tests (exit code 6).")
     ] = False,
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Watch a bug being fixed, with recorded answers: no key, no network. Git, sandbox, tests and memory are real."""
+    """Watch Redstart fix a bug, without a key and without network.
+
+    The model's answers are recorded. Git, sandbox, tests and memory are real. The runs are kept until the next demo;
+    `redstart --demo` lets you explore them.
+    """
     import tempfile
 
     from redstart.app.demo import copy_repo
+    from redstart.app.demo.store import replace_store
     from redstart.app.settings import Models, Settings
-    from redstart.core.run import Limits
     from redstart.ports.world.system import NumberedWorld
 
-    with tempfile.TemporaryDirectory(prefix="redstart-demo-") as folder:
+    with replace_store() as home, tempfile.TemporaryDirectory(prefix="redstart-demo-") as folder:
         repo = Path(folder) / "grocer"
         copy_repo("grocer", repo)
         model = "recorded:demo-cheat" if cheat else "recorded:demo"
-        settings = Settings(home=Path(folder) / "home", models=Models(strong=model, fast=model))
-        stage = _Stage(settings, repo, NumberedWorld("demo"), json, verbose)
-        if cheat:
-            stage.say("A small shop with failing tests, and a recorded model that would rather change the tests.")
-            raise typer.Exit(stage.play("cheat", Limits(iterations=2)))
-        stage.say("A small shop with failing tests. The model's answers are recorded; the rest happens now.")
-        code = stage.play("first", Limits())
-        if code == 0:
-            stage.take_patch()
-            copy_repo("later", repo)
-            stage.say("\nLater a colleague adds stock.py, with the same kind of bug in another place.")
-            code = stage.play("second", Limits())
-        if code == 0:
-            stage.say("\nThe first run needed two attempts, the second one: it had the lesson.", "bold")
-            stage.say("Your turn: redstart fix   (in a folder with failing tests)")
-        raise typer.Exit(code)
+        settings = Settings(home=home, models=Models(strong=model, fast=model))
+        stage = DemoStage(settings, repo, NumberedWorld("demo"), json, verbose)
+        code = _show_cheat(stage) if cheat else _show_fixes(stage, repo)
+    stage.say_how_to_explore(learned=not cheat)
+    raise typer.Exit(code)
 
 
-class _Stage:
-    """The demo's folder, its own fresh store, and the run that is on."""
+def _show_cheat(stage: DemoStage) -> int:
+    from redstart.core.run import Limits
+
+    stage.say("A small shop has failing tests. The recorded model tries to change the tests instead of the code.")
+    stage.say_if_no_sandbox()
+    return stage.play("cheat", Limits(iterations=2))
+
+
+def _show_fixes(stage: DemoStage, repo: Path) -> int:
+    """Two runs: what the first one learns saves the second one an attempt."""
+    from redstart.app.demo import copy_repo
+    from redstart.core.run import Limits
+
+    stage.say("A small shop has failing tests. The model's answers are recorded; everything else runs now.")
+    stage.say_if_no_sandbox()
+    code = stage.play("first", Limits())
+    if code != 0:
+        return code
+    stage.take_patch()
+    copy_repo("later", repo)
+    stage.say("\nLater a colleague adds stock.py, with the same kind of bug in another place.")
+    code = stage.play("second", Limits())
+    if code == 0:
+        stage.say("\nThe first run needed two attempts. The second needed one: it recalled the first fix.", "bold")
+    return code
+
+
+class DemoStage:
+    """The demo's directory, its own store, and the run that is on."""
 
     def __init__(self, settings: Settings, repo: Path, world: World, json: bool, verbose: bool) -> None:
         self._settings, self._repo, self._world = settings, repo, world
         self._json, self._verbose = json, verbose
         self._patch = repo.parent / "demo.patch"
+        self._run_ids: list[str] = []
 
     def say(self, text: str, style: str = "") -> None:
         from redstart.cli.display import display
 
         display(json=self._json, verbose=self._verbose).say(text, style)
+
+    def say_if_no_sandbox(self) -> None:
+        from redstart.app.wire import open_house
+        from redstart.core.errors import SandboxUnavailable
+
+        with open_house(self._settings) as house:
+            try:
+                house.with_sandbox()
+            except SandboxUnavailable:
+                self.say(NO_SANDBOX)
+
+    def say_how_to_explore(self, *, learned: bool) -> None:
+        if not self._run_ids:
+            return
+        self.say("\nExplore what the demo left:")
+        self.say("  redstart --demo runs list")
+        self.say(f"  redstart --demo show {self._run_ids[0]} --proof")
+        if learned:
+            self.say("  redstart --demo memory list")
+        self.say("Your turn: redstart fix   (in a directory with failing tests)")
 
     def play(self, name: str, limits: Limits) -> int:
         from redstart.app.demo import recording
@@ -73,9 +120,11 @@ class _Stage:
         from redstart.ports.model.replay import Replay
 
         async def begin(house: House) -> RunState:
-            return await begin_fix(house, self._repo, Asked(limits, own_python=True, looks=0))
+            state = await begin_fix(house, self._repo, Asked(limits, own_python=True, looks=0))
+            self._run_ids.append(state.run_id)
+            return state
 
-        # The code that runs here is ours: where no sandbox can be had, the demo alone may do without.
+        # The code that runs here is ours: where no sandbox works, the demo alone may do without.
         how = How(self._json, self._verbose, unsafe=True, patch=self._patch, world=self._world, passing=True)
         return drive_run(self._settings, how._replace(model=Replay(recording(name))), begin)
 

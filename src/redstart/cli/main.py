@@ -87,11 +87,19 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def root(
+    ctx: typer.Context,
+    demo_store: Annotated[
+        bool, typer.Option("--demo", help="Show the runs of the last `redstart demo` instead of yours.")
+    ] = False,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Kept for its options."""
+    """What goes before every command."""
+    if demo_store:
+        from redstart.app.demo.store import use_store
+
+        use_store(os.environ, ctx.invoked_subcommand or "")
 
 
 def is_refused(platform: str, arguments: Sequence[str]) -> bool:

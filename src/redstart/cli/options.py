@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from redstart.cli.completion import complete_run_id
+
 if TYPE_CHECKING:
     from redstart.core.run import Level, Limits
 
@@ -84,7 +86,17 @@ SandboxNetwork = Annotated[
     str | None, typer.Option("--sandbox-network", help="Only 'none': ports are opened by the setting sandbox.services.")
 ]
 Engine = Annotated[EngineName, typer.Option("--engine", help="What drives the steps.")]
-RunId = Annotated[str | None, typer.Argument(help="Run id or its beginning; default: this folder's last run.")]
+RunId = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ID",
+        help="Run ID or its beginning (default: the last run in this directory).",
+        autocompletion=complete_run_id,
+    ),
+]
+NamedRunId = Annotated[
+    str, typer.Argument(metavar="ID", help="Run ID or its beginning.", autocompletion=complete_run_id)
+]
 TestCommand = Annotated[str | None, typer.Option("--test-cmd", help="How the tests are run, e.g. 'pytest tests/unit'.")]
 Keyword = Annotated[str, typer.Option("-k", help="Of the red tests only those that fit, as pytest's -k.")]
 Scope = Annotated[list[str] | None, typer.Option("--scope", help="Folder or glob that edits may touch; repeatable.")]

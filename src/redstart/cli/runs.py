@@ -99,7 +99,7 @@ def export(
 
 @app.command("fork")
 def fork(
-    run: Annotated[str, typer.Argument(help="Run id or its beginning.")],
+    run: options.NamedRunId,
     after: Annotated[options.StepName, typer.Option("--after", help="The last step to keep.")],
     attempt: Annotated[int, typer.Option("--attempt", min=1, help="Of which attempt.")] = 1,
     max_iters: options.MaxIters = None,
@@ -149,13 +149,13 @@ def watch(run: options.RunId = None, json: options.Json = False, verbose: option
 
 
 @app.command("pause")
-def pause(run: Annotated[str, typer.Argument(help="Run id or its beginning.")]) -> None:
+def pause(run: options.NamedRunId) -> None:
     """Have a run stop after the step at hand, wherever it is driven; `resume` goes on."""
     typer.echo(f"run {_ask(run, 'pause')} stops after the step at hand. Go on with: redstart resume {run}")
 
 
 @app.command("cancel")
-def cancel(run: Annotated[str, typer.Argument(help="Run id or its beginning.")]) -> None:
+def cancel(run: options.NamedRunId) -> None:
     """End a run after the step at hand. What was done is kept, and `resume` could still go on."""
     typer.echo(f"run {_ask(run, 'cancel')} ends after the step at hand")
 

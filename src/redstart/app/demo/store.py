@@ -1,0 +1,40 @@
+"""Where the last demo is kept: a store of its own, so that its runs never mix with the user's."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Generator, MutableMapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from redstart.app import settings as configuration
+from redstart.app.store_settings import HOME
+from redstart.core.errors import ConfigError
+
+NAME = "demo"
+EXPLORED_BY = ("show", "runs", "memory", "stats")
+"""Commands that read a store and start nothing."""
+
+
+@contextmanager
+def replace_store() -> Generator[Path]:
+    """An empty home for a demo; at the end it takes the place of the last demo's."""
+    home = configuration.load().home
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=home) as folder:
+        made = Path(folder) / NAME
+        made.mkdir()
+        yield made
+        shutil.rmtree(home / NAME, ignore_errors=True)
+        made.rename(home / NAME)
+
+
+def use_store(environ: MutableMapping[str, str], command: str) -> None:
+    """Has the settings name the store of the last demo. Raises `ConfigError` where that is not possible."""
+    if command not in EXPLORED_BY:
+        raise ConfigError(f"--demo does not work with `{command}`", remedy=f"use it with {', '.join(EXPLORED_BY)}")
+    kept = configuration.load().home / NAME
+    if not kept.is_dir():
+        raise ConfigError("no demo has run yet", remedy="redstart demo")
+    environ.update(REDSTART_HOME=str(kept), REDSTART_STORE__URL="", REDSTART_STORE__BLOBS="", REDSTART_TENANT=HOME)

@@ -1,0 +1,34 @@
+"""The newest runs of a store in a file, read without the libraries that take long to load: for completion."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+PATIENCE = 0.2
+"""Seconds to wait for a store that somebody writes to."""
+_NEWEST = """
+SELECT id, mode, CASE result WHEN '' THEN status ELSE result END, repo FROM runs
+WHERE tenant = ? AND errand = 0 AND id >= ? AND id < ? ORDER BY created DESC, id DESC LIMIT ?
+"""
+
+
+class RecentRun(NamedTuple):
+    run_id: str
+    mode: str
+    state: str
+    """Its result, or its status where it has none."""
+    repo: str
+
+
+def read_recent_runs(database: Path, *, tenant: str, prefix: str, limit: int) -> list[RecentRun]:
+    """The newest first; none where the file is not there or cannot be read now."""
+    try:
+        with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=PATIENCE)) as connection:
+            rows = connection.execute(_NEWEST, (tenant, prefix, prefix + chr(sys.maxunicode), limit)).fetchall()
+    except sqlite3.Error:
+        return []
+    return [RecentRun(*row) for row in rows]

@@ -1,0 +1,15 @@
+"""What the demo says of the machine that it runs on."""
+
+from __future__ import annotations
+
+from redstart.app.settings import Models, SandboxSettings, Settings
+from redstart.cli.demo import NO_SANDBOX, DemoStage
+from redstart.ports.world.system import NumberedWorld
+
+
+def test_without_a_sandbox_the_demo_says_that_it_goes_on_without(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    sandbox = SandboxSettings(backend="docker")
+    settings = Settings(home=tmp_path / "home", models=Models(strong="recorded:demo"), sandbox=sandbox)
+    DemoStage(settings, tmp_path / "repo", NumberedWorld("demo"), json=False, verbose=False).say_if_no_sandbox()
+    assert " ".join(capsys.readouterr().out.split()) == NO_SANDBOX
