@@ -23,14 +23,16 @@ NO_LIMIT = 1_000
 
 
 def fix(
-    path: Annotated[Path, typer.Argument(help="The project's folder; may be one of a monorepo.")] = Path(),
+    path: Annotated[Path, typer.Argument(help="Directory of the project.")] = Path(),
     tests: Annotated[
-        list[str] | None, typer.Argument(help="Of the red tests only these: ids, files or folders.")
+        list[str] | None, typer.Argument(help="Failing tests to fix (default: all): IDs, files or directories.")
     ] = None,
     issue: Annotated[
         str | None,
         typer.Option(
-            "--issue", metavar="FILE|TEXT|URL", help="What is wrong, where no test is red yet: one is written."
+            "--issue",
+            metavar="FILE|TEXT|URL",
+            help="Bug report to fix when no test fails yet; Redstart writes a failing test first.",
         ),
     ] = None,
     keyword: options.Keyword = "",
@@ -63,7 +65,7 @@ def fix(
     unsafe_no_sandbox: options.Unsafe = False,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
-    """Make the red tests of a repo green. The result is a patch file; the repo is not touched."""
+    """Fix the failing tests of a project. The result is a patch file; your files stay as they are."""
     named = tuple(tests or ())
     if not path.is_dir() and ("::" in str(path) or path.is_file()):
         path, named = Path(), (str(path), *named)

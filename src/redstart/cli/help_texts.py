@@ -14,20 +14,19 @@ _FLAGS_BY_GROUP = {
     COMMON: (
         "--issue -k --test-cmd --scope --hint --apply --dry-run --patch --no-input --json --verbose --help --out "
         "--goal-file --lang --kind --spec-tests --approve --goal --metric --better --since --fail-on --format "
-        "--baseline --write-baseline --say --accept --reject --attempt --proof --branch --cheat --online --yes --here "
-        "--all --cassette --after --path --anew --workers --folder --pool --name --runs --memory --repo --by --skill "
-        "--files --signature --types --export --database --html --count --most --hide-tests --demo --mode --version "
-        "--install-completion --show-completion --older-than --keep"
+        "--baseline --no-baseline --write-baseline --show --say --accept --reject --force --attempt --proof "
+        "--branch --cheat --online --yes --here --all --cassette --after --path --anew --workers --folder --pool "
+        "--name --runs --memory --repo --by --skill --files --signature --types --export --database --html "
+        "--count --most --hide-tests --demo --mode --version --install-completion --show-completion --older-than "
+        "--keep"
     ),
     LIMITS: (
-        "--max-attempts --max-iters --max-usd --max-minutes --until-green --no-cap --no-limit --max-tool-calls --looks "
-        "--pause --limit --first --parallel --at-once --scan --repeats"
+        "--max-attempts --max-iters --max-cycles --max-usd --max-minutes --until-green --no-cap --no-limit "
+        "--max-tool-calls --looks --pause --limit --first --parallel --at-once --scan --repeats"
     ),
     MODEL: "--model --reflect --env-file --no-llm --change-model",
-    SANDBOX: (
-        "--sandbox --sandbox-image --sandbox-cpus --sandbox-memory --sandbox-network --unsafe-no-sandbox --python"
-    ),
-    ADVANCED: ("--verify --junit --stop-after --detach --engine --seeds --seed --repos --candidates --project"),
+    SANDBOX: "--sandbox --sandbox-image --sandbox-cpus --sandbox-memory --sandbox-network --unsafe-no-sandbox --python",
+    ADVANCED: "--verify --junit --stop-after --detach --engine --seeds --seed --repos --candidates --project",
 }
 GROUP_BY_FLAG = {flag: group for group, flags in _FLAGS_BY_GROUP.items() for flag in flags.split()}
 """In which group of the help an option stands, by its longest name. A test fails for an option that is missing here."""
@@ -60,7 +59,7 @@ SUMMARIES = {
     "doctor": "Check that this machine has what Redstart needs.",
     "demo": "Watch Redstart fix a bug; needs no key and no network.",
     "init": "Propose a redstart.toml for a project.",
-    "config": "Show the settings and where each value comes from.",
+    "config": "Show and change settings; see where each value comes from.",
     "models": "List the models that can be reached, with price and window.",
     "memory": "Search, approve or delete what earlier runs learned.",
     "stats": "Summarize past runs: outcomes, attempts, time and cost.",
@@ -108,6 +107,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "runs prune": ("redstart runs prune --older-than 30 --dry-run",),
     "config show": ("redstart config show",),
     "config schema": ("redstart config schema",),
+    "config get": ("redstart config get models.strong",),
+    "config set": ("redstart config set limits.usd 5",),
+    "config path": ("redstart config path",),
+    "config edit": ("redstart config edit",),
+    "models": ("redstart models", "redstart models --all"),
     "sandbox run": ("redstart sandbox run -- python -m pytest -q",),
     "sandbox shell": ("redstart sandbox shell",),
     "sandbox build": ("redstart sandbox build",),
@@ -119,10 +123,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "eval report": ("redstart eval report quixbugs",),
     "eval compare": ("redstart eval compare before after",),
     "eval export-predictions": ("redstart eval export-predictions quixbugs",),
+    "eval check-tasks": ("redstart eval check-tasks quixbugs",),
     "eval verify": ("redstart eval verify quixbugs",),
     "eval mutate": ("redstart eval mutate . --out tasks.jsonl",),
     "eval mine": ("redstart eval mine . --out tasks.jsonl --most 20",),
     "memory list": ("redstart memory list",),
+    "memory search": ('redstart memory search "unsupported operand"',),
     "memory show": ("redstart memory show 7c1d",),
     "memory approve": ("redstart memory approve 7c1d",),
     "memory forget": ("redstart memory forget 7c1d",),
@@ -173,8 +179,6 @@ HABITS = {
         "init-config": "redstart init",
         "setup": "redstart init",
         "settings": "redstart config show",
-        "set": "redstart config show",
-        "model": "redstart config show",
         "check": "redstart doctor",
         "scan": "redstart audit",
         "review": "redstart audit",

@@ -52,7 +52,8 @@ class LevelName(StrEnum):
 
 
 Verify = Annotated[
-    LevelName | None, typer.Option("--verify", help="How much is run before a green counts (default standard).")
+    LevelName | None,
+    typer.Option("--verify", help="How thoroughly a fix is checked before it counts (default standard)."),
 ]
 Model = Annotated[
     str | None,
@@ -63,29 +64,34 @@ Model = Annotated[
 MaxIters = Annotated[int | None, typer.Option("--max-iters", min=1, help="Attempts at the most (default 5).")]
 MaxUsd = Annotated[float | None, typer.Option("--max-usd", min=0, help="Money at the most, in dollars (default 2).")]
 MaxMinutes = Annotated[float | None, typer.Option("--max-minutes", min=0, help="Time at the most (default 30).")]
-StopAfter = Annotated[StepName | None, typer.Option("--stop-after", help="Stop once this step is done; resumable.")]
-Json = Annotated[bool, typer.Option("--json", help="Print events as JSON Lines instead.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more about each step.")]
+StopAfter = Annotated[
+    StepName | None, typer.Option("--stop-after", help="Stop after this step; `redstart resume` continues.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of text.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print more about each step.")]
 Unsafe = Annotated[
-    bool, typer.Option("--unsafe-no-sandbox", help="Run the tests without a sandbox where none can be had.")
+    bool, typer.Option("--unsafe-no-sandbox", help="Run the tests without a sandbox if none works here.")
 ]
 SandboxKind = Annotated[
     SandboxName | None,
-    typer.Option("--sandbox", help="Where the tests run (default auto); process only with --unsafe-no-sandbox."),
+    typer.Option("--sandbox", help="Sandbox for the tests (default auto); `process` needs --unsafe-no-sandbox."),
 ]
 SandboxImage = Annotated[
-    str | None, typer.Option("--sandbox-image", help="Image of docker's containers; else that of `sandbox build`.")
+    str | None,
+    typer.Option(
+        "--sandbox-image", help="Docker image to run the tests in (default: the one of `redstart sandbox build`)."
+    ),
 ]
 SandboxCpus = Annotated[
-    float | None, typer.Option("--sandbox-cpus", min=0, help="Processors that the tests may keep busy; 0 for all.")
+    float | None, typer.Option("--sandbox-cpus", min=0, help="Processors the tests may use; 0 for all.")
 ]
 SandboxMemory = Annotated[
-    str | None, typer.Option("--sandbox-memory", help="Memory that the tests may use, e.g. 1g (default 4g).")
+    str | None, typer.Option("--sandbox-memory", help="Memory the tests may use, for example 1g (default 4g).")
 ]
 SandboxNetwork = Annotated[
-    str | None, typer.Option("--sandbox-network", help="Only 'none': ports are opened by the setting sandbox.services.")
+    str | None, typer.Option("--sandbox-network", help="Only `none`. To open ports, use the setting sandbox.services.")
 ]
-Engine = Annotated[EngineName, typer.Option("--engine", help="What drives the steps.")]
+Engine = Annotated[EngineName, typer.Option("--engine", help="Engine that drives the steps.")]
 RunId = Annotated[
     str | None,
     typer.Argument(
@@ -97,19 +103,21 @@ RunId = Annotated[
 NamedRunId = Annotated[
     str, typer.Argument(metavar="ID", help="Run ID or its beginning.", autocompletion=complete_run_id)
 ]
-TestCommand = Annotated[str | None, typer.Option("--test-cmd", help="How the tests are run, e.g. 'pytest tests/unit'.")]
-Keyword = Annotated[str, typer.Option("-k", help="Of the red tests only those that fit, as pytest's -k.")]
-Scope = Annotated[list[str] | None, typer.Option("--scope", help="Folder or glob that edits may touch; repeatable.")]
-Junit = Annotated[
-    str, typer.Option("--junit", help="Where --test-cmd leaves its JUnit XML, from the project's folder.")
+TestCommand = Annotated[
+    str | None, typer.Option("--test-cmd", help="Command that runs the tests, for example 'pytest tests/unit'.")
 ]
-NoInput = Annotated[bool, typer.Option("--no-input", help="Ask nothing: where something is unclear, say so and stop.")]
-Python = Annotated[str | None, typer.Option("--python", help="Interpreter of the target's environment.")]
-Hint = Annotated[str, typer.Option("--hint", help="Something that may help, in words.")]
+Keyword = Annotated[str, typer.Option("-k", help="Fix only the failing tests that match, like pytest's -k.")]
+Scope = Annotated[
+    list[str] | None, typer.Option("--scope", help="Directory or glob that edits may change; repeatable.")
+]
+Junit = Annotated[str, typer.Option("--junit", help="JUnit XML file that --test-cmd writes, relative to the project.")]
+NoInput = Annotated[bool, typer.Option("--no-input", help="Never ask a question; stop with an error instead.")]
+Python = Annotated[str | None, typer.Option("--python", help="Python interpreter of the project's environment.")]
+Hint = Annotated[str, typer.Option("--hint", help="Advice for the model, in plain English.")]
 UntilGreen = Annotated[bool, typer.Option("--until-green", help="No limit on attempts; the other caps still bind.")]
 Approve = Annotated[
     bool,
-    typer.Option("--approve", help="Install what it asks for without asking you, unless it looks like a trap."),
+    typer.Option("--approve", help="Install requested packages without asking, unless one looks suspicious."),
 ]
 Looks = Annotated[
     int | None,
@@ -120,14 +128,12 @@ Looks = Annotated[
         help="How often the model may look around before each answer; 0 for never. By default as its profile says.",
     ),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Run the tests, say what would be done and within which caps, and stop.")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Run the tests, print the plan and its limits, and stop.")]
 Detach = Annotated[
-    bool, typer.Option("--detach", help="Hand the run to the fleet and return; `runs watch` shows how it goes.")
+    bool, typer.Option("--detach", help="Hand the run to the fleet and return; follow it with `redstart runs watch`.")
 ]
 Apply = Annotated[bool, typer.Option("--apply", help="Apply a verified patch to the working tree, without asking.")]
-PatchFile = Annotated[Path | None, typer.Option("--patch", help="Where to write the patch file.")]
+PatchFile = Annotated[Path | None, typer.Option("--patch", help="Write the patch to this file.")]
 
 
 def require_folder(path: Path) -> Path:
