@@ -253,7 +253,7 @@ COMMANDS = [
 
 def test_the_reference_has_every_flag_and_no_other() -> None:
     real: set[str] = set()
-    for command in COMMANDS:
+    for command in ("", *COMMANDS):
         asked = ["-m", COMMAND, *command.split(), "--help"]
         code, printed, _ = warm_for(os.environ).run(asked, os.environ, None, "", seconds=300)
         assert code == 0, command
