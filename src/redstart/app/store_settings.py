@@ -10,6 +10,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 HOME = "home"
 """The tenant of whoever names none."""
+DATABASE = "redstart.db"
+"""The file in `home` that is the store, where no `url` names another."""
+DEMO = "demo"
+"""The directory in `home` that is the home of the last demo."""
 _TENANT = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 
 

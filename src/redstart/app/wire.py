@@ -15,7 +15,7 @@ from redstart.app.images import wanted
 from redstart.app.installs import IndexInstaller
 from redstart.app.model_routes import model_address
 from redstart.app.settings import Settings, require_model
-from redstart.app.store_settings import folder_of
+from redstart.app.store_settings import DATABASE, folder_of
 from redstart.core.chat import Ask, Tier
 from redstart.core.course import Stall
 from redstart.core.errors import ConfigError
@@ -130,7 +130,7 @@ def open_house(
 
 def open_database(settings: Settings) -> Database:
     """Where the settings say. Raises `StoreError` where it cannot be used."""
-    return Database.open(settings.store.url or settings.home / "redstart.db")
+    return Database.open(settings.store.url or settings.home / DATABASE)
 
 
 def blobs_of(settings: Settings, database: Database) -> SweptBlobs:

@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from redstart.cli.help import path_of
+
 
 def print_error(message: str, hint: str = "") -> None:
     """What happened and what to do. Further lines of a text, such as commands to copy, stand as they are."""
@@ -16,8 +18,8 @@ def print_error(message: str, hint: str = "") -> None:
         typer.echo(f"hint: {hint.strip()}", err=True)
 
 
-def exit_code_of(error: Exception) -> int | None:
-    """Prints an error that a user can do something about; None for one that is a defect of ours."""
+def report_error(error: Exception) -> int | None:
+    """Prints an error that a user can do something about. Its exit code; None for a defect of ours."""
     from redstart.core.errors import RedstartError
 
     if isinstance(error, RedstartError):
@@ -38,10 +40,7 @@ def _print_usage_error(error: Any) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(error.format_message())
         return 0
-    command = "redstart"
-    while ctx is not None and ctx.parent is not None:
-        command = f"redstart {ctx.info_name}" if command == "redstart" else f"redstart {ctx.info_name} {command[9:]}"
-        ctx = ctx.parent
+    command = f"redstart {path_of(ctx)}".strip() if ctx is not None else "redstart"
     option = getattr(error, "option_name", None)
     if type(error).__name__ == "NoSuchOption":
         close = difflib.get_close_matches(str(option), error.possibilities or (), n=1, cutoff=0)

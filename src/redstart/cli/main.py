@@ -35,7 +35,7 @@ from redstart.cli import (
     worker,
 )
 from redstart.cli import eval as evaluation
-from redstart.cli.errors import exit_code_of, print_error
+from redstart.cli.errors import print_error, report_error
 from redstart.cli.help import WIDEST, FirstScreen, adopt
 from redstart.cli.help_texts import TAGLINE
 
@@ -146,7 +146,7 @@ def _run() -> None:
         print_error("the question was not answered")
         sys.exit(1)
     except Exception as error:
-        code = exit_code_of(error)
+        code = report_error(error)
         if code is None:
             raise
     sys.exit(code if isinstance(code, int) else 0)

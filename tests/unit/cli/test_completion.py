@@ -55,6 +55,14 @@ def test_bash_offers_the_ids_of_runs(words, home):
     assert set(offered(words, "")) == {"run-1", "run-2"}
 
 
+def test_of_the_demo_its_own_runs_are_offered(home):
+    home.rename(home.parent / "demo")
+    home.mkdir()
+    (home.parent / "demo").rename(home / "demo")
+    assert set(offered("redstart --demo show", "")) == {"run-1", "run-2"}
+    assert recent_runs("") == []
+
+
 def test_only_ids_that_begin_so_are_offered(home):
     assert [(run.run_id, run.mode, run.repo) for run in recent_runs("run-2")] == [("run-2", "fix", "shop")]
     assert recent_runs("x") == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.cli.errors import exit_code_of, print_error
+from redstart.cli.errors import print_error, report_error
 from redstart.cli.main import main
 from redstart.core.errors import ConfigError, SandboxUnavailable
 
@@ -63,14 +63,14 @@ def test_a_usage_error_is_printed_like_any_other(arguments, lines, say):
 
 
 def test_an_error_and_its_hint_have_a_line_each(capsys):
-    assert exit_code_of(ConfigError("no model is configured", remedy="redstart fix -m provider:name")) == 2
+    assert report_error(ConfigError("no model is configured", remedy="redstart fix -m provider:name")) == 2
     assert capsys.readouterr().err == "error: no model is configured\nhint: redstart fix -m provider:name\n"
 
 
 def test_several_missing_parts_are_an_error_each(capsys):
     causes = [SandboxUnavailable("bwrap is missing"), SandboxUnavailable("Docker cannot be reached")]
     error = SandboxUnavailable("no sandbox", remedy="apt install bubblewrap\nstart Docker", causes=causes)
-    assert exit_code_of(error) == 3
+    assert report_error(error) == 3
     assert capsys.readouterr().err.splitlines() == [
         "error: bwrap is missing",
         "error: Docker cannot be reached",
@@ -85,7 +85,7 @@ def test_commands_to_copy_stand_on_lines_of_their_own(capsys):
 
 
 def test_a_defect_of_ours_is_not_dressed_up(capsys):
-    assert exit_code_of(KeyError("x")) is None
+    assert report_error(KeyError("x")) is None
     assert capsys.readouterr().err == ""
 
 

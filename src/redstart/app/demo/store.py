@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from redstart.app import settings as configuration
-from redstart.app.store_settings import HOME
+from redstart.app.store_settings import DEMO, HOME
 from redstart.core.errors import ConfigError
 
-NAME = "demo"
 EXPLORED_BY = ("show", "runs", "memory", "stats")
 """Commands that read a store and start nothing."""
 
@@ -22,19 +21,19 @@ def replace_store() -> Generator[Path]:
     """An empty home for a demo; at the end it takes the place of the last demo's."""
     home = configuration.load().home
     home.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{NAME}-", dir=home) as folder:
-        made = Path(folder) / NAME
+    with tempfile.TemporaryDirectory(prefix=f".{DEMO}-", dir=home) as folder:
+        made = Path(folder) / DEMO
         made.mkdir()
         yield made
-        shutil.rmtree(home / NAME, ignore_errors=True)
-        made.rename(home / NAME)
+        shutil.rmtree(home / DEMO, ignore_errors=True)
+        made.rename(home / DEMO)
 
 
 def use_store(environ: MutableMapping[str, str], command: str) -> None:
     """Has the settings name the store of the last demo. Raises `ConfigError` where that is not possible."""
     if command not in EXPLORED_BY:
         raise ConfigError(f"--demo does not work with `{command}`", remedy=f"use it with {', '.join(EXPLORED_BY)}")
-    kept = configuration.load().home / NAME
+    kept = configuration.load().home / DEMO
     if not kept.is_dir():
         raise ConfigError("no demo has run yet", remedy="redstart demo")
     environ.update(REDSTART_HOME=str(kept), REDSTART_STORE__URL="", REDSTART_STORE__BLOBS="", REDSTART_TENANT=HOME)
