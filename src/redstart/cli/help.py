@@ -134,8 +134,9 @@ def write_parameters(parameters: Iterable[Any], ctx: Any, formatter: Any) -> Non
             group = texts.GROUP_BY_FLAG.get(flag_of(parameter), texts.ADVANCED)
             groups[group].append(_in_plain_words(*record))
     filled = {title: rows for title, rows in groups.items() if rows}
-    sections = {"Arguments": arguments, **(filled if len(filled) > 1 else {"Options": next(iter(filled.values()), [])})}
-    for title, rows in sections.items():
+    if len(filled) == 1:
+        filled = {"Options": next(iter(filled.values()))}
+    for title, rows in {"Arguments": arguments, **filled}.items():
         if rows:
             with formatter.section(title):
                 formatter.write_dl(rows, col_max=NAME_COLUMN)
