@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 
 import redstart
-from redstart.cli.options import LevelName, StepName
+from redstart.cli.options import LevelName, ReflectName, StepName
+from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Attempt, Level, Mode, Step
 from redstart.flow.drawing import as_mermaid
 from redstart.flow.loop import STEPS
@@ -40,6 +41,7 @@ def test_each_word_is_a_node_of_the_graph():
 def test_each_word_is_a_value_of_stop_after():
     assert [name.value for name in StepName] == WORDS
     assert [name.value for name in LevelName] == [level.value for level in Level]
+    assert [name.value for name in ReflectName] == [policy.value for policy in ReflectionPolicy]
 
 
 def test_each_question_is_named_after_the_step_that_asks_it():

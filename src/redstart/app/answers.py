@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
+from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import HINT_LIMIT, Limits, Mode, Result, RunState, Spend, Status
 from redstart.engines.drive import awake
 from redstart.flow.errands import errand_id
@@ -28,6 +29,7 @@ class Wish(NamedTuple):
     iterations: int | None = None
     usd: float | None = None
     minutes: float | None = None
+    reflect: ReflectionPolicy | None = None
 
     @property
     def limits(self) -> dict[str, float]:
@@ -54,11 +56,17 @@ async def hear(house: House, run_id: str, wish: Wish) -> Heard:
     if wish.answer is not None:
         return await _answer(house, state, wish.answer, text)
     if state.status is Status.ended:
-        return Heard(run_id) if text is None and not wish.limits else await _go_further(house, state, wish, text)
+        plain = text is None and not wish.limits and wish.reflect is None
+        return Heard(run_id) if plain else await _go_further(house, state, wish, text)
     if wish.limits:
         raise ConfigError(
             f"run {run_id} goes on within the limits that it was begun with",
             remedy="limits are for going on with a run that has ended",
+        )
+    if wish.reflect is not None and wish.reflect is not state.spec.reflect:
+        raise ConfigError(
+            f"run {run_id} has not ended: it goes on with --reflect {state.spec.reflect.value}",
+            remedy="--reflect is for going on with a run that has ended",
         )
     return Heard(run_id) if text is None else await _say(house, state, text)
 
@@ -107,7 +115,8 @@ async def _go_further(house: House, state: RunState, wish: Wish, text: str | Non
         raise ConfigError(f"run {state.run_id} has ended: {state.reason}", remedy=_instead(state))
     store = house.adapters.store
     limits = await _anew(house, state, wish)
-    spec = state.spec.model_copy(update={"parent": state.run_id, "limits": limits})
+    changed = {} if wish.reflect is None else {"reflect": wish.reflect}
+    spec = state.spec.model_copy(update={"parent": state.run_id, "limits": limits, **changed})
     following = begin(state, further(state))
     fresh = {"run_id": house.adapters.world.fresh_id(), "spec": spec, "spend": Spend(), "version": 0, "seq": 0}
     new = following.model_copy(update=fresh)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from redstart.app import settings as configuration
 from redstart.app.aside import Aside
@@ -26,6 +26,8 @@ from redstart.core.run import Limits, RunState
 T = TypeVar("T")
 Listener = Callable[[Event], None]
 PathLike = str | Path
+Reflect = Literal["auto", "always", "never"]
+"""When the strong model is asked why an attempt failed."""
 
 
 def fix(
@@ -33,6 +35,7 @@ def fix(
     *,
     model: str | None = None,
     limits: Limits | None = None,
+    reflect: Reflect | None = None,
     test_command: tuple[str, ...] = (),
     patch: PathLike | None = None,
     on_event: Listener | None = None,
@@ -42,7 +45,7 @@ def fix(
     A verified patch is written to the file `patch`, if given. Raises `RedstartError` if something is broken, and
     `ConfigError` inside a running event loop: use `await afix(...)` there.
     """
-    return _block("fix", lambda: _fix_job(path, model, limits, test_command, patch), on_event)
+    return _block("fix", lambda: _fix_job(path, model, limits, test_command, patch, reflect), on_event)
 
 
 async def afix(
@@ -50,12 +53,13 @@ async def afix(
     *,
     model: str | None = None,
     limits: Limits | None = None,
+    reflect: Reflect | None = None,
     test_command: tuple[str, ...] = (),
     patch: PathLike | None = None,
     on_event: Listener | None = None,
 ) -> RunResult:
     """`fix` for a running event loop, which stays free meanwhile. Cancel the task to stop the run."""
-    return await _await(_fix_job(path, model, limits, test_command, patch), on_event)
+    return await _await(_fix_job(path, model, limits, test_command, patch, reflect), on_event)
 
 
 def create(
@@ -64,6 +68,7 @@ def create(
     *,
     model: str | None = None,
     limits: Limits | None = None,
+    reflect: Reflect | None = None,
     on_event: Listener | None = None,
 ) -> RunResult:
     """Create a small tested program in the directory `out`, and return how that ended.
@@ -71,7 +76,7 @@ def create(
     Raises `RedstartError` if something is broken or `out` is not empty, and `ConfigError` inside a running event loop:
     use `await acreate(...)` there.
     """
-    return _block("create", lambda: _create_job(goal, out, model, limits), on_event)
+    return _block("create", lambda: _create_job(goal, out, model, limits, reflect), on_event)
 
 
 async def acreate(
@@ -80,10 +85,11 @@ async def acreate(
     *,
     model: str | None = None,
     limits: Limits | None = None,
+    reflect: Reflect | None = None,
     on_event: Listener | None = None,
 ) -> RunResult:
     """`create` for a running event loop, which stays free meanwhile. Cancel the task to stop the run."""
-    return await _await(_create_job(goal, out, model, limits), on_event)
+    return await _await(_create_job(goal, out, model, limits, reflect), on_event)
 
 
 def improve(
@@ -93,6 +99,7 @@ def improve(
     goal: str = "",
     model: str | None = None,
     limits: Limits | None = None,
+    reflect: Reflect | None = None,
     patch: PathLike | None = None,
     on_event: Listener | None = None,
 ) -> RunResult:
@@ -101,7 +108,7 @@ def improve(
     The improvements that were kept are written to the file `patch`, if given. Raises `RedstartError` if something is
     broken, and `ConfigError` inside a running event loop: use `await aimprove(...)` there.
     """
-    return _block("improve", lambda: _improve_job(path, cycles, goal, model, limits, patch), on_event)
+    return _block("improve", lambda: _improve_job(path, cycles, goal, model, limits, patch, reflect), on_event)
 
 
 async def aimprove(
@@ -111,11 +118,12 @@ async def aimprove(
     goal: str = "",
     model: str | None = None,
     limits: Limits | None = None,
+    reflect: Reflect | None = None,
     patch: PathLike | None = None,
     on_event: Listener | None = None,
 ) -> RunResult:
     """`improve` for a running event loop, which stays free meanwhile. Cancel the task to stop the run."""
-    return await _await(_improve_job(path, cycles, goal, model, limits, patch), on_event)
+    return await _await(_improve_job(path, cycles, goal, model, limits, patch, reflect), on_event)
 
 
 def audit(
@@ -172,20 +180,27 @@ class _Job(Generic[T]):
             return await self.finish(ready, ended)
 
 
+def _reflecting(policy: Reflect | None) -> dict[str, object]:
+    return {} if policy is None else {"reflect": policy}
+
+
 def _fix_job(
     path: PathLike,
     model: str | None,
     limits: Limits | None,
     command: tuple[str, ...],
     patch: PathLike | None,
+    reflect: Reflect | None,
 ) -> _Job[RunResult]:
     async def begin(house: House) -> RunState:
         return await begin_fix(house, Path(path), _asked(house.settings, limits, command))
 
-    return _Job(configuration.load(model, Path(path)), begin, _to_file(patch))
+    return _Job(configuration.load(model, Path(path), _reflecting(reflect)), begin, _to_file(patch))
 
 
-def _create_job(goal: str, out: PathLike, model: str | None, limits: Limits | None) -> _Job[RunResult]:
+def _create_job(
+    goal: str, out: PathLike, model: str | None, limits: Limits | None, reflect: Reflect | None
+) -> _Job[RunResult]:
     async def begin(house: House) -> RunState:
         asked = Asked(limits or house.settings.limits, verify=house.settings.verify)
         return await begin_create(house, goal, Path(out), asked)
@@ -194,16 +209,22 @@ def _create_job(goal: str, out: PathLike, model: str | None, limits: Limits | No
         write_project(house, state, Path(out).resolve())
         return await _result(house, state)
 
-    return _Job(configuration.load(model), begin, finish)
+    return _Job(configuration.load(model, flags=_reflecting(reflect)), begin, finish)
 
 
 def _improve_job(
-    path: PathLike, cycles: int, goal: str, model: str | None, limits: Limits | None, patch: PathLike | None
+    path: PathLike,
+    cycles: int,
+    goal: str,
+    model: str | None,
+    limits: Limits | None,
+    patch: PathLike | None,
+    reflect: Reflect | None,
 ) -> _Job[RunResult]:
     async def begin(house: House) -> RunState:
         return await begin_improve(house, Path(path), Wanted(_asked(house.settings, limits), goal, cycles))
 
-    return _Job(configuration.load(model, Path(path)), begin, _to_file(patch))
+    return _Job(configuration.load(model, Path(path), _reflecting(reflect)), begin, _to_file(patch))
 
 
 def _audit_job(path: PathLike, goal: str, since: str, model: str | None, *, review: bool) -> _Job[AuditResult]:

@@ -70,6 +70,7 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted:
         suite=Suite(runner="node" if wanted.node else "pytest", environment=keep_environment(house, mounted)),
         limits=asked.limits,
         verify=asked.verify,
+        reflect=house.settings.reflect,
         looks=looks_of(house, asked),
         asks=asking(house.settings),
         checks=house.settings.checks.checks,

@@ -20,6 +20,7 @@ from redstart.app.proof_parts import (
     ModelUse,
     Noticed,
     Proof,
+    Reflected,
     Rerun,
     Seen,
     Shrunk,
@@ -27,6 +28,7 @@ from redstart.app.proof_parts import (
     Touched,
     Tried,
 )
+from redstart.app.reflections import reflections_of
 from redstart.app.wire import House
 from redstart.core.change import Applied
 from redstart.core.chat import Answer
@@ -295,13 +297,16 @@ def _lines(diff: str) -> Lines:
 
 
 def _attempts(rows: Sequence[StepRow]) -> Iterator[Tried]:
+    reflections = reflections_of(rows)
     for number in sorted({row.attempt for row in rows}):
         mine = {row.step: row.artifact for row in rows if row.attempt == number}
         applied = Applied.model_validate_json(mine[Step.apply]) if Step.apply in mine else None
         decided = Decision.model_validate_json(mine[Step.decide]).reason if Step.decide in mine else ""
         counted = Counter((one.kind, one.rung) for one in (applied.rungs if applied else ()))
         edits = tuple(Edited(form=form, fit=fit, count=count) for (form, fit), count in counted.items())
-        yield Tried(number=number, outcome=decided, edits=edits)
+        said = reflections.get(number)
+        reflection = Reflected.model_validate(said.model_dump()) if said else None
+        yield Tried(number=number, outcome=decided, edits=edits, reflection=reflection)
 
 
 def _models(records: Sequence[Record]) -> tuple[ModelUse, ...]:

@@ -128,12 +128,22 @@ class Edited(Part):
     count: int
 
 
+class Reflected(Part):
+    """What a model says of a failed attempt: its words, not evidence."""
+
+    root_cause: str
+    what_failed: str
+    try_next: str
+
+
 class Tried(Part):
     """One attempt."""
 
     number: int
     outcome: str
     edits: tuple[Edited, ...]
+    reflection: Reflected | None = None
+    """Why it failed, as a model says; null where none was asked."""
 
 
 class ModelUse(Part):

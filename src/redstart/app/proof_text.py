@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from redstart.app.proof_parts import CheckName, Edited, Mark, Proof
+from redstart.app.proof_parts import CheckName, Edited, Mark, Proof, Tried
 from redstart.core.change import EditKind, Rung
 from redstart.core.noun import many
 
@@ -187,7 +187,8 @@ def _made(proof: Proof) -> list[str]:
     cost = proof.cost
     unknown = f" and {many(cost.unpriced, 'call')} of unknown price" if cost.unpriced else ""
     tokens = f"{cost.input_tokens:,} tokens in, {cost.output_tokens:,} out"
-    attempts = [f"attempt {one.number}: {one.outcome}{_edits(one.edits)}" for one in proof.attempts]
+    attempts = [_attempt(one) for one in proof.attempts]
+    kept = attempts if len(attempts) <= SHOWN else [*attempts[: SHOWN - 1], ["..."], attempts[-1]]
     return [
         f"run:      {proof.run}, {proof.mode.value}, {proof.runner}, level {proof.level.value}",
         f"repo:     {proof.repo}",
@@ -195,8 +196,16 @@ def _made(proof: Proof) -> list[str]:
         *(f"model:    {many(one.calls, 'call')} to {one.name}" for one in proof.models[:SHOWN]),
         f"cost:     {tokens}, ${cost.usd:.4f}{unknown}, {cost.seconds:.1f} s",
         f"tests:    {many(proof.suite_runs, 'run')} on the last patch",
-        *(attempts if len(attempts) <= SHOWN else [*attempts[: SHOWN - 1], "...", attempts[-1]]),
+        *(line for attempt in kept for line in attempt),
     ]
+
+
+def _attempt(tried: Tried) -> list[str]:
+    """How it ended, and below that why, as a model says."""
+    said = tried.reflection
+    parts = {} if said is None else {"root cause": said.root_cause, "try next": said.try_next}
+    why = [f"  {name}, by the model: {text}" for name, text in parts.items() if text]
+    return [f"attempt {tried.number}: {tried.outcome}{_edits(tried.edits)}", *why]
 
 
 def _edits(edits: Sequence[Edited]) -> str:

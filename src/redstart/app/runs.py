@@ -117,6 +117,7 @@ def take_folder(
         # Edits stay in the suite's own folder, and in what the user names beside it.
         verify=asked.verify,
         looks=looks_of(house, asked),
+        reflect=house.settings.reflect,
         asks=asking(house.settings),
         checks=house.settings.checks.checks,
         scope=(ground.folder, *asked.scope) if ground.folder else asked.scope,

@@ -24,6 +24,7 @@ from redstart.app.layers import Given, Keys, Layer
 from redstart.app.model_settings import Models
 from redstart.app.store_settings import HOME, MemorySettings, StoreSettings, Tenant
 from redstart.core.errors import ConfigError
+from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
 from redstart.ports.model.endpoints import ENDPOINTS, without_credentials
@@ -162,6 +163,8 @@ class Settings(BaseSettings):
     tenant: Tenant = HOME
     """Whose runs these are, where several share one database; none sees another's."""
     fleet: FleetSettings = FleetSettings()
+    reflect: ReflectionPolicy = ReflectionPolicy.auto
+    """When the strong model is asked why an attempt failed: auto (from the second on), always or never."""
     verify: Level = Level.standard
     """How much is run before a green counts: quick, standard or strict."""
     protect: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()

@@ -6,11 +6,13 @@ import json
 from typing import TypeVar
 
 from redstart.app.parts import all_records
+from redstart.app.reflections import reflections_of
 from redstart.app.wire import House
 from redstart.core.change import Applied, Patch
 from redstart.core.chat import Answer
 from redstart.core.errors import BlobMissing, ConfigError
 from redstart.core.events import Phase
+from redstart.core.learning import Reflection
 from redstart.core.noun import Noun
 from redstart.core.report import Case, CaseList, Judged, Reproduced
 from redstart.core.run import Decision, Mode, RunState, Step
@@ -49,11 +51,16 @@ class AttemptView(Noun):
     """What the test runner printed."""
     steps: tuple[StepView, ...] = ()
     outcome: str = ""
+    reflection: Reflection | None = None
+    """Why it failed, as a model says; None where none was asked."""
+    failed_before: tuple[str, ...] = ()
+    """Failed attempts of earlier runs that its question showed, as RUN-ATTEMPT."""
 
 
 async def view_attempt(house: House, state: RunState, number: int) -> AttemptView:
     """Raises `ConfigError` where the run has no such attempt."""
-    rows = [row for row in await house.adapters.store.steps(state.run_id) if row.attempt == number]
+    every = await house.adapters.store.steps(state.run_id)
+    rows = [row for row in every if row.attempt == number]
     if not rows:
         raise ConfigError(f"run {state.run_id} has no attempt {number}", remedy=f"it has 1 to {state.now.number}")
     seconds = await _seconds(house, state.run_id, number)
@@ -74,6 +81,8 @@ async def view_attempt(house: House, state: RunState, number: int) -> AttemptVie
         output=text(report.output) if report else "",
         steps=tuple(_step(row, seconds) for row in rows),
         outcome=_outcome(rows),
+        reflection=reflections_of(every).get(number),
+        failed_before=patch.failed_before if patch else (),
     )
 
 

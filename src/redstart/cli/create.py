@@ -47,6 +47,7 @@ def create(
     max_minutes: options.MaxMinutes = None,
     verify: options.Verify = None,
     looks: options.Looks = None,
+    reflect: options.Reflect = None,
     approve: options.Approve = False,
     no_input: options.NoInput = False,
     detach: options.Detach = False,
@@ -65,7 +66,7 @@ def create(
     from redstart.core.wishes import Kind
 
     use_env_file(env_file, Path())
-    settings = configuration.load(model)
+    settings = configuration.load(model, flags=options.reflect_flag(reflect))
     configuration.require_model(settings)
     words = goal_of(goal, goal_file, somebody_there=sys.stdin.isatty() and not (no_input or json))
     limits = options.limits_of(settings.limits, max_iters, max_usd, max_minutes)

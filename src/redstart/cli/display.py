@@ -16,13 +16,12 @@ from rich.live import Live
 from rich.text import Text
 
 from redstart.cli.moving import MovingLine
-from redstart.cli.words import Targets, is_outcome, note_in_words, tone, warning_in_words, words
+from redstart.cli.words import Targets, explained, is_outcome, lines_below, note_in_words, tone, warning_in_words, words
 from redstart.cli.wrap import wrap
 from redstart.core.events import Event, Phase
 from redstart.core.progress import Progress
 
 _STYLES = {"good": "green", "bad": "red", "": ""}
-_QUIET_STEPS = ("reflect",)
 PACE = 30.0
 """Seconds of silence after which a log gets a line of progress."""
 
@@ -187,8 +186,10 @@ class Terminal:
             return
         if event.phase is Phase.note:
             self.say(f"     {note_in_words(event)}", "dim")
-        elif self._verbose or (event.name not in _QUIET_STEPS and not is_outcome(event)):
+        elif self._verbose or not (_is_quiet(event) or is_outcome(event)):
             self._say_step(event)
+            for line in lines_below(event):
+                self.say(" " * len(_start(event)) + line, "dim")
             if warning := warning_in_words(event):
                 self.say(f"     {warning}", "yellow")
 
@@ -200,7 +201,7 @@ class Terminal:
         text = words(event)
         if event.name == "decide":
             text = self._targets.retry(event) or text
-        start = f"{_numbered(event)}  {event.name:<10}"
+        start = _start(event)
         seconds = event.data.get("seconds", 0.0)
         is_long = isinstance(seconds, float) and (seconds >= 0.1 or self._verbose)
         lines = wrap(" " * len(start) + text, self._width, hang=len(start))
@@ -220,6 +221,16 @@ class Terminal:
     def _print(self, text: Text) -> None:
         self._spoken = self._clock()
         self._console.print(text)
+
+
+def _is_quiet(event: Event) -> bool:
+    """Whether the step did nothing that the lines around it do not say."""
+    return event.name == "reflect" and not explained(event.data)
+
+
+def _start(event: Event) -> str:
+    """How the line of a step begins."""
+    return f"{_numbered(event)}  {event.name:<10}"
 
 
 def _numbered(event: Event) -> str:

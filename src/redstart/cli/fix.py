@@ -49,6 +49,7 @@ def fix(
     until_green: options.UntilGreen = False,
     verify: options.Verify = None,
     looks: options.Looks = None,
+    reflect: options.Reflect = None,
     dry_run: options.DryRun = False,
     no_input: options.NoInput = False,
     detach: options.Detach = False,
@@ -74,6 +75,7 @@ def fix(
 
     use_env_file(env_file, path)
     flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory, sandbox_network)
+    flags |= options.reflect_flag(reflect)
     settings = configuration.load(model, project=path, flags=flags)
     asked = _asked(
         settings,

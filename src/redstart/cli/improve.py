@@ -48,6 +48,7 @@ def improve(
     hint: options.Hint = "",
     verify: options.Verify = None,
     looks: options.Looks = None,
+    reflect: options.Reflect = None,
     approve: options.Approve = False,
     no_input: options.NoInput = False,
     detach: options.Detach = False,
@@ -72,7 +73,7 @@ def improve(
     from redstart.core.wishes import Better
 
     use_env_file(env_file, options.require_folder(path))
-    settings = configuration.load(model, project=path)
+    settings = configuration.load(model, project=path, flags=options.reflect_flag(reflect))
     configuration.require_model(settings)
     cap = _cap(max_usd, max_minutes, no_cap=no_cap, somebody_there=sys.stdin.isatty() and not (no_input or json))
     words, level = tuple(shlex.split(test_cmd or settings.tests.command)), options.level_of(settings.verify, verify)

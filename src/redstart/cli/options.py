@@ -51,6 +51,22 @@ class LevelName(StrEnum):
     strict = "strict"
 
 
+class ReflectName(StrEnum):
+    """The policies again, for the same reason."""
+
+    auto = "auto"
+    always = "always"
+    never = "never"
+
+
+Reflect = Annotated[
+    ReflectName | None,
+    typer.Option(
+        "--reflect",
+        help="When to ask the strong model why an attempt failed: from the second failed attempt on (auto, the "
+        "default), after each one, or never.",
+    ),
+]
 Verify = Annotated[
     LevelName | None,
     typer.Option("--verify", help="How thoroughly a fix is checked before it counts (default standard)."),
@@ -156,6 +172,11 @@ def sandbox_flags(
     """Those that were given, by the names of their settings."""
     asked = {"backend": kind and kind.value, "image": image, "cpus": cpus, "memory": memory, "network": network}
     return {f"sandbox.{name}": value for name, value in asked.items() if value is not None}
+
+
+def reflect_flag(policy: ReflectName | None) -> dict[str, object]:
+    """The setting that `--reflect` stands for, where it was given."""
+    return {} if policy is None else {"reflect": policy.value}
 
 
 def limits_of(

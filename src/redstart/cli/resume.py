@@ -45,6 +45,7 @@ def resume(
     max_iters: options.MaxIters = None,
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
+    reflect: options.Reflect = None,
     patch: options.PatchFile = None,
     stop_after: options.StopAfter = None,
     json: options.Json = False,
@@ -65,6 +66,7 @@ def resume(
     from redstart.app.wire import open_house
     from redstart.cli.session import How, drive_run
     from redstart.core.errors import ConfigError
+    from redstart.core.learning import ReflectionPolicy
     from redstart.core.run import Step
     from redstart.ports.store.port import Word
 
@@ -72,7 +74,9 @@ def resume(
         raise ConfigError("--accept and --reject cannot both be meant")
     use_env_file(env_file, Path())
     settings = configuration.load(model)
-    wish = Wish(say, Word.accept if accept else Word.reject if reject else None, max_iters, max_usd, max_minutes)
+    answer = Word.accept if accept else Word.reject if reject else None
+    policy = ReflectionPolicy(reflect.value) if reflect else None
+    wish = Wish(say, answer, max_iters, max_usd, max_minutes, policy)
 
     async def listen(house: House) -> tuple[Heard, bool]:
         heard = await hear(house, await find_run(house, run, Path.cwd()), wish)

@@ -11,12 +11,13 @@ import typer
 from redstart.cli import options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from redstart.app.improve import CycleView
     from redstart.app.proof_parts import Proof
     from redstart.app.show import AttemptView
     from redstart.cli.display import Terminal
+    from redstart.core.learning import Reflection
     from redstart.core.run import RunState
     from redstart.ports.model.spending import Share
 
@@ -75,6 +76,7 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
 
     from redstart.app import settings as configuration
     from redstart.app.improve import cycles
+    from redstart.app.reflections import reflections_of
     from redstart.app.runs import find_run
     from redstart.app.show import final_diff, spending, view_attempt
     from redstart.app.wire import open_house
@@ -82,12 +84,13 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
 
     with open_house(configuration.load()) as house:
 
-        async def gather() -> tuple[RunState, AttemptView | None, str, list[Share]]:
+        async def gather() -> tuple[RunState, AttemptView | None, str, list[Share], dict[int, Reflection]]:
             state = await house.adapters.store.load(await find_run(house, run, Path.cwd()))
             view = await view_attempt(house, state, attempt) if attempt else None
-            return state, view, final_diff(house, state), await spending(house, state)
+            thoughts = reflections_of(await house.adapters.store.steps(state.run_id))
+            return state, view, final_diff(house, state), await spending(house, state), thoughts
 
-        state, view, diff, shares = asyncio.run(gather())
+        state, view, diff, shares, thoughts = asyncio.run(gather())
         tried = asyncio.run(cycles(house, state))
     if json:
         typer.echo((view or state).model_dump_json(indent=2))
@@ -97,12 +100,15 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
     shown = Terminal()
     if view is None:
         _print_cycles(shown, tried, "cycle" if state.spec.mode is Mode.improve else "part")
-        _print_run(shown, state, diff, shares)
+        _print_run(shown, state, diff, shares, thoughts)
     else:
         _print_attempt(shown, view)
 
 
-def _print_run(shown: Terminal, state: RunState, diff: str, shares: Sequence[Share]) -> None:
+def _print_run(
+    shown: Terminal, state: RunState, diff: str, shares: Sequence[Share], thoughts: Mapping[int, Reflection]
+) -> None:
+    from redstart.app.reflections import reflection_lines
     from redstart.cli.ending import cost, reason_in_words
     from redstart.cli.words import tests_in_words
     from redstart.core.noun import many
@@ -126,8 +132,12 @@ def _print_run(shown: Terminal, state: RunState, diff: str, shares: Sequence[Sha
         shown.say(f"attempt {attempt.number}: {outcome}", hang=2)
         if attempt.turn and attempt.outcome:
             shown.say(f"  {attempt.reason}", "dim")
+        for line in reflection_lines(thoughts.get(attempt.number)):
+            shown.say(f"  {line}", "dim", hang=4)
     if state.now.decide and state.now.decide.reason != state.reason:
         shown.say(f"attempt {state.now.number}: {state.now.decide.reason}", hang=2)
+    for line in reflection_lines(thoughts.get(state.now.number)):
+        shown.say(f"  {line}", "dim", hang=4)
     shown.say(cost(state), "dim")
     for share in shares:
         price = "price unknown" if share.usd is None else f"${share.usd:.4f}"
@@ -149,11 +159,17 @@ def _print_cycles(shown: Terminal, tried: Sequence[CycleView], word: str) -> Non
 
 
 def _print_attempt(shown: Terminal, view: AttemptView) -> None:
+    from redstart.app.reflections import reflection_lines
+
     shown.say(f"run {view.run}, attempt {view.number}: {view.outcome}", "bold", hang=2)
     for step in view.steps:
         shown.say(f"  {step.step:<10}{step.seconds:7.2f} s", "dim")
     if view.why:
         shown.say(f"why: {view.why}", hang=5)
+    for line in reflection_lines(view.reflection):
+        shown.say(line, hang=2)
+    if view.failed_before:
+        shown.say(f"shown as tried before and failed: {', '.join(view.failed_before)}", "dim", hang=2)
     _print_diff(shown, view.diff)
     for reject in view.rejects:
         shown.say(f"not applied: {reject}", "red", hang=2)

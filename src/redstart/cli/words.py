@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from redstart.app.reflections import reflection_lines
 from redstart.core.events import Event, Phase
+from redstart.core.learning import Reflection
 from redstart.core.noun import many
 
 Data = dict[str, Any]
@@ -145,8 +147,7 @@ def tests_in_words(red: int, passed: int, skipped: int) -> str:
 def _plan(data: Data) -> str:
     if data["recalled"]:
         same = "this failure" if "signature" in data["sources"] else "this kind of failure"
-        count = len(data["recalled"])
-        text = f"recalled {count} earlier {'fix' if count == 1 else 'fixes'} for {same}"
+        text = f"recalled {many_fixes(len(data['recalled']))} for {same}"
     elif data["summary"] and data.get("patterns"):
         text = f"{data['summary']} (with {many(len(data['patterns']), 'earlier plan')} for a similar goal in view)"
     else:
@@ -219,7 +220,32 @@ def _test(data: Data) -> str:
 
 
 def _reflect(data: Data) -> str:
-    return data["what_failed"]
+    return next(iter(explained(data)), data["what_failed"])
+
+
+def explained(data: Data) -> list[str]:
+    """Why an attempt failed, a line for each part; nothing where no model was asked."""
+    parts = {name: data.get(name, "") for name in Reflection.model_fields}
+    reflection = Reflection.model_validate(parts)
+    return list(reflection_lines(reflection)) if reflection.explains else []
+
+
+def lines_below(event: Event) -> list[str]:
+    """What else a finished step has to say, a line each: what it recalled, and why an attempt failed."""
+    data = event.data
+    if event.name == "reflect":
+        return explained(data)[1:]
+    if event.name != "patch":
+        return []
+    thought = explained(data["reflection"]) if "reflection" in data else []
+    recalled = [f"recalled {many_fixes(len(data['recalled']))} for the last failure"] if "recalled" in data else []
+    failed = len(data.get("failed_before", ()))
+    shown = [f"shown {many(failed, 'earlier attempt')} at this failure that did not work"] if failed else []
+    return [*(f"last attempt, {line}" for line in thought), *recalled, *shown]
+
+
+def many_fixes(count: int) -> str:
+    return "1 earlier fix" if count == 1 else f"{count} earlier fixes"
 
 
 def _remember(data: Data) -> str:

@@ -83,6 +83,10 @@ class Patch(Noun):
     """Why a test itself would have to change, where the model says so openly: then a person is asked."""
     reflection: Reflection | None = None
     """What the model says of the attempt before, asked in the same call."""
+    recalled: tuple[str, ...] = Field(default=(), exclude_if=lambda ids: not ids)
+    """Ids of the fix cards that were recalled by the failure of the attempt before."""
+    failed_before: tuple[str, ...] = Field(default=(), exclude_if=lambda ids: not ids)
+    """Ids of the failed attempts of earlier runs that the question showed."""
     fault: str = ""
     """Why there is nothing usable."""
 

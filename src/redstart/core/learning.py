@@ -48,10 +48,27 @@ class Signature(Noun):
         return self.exception.rpartition(".")[2]
 
 
+class ReflectionPolicy(StrEnum):
+    """When the step `reflect` asks a model why an attempt failed."""
+
+    auto = "auto"
+    """From the second failed attempt on."""
+    always = "always"
+    """After every attempt whose tests fail, the last one included."""
+    never = "never"
+
+
 class Reflection(Noun):
+    """Why an attempt failed, and what to try next."""
+
     root_cause: str = ""
     what_failed: str = ""
     try_next: str = ""
+
+    @property
+    def explains(self) -> bool:
+        """Whether a model explained the failure; otherwise `what_failed` only repeats the test's message."""
+        return bool(self.root_cause or self.try_next)
 
 
 class CardState(StrEnum):
@@ -118,6 +135,29 @@ class FailureRecord(Noun):
     signature: Signature | None = None
     provenance: dict[str, str] = {}
     """As of a card."""
+    tried: str = ""
+    """What the patch was to do, in the model's words; empty in records of before this was kept, as all that follows."""
+    files: tuple[str, ...] = ()
+    change: str = ""
+    """The lines that the patch added and removed, clipped."""
+    root_cause: str = ""
+    try_next: str = ""
+    """Both as the reflection on the attempt says, where there is one."""
+
+    @property
+    def likeness(self) -> str:
+        """The words by which a similar failure finds it."""
+        failure = likeness(self.signature, self.test_id) if self.signature else _test_name(self.test_id)
+        return "\n".join(part for part in (failure, self.what_failed, self.root_cause) if part)
+
+
+class RecalledFailure(Noun):
+    """A failed attempt that memory offered, with the reason."""
+
+    record: FailureRecord
+    repo: str
+    source: str
+    """`signature` (at this bug) or `test` (at the same kind of failure of the same test)."""
 
 
 class EdgeKind(StrEnum):

@@ -12,7 +12,7 @@ from redstart.core.change import Applied, Patch, Snapshot
 from redstart.core.context import Context
 from redstart.core.course import Seen, Strategy, Trend, Turn
 from redstart.core.finding import Checks, Findings, Scan
-from redstart.core.learning import Plan, Reflection, Remembered
+from redstart.core.learning import Plan, Reflection, ReflectionPolicy, Remembered, Signature
 from redstart.core.lesson import Shown
 from redstart.core.noun import Noun
 from redstart.core.packages import Installed, Packages
@@ -138,6 +138,8 @@ class RunSpec(Noun):
     sandbox: SandboxLimits = SandboxLimits()
     verify: Level = Level.standard
     effort: Effort = Effort.lean
+    reflect: ReflectionPolicy = ReflectionPolicy.never
+    """When `reflect` asks a model; `never` for runs begun before there was a choice."""
     looks: int = Field(default=0, ge=0, le=MOST_LOOKS)
     """How often a model may look around in the snapshot before it answers one question; 0 offers it no probe either."""
     asks: Asking = Asking()
@@ -311,7 +313,10 @@ class AttemptSummary(Noun):
     probe: str = ""
     """Blob of what its probe printed, where it made one instead of edits."""
     signature: str = ""
+    failure: Signature | None = None
+    """What its own test run failed with, as far as it is still recalled by: kept of the last attempts."""
     reflection: Reflection | None = None
+    """Why it failed: by the step `reflect`, else as the next attempt's answer says."""
     weak: str = ""
     """Where its program was green and the tests would not have noticed a broken one: what they did not notice."""
     reason: str = ""

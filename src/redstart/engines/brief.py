@@ -42,6 +42,7 @@ def brief(artifact: BaseModel) -> Brief:
                 "probe": bool(artifact.probe),
                 "looks": artifact.looks,
             }
+            told |= _learned(artifact)
         case Applied():
             reasons: list[JsonValue] = [f"{reject.path}: {reject.reason}" for reject in artifact.rejects]
             told = {
@@ -54,7 +55,7 @@ def brief(artifact: BaseModel) -> Brief:
         case Judged():
             told = _judged(artifact)
         case Reflection():
-            told = {"what_failed": artifact.what_failed}
+            told = _reflection(artifact)
         case Remembered():
             told = _remembered(artifact)
         case Decision():
@@ -70,6 +71,24 @@ def brief(artifact: BaseModel) -> Brief:
             }
         case _:
             raise TypeError(f"no step gives a {type(artifact).__name__}")
+    return told
+
+
+def _reflection(reflection: Reflection) -> Brief:
+    """Why an attempt failed; where no model was asked, only what did."""
+    told: Brief = {"what_failed": reflection.what_failed}
+    if reflection.explains:
+        told |= {"root_cause": reflection.root_cause, "try_next": reflection.try_next}
+    return told
+
+
+def _learned(patch: Patch) -> Brief:
+    """What the question showed of earlier runs, and what the answer says of the attempt before."""
+    told: Brief = {"reflection": _reflection(patch.reflection)} if patch.reflection else {}
+    if patch.recalled:
+        told["recalled"] = list[JsonValue](patch.recalled)
+    if patch.failed_before:
+        told["failed_before"] = list[JsonValue](patch.failed_before)
     return told
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from redstart.core.change import Snapshot
 from redstart.core.course import Pattern, Strategy
-from redstart.core.learning import Plan
+from redstart.core.learning import Plan, ReflectionPolicy
 from redstart.core.noun import clip
 from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Mode, RunState, Status, Step
 from redstart.flow.modes import MODES
@@ -81,7 +81,7 @@ def begin(state: RunState, entry: Step, *, status: Status = Status.running) -> R
     return state.model_copy(
         update={
             "now": following,
-            "history": (*_faded(state.history), _summary(state)),
+            "history": (*_faded(_with_reflection(state)), _summary(state)),
             "draft": _draft(state),
             "status": status,
             "last": Step.decide,
@@ -132,8 +132,11 @@ def _after_test(state: RunState) -> Step:
         return Step.decide
     if state.now.test is not None and state.now.test.verdict.asks:
         return Step.decide
-    green = state.now.test is not None and state.now.test.verdict.honest_green
-    return Step.remember if green or out_of_attempts(state) else Step.reflect
+    if state.now.test is not None and state.now.test.verdict.honest_green:
+        return Step.remember
+    # Nobody tries again after the last attempt; who always reflects keeps the reflection for later runs.
+    is_last = out_of_attempts(state) and state.spec.reflect is not ReflectionPolicy.always
+    return Step.remember if is_last else Step.reflect
 
 
 def _tests_exist(state: RunState) -> bool:
@@ -159,9 +162,22 @@ def _close(state: RunState, decision: Decision) -> RunState:
     )
 
 
+def _with_reflection(state: RunState) -> tuple[AttemptSummary, ...]:
+    """The history with what the attempt at hand said of the one before it, where no step has explained that."""
+    said = state.now.patch.reflection if state.now.patch else None
+    tried = [number for number, one in enumerate(state.history) if not one.probe]
+    if said is None or not tried:
+        return state.history
+    last = state.history[tried[-1]]
+    if last.reflection is not None and last.reflection.explains:
+        return state.history
+    changed = last.model_copy(update={"reflection": said})
+    return (*state.history[: tried[-1]], changed, *state.history[tried[-1] + 1 :])
+
+
 def _faded(history: tuple[AttemptSummary, ...]) -> tuple[AttemptSummary, ...]:
     """Of all but the last few attempts only what tells them apart: no prompt shows more, and state stays small."""
-    plain = {"outcome": "", "reflection": None, "files": (), "weak": "", "edits": ""}
+    plain = {"outcome": "", "reflection": None, "files": (), "weak": "", "edits": "", "failure": None}
     old = (one.model_copy(update=plain) for one in history[: 1 - REMEMBERED])
     return (*old, *history[1 - REMEMBERED :])
 
@@ -201,6 +217,7 @@ def _summary(state: RunState) -> AttemptSummary:
         red=tested.report.counts.red if tested else None,
         report=tested.report.full if tested else "",
         signature=tested.report.signature.key if tested and tested.report.signature else "",
+        failure=tested.report.signature if tested else None,
         reflection=reflection,
         weak=tested.mutants.words if tested and tested.mutants and tested.mutants.too_many_survive else "",
         reason=clip(attempt.decide.reason, 200) if attempt.decide else "",

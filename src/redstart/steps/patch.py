@@ -9,6 +9,7 @@ from redstart.core.change import Edit, EditKind, EditList, Patch, RejectedEdit, 
 from redstart.core.chat import Answer, Ask, Message, Tier
 from redstart.core.context import Context
 from redstart.core.course import Strategy
+from redstart.core.learning import Reflection
 from redstart.core.noun import clip
 from redstart.core.run import PROBES, Mode, RunState
 from redstart.ports.bundle import Ports
@@ -28,16 +29,13 @@ from redstart.toolkit.prompts.converse import converse
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.forms import brief_form, form_words, given_whole, often_rejected
 from redstart.toolkit.prompts.projects import brief_answer_with_program, project
+from redstart.toolkit.prompts.reflections import learned, request_to_reflect
 from redstart.toolkit.prompts.rejected import rejected
 from redstart.toolkit.prompts.render import data, section
-from redstart.toolkit.prompts.shapes import PatchAnswer
+from redstart.toolkit.prompts.shapes import PatchAnswer, ReflectingPatchAnswer
 from redstart.toolkit.retrieval.lexical import walk_search
 from redstart.toolkit.suites.history import ask_git
 
-_AGAIN = (
-    "Before WHY, say in one line each, as `ROOT CAUSE:`, `WHAT FAILED:` and `TRY NEXT:`, what you make of the last "
-    "attempt. Then give edits that differ from what was tried. {where}"
-)
 _FRESH = "They apply to the code as shown above, where none of the earlier edits has been made."
 _DRAFT = "They apply to the code as shown above, where the last attempt's edits have been made."
 _UNCHANGED = "back as it was: something in it must change to make the failing test pass"
@@ -78,13 +76,22 @@ def _asked(run: RunState, messages: tuple[Message, ...]) -> Ask:
         max_tokens=asks.answer(ANSWER),
         temperature=_temperature(run),
         # Held to a shape, a model could call no look.
-        shape=schema(PatchAnswer) if _is_shaped(run) else None,
+        shape=schema(_shape(run)) if _is_shaped(run) else None,
         stuck=run.taken(Strategy.stronger) > 0,
     )
 
 
+def _is_again(run: RunState) -> bool:
+    """Whether an attempt at the fix was made before: probes are none."""
+    return len(run.history) > run.probes
+
+
+def _shape(run: RunState) -> type[PatchAnswer]:
+    return ReflectingPatchAnswer if _is_again(run) and not run.spec.asks.brief else PatchAnswer
+
+
 def _temperature(run: RunState) -> float:
-    if len(run.history) <= run.probes:
+    if not _is_again(run):
         return 0.0
     is_free = run.turn is not None and run.turn.strategy in (Strategy.hypothesis, Strategy.plan)
     return FREELY if is_free and not run.spec.asks.brief else OTHERWISE
@@ -120,7 +127,7 @@ def _parsed(run: RunState, ports: Ports, text: str) -> Parsed:
 
 def _said(run: RunState, ports: Ports, text: str) -> Parsed:
     """In the shape that was asked for, else in any form that there is."""
-    said = read_json(text, PatchAnswer) if _is_shaped(run) else None
+    said = read_json(text, ReflectingPatchAnswer) if _is_shaped(run) else None
     if said is None or not said.edits:
         return parse(text, _shown(run, ports))
     edits = tuple(
@@ -133,7 +140,13 @@ def _said(run: RunState, ports: Ports, text: str) -> Parsed:
         )
         for number, one in enumerate(said.edits, 1)
     )
-    return Parsed(edits, clip(said.why, 400), test_change=clip(said.test_change, 400))
+    thought = Reflection(
+        root_cause=clip(said.root_cause, 400),
+        what_failed=clip(said.what_failed, 400),
+        try_next=clip(said.try_next, 400),
+    )
+    reflection = None if thought == Reflection() else thought
+    return Parsed(edits, clip(said.why, 400), reflection, test_change=clip(said.test_change, 400))
 
 
 def _shown(run: RunState, ports: Ports) -> dict[str, str]:
@@ -172,7 +185,8 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         return ports.blobs.get(name).decode(errors="replace")
 
     cases = red_cases(run, ports.blobs)
-    again = [_AGAIN.format(where=_DRAFT if run.draft else _FRESH), sections.advice(run.turn)]
+    asked_again = request_to_reflect(run.history, shaped=_is_shaped(run))
+    again = [asked_again.format(where=_DRAFT if run.draft else _FRESH), sections.advice(run.turn)]
     misfits = often_rejected(run.history) if run.taken(Strategy.form) and not _is_shaped(run) else ()
     is_new = run.spec.mode is Mode.create
     about = {"package": project(run.spec)} if is_new else {"notes": sections.notes(read)}
@@ -192,7 +206,7 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         "probed": sections.probed(run.history, blob),
         "looking": sections.looking(run.spec.looks, max(PROBES - run.probes, 0), probes.language_of(run.spec.suite)),
         "form": given_whole(misfits, read),
-        "ask": section("Now", *again) if len(run.history) > run.probes else "",
+        "ask": section("Now", *again) if _is_again(run) else "",
     }
 
 
@@ -250,6 +264,7 @@ def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, 
         "tests": shown("The tests", found.tests if found else ()),
         "code": shown("The program so far", [path for path in begun if not protected(path, spec.protect)]),
         "failing": sections.failing_briefly(red_cases(run, ports.blobs)) if begun else "",
+        "tried": learned(run.history),
         "ask": _otherwise(run, _once_more(run) or ("Give another program than what was tried." if run.history else "")),
     }
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from redstart.core.chat import Answer, Ask, Usage
-from redstart.testing.scenarios import CARD, question
+from redstart.testing.scenarios import CARD, REFLECTION, question
 from redstart.testing.server import Request
 from redstart.testing.truth import Shown, TrueFix, is_recalled, shown_code
 from redstart.toolkit.patching.policy import protected
@@ -21,7 +21,6 @@ from redstart.toolkit.prompts.sections import ADVICE
 
 CHARACTERS_A_TOKEN = 4
 PLAN = json.dumps({"summary": "look again", "subtasks": []})
-REFLECTION = json.dumps({"root_cause": "not known", "what_failed": "the last edit", "try_next": "another one"})
 CANNOT_TELL = "I cannot tell from what is shown what is wrong.\n"
 _ATTEMPT = re.compile(r'^<data from="attempt (\d+)">$', re.MULTILINE)
 _PROBED = re.compile(r'^<data from="probe of attempt \d+">$', re.MULTILINE)

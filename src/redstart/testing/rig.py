@@ -16,6 +16,7 @@ from xml.sax.saxutils import quoteattr
 
 from redstart.core.chat import Ask
 from redstart.core.events import Event
+from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Attempt, Effort, Level, Limits, Mode, RunSpec, RunState, Spend, Step, Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.core.wishes import Asking
@@ -154,6 +155,7 @@ class Rig:
         mode: Mode = Mode.fix,
         goal: str = "",
         asks: Asking | None = None,
+        reflect: ReflectionPolicy = ReflectionPolicy.never,
     ) -> str:
         """A new run on the buggy repo; its id."""
         files: dict[str, bytes | None] = {CODE: BUGGY.encode(), TESTS: TEST_TEXT.encode()}
@@ -170,6 +172,7 @@ class Rig:
             limits=limits or Limits(),
             verify=verify,
             asks=asks or Asking(),
+            reflect=reflect,
         )
         state = RunState(run_id=self.adapters.world.fresh_id(), spec=spec, base=base, now=Attempt(entry=MODES[mode][0]))
         await self.adapters.store.create(state, folder="/rig", created=DAWN)

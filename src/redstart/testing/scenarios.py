@@ -20,6 +20,9 @@ CARD = json.dumps(
 )
 
 
+REFLECTION = json.dumps({"root_cause": "not known", "what_failed": "the last edit", "try_next": "another one"})
+
+
 class Needs(Noun):
     """Texts that the request must hold before the right patch is given."""
 
@@ -58,6 +61,8 @@ class Scenario(Noun):
         asked = question(request)
         if asked == "remember":
             return CARD
+        if asked == "reflect":
+            return REFLECTION
         if asked == "plan":
             return json.dumps({"summary": "look again", "subtasks": []})
         return self.wrong if self.missing(request.text) else self.right
@@ -84,6 +89,7 @@ class Goal(Noun):
             "plan": lambda: self.plan,
             "reproduce": lambda: self.tests,
             "patch": lambda: self._patch(request.text),
+            "reflect": lambda: REFLECTION,
         }
         return answers[question(request)]()
 
@@ -135,6 +141,8 @@ class Program:
     def reply(self, request: Request) -> str:
         with self._lock:
             asked = question(request)
+            if asked == "reflect":
+                return REFLECTION
             parts = (
                 part for _, part in self._answers if part and f'## Goal\n<data from="user">\n{part}\n' in request.text
             )

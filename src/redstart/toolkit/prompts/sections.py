@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from redstart.core.context import Context
 from redstart.core.course import Strategy, Turn
 from redstart.core.finding import Findings
-from redstart.core.learning import Plan, Recalled
+from redstart.core.learning import Plan, Recalled, Reflection
 from redstart.core.lesson import Shown
 from redstart.core.noun import clip, one_line
 from redstart.core.pattern import RecalledPattern
 from redstart.core.report import Case
 from redstart.core.run import AttemptSummary
+from redstart.toolkit.prompts.reflections import reflected
 from redstart.toolkit.prompts.render import data, section
 
 CASES_SHOWN = 8
@@ -86,7 +87,12 @@ def failing_briefly(cases: Sequence[Case], shown: int = 3) -> str:
 def tried_briefly(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 2) -> str:
     """What the last attempts changed; those that changed nothing teach nothing."""
     made = [one for one in history if one.diff and not one.probe][-shown:]
-    return section("This was tried and is not right", *(data("attempt", diff(one.diff), 1500) for one in made))
+    texts = ("\n".join((clip(diff(one.diff), 1500), *_explained(one.reflection))) for one in made)
+    return section("This was tried and is not right", *(data("attempt", text, 3000) for text in texts))
+
+
+def _explained(reflection: Reflection | None) -> list[str]:
+    return reflected(reflection) if reflection is not None and reflection.explains else []
 
 
 def _parameters(detail: str) -> str:
@@ -163,9 +169,7 @@ def tried(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: 
         if attempt.diff:
             told.append(clip(diff(attempt.diff), 3000))
         told.append(f"outcome: {attempt.outcome or attempt.reason}")
-        if attempt.reflection is not None:
-            kept = attempt.reflection
-            told += [line for line in (kept.root_cause, kept.what_failed, kept.try_next) if line]
+        told += reflected(attempt.reflection)
         blocks.append(data(f"attempt {attempt.number}", "\n".join(told), 6000))
     return section("Already tried, and it did not work", *blocks)
 

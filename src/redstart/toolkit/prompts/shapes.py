@@ -51,6 +51,13 @@ class PatchAnswer(BaseModel):
     test_change: str = ""
 
 
+# No docstring here: it would be part of the schema that the model is given.
+class ReflectingPatchAnswer(PatchAnswer):
+    root_cause: str = ""
+    what_failed: str = ""
+    try_next: str = ""
+
+
 SHAPES: dict[str, type[BaseModel]] = {
     "plan": PlanAnswer,
     "patch": PatchAnswer,
