@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from learning.families import FAMILIES, Known, read_family
+from redstart.core.failures import FailureQuery, RecalledFailure
 from redstart.core.learning import Recalled, Signature
 from redstart.core.lesson import Lesson, Offered, Placed, Scope, Situation
 from redstart.ports.memory.port import Lessons, Memory, Shelf
@@ -96,6 +97,11 @@ class Told:
         self._given.add("cards", repo, [one.model_dump(mode="json") for one in found])
         return found
 
+    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
+        """This bench is about cards and lessons."""
+        del query, tenant, repo, limit
+        return []
+
 
 class OtherWords:
     """Words of a family of chance that is neither of two."""
@@ -143,6 +149,10 @@ class PlaceboMemory:
         del signature, tenant
         found = [Recalled.model_validate(body) for body in self._given.last("cards", repo) or ()]
         return [self._other(one, repo) for one in found[:limit]]
+
+    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
+        del query, tenant, repo, limit
+        return []
 
     def _other(self, recalled: Recalled, repo: str) -> Recalled:
         card = recalled.card

@@ -151,15 +151,6 @@ class FailureRecord(Noun):
         return "\n".join(part for part in (failure, self.what_failed, self.root_cause) if part)
 
 
-class RecalledFailure(Noun):
-    """A failed attempt that memory offered, with the reason."""
-
-    record: FailureRecord
-    repo: str
-    source: str
-    """`signature` (at this bug) or `test` (at the same kind of failure of the same test)."""
-
-
 class EdgeKind(StrEnum):
     """How two things that a run left belong together. An iteration is named `RUN/NUMBER`."""
 

@@ -23,10 +23,8 @@ from redstart.ports.install.port import Installer, InstallRequest, Prepared
 from redstart.ports.memory.port import Lessons
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
+from redstart.ports.store.ordinals import COUNTED, HEARD, TAUGHT
 from redstart.ports.store.port import (
-    COUNTED,
-    HEARD,
-    TAUGHT,
     Blobs,
     Call,
     Journal,

@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from redstart.core.chat import Usage
 from redstart.core.errors import Needs
+from redstart.core.failures import FailureQuery, RecalledFailure
 from redstart.core.learning import Recalled, Signature
 from redstart.core.noun import Noun, clip
 from redstart.core.pattern import RecalledPattern
@@ -15,7 +16,8 @@ from redstart.engines.journal import Counts, Recorder
 from redstart.ports.bundle import Note
 from redstart.ports.memory.port import Memory, Metered
 from redstart.ports.model.port import Ledger
-from redstart.ports.store.port import ALIKE, Call, Record
+from redstart.ports.store.ordinals import AGAIN, ALIKE, FAILED
+from redstart.ports.store.port import Call, Record
 
 LONGEST = 300
 """Characters of what is said of a lack."""
@@ -37,6 +39,7 @@ class KeptRecall(Noun):
 
 _RECALLED = TypeAdapter(list[Recalled])
 _PATTERNS = TypeAdapter(list[RecalledPattern])
+_FAILURES = TypeAdapter(list[RecalledFailure])
 _KEPT: TypeAdapter[list[Recalled] | KeptRecall] = TypeAdapter(list[Recalled] | KeptRecall)
 
 
@@ -72,19 +75,42 @@ class JournaledMemory:
 
     async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
         async def make(call: Call) -> str:  # noqa: ARG001
-            inner, meter = self._inner, _RecallMeter(self._ledger)
-            if isinstance(inner, Metered):
-                if inner.asks and not self._thinks:
-                    raise Needs("think")
-                inner = inner.under(meter)
-            found = await inner.recall(signature, tenant=tenant, repo=repo, limit=limit)
-            if meter.used is None and not meter.lacked:
-                return _RECALLED.dump_json(found).decode()
-            model = inner.asks if isinstance(inner, Metered) else ""
-            return KeptRecall(found=found, model=model, usage=meter.used, lacks=meter.lacked).model_dump_json()
+            return await self._recalled(signature, tenant, repo, limit)
 
         request = "\x1f".join((signature.model_dump_json(), tenant, repo, str(limit)))
-        kept = _KEPT.validate_json(await self._recorder.call("recall", request, make))
+        return self._counted(await self._recorder.call("recall", request, make))
+
+    async def recall_again(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+        """As the step first found them. Runs of before this was done are replayed without, their calls unmoved."""
+
+        async def make() -> str:
+            return await self._recalled(signature, tenant, repo, limit)
+
+        return self._counted(await self._recorder.heard("recall", "[]", make, ordinal=AGAIN))
+
+    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
+        """As the step first found them, and as above in runs of before."""
+
+        async def make() -> str:
+            found = await self._inner.failures(query, tenant=tenant, repo=repo, limit=limit)
+            return _FAILURES.dump_json(found).decode()
+
+        return _FAILURES.validate_json(await self._recorder.heard("failures", "[]", make, ordinal=FAILED))
+
+    async def _recalled(self, signature: Signature, tenant: str, repo: str, limit: int) -> str:
+        inner, meter = self._inner, _RecallMeter(self._ledger)
+        if isinstance(inner, Metered):
+            if inner.asks and not self._thinks:
+                raise Needs("think")
+            inner = inner.under(meter)
+        found = await inner.recall(signature, tenant=tenant, repo=repo, limit=limit)
+        if meter.used is None and not meter.lacked:
+            return _RECALLED.dump_json(found).decode()
+        model = inner.asks if isinstance(inner, Metered) else ""
+        return KeptRecall(found=found, model=model, usage=meter.used, lacks=meter.lacked).model_dump_json()
+
+    def _counted(self, result: str) -> list[Recalled]:
+        kept = _KEPT.validate_json(result)
         if isinstance(kept, list):
             return kept
         if kept.usage is not None:

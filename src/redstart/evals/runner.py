@@ -12,6 +12,7 @@ from typing import NamedTuple
 from redstart.app.runs import Asked, go_on, keep_run, looks_of, result_snapshot
 from redstart.app.wire import House, asking, engine_called
 from redstart.core.errors import ConfigError, RedstartError, StoreError
+from redstart.core.failures import FailureQuery, RecalledFailure
 from redstart.core.learning import Recalled, Signature
 from redstart.core.lesson import Lesson, Offered, Placed, Situation
 from redstart.core.noun import clip
@@ -44,6 +45,10 @@ class Blank:
         del goal, tenant, repo, limit
         return []
 
+    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
+        del query, tenant, repo, limit
+        return []
+
 
 class Withheld:
     """A memory that never gives what runs of the same repo have left."""
@@ -58,6 +63,10 @@ class Withheld:
     async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
         found = await self._memory.patterns(goal, tenant=tenant, repo=repo, limit=limit + MORE)
         return [one for one in found if one.pattern.provenance.get("repo") != repo][:limit]
+
+    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
+        found = await self._memory.failures(query, tenant=tenant, repo=repo, limit=limit + MORE)
+        return [one for one in found if one.repo != repo][:limit]
 
     @property
     def asks(self) -> str:
@@ -225,6 +234,7 @@ class Evaluation:
             "limits": plan.limits,
             "verify": plan.verify,
             "looks": looks_of(self.house, Asked(plan.limits, looks=plan.looks)),
+            "reflect": settings.reflect,
             "asks": asking(settings),
             "checks": settings.checks.checks,
             "seed": key.seed * 1000 + key.run,

@@ -8,7 +8,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from redstart.ports.install.port import Installs
-from redstart.ports.memory.port import Lessons, Memory
+from redstart.ports.memory.port import AttemptMemory, Lessons
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox
 from redstart.ports.store.port import Blobs, Errands, Forms, Person, Trees
@@ -43,7 +43,7 @@ class Ports:
 
     model: Model
     sandbox: Sandbox
-    memory: Memory
+    memory: AttemptMemory
     lessons: Lessons
     person: Person
     forms: Forms

@@ -9,11 +9,12 @@ from redstart.core.change import Edit, EditKind, EditList, Patch, RejectedEdit, 
 from redstart.core.chat import Answer, Ask, Message, Tier
 from redstart.core.context import Context
 from redstart.core.course import Strategy
-from redstart.core.learning import Reflection
+from redstart.core.learning import Recalled, Reflection
 from redstart.core.noun import clip
 from redstart.core.run import PROBES, Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import red_cases
+from redstart.toolkit.learning.failures import KnownOfFailure, recall_for_attempt
 from redstart.toolkit.looking import probes
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.patching.formats import best_form
@@ -26,6 +27,7 @@ from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_json, schema
 from redstart.toolkit.prompts.asking import mend, repair_note
 from redstart.toolkit.prompts.converse import converse
+from redstart.toolkit.prompts.failures import tried_before
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.forms import brief_form, form_words, given_whole, often_rejected
 from redstart.toolkit.prompts.projects import brief_answer_with_program, project
@@ -52,8 +54,9 @@ _NO_LOOK = "the model asked for one more look instead of an answer, and none was
 
 async def patch(run: RunState, ports: Ports) -> Patch:
     # Before anything else is heard: what is forgotten of a step's records are those after the one that differs.
+    known = await recall_for_attempt(run, ports)
     form = _form(run, await ports.forms.tally(), partial(ports.trees.read, run.ground))
-    messages = await _question(run, ports, form)
+    messages = await _question(run, ports, form, known)
     said = await converse(
         ports.model,
         _asked(run, messages),
@@ -64,7 +67,12 @@ async def patch(run: RunState, ports: Ports) -> Patch:
     )
     heard = await mend(ports.model, said.ask, said.answer, partial(_usable, run, ports), note=repair_note, repairs=1)
     answer = heard.value or heard.answer
-    return _read(run, ports, answer).model_copy(update={"looks": said.looks, "model": answer.model, "form": form})
+    shown = {
+        "recalled": tuple(one.card.id for one in known.fixes),
+        "failed_before": tuple(one.record.id for one in known.failures),
+    }
+    asked = {"looks": said.looks, "model": answer.model, "form": form}
+    return _read(run, ports, answer).model_copy(update={**asked, **shown})
 
 
 def _asked(run: RunState, messages: tuple[Message, ...]) -> Ask:
@@ -164,15 +172,26 @@ def _usable(run: RunState, ports: Ports, answer: Answer) -> Reading[Answer]:
     return Reading(answer if is_good else None, _NO_LOOK if answer.calls else parsed.fault)
 
 
-async def _question(run: RunState, ports: Ports, asked: EditKind) -> tuple[Message, ...]:
+async def _question(run: RunState, ports: Ports, asked: EditKind, known: KnownOfFailure) -> tuple[Message, ...]:
     said = await ports.person.said()
     room = run.spec.asks.room(ANSWER)
-    if run.spec.asks.brief:
-        new = run.spec.mode is Mode.create
+    new, brief = run.spec.mode is Mode.create, run.spec.asks.brief
+    if brief:
         about = _brief_new(run, ports, said) if new else _brief(run, ports, asked, said)
-        return fitted(ports.note, "brief/create" if new else "brief/patch", room, **about)
-    name = "create/patch" if run.spec.mode is Mode.create else "patch"
-    return fitted(ports.note, name, room, **_whole(run, ports, asked, said))
+    else:
+        about = _whole(run, ports, asked, said)
+    if not (brief and new):
+        about["lessons"] = sections.lessons(_fixes(run, known)[: 1 if brief else None])
+    about["failed"] = tried_before(known.failures[: 1 if brief else None], run.spec.repo)
+    name = ("brief/create" if new else "brief/patch") if brief else "create/patch" if new else "patch"
+    return fitted(ports.note, name, room, **about)
+
+
+def _fixes(run: RunState, known: KnownOfFailure) -> tuple[Recalled, ...]:
+    """Earlier fixes, each once: of the last failure before those of the bug."""
+    new = {one.card.id for one in known.fixes}
+    planned = run.now.plan.recalled if run.now.plan else ()
+    return (*known.fixes, *(one for one in planned if one.card.id not in new))
 
 
 def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) -> dict[str, str]:
@@ -199,7 +218,6 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
         "failing": sections.failing(cases, len(cases)),
         "code": sections.code(run.now.retrieve, read),
         "findings": sections.findings(run.now.audit),
-        "lessons": sections.lessons(run.now.plan.recalled if run.now.plan else ()),
         "advice": sections.advised(run.taught),
         "tried": sections.tried(run.history, blob),
         "rejected": rejected(_misfits(run, ports)),
@@ -224,7 +242,6 @@ def _brief(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
             context.model_copy(update={"chunks": chunks}), lambda path: ports.trees.read(run.ground, path)
         ),
         "failing": sections.failing_briefly(red_cases(run, ports.blobs)),
-        "lessons": sections.lessons(run.now.plan.recalled[:1] if run.now.plan else ()),
         "advice": sections.advised(run.taught),
         "tried": tried,
         "rejected": rejected(_misfits(run, ports), shown=1),

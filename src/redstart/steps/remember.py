@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from redstart.core.chat import Ask, Tier
-from redstart.core.learning import FailureRecord, FixCard, Plan, Remembered, Signature
+from redstart.core.learning import FixCard, Plan, Remembered, Signature
 from redstart.core.lesson import Placed
 from redstart.core.noun import clip, one_line
 from redstart.core.pattern import LONGEST as GOAL
@@ -14,6 +14,7 @@ from redstart.core.report import Judged
 from redstart.core.run import Mode, Result, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.learning.advice import proposed
+from redstart.toolkit.learning.failures import failure_record
 from redstart.toolkit.learning.shape import Known, shape
 from redstart.toolkit.looking.files import Files, Text
 from redstart.toolkit.looking.symbols import symbols
@@ -36,27 +37,14 @@ async def remember(run: RunState, ports: Ports) -> Remembered:
     if tested is None or signature is None:
         return Remembered()
     if not tested.verdict.honest_green:
-        return Remembered(failure=_failure(run, tested, signature))
+        diff = ports.blobs.get(run.now.diff).decode(errors="replace") if run.now.diff else ""
+        return Remembered(failure=failure_record(run, tested, diff, _provenance(run)))
     if run.spec.mode is not Mode.fix:
         return Remembered()
     said = await _ask_for_card(run, ports)
     placed = await proposed(run, ports, signature, said.when, said.advice) if said else Placed()
     card = _card(run, tested, signature, said)
     return Remembered(card=card, lesson=placed.lesson, lesson_refused=placed.refused)
-
-
-def _failure(run: RunState, tested: Judged, signature: Signature) -> FailureRecord:
-    cases = tested.report.cases
-    return FailureRecord(
-        id=f"{run.run_id}-{run.now.number}",
-        error_signature=signature.key,
-        family=signature.family,
-        test_id=cases[0].id if cases else "",
-        patch=run.now.patch.fingerprint if run.now.patch else "",
-        what_failed=clip(cases[0].message if cases else tested.report.fault, 400),
-        signature=signature,
-        provenance=_provenance(run),
-    )
 
 
 def _provenance(run: RunState) -> dict[str, str]:

@@ -16,6 +16,7 @@ from redstart.core.change import EditKind, EditRung, Tally
 from redstart.core.edges import edges_of
 from redstart.core.errors import BlobMissing, Fenced, StoreError
 from redstart.core.events import Event, Phase
+from redstart.core.failures import FailureQuery, RecalledFailure, choose_failures
 from redstart.core.learning import CardState, Edge, FailureRecord, FixCard, Recalled, Signature, likeness
 from redstart.core.lesson import Lesson, Scope
 from redstart.core.lesson import Status as LessonStatus
@@ -318,6 +319,12 @@ class MemoryMemory:
         )
         near = [(share, one) for share, one in alike if share >= embedder.near_goals]
         return [RecalledPattern(pattern=one.what, likeness=round(share, 4)) for share, one in near[:limit]]
+
+    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
+        mine = [one for one in self._database.failures.values() if one.tenant == tenant]
+        mine.sort(key=lambda one: (one.created, one.what.id), reverse=True)
+        others = [(one.what, one.repo) for one in mine if one.run_id not in query.without]
+        return choose_failures(others, query, repo=repo, limit=limit)
 
     async def _alike(self, signature: Signature, cards: list[FixCard]) -> dict[str, float]:
         """The likeness of each, by its id."""

@@ -24,7 +24,8 @@ from redstart.core.wishes import Better, Metric
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.ports.store.port import ALIKE, Call, Word
+from redstart.ports.store.ordinals import ALIKE
+from redstart.ports.store.port import Call, Word
 from redstart.testing.contracts.store import begin as begin_other
 from redstart.testing.rig import DAWN, Rig, make_rig
 from redstart.testing.sample import short_form
@@ -318,6 +319,8 @@ def test_what_was_recalled_is_what_a_replay_sees_and_runs_of_before_are_replayed
     class Gone:
         async def patterns(self, *_: object, **__: object) -> None:
             raise AssertionError("nothing is recalled twice")
+
+        failures = patterns
 
     rig.adapters = replace(rig.adapters, memory=Gone())
     assert asyncio.run(replay(rig.adapters, "parent.1")).state.result is state.result is Result.verified

@@ -18,7 +18,8 @@ from redstart.core.wishes import Asking
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.ports.store.port import COUNTED, Call, Journal, Record
+from redstart.ports.store.ordinals import COUNTED
+from redstart.ports.store.port import Call, Journal, Record
 from redstart.testing import rig as play
 from redstart.testing.rig import Rig, make_rig
 from redstart.toolkit.patching.formats import ENOUGH, LONGEST_WHOLE

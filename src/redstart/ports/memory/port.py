@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from redstart.core.chat import Usage
-from redstart.core.learning import CardState, FixCard, Recalled, Signature
+from redstart.core.failures import FailureQuery, RecalledFailure
+from redstart.core.learning import CardState, FailureRecord, FixCard, Recalled, Signature
 from redstart.core.lesson import Lesson, Offered, Placed, Situation, Status, Use
 from redstart.core.pattern import RecalledPattern
 
@@ -31,6 +32,23 @@ class Memory(Protocol):
         the same goal in the same repo only the newest. None whose goal is not alike enough (`GoalEmbedder.near_goals`),
         never another tenant's, never one in quarantine.
         """
+        ...
+
+    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
+        """Attempts of this tenant that failed at one of these failures, at most `limit`, each patch once.
+
+        First those of the same signature, the same repo's before others; then those of the same repo whose failure is
+        of the same family in the same test. Newer ones come first among their like. Never another tenant's, and none
+        that the query is to do without.
+        """
+        ...
+
+
+class AttemptMemory(Memory, Protocol):
+    """Memory as a step has it. Journaled."""
+
+    async def recall_again(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+        """As `recall`, by the failure of the attempt before; recorded apart from what the run recalled at its start."""
         ...
 
 
@@ -159,6 +177,12 @@ class GoalEmbedder(Embedder, Protocol):
 class KeptCard(NamedTuple):
     card: FixCard
     state: CardState
+    repo: str
+    created: datetime
+
+
+class KeptFailure(NamedTuple):
+    record: FailureRecord
     repo: str
     created: datetime
 

@@ -19,6 +19,7 @@ from redstart.ports.sql.schema import (
     cards,
     edges,
     events,
+    failures,
     journal,
     lessons,
     pattern_vectors,
@@ -37,9 +38,13 @@ _WRITTEN: tuple[tuple[Table, ColumnElement[str], tuple[str, ...], tuple[str, ...
     (events, events.c.run_id, ("run_id", "seq"), ("body",)),
     (journal, journal.c.run_id, ("run_id", "attempt", "step", "ordinal"), ("request", "result")),
     (patterns, patterns.c.run_id, ("id",), ("body",)),
+    (failures, failures.c.run_id, ("id",), ("body",)),
 )
 """Where runs write: the table, the column of the run, the row's key after the tenant, and the texts."""
-_SWEPT = (cards, vectors, edges, lessons, uses, patterns, pattern_vectors, runs, steps, events, journal, blobs)
+_SWEPT = (
+    *(cards, vectors, edges, failures, lessons, uses, patterns, pattern_vectors),
+    *(runs, steps, events, journal, blobs),
+)
 
 
 class Scrubbed:

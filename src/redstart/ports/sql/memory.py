@@ -9,10 +9,12 @@ from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, text, 
 from sqlalchemy.dialects import sqlite
 
 from redstart.core.errors import BudgetExceeded, ConfigError, ModelError
+from redstart.core.failures import FailureQuery, RecalledFailure
 from redstart.core.learning import CardState, FixCard, Recalled, Signature, likeness
 from redstart.core.pattern import RecalledPattern
 from redstart.ports.memory.port import Embedder, GoalEmbedder, Meter
 from redstart.ports.sql.engine import Database, parse
+from redstart.ports.sql.failures import SqlFailures
 from redstart.ports.sql.nearness import InFile, Nearness, OnServer, Wanted, Where, is_extended, packed
 from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.schema import cards, vectors
@@ -49,6 +51,7 @@ class SqlMemory:
         self._nearness: Nearness | None = None if database.is_postgres else InFile()
         self._keep = _keep(database)
         self._patterns = SqlPatterns(database, self._goals)
+        self._failures = SqlFailures(database)
 
     @property
     def asks(self) -> str:
@@ -80,6 +83,9 @@ class SqlMemory:
         if tenant != self._database.tenant:
             return []
         return await self._patterns.alike(goal, repo=repo, limit=limit)
+
+    async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
+        return [] if tenant != self._database.tenant else await self._failures.of(query, repo=repo, limit=limit)
 
     async def _where(self, signature: Signature, repo: str) -> Where | None:
         if self._embedder is None:

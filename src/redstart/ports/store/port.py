@@ -14,6 +14,7 @@ from redstart.core.change import EditKind, EditRung, Snapshot, Tally
 from redstart.core.events import Event
 from redstart.core.learning import Remembered
 from redstart.core.run import Ended, RunState, Step
+from redstart.ports.store.ordinals import OUTSIDE
 
 
 class Control(StrEnum):
@@ -233,24 +234,11 @@ class Errands(Protocol):
         ...
 
 
-HEARD = -1
-COUNTED = -2
-TAUGHT = -3
-ALIKE = -4
-_OUTSIDE = {
-    HEARD: "what was heard",
-    COUNTED: "what was counted",
-    TAUGHT: "what was taught",
-    ALIKE: "what was alike",
-}
-
-
 class Call(NamedTuple):
     """Where a journaled call stands in a run. The ordinal is allotted in program order inside the step.
 
-    What a person told it has the ordinal `HEARD`, how edits fitted in other runs `COUNTED`, what those taught `TAUGHT`,
-    and how like goals were reached before `ALIKE`, before every call of the step's own: recordings name those by their
-    numbers, and none of these is to move them.
+    What reaches the step from outside its run has an ordinal of `ordinals.py`, below 0 and before every call of its
+    own: recordings name those by their numbers, and none of these is to move them.
     """
 
     run_id: str
@@ -259,7 +247,7 @@ class Call(NamedTuple):
     ordinal: int
 
     def __str__(self) -> str:
-        which = _OUTSIDE.get(self.ordinal, f"call {self.ordinal}")
+        which = OUTSIDE.get(self.ordinal, f"call {self.ordinal}")
         return f"attempt {self.attempt}, {self.step}, {which}"
 
 
@@ -268,7 +256,7 @@ class Record(NamedTuple):
 
     call: Call
     kind: str
-    """`model`, `sandbox`, `recall`, `clock`, `errands`, `install`, `said`, `answer`, `tally` or `patterns`."""
+    """`model`, `sandbox`, `recall`, `clock`, `errands`, `install`, or of what came from outside (`said`, …)."""
     request_hash: str
     request: str
     """Blob: the request as JSON; empty where it says nothing more than the kind."""

@@ -9,6 +9,7 @@ import pytest
 
 from redstart.core.learning import FixCard, Remembered, Signature
 from redstart.core.run import Result, Status, Step
+from redstart.testing.contracts.failures import FailuresContract
 from redstart.testing.contracts.patterns import PatternsContract
 from redstart.testing.contracts.store import Stores, begin
 from redstart.testing.states import card, commit, failure, signature, spec
@@ -43,7 +44,7 @@ async def ids(stores: Stores, of: Signature = BUG, *, tenant: str = "home", repo
     return " ".join(one.card.id for one in found)
 
 
-class MemoryContract(PatternsContract):
+class MemoryContract(PatternsContract, FailuresContract):
     """What other tenants ask in vain is in `tests/contract/test_questions_of_others.py`."""
 
     def test_nothing_is_recalled_from_nothing(self, stores: Stores) -> None:

@@ -24,6 +24,7 @@ WORTH = {
     "rejected": 50.0,
     "tried": 40.0,
     "plan": 25.0,
+    "failed": 20.0,
     "lessons": 15.0,
     "advice": 15.0,
     "patterns": 10.0,

@@ -18,7 +18,8 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port import ALIKE, Call
+from redstart.ports.store.ordinals import ALIKE
+from redstart.ports.store.port import Call
 from redstart.testing.contracts.store import begin
 from redstart.testing.states import commit, pattern, record, spec
 from redstart.testing.store import Clock
