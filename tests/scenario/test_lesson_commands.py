@@ -85,7 +85,7 @@ def test_a_lesson_is_told_looked_at_approved_and_forgotten(
 
     refused = user.redstart("memory", "export", "--skill", tmp_path / "shop")
     assert refused.code == 2
-    assert "no lesson is known to help yet" in refused.err
+    assert "no lesson is measured to help yet" in refused.err
     assert done(user, "approve", name, "--scope", "tenant", "--by", "Ada").startswith(
         f"lesson {name} is for all of your repos, approved by Ada\n"
     )
@@ -93,7 +93,7 @@ def test_a_lesson_is_told_looked_at_approved_and_forgotten(
     assert (again.code, "already for tenant" in again.err) == (2, True)
 
     assert [one for one in user.home.rglob("*") if one.is_file() and WORD.encode() in one.read_bytes()]
-    assert done(user, "forget", name).startswith(f"forgot lesson {name}; ")
+    assert done(user, "forget", name).startswith(f"removed lesson {name} and ")
     assert [one for one in user.home.rglob("*") if one.is_file() and WORD.encode() in one.read_bytes()] == []
     assert user.redstart("memory", "show", name).code == 2
 

@@ -69,13 +69,13 @@ def holding(folder: Path) -> list[Path]:
 
 
 def test_nothing_was_learned_yet(user: User) -> None:
-    assert done(user, "list") == "nothing was learned yet; a run that fixes something leaves a card\n"
+    assert done(user, "list") == "no fix cards or lessons yet: a run saves a fix card when it ends GREEN\n"
     assert listed(user) == []
     assert "cards                    0\n" in done(user, "stats")
-    assert done(user, "graph") == "no attempt has failed yet\nno exception was met yet\n"
+    assert done(user, "graph") == "no failed attempts yet\nno exceptions yet\n"
     for command, given in (("show", "nobody"), ("forget", "")):
         ran = user.redstart("memory", command, given)
-        assert (ran.code, ran.err.splitlines()[0]) == (2, f"error: there is no card {given}")
+        assert (ran.code, ran.err.splitlines()[0]) == (2, f"error: no fix card {given}")
 
 
 def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:
@@ -107,7 +107,10 @@ def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ra
     assert f"  {card}" in done(user, "stats")
 
     put_away(user, [one["id"] for one in rows])
-    assert done(user, "approve", card, "--by", "Ada\tL.") == f"card {card} is shown to later runs, approved by Ada L.\n"
+    assert (
+        done(user, "approve", card, "--by", "Ada\tL.")
+        == f"fix card {card} is shown to later runs, approved by Ada L.\n"
+    )
     said = json.loads(done(user, "show", card, "--json"))["card"]["provenance"]
     assert said["approved_by"] == "Ada L."
     assert said["approved_at"].endswith("+00:00")
@@ -117,7 +120,7 @@ def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ra
     assert (wrong.code, "--by NAME" in wrong.err) == (2, True)
 
     for one in [one["id"] for one in listed(user)]:
-        assert f"forgot card {one};" in done(user, "forget", one)
+        assert f"removed fix card {one} and" in done(user, "forget", one)
     assert holding(user.home) == []
     assert listed(user) == []
     for one in (first, second):
@@ -156,7 +159,7 @@ def test_what_is_kept_of_a_run_is_all_seen_before_it_is_forgotten(
         file.write_text(f"{TOLD['summary']}\n")
     out = done(user, "forget", run[:6])
     assert "1 notes of answers by hand" in out
-    assert f"the same words also stand in {patch}, which was left" in out
+    assert f"not removed: {patch} holds the same words" in out
     assert holding(user.home) == [patch]
     assert user.redstart("memory", "forget", run[:6]).code == 2
 
@@ -176,7 +179,7 @@ def test_the_graph_is_asked_and_exported(user: User, fix: Callable[..., Ran], tm
     assert found["types"][0]["month"] == card["created"][:7]
     (fixed,) = json.loads(done(user, "graph", "--signature", key, "--json"))["fixes"]
     assert (fixed["card"], fixed["signature"], fixed["files"]) == (card["id"], key, ["pager.py"])
-    assert done(user, "graph", "--signature", "none") == "no fix of none is known\n"
+    assert done(user, "graph", "--signature", "none") == "no fix card for none\n"
     table = done(user, "graph", "--files", "--types", "--repo", SCENARIO.name)
     assert f"{attempts:<15}  2     {SCENARIO.name}  pager.py\n" in table
     assert f"  2     {SCENARIO.name}  AssertionError\n" in table

@@ -69,20 +69,20 @@ async def approve_lesson(opened: Opened, given: str, *, by: str, scope: Scope | 
     anew. Raises `ConfigError` as `show_lesson` does, for a narrower scope, and for a lesson of another tenant."""
     lesson = approved(await _find(opened, given), signed(by), _now(), scope)
     if not await opened.lessons.put(lesson):
-        raise ConfigError(f"{lesson.id} is another tenant's", remedy="only they can decide on it")
+        raise ConfigError(f"{lesson.id} belongs to another tenant", remedy="only that tenant can approve it")
     return lesson
 
 
 async def forget_lesson(opened: Opened, given: str) -> Gone:
     """Removes a lesson, with all that says the same, and its words from all that redstart keeps."""
-    return await forgotten(opened, opened.lessons, (await _find(opened, given)).id)
+    return await forgotten(opened, opened.lessons, (await _find(opened, given)).id, "lesson")
 
 
 def skill_of(lessons: Sequence[Lesson], name: str) -> str:
     """The lessons that are known to help as a `SKILL.md`, which other agents read too; `ConfigError` for none."""
     active = [one for one in lessons if one.status is Status.active]
     if not active:
-        raise ConfigError("no lesson is known to help yet", remedy="redstart memory list shows how far each one is")
+        raise ConfigError("no lesson is measured to help yet", remedy="see how far each one is: redstart memory list")
     head = ["---", f"name: {name}", f"description: Lessons for work on {name}, each measured to help.", "---", ""]
     told = [
         line
@@ -109,9 +109,9 @@ async def _find(opened: Opened, given: str) -> Lesson:
     found = [one for one in await list_lessons(opened) if one.id.startswith(given)]
     exact = [one for one in found if one.id == given]
     if not found:
-        raise ConfigError(f"there is no lesson {given}", remedy="redstart memory list shows every lesson")
+        raise ConfigError(f"no lesson {given}", remedy="list them: redstart memory list")
     if len(found) > 1 and not exact:
-        raise ConfigError(f"more than one lesson begins with {given}", remedy="give more of the id")
+        raise ConfigError(f"several lessons begin with {given}", remedy="type more of the ID")
     return (exact or found)[0]
 
 

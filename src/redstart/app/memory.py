@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from redstart.app.prune import closed
 from redstart.app.settings import Settings
-from redstart.app.wire import blobs_of, cards_of, edges_of, mirror_to, open_database, shelf_of
+from redstart.app.wire import blobs_of, cards_of, edges_of, failures_of, mirror_to, open_database, shelf_of
 from redstart.core.errors import BlobMissing, ConfigError, StoreError
 from redstart.core.graph import FailingFile, Graph, KnownFix, Mirrored, TypeInMonth, graph_of
 from redstart.core.learning import CardState, FixCard
@@ -21,6 +21,7 @@ from redstart.core.noun import Noun
 from redstart.ports.memory.port import Approval, Forgotten, KeptCard
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
+from redstart.ports.sql.failures import SqlFailures
 from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.scrub import Traces
 from redstart.ports.store.port import SweptBlobs
@@ -42,6 +43,7 @@ class Opened(NamedTuple):
     edges: SqlEdges
     lessons: SqlShelf
     blobs: SweptBlobs
+    failures: SqlFailures
 
 
 class CardView(Noun):
@@ -109,6 +111,8 @@ class Forgets(Protocol):
 class Gone(NamedTuple):
     """What forgetting came to."""
 
+    kind: str
+    """What was forgotten: a fix card, a lesson or a failed attempt."""
     name: str
     blobs: int
     """Parts of runs that went because its words stood in them."""
@@ -123,7 +127,9 @@ def open_memory(settings: Settings) -> Generator[Opened]:
     """Raises `StoreError` where the store cannot be used."""
     with open_database(settings) as opened:
         database = opened.of(settings.tenant)
-        yield Opened(settings, cards_of(database), edges_of(database), shelf_of(database), blobs_of(settings, database))
+        blobs = blobs_of(settings, database)
+        learned = (cards_of(database), edges_of(database), shelf_of(database))
+        yield Opened(settings, *learned, blobs, failures_of(database))
 
 
 async def list_cards(shelf: Opened, *, repo: str | None = None, limit: int = 50) -> list[CardView]:
@@ -156,16 +162,23 @@ def signed(by: str) -> str:
     """The name of who approves something. Raises `ConfigError` where it is none."""
     name = " ".join(by.split())
     if not name.isprintable() or not 0 < len(name) <= NAME_LIMIT:
-        raise ConfigError("whoever approves says so by name", remedy=f"--by NAME, in at most {NAME_LIMIT} characters")
+        raise ConfigError(
+            "the approver's name is empty or too long", remedy=f"--by NAME, at most {NAME_LIMIT} characters"
+        )
     return name
 
 
-async def forget_card(shelf: Opened, given: str) -> Gone:
-    """Removes a card, and its words from all that redstart keeps. Raises as `show_card` and `Cards.forget` do."""
-    return await forgotten(shelf, shelf.cards, (await _find(shelf, given)).card.id)
+async def forget_learned(shelf: Opened, given: str) -> Gone:
+    """Removes a fix card, or a failed attempt of this very id, and its words from all that redstart keeps.
+
+    Raises as `show_card` and `Cards.forget` do.
+    """
+    if not await shelf.cards.beginning(given, 1) and await shelf.failures.told(given) is not None:
+        return await forgotten(shelf, shelf.failures, given, "failed attempt")
+    return await forgotten(shelf, shelf.cards, (await _find(shelf, given)).card.id, "fix card")
 
 
-async def forgotten(shelf: Opened, kept: Forgets, name: str) -> Gone:
+async def forgotten(shelf: Opened, kept: Forgets, name: str, kind: str) -> Gone:
     """What lies in files goes before what is kept does: after an interruption it is there, to be forgotten again."""
     known = await kept.told(name)
     dropped = _drop_blobs(shelf.blobs, known) if known else 0
@@ -175,9 +188,9 @@ async def forgotten(shelf: Opened, kept: Forgets, name: str) -> Gone:
         one.unlink(missing_ok=True)
     gone = await kept.forget(name)
     if gone is None:
-        raise ConfigError(f"there is no {name} any more")
+        raise ConfigError(f"{name} no longer exists")
     dropped += _drop_blobs(shelf.blobs, gone)
-    return Gone(name, dropped, len(by_hand), tuple(one for one in files if one not in by_hand))
+    return Gone(kind, name, dropped, len(by_hand), tuple(one for one in files if one not in by_hand))
 
 
 async def memory_stats(shelf: Opened, lessons: Iterable[Lesson] = ()) -> MemoryStats:
@@ -218,10 +231,10 @@ async def mirror_graph(shelf: Opened, url: str, database: str, environ: Mapping[
 async def _find(shelf: Opened, given: str) -> KeptCard:
     found = await shelf.cards.beginning(given, 2) if given else []
     if len(found) > 1 and found[0] != given:
-        raise ConfigError(f"more than one card begins with {given}", remedy="give more of the id")
+        raise ConfigError(f"several fix cards begin with {given}", remedy="type more of the ID")
     kept = await shelf.cards.card(found[0]) if found else None
     if kept is None:
-        raise ConfigError(f"there is no card {given}", remedy="redstart memory list shows every card")
+        raise ConfigError(f"no fix card {given}", remedy="list them: redstart memory list")
     return kept
 
 
@@ -240,8 +253,8 @@ def _drop_blobs(blobs: SweptBlobs, found: Forgotten) -> int:
     blobs.drop(held, math.inf)
     if kept := {one.name for one in blobs.kept()}.intersection(held):
         raise StoreError(
-            f"blob {min(kept)} tells of the card and cannot be removed",
-            remedy="Look at who owns it, and do the same again.",
+            f"blob {min(kept)} quotes what is to be forgotten and cannot be removed",
+            remedy="check its owner and permissions, then run the command again",
         )
     return len(held)
 

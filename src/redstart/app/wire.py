@@ -41,6 +41,7 @@ from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
 from redstart.ports.sql.engine import Database
+from redstart.ports.sql.failures import SqlFailures
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
@@ -150,6 +151,10 @@ def trials_of(database: Database) -> Trials:
 
 def cards_of(database: Database) -> SqlCards:
     return SqlCards(database)
+
+
+def failures_of(database: Database) -> SqlFailures:
+    return SqlFailures(database)
 
 
 def shelf_of(database: Database) -> SqlShelf:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from redstart.app.lessons import LessonStory
-    from redstart.app.memory import CardStory, MemoryStats
-    from redstart.core.graph import FailingFile, KnownFix, TypeInMonth
+from redstart.cli.memory_search import search
 
 app = typer.Typer(
-    help="Look at what was learned, approve it or forget it.", no_args_is_help=True, rich_markup_mode=None
+    help="List, search, approve and forget what runs learned.", no_args_is_help=True, rich_markup_mode=None
 )
 
-CardId = Annotated[str, typer.Argument(metavar="ID", help="Id of a card or a lesson, or its beginning.")]
-Repo = Annotated[str | None, typer.Option("--repo", metavar="NAME", help="Only of the repo of this name.")]
+CardId = Annotated[str, typer.Argument(metavar="ID", help="ID of a fix card or a lesson, or its first characters.")]
+Repo = Annotated[str | None, typer.Option("--repo", metavar="NAME", help="Only this repo.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 
 
@@ -42,16 +39,17 @@ class FormName(StrEnum):
 @app.command("list")
 def list_memory(
     repo: Repo = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at the most.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print JSON Lines instead.")] = False,
 ) -> None:
-    """List the cards and lessons that verified runs left, newest first, and those in quarantine."""
+    """List fix cards and lessons, newest first, quarantined ones included."""
     import asyncio
 
     from redstart.app import settings as configuration
     from redstart.app.lessons import LessonView, list_lessons
     from redstart.app.memory import list_cards, open_memory
     from redstart.app.proof_text import visible
+    from redstart.cli.memory_text import table, when
 
     with open_memory(configuration.load()) as shelf:
         found = asyncio.run(list_cards(shelf, repo=repo, limit=limit))
@@ -59,13 +57,13 @@ def list_memory(
     if json:
         _print(one.model_dump_json() for one in (*found, *(LessonView(lesson=one) for one in lessons)))
     elif not found and not lessons:
-        typer.echo("nothing was learned yet; a run that fixes something leaves a card")
+        typer.echo("no fix cards or lessons yet: a run saves a fix card when it ends GREEN")
     else:
         rows = [
-            (one.id, _when(one.created.timestamp()), one.state.value, visible(one.repo), visible(one.card.summary)[:60])
+            (one.id, when(one.created.timestamp())[:10], one.state.value, visible(one.repo), visible(one.card.summary))
             for one in found
         ]
-        _print(_table(("card", "since", "state", "repo", "what it says"), rows, "there is no card"))
+        _print(table(("fix card", "saved", "state", "repo", "summary"), rows, "no fix cards yet"))
         told = [
             (
                 one.id,
@@ -74,42 +72,43 @@ def list_memory(
                 f"{one.counts.green_when_withheld}/{one.counts.withheld}",
                 "everyone" if one.scope.value == "global" else one.scope.value,
                 visible(one.repo),
-                visible(one.when)[:60],
+                visible(one.when),
             )
             for one in lessons
         ]
         if told:
-            head = ("lesson", "status", "green with", "without", "for", "repo", "when")
-            _print(["", *_table(head, told)])
+            head = ("lesson", "status", "solved with", "without", "for", "repo", "when")
+            _print(["", *table(head, told)])
 
 
 @app.command("show")
 def show(card: CardId, json: Json = False) -> None:
-    """Show all that a card says and which runs it was shown to; of a lesson, what it was measured to be worth."""
+    """Show a fix card and the runs that it was shown to, or a lesson and its measured effect."""
     import asyncio
 
     from redstart.app import settings as configuration
     from redstart.app.lessons import is_lesson, show_lesson
     from redstart.app.memory import open_memory, show_card
+    from redstart.cli.memory_text import card_lines, lesson_lines
 
     with open_memory(configuration.load()) as shelf:
         if is_lesson(card):
             told = asyncio.run(show_lesson(shelf, card))
-            _print([told.model_dump_json(indent=2)] if json else _lesson(told))
+            _print([told.model_dump_json(indent=2)] if json else lesson_lines(told))
             return
         found = asyncio.run(show_card(shelf, card))
-    _print([found.model_dump_json(indent=2)] if json else _story(found))
+    _print([found.model_dump_json(indent=2)] if json else card_lines(found))
 
 
 @app.command("approve")
 def approve(
     card: CardId,
-    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who approves (default: your user name).")] = "",
+    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who approves it (default: your user name).")] = "",
     scope: Annotated[
-        ScopeName | None, typer.Option("--scope", help="Of a lesson: who is shown it from now on, not fewer than now.")
+        ScopeName | None, typer.Option("--scope", help="Of a lesson: show it to more runs than now.")
     ] = None,
 ) -> None:
-    """Have what is in quarantine shown to later runs, or a lesson to more. Read it first: models are told it."""
+    """Show a quarantined fix card to later runs, or a lesson to more of them. Read it first: models will."""
     import asyncio
     from datetime import UTC, datetime
 
@@ -126,56 +125,60 @@ def approve(
             lesson = asyncio.run(approve_lesson(shelf, card, by=name, scope=wider))
             who = {"repo": f"its repo {visible(lesson.repo)}", "tenant": "all of your repos", "global": "everyone"}
             typer.echo(f"lesson {lesson.id} is for {who[lesson.scope.value]}, approved by {visible(name)}")
-            typer.echo("Its worth is measured anew: it is shown to half of the runs that it applies to.")
+            typer.echo("Its effect is measured from now on: half of the runs that it applies to are shown it.")
             return
         if scope is not None:
             raise typer.BadParameter("--scope is for lessons")
         found = asyncio.run(approve_card(shelf, card, by=name, now=datetime.now(UTC)))
     said = found.card.provenance.get("approved_by")
-    typer.echo(f"card {found.id} is shown to later runs{f', approved by {visible(said)}' if said else ''}")
+    typer.echo(f"fix card {found.id} is shown to later runs{f', approved by {visible(said)}' if said else ''}")
 
 
 @app.command("forget")
 def forget(card: CardId) -> None:
-    """Remove a card or a lesson and its words from all that redstart keeps. It cannot be taken back."""
+    """Remove a fix card, a lesson or a failed attempt, and what runs quote of it. This cannot be undone."""
     import asyncio
 
     from redstart.app import settings as configuration
     from redstart.app.lessons import forget_lesson, is_lesson
-    from redstart.app.memory import forget_card, open_memory
+    from redstart.app.memory import forget_learned, open_memory
+    from redstart.core.noun import many
 
     of_lesson = is_lesson(card)
     with open_memory(configuration.load()) as shelf:
-        gone = asyncio.run(forget_lesson(shelf, card) if of_lesson else forget_card(shelf, card))
-    notes = f" and {gone.notes} notes of answers by hand" if gone.notes else ""
-    what = "lesson" if of_lesson else "card"
-    typer.echo(f"forgot {what} {gone.name}; with it went {gone.blobs} parts of runs in which it was told{notes}")
-    typer.echo("The runs that made or saw it can be shown as before, and not be replayed or exported.")
+        gone = asyncio.run(forget_lesson(shelf, card) if of_lesson else forget_learned(shelf, card))
+    notes = f" and {many(gone.notes, 'note')} of manual answers" if gone.notes else ""
+    typer.echo(f"removed {gone.kind} {gone.name} and {many(gone.blobs, 'record')} of runs that quoted it{notes}")
+    typer.echo("Runs that made or saw it can still be shown, but not replayed or exported.")
     for path in gone.left:
-        typer.echo(f"the same words also stand in {path}, which was left")
+        typer.echo(f"not removed: {path} holds the same words")
+
+
+app.command("search")(search)
 
 
 @app.command("stats")
 def stats(json: Json = False) -> None:
-    """Say how much was learned, where, and how often it was recalled."""
+    """Count fix cards, lessons and failed attempts, and how often cards were recalled."""
     import asyncio
 
     from redstart.app import settings as configuration
     from redstart.app.lessons import list_lessons
     from redstart.app.memory import memory_stats, open_memory
+    from redstart.cli.memory_text import count_lines
 
     with open_memory(configuration.load()) as shelf:
         lessons = asyncio.run(list_lessons(shelf))
         found = asyncio.run(memory_stats(shelf, lessons))
-    _print([found.model_dump_json()] if json else _counted(found))
+    _print([found.model_dump_json()] if json else count_lines(found))
 
 
 @app.command("export")
 def export_skill(
-    skill: Annotated[Path, typer.Option("--skill", metavar="DIR", help="A folder; SKILL.md is written into it.")],
+    skill: Annotated[Path, typer.Option("--skill", metavar="DIR", help="Directory to write SKILL.md to.")],
     repo: Repo = None,
 ) -> None:
-    """Write the lessons that are known to help as a skill, for agents that read such files."""
+    """Write the lessons that are measured to help as a skill, for agents that read such files."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -189,21 +192,21 @@ def export_skill(
 
 @app.command("graph")
 def graph(
-    files: Annotated[bool, typer.Option("--files", help="The files that most failed attempts had to do with.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="Files with the most failed attempts.")] = False,
     signature: Annotated[
-        str, typer.Option("--signature", metavar="KEY", help="The fixes of this failure, as `memory show` names it.")
+        str, typer.Option("--signature", metavar="KEY", help="Fixes of this failure; `memory show` prints the key.")
     ] = "",
-    types: Annotated[bool, typer.Option("--types", help="The kinds of exceptions, by repo and month.")] = False,
-    export: Annotated[FormName | None, typer.Option("--export", help="Write all of it, for another program.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where to (default: the screen).")] = None,
+    types: Annotated[bool, typer.Option("--types", help="Exception types by repo and month.")] = False,
+    export: Annotated[FormName | None, typer.Option("--export", help="Write the whole graph in this format.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="File to write (default: stdout).")] = None,
     repo: Repo = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many rows of each at the most.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Show at most this many rows of each.")] = 20,
     json: Json = False,
 ) -> None:
-    """Ask what belongs together in what runs left; without a question, which files fail and how."""
+    """Query the graph of runs, files, failures and fixes; by default, show which files fail and how."""
     if export is not None:
         if files or signature or types or json:
-            raise typer.BadParameter("an export is all of it: leave out the questions and --json")
+            raise typer.BadParameter("--export writes the whole graph: leave out the queries and --json")
         _export(export, out, repo)
         return
     if out is not None:
@@ -214,20 +217,21 @@ def graph(
 
 @app.command("mirror")
 def mirror(
-    url: Annotated[str, typer.Argument(metavar="URL", help="A graph database, as bolt://host:7687.")],
-    database: Annotated[str, typer.Option("--database", metavar="NAME", help="Which of the server's.")] = "",
+    url: Annotated[str, typer.Argument(metavar="URL", help="Graph database, e.g. bolt://host:7687.")],
+    database: Annotated[str, typer.Option("--database", metavar="NAME", help="Database on that server.")] = "",
 ) -> None:
-    """Copy the graph to Neo4j, or bring the copy up to date. NEO4J_USERNAME and NEO4J_PASSWORD say who you are."""
+    """Copy the graph to Neo4j, or update the copy. Set NEO4J_USERNAME and NEO4J_PASSWORD to log in."""
     import asyncio
     import os
 
     from redstart.app import settings as configuration
     from redstart.app.memory import mirror_graph, open_memory
+    from redstart.core.noun import many
 
     with open_memory(configuration.load()) as shelf:
         done = asyncio.run(mirror_graph(shelf, url, database, os.environ))
-    gone = f"; {done.removed} forgotten cards removed" if done.removed else ""
-    typer.echo(f"{done.nodes} nodes and {done.edges} edges are in the copy{gone}")
+    gone = f"; removed {many(done.removed, 'forgotten card')}" if done.removed else ""
+    typer.echo(f"the copy has {many(done.nodes, 'node')} and {many(done.edges, 'edge')}{gone}")
 
 
 def _ask(*, files: bool, signature: str, types: bool, repo: str | None, limit: int, json: bool) -> None:
@@ -235,6 +239,7 @@ def _ask(*, files: bool, signature: str, types: bool, repo: str | None, limit: i
 
     from redstart.app import settings as configuration
     from redstart.app.memory import Questions, ask_graph, open_memory
+    from redstart.cli.memory_text import file_lines, fix_lines, type_lines
 
     asked = Questions(files=files, signature=signature, types=types, repo=repo, limit=limit)
     with open_memory(configuration.load()) as shelf:
@@ -243,11 +248,11 @@ def _ask(*, files: bool, signature: str, types: bool, repo: str | None, limit: i
         typer.echo(found.model_dump_json(exclude_none=True))
         return
     if found.files is not None:
-        _print(_files(found.files))
+        _print(file_lines(found.files))
     if found.fixes is not None:
-        _print(_fixes(found.fixes, signature))
+        _print(fix_lines(found.fixes, signature))
     if found.types is not None:
-        _print(_types(found.types))
+        _print(type_lines(found.types))
 
 
 def _export(form: FormName, out: Path | None, repo: str | None) -> None:
@@ -256,6 +261,7 @@ def _export(form: FormName, out: Path | None, repo: str | None) -> None:
     from redstart.app import settings as configuration
     from redstart.app.graph_export import Format, exported, write_graph
     from redstart.app.memory import open_memory, whole_graph
+    from redstart.core.noun import many
 
     with open_memory(configuration.load()) as shelf:
         drawn = asyncio.run(whole_graph(shelf, repo=repo))
@@ -263,119 +269,12 @@ def _export(form: FormName, out: Path | None, repo: str | None) -> None:
         _print(exported(drawn, Format(form.value)))
         return
     write_graph(drawn, Format(form.value), out)
-    typer.echo(f"{len(drawn.nodes)} nodes and {len(drawn.links)} edges in {out}")
-
-
-def _story(found: CardStory) -> Iterable[str]:
-    from redstart.app.proof_text import visible
-
-    card = found.card
-    yield f"card {found.id}  {found.state.value}  {visible(found.repo)}  {_when(found.created.timestamp())}"
-    told = {
-        "what": card.summary,
-        "cause": card.root_cause,
-        "fix": card.fix,
-        "proof": card.verification,
-        "outcome": card.outcome,
-        "files": ", ".join(card.files_changed),
-        "test": card.test_id,
-        "failure": card.error_signature,
-        "kind": card.family,
-    }
-    told |= {f"step {number}": step for number, step in enumerate(card.debug_steps, 1)}
-    told |= {name.replace("_", " "): said for name, said in card.provenance.items()}
-    yield from (f"  {name:<12} {visible(said)}" for name, said in told.items() if said)
-    yield f"  {'shown to':<12} {', '.join(found.recalled_by) or 'no run yet'}"
-
-
-def _lesson(found: LessonStory) -> Iterable[str]:
-    from redstart.app.proof_text import visible
-
-    lesson, worth = found.lesson, found.worth
-    yield f"lesson {lesson.id}  {lesson.status.value}  {visible(lesson.repo)}  {_when(lesson.made_at)}"
-    measured = f"{worth.estimate:+.0f} points of green, between {worth.low:+.0f} and {worth.high:+.0f}"
-    told = {
-        "when": lesson.when,
-        "advice": lesson.advice,
-        "for": {"repo": "its repo", "tenant": "all of your repos", "global": "everyone"}[lesson.scope.value],
-        "why": lesson.reason,
-        "worth": f"{measured}, by {worth.runs} runs" if worth.runs else "not measured yet",
-        "chance": f"{worth.helps:.0%} that it helps, {worth.harms:.0%} that it harms, with its kind in mind",
-        "with it": f"{lesson.counts.green_when_shown} of {lesson.counts.shown} runs green",
-        "without it": f"{lesson.counts.green_when_withheld} of {lesson.counts.withheld} runs green",
-        "taught by": ", ".join((lesson.provenance.run, *lesson.sources)),
-        "model": lesson.provenance.model,
-        "approved by": lesson.approved_by,
-    }
-    yield from (f"  {name:<12} {visible(said)}" for name, said in told.items() if said)
-
-
-def _counted(found: MemoryStats) -> Iterable[str]:
-    from redstart.app.proof_text import visible
-
-    def counts(told: dict[str, int]) -> str:
-        return ", ".join(f"{visible(name)} {count}" for name, count in told.items()) or "none"
-
-    yield f"{'cards':<24} {found.cards}"
-    yield f"{'  by state':<24} {counts(found.states)}"
-    yield f"{'  by repo':<24} {counts(found.repos)}"
-    yield f"{'lessons':<24} {counts(found.lessons)}"
-    yield f"{'failures kept':<24} {found.failures}"
-    yield f"{'cards recalled':<24} {found.recalled}, by {found.recalling_runs} runs that are still kept"
-    yield from (f"{f'  {visible(one.card)}':<24} {one.runs} runs" for one in found.often)
-
-
-def _files(found: Sequence[FailingFile]) -> Iterable[str]:
-    from redstart.app.proof_text import visible
-
-    rows = [(str(one.attempts), str(one.runs), visible(one.repo), visible(one.path)) for one in found]
-    yield from _table(("failed attempts", "runs", "repo", "file"), rows, "no attempt has failed yet")
-
-
-def _fixes(found: Sequence[KnownFix], signature: str) -> Iterable[str]:
-    from redstart.app.proof_text import visible
-
-    rows = [
-        (
-            one.card,
-            _when(one.created),
-            one.state,
-            visible(one.repo),
-            ", ".join(map(visible, one.files)),
-            visible(one.summary)[:60],
-        )
-        for one in found
-    ]
-    head = ("card", "since", "state", "repo", "files", "what it says")
-    yield from _table(head, rows, f"no fix of {visible(signature)} is known")
-
-
-def _types(found: Sequence[TypeInMonth]) -> Iterable[str]:
-    from redstart.app.proof_text import visible
-
-    rows = [(one.month, str(one.runs), visible(one.repo), visible(one.type)) for one in found]
-    yield from _table(("month", "runs", "repo", "type"), rows, "no exception was met yet")
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], nothing: str = "") -> Iterable[str]:
-    """Columns as wide as what is in them; `nothing` where there are no rows."""
-    if not rows:
-        return [nothing]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return [
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
-    ]
+    typer.echo(f"wrote {many(len(drawn.nodes), 'node')} and {many(len(drawn.links), 'edge')} to {out}")
 
 
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
         typer.echo(line)
-
-
-def _when(moment: float) -> str:
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(moment, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _user() -> str:

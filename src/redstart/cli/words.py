@@ -241,7 +241,7 @@ def lines_below(event: Event) -> list[str]:
     recalled = [f"recalled {many_fixes(len(data['recalled']))} for the last failure"] if "recalled" in data else []
     failed = len(data.get("failed_before", ()))
     shown = [f"shown {many(failed, 'earlier attempt')} at this failure that did not work"] if failed else []
-    return [*(f"last attempt, {line}" for line in thought), *recalled, *shown]
+    return [*([f"last attempt: {thought[0]}", *thought[1:]] if thought else []), *recalled, *shown]
 
 
 def many_fixes(count: int) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from redstart.app.memory import Opened, approve_card, forget_card, list_cards, memory_stats, open_memory, show_card
+from redstart.app.memory import Opened, approve_card, forget_learned, list_cards, memory_stats, open_memory, show_card
 from redstart.app.settings import Settings
 from redstart.app.store_settings import StoreSettings
 from redstart.app.wire import blobs_of, open_database
@@ -101,13 +101,13 @@ def test_what_is_forgotten_is_nowhere(place: Place, shelf: Opened) -> None:
     (_, first) = asyncio.run(list_cards(shelf))
     story = asyncio.run(show_card(shelf, first.id))
     assert len(story.recalled_by) == 1
-    gone = asyncio.run(forget_card(shelf, first.id))
+    gone = asyncio.run(forget_learned(shelf, first.id))
     assert gone.blobs > 1, "what was asked and what was said"
     assert place.traces() == []
     found = asyncio.run(memory_stats(shelf))
     assert (found.cards, found.recalled, found.repos) == (1, 1, {"rig": 1})
-    with pytest.raises(ConfigError, match="there is no card"):
-        asyncio.run(forget_card(shelf, first.id))
+    with pytest.raises(ConfigError, match="no fix card"):
+        asyncio.run(forget_learned(shelf, first.id))
 
 
 def test_a_forgetting_that_was_interrupted_is_done_again(place: Place, shelf: Opened) -> None:
@@ -118,9 +118,9 @@ def test_a_forgetting_that_was_interrupted_is_done_again(place: Place, shelf: Op
     place.run(SAID)
     (card,) = asyncio.run(list_cards(shelf))
     with pytest.raises(StoreError, match="power"):
-        asyncio.run(forget_card(shelf._replace(cards=Interrupted(place.database)), card.id))
+        asyncio.run(forget_learned(shelf._replace(cards=Interrupted(place.database)), card.id))
     assert [one.id for one in asyncio.run(list_cards(shelf))] == [card.id]
-    asyncio.run(forget_card(shelf, card.id))
+    asyncio.run(forget_learned(shelf, card.id))
     assert place.traces() == []
 
 
@@ -130,7 +130,7 @@ def test_nothing_goes_while_a_run_that_knows_it_has_not_ended(place: Place, shel
     going = place.run(play.CARD, until=Step.patch)
     before = sorted(place.traces())
     with pytest.raises(StoreError, match=going):
-        asyncio.run(forget_card(shelf, card.id))
+        asyncio.run(forget_learned(shelf, card.id))
     assert sorted(place.traces()) == before
 
 
@@ -158,5 +158,5 @@ def test_the_beginning_of_an_id_is_enough_where_it_is_one_only(place: Place, she
     assert alike
     with pytest.raises(ConfigError, match="more than one"):
         asyncio.run(show_card(shelf, alike))
-    with pytest.raises(ConfigError, match="there is no card"):
+    with pytest.raises(ConfigError, match="no fix card"):
         asyncio.run(show_card(shelf, first.upper() + "X"))

@@ -32,6 +32,6 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path):
 
 
 def test_without_one_that_helps_nothing_is_written(tmp_path: Path):
-    with pytest.raises(ConfigError, match="no lesson is known to help yet"):
+    with pytest.raises(ConfigError, match="no lesson is measured to help yet"):
         write_skill([lesson()], tmp_path / "shop")
     assert not (tmp_path / "shop").exists()

@@ -72,7 +72,7 @@ def failure_record(run: RunState, tested: Judged, diff: str, provenance: dict[st
         family=signature.family,
         test_id=cases[0].id if cases else "",
         patch=patch.fingerprint if patch else "",
-        what_failed=clip(said.what_failed if said.explains and said.what_failed else message, 400),
+        what_failed=clip(message, 400),
         signature=signature,
         provenance=provenance,
         tried=clip(one_line(patch.why), 300) if patch else "",

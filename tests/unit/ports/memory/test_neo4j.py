@@ -122,14 +122,14 @@ def test_the_command_copies_what_runs_left(server: Server, ask: Ask, tmp_path: P
     user.environ |= {"NEO4J_USERNAME": server.user, "NEO4J_PASSWORD": server.password}
     done = user.redstart("memory", "mirror", server.url, "--database", server.database)
     assert (done.code, done.err) == (0, "")
-    assert done.out == "4 nodes and 3 edges are in the copy\n"
+    assert done.out == "the copy has 4 nodes and 3 edges\n"
     (found,) = ask("MATCH (r:Run)-[:ITERATION]->(:Iteration)-[:HAS_FIX_CARD]->(c:FixCard) RETURN r.name, c.name")
     assert set(found.values()) == {new.run_id, "it's"}
     with Database.open(user.home / "redstart.db") as database, database.single() as connection:
         connection.execute(update(runs).values(status="ended"))
     assert user.redstart("memory", "forget", "it's").code == 0
     again = user.redstart("memory", "mirror", server.url, "--database", server.database)
-    assert again.out == "3 nodes and 2 edges are in the copy; 1 forgotten cards removed\n"
+    assert again.out == "the copy has 3 nodes and 2 edges; removed 1 forgotten card\n"
 
 
 def test_what_is_wrong_is_told_apart(server: Server, tmp_path: Path) -> None:

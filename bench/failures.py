@@ -1,0 +1,91 @@
+"""Is a patch that failed before shown to a model that would repeat it?
+
+Each of ten bugs is met by two runs of `fix` on the rig, one after the other with the same memory. The first gives a
+patch that fails, and ends. The second would give the same patch; it gives the true fix only where its question shows
+that patch as tried before and failed. As a control the second run has a memory that gives nothing. It is no result of a
+model: it says that a failed attempt is kept, found by its failure, and shown. `--quick` does the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from _figures import Figure, exactly, print_figures, told
+from redstart.core.chat import Ask
+from redstart.core.run import Limits, Result, RunState
+from redstart.engines.drive import drive
+from redstart.engines.inline import inline
+from redstart.evals.runner import Blank
+from redstart.testing import rig as play
+from redstart.testing.rig import Rig, make_rig
+
+RUNS = 10
+ONE = Limits(iterations=1, tokens=None, usd=None)
+LINE = "    return number + number + 1"
+TITLE = "## Tried before and failed"
+
+
+def known_failed(number: int) -> str:
+    return f"    return number + {number + 60}"
+
+
+def repeating(number: int) -> Callable[[Ask], str]:
+    """Gives the patch that is known to fail, unless its question shows it as such."""
+
+    def reply(ask: Ask) -> str:
+        if ask.question != "patch":
+            return play.CARD
+        prompt = "\n".join(message.text for message in ask.messages)
+        shown = TITLE in prompt and f"+{known_failed(number)}" in prompt.partition(TITLE)[2]
+        return play.RIGHT if shown else play.block(LINE, known_failed(number))
+
+    return reply
+
+
+async def ran(rig: Rig, number: int) -> RunState:
+    rig.with_model(repeating(number))
+    claim = await rig.adapters.store.claim(await rig.begin(limits=ONE))
+    return (await drive(rig.adapters, claim, inline)).state
+
+
+async def pair(rig: Rig, number: int, *, remembers: bool) -> bool:
+    """Whether the second run avoids what failed in the first, and ends green."""
+    rig = rig.twin()
+    first = await ran(rig, number)
+    if first.result is Result.verified:
+        raise RuntimeError("the first run was to fail")
+    if not remembers:
+        rig.adapters = replace(rig.adapters, memory=Blank())
+    return (await ran(rig, number)).result is Result.verified
+
+
+def measure(rig: Rig, runs: int = RUNS) -> list[Figure]:
+    avoided = sum(asyncio.run(pair(rig, number, remembers=True)) for number in range(runs))
+    without = sum(asyncio.run(pair(rig, number, remembers=False)) for number in range(runs))
+    return [
+        exactly("avoided", avoided, runs),
+        exactly("avoided_without_memory", without, 0),
+        told("runs", runs),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rig = make_rig(Path(folder) / "snapshots")
+        try:
+            figures = measure(rig)
+        finally:
+            rig.trees.close()
+    print_figures("failures", figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Does the reflection on an attempt reach the next one? An instrument that has nothing else to go on.
+
+The instrument fails on purpose, says a word of its own in its reflection, and gives the true fix only where the word
+that it said last is in its question. Whole runs of `fix` on the rig: no process is started and no model is asked. Half
+of the runs reflect in the answer that gives the edits (`--reflect never`), half in the step `reflect` (`--reflect
+always`). As a control the same runs are done with the reflections cut out of each question before the instrument reads
+it. It is no result of a model: it says that what a model learns from a failure is there when it tries again. `--quick`
+does the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from _figures import Figure, exactly, print_figures, told
+from redstart.core.chat import Answer, Ask, Usage
+from redstart.core.learning import ReflectionPolicy
+from redstart.core.run import Limits, Result, RunState
+from redstart.engines.drive import drive
+from redstart.engines.inline import inline
+from redstart.testing import rig as play
+from redstart.testing.rig import Rig, make_rig
+
+RUNS = 20
+LIMITS = Limits(iterations=3, tokens=None, usd=None)
+LINE = "    return number + number + 1"
+_REFLECTED = re.compile(r"^(?:ROOT CAUSE|WHAT FAILED|TRY NEXT): .*\n", re.MULTILINE)
+
+
+class Forgetful:
+    """Knows nothing but its question. `blind` cuts the reflections out of that first."""
+
+    def __init__(self, seed: int, *, blind: bool) -> None:
+        self._seed, self._blind = seed, blind
+        self._word, self._wrong = "", 0
+        self.cut = 0
+
+    async def ask(self, ask: Ask) -> Answer:
+        prompt = "\n".join(message.text for message in ask.messages)
+        if self._blind:
+            prompt, cut = _REFLECTED.subn("", prompt)
+            self.cut += cut
+        said = self._reply(ask.question, prompt)
+        return Answer(text=said, model="instrument:forgetful", usage=Usage(input_tokens=1, output_tokens=1))
+
+    def _reply(self, question: str, prompt: str) -> str:
+        if question == "reflect":
+            return json.dumps({"root_cause": "it adds too much", "what_failed": "a guess", "try_next": self._fresh()})
+        if question != "patch":
+            return {"remember": play.CARD, "plan": json.dumps({"summary": "look again"})}[question]
+        if self._word and self._word in prompt:
+            return play.RIGHT
+        asked = "`TRY NEXT:`" in prompt
+        reflection = f"ROOT CAUSE: it adds too much\nWHAT FAILED: a guess\nTRY NEXT: {self._fresh()}\n" if asked else ""
+        self._wrong += 1
+        return reflection + play.block(LINE, f"    return number + {self._seed * 100 + self._wrong + 50}")
+
+    def _fresh(self) -> str:
+        """A word that stands nowhere else, said anew with each reflection."""
+        self._word = f"word-{self._seed}-{self._wrong}"
+        return self._word
+
+
+async def ran(rig: Rig, model: Forgetful, policy: ReflectionPolicy) -> RunState:
+    rig = rig.twin()
+    rig.adapters = replace(rig.adapters, model=model)
+    claim = await rig.adapters.store.claim(await rig.begin(limits=LIMITS, reflect=policy))
+    return (await drive(rig.adapters, claim, inline)).state
+
+
+def measure(rig: Rig, runs: int = RUNS) -> list[Figure]:
+    solved = dict.fromkeys((False, True), 0)
+    attempts: list[int] = []
+    cut = 0
+    for seed in range(runs):
+        policy = ReflectionPolicy.always if seed % 2 else ReflectionPolicy.never
+        for blind in (False, True):
+            model = Forgetful(seed, blind=blind)
+            ended = asyncio.run(ran(rig, model, policy))
+            solved[blind] += ended.result is Result.verified
+            cut += model.cut
+            if not blind:
+                attempts.append(ended.now.number)
+    return [
+        exactly("reflected_solved", solved[False], runs),
+        exactly("without_solved", solved[True], 0),
+        told("runs", runs),
+        told("attempts", sum(attempts) / max(len(attempts), 1)),
+        told("lines_cut", cut),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        rig = make_rig(Path(folder) / "snapshots")
+        try:
+            figures = measure(rig)
+        finally:
+            rig.trees.close()
+    print_figures("reflection", figures)
+
+
+if __name__ == "__main__":
+    main()
