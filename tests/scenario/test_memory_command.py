@@ -71,7 +71,7 @@ def holding(folder: Path) -> list[Path]:
 def test_nothing_was_learned_yet(user: User) -> None:
     assert done(user, "list") == "no fix cards or lessons yet: a run saves a fix card when it ends GREEN\n"
     assert listed(user) == []
-    assert "cards                    0\n" in done(user, "stats")
+    assert "fix cards                0\n" in done(user, "stats")
     assert done(user, "graph") == "no failed attempts yet\nno exceptions yet\n"
     for command, given in (("show", "nobody"), ("forget", "")):
         ran = user.redstart("memory", command, given)
