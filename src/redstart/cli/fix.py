@@ -75,8 +75,7 @@ def fix(
 
     use_env_file(env_file, path)
     flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory, sandbox_network)
-    flags |= options.reflect_flag(reflect)
-    settings = configuration.load(model, project=path, flags=flags)
+    settings = configuration.load(model, project=path, flags={**flags, **options.reflect_flag(reflect)})
     asked = _asked(
         settings,
         options.limits_of(settings.limits, NO_LIMIT if until_green else max_iters, max_usd, max_minutes),

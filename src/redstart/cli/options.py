@@ -11,6 +11,7 @@ import typer
 from redstart.cli.completion import complete_run_id
 
 if TYPE_CHECKING:
+    from redstart.core.learning import ReflectionPolicy
     from redstart.core.run import Level, Limits
 
 
@@ -177,6 +178,12 @@ def sandbox_flags(
 def reflect_flag(policy: ReflectName | None) -> dict[str, object]:
     """The setting that `--reflect` stands for, where it was given."""
     return {} if policy is None else {"reflect": policy.value}
+
+
+def policy_of(policy: ReflectName | None) -> ReflectionPolicy | None:
+    from redstart.core.learning import ReflectionPolicy
+
+    return None if policy is None else ReflectionPolicy(policy.value)
 
 
 def limits_of(

@@ -55,7 +55,7 @@ def resume(
 ) -> None:
     """Go on with a run from its last committed step. What was paid for is not asked again.
 
-    With --say, or with other limits, one that ended red goes on as a new run.
+    With --say, --reflect or other limits, a run that ended red goes on as a new run.
     """
     import asyncio
 
@@ -66,7 +66,6 @@ def resume(
     from redstart.app.wire import open_house
     from redstart.cli.session import How, drive_run
     from redstart.core.errors import ConfigError
-    from redstart.core.learning import ReflectionPolicy
     from redstart.core.run import Step
     from redstart.ports.store.port import Word
 
@@ -74,9 +73,8 @@ def resume(
         raise ConfigError("--accept and --reject cannot both be meant")
     use_env_file(env_file, Path())
     settings = configuration.load(model)
-    answer = Word.accept if accept else Word.reject if reject else None
-    policy = ReflectionPolicy(reflect.value) if reflect else None
-    wish = Wish(say, answer, max_iters, max_usd, max_minutes, policy)
+    word = Word.accept if accept else Word.reject if reject else None
+    wish = Wish(say, word, max_iters, max_usd, max_minutes, options.policy_of(reflect))
 
     async def listen(house: House) -> tuple[Heard, bool]:
         heard = await hear(house, await find_run(house, run, Path.cwd()), wish)

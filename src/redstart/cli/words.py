@@ -232,7 +232,7 @@ def explained(data: Data) -> list[str]:
 
 def lines_below(event: Event) -> list[str]:
     """What else a finished step has to say, a line each: what it recalled, and why an attempt failed."""
-    data = event.data
+    data: Data = event.data
     if event.name == "reflect":
         return explained(data)[1:]
     if event.name != "patch":

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from redstart.core.chat import Ask
+from redstart.core.failures import RecalledFailure
 from redstart.core.learning import FailureRecord, ReflectionPolicy, Remembered
 from redstart.core.run import Limits, Result, RunState, Step
 from redstart.core.wishes import Asking
@@ -18,7 +19,10 @@ from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.testing import rig as play
 from redstart.testing.rig import Rig, make_rig
+from redstart.testing.states import failure
 from redstart.toolkit.learning.failures import changed_lines
+from redstart.toolkit.prompts.failures import tried_before
+from redstart.toolkit.prompts.render import render
 
 LINE = "    return number + number + 1"
 TITLE = "## Tried before and failed"
@@ -138,3 +142,19 @@ def test_only_lines_that_a_diff_changes_are_kept() -> None:
         "diff --git a/y.py b/y.py\n--- a/y.py\n+++ b/y.py\n@@ -1 +1 @@\n-d\n+e\n"
     )
     assert changed_lines(diff).splitlines() == ["x.py", "--- b", "+++ c", "y.py", "-d", "+e"]
+
+
+@pytest.mark.parametrize("question", ["patch", "create/patch", "brief/patch", "brief/create"])
+def test_every_question_for_edits_has_a_place_for_what_failed_before(question: str) -> None:
+    """A cycle of `improve` asks as `fix` does."""
+    told = RecalledFailure(record=failure("f-1", tried="a default of None"), repo="shop", source="signature")
+    text = render(question, failed=tried_before([told], "shop"))[-1].text
+    assert TITLE in text
+    assert "what was tried: a default of None" in text
+
+
+def test_lines_of_code_stay_in_their_repo() -> None:
+    told = RecalledFailure(record=failure("f-1", change="+    secret_line()"), repo="shop", source="signature")
+    assert "secret_line" in tried_before([told], "shop")
+    assert "secret_line" not in tried_before([told], "bank")
+    assert tried_before([], "shop") == ""

@@ -1,0 +1,40 @@
+"""`--reflect` from the command line: asked, printed, shown, proven."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from redstart.testing.scenarios import Recorded, Scenario
+from redstart.testing.server import ScriptedServer, Wire
+from redstart.testing.user import User
+
+SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
+LINES = ("root cause: not known", "what failed: the last edit", "try next: another one")
+
+
+def test_a_reflection_is_asked_for_printed_shown_and_proven(user: User, repo_of: Callable[[str], Path]) -> None:
+    script = Recorded(SCENARIO.reply)
+    with ScriptedServer(script) as server:
+        user.uses(server, Wire.openai)
+        repo = repo_of(SCENARIO.name)
+        done = user.redstart("fix", repo, "--reflect", "always", "--max-iters", "3")
+        assert done.code == 0, done.out + done.err
+        assert script.questions.count("reflect") == script.questions.count("patch") - 1 > 0
+        screen = " ".join(done.out.split())
+        shown = user.redstart("show", cwd=repo)
+        proof = json.loads(user.redstart("show", "--proof", "--json", cwd=repo).out)
+        script.questions.clear()
+        quiet = user.redstart("fix", repo, "--reflect", "never", "--max-iters", "3")
+    for line in LINES:
+        assert line in screen
+        assert line in shown.out
+    assert proof["attempts"][0]["reflection"] == {
+        "root_cause": "not known",
+        "what_failed": "the last edit",
+        "try_next": "another one",
+    }
+    assert proof["attempts"][-1]["reflection"] is None
+    assert quiet.code == 0
+    assert "reflect" not in script.questions
