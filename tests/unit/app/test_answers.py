@@ -18,6 +18,7 @@ from redstart.app.answers import Wish, hear, standing
 from redstart.app.settings import Settings
 from redstart.app.wire import House, open_house
 from redstart.core.errors import ConfigError, StoreError
+from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import HINT_LIMIT, Limits, Result, RunState, Status, Step
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
@@ -153,6 +154,18 @@ def test_a_capped_run_goes_on_with_other_limits_alone(rig, house):
     heard = asyncio.run(hear(house, old.run_id, Wish(iterations=1)))
     assert heard.note.endswith("with attempt 2")
     assert asyncio.run(hear(house, old.run_id, Wish())) == (old.run_id, "", None)
+
+
+def test_a_red_run_goes_on_with_another_policy_of_reflection_and_one_that_goes_on_does_not(rig, house):
+    old = ended(rig, [play.WRONG], Limits(iterations=1))
+    heard = asyncio.run(hear(house, old.run_id, Wish(reflect=ReflectionPolicy.always)))
+    assert heard.run_id != old.run_id
+    assert asyncio.run(standing(house, heard.run_id)).spec.reflect is ReflectionPolicy.always
+    begun = asyncio.run(rig.begin())
+    with pytest.raises(ConfigError, match="it goes on with --reflect never"):
+        asyncio.run(hear(house, begun, Wish(reflect=ReflectionPolicy.always)))
+    assert asyncio.run(hear(house, begun, Wish(reflect=ReflectionPolicy.never))) == (begun, "", None)
+    assert Settings().reflect is ReflectionPolicy.auto
 
 
 def test_a_green_run_is_not_steered(rig, house):
