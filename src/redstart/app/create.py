@@ -31,7 +31,7 @@ OFFERED = ("hypothesis",)
 """Packages that are told to whoever writes tests, where they are there."""
 MOST_TESTS = 50
 LARGEST_TESTS = 1 << 20
-_NAMES = "call the files test_*.py, or *.test.js for Node.js"
+_NAMES = "name the files test_*.py, or *.test.js for Node.js"
 
 
 class NewProgram(NamedTuple):
@@ -51,11 +51,14 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted:
     """
     wanted, out = wanted or NewProgram(), out.resolve()
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ConfigError(f"{out} is not empty", remedy="name a folder that does not exist yet with -o")
+        what = "is not empty" if out.is_dir() else "is not a directory"
+        raise ConfigError(f"{out} {what}", remedy="choose another directory: redstart create GOAL -o DIR")
     if not goal.strip():
-        raise ConfigError("the goal is empty", remedy='say what to make: redstart create "a csv sorter" -o DIR')
+        raise ConfigError("the goal is empty", remedy='describe the program: redstart create "a CSV sorter"')
     if len(goal) > GOAL_LIMIT:
-        raise ConfigError(f"the goal is longer than {GOAL_LIMIT} characters", remedy="say it more shortly")
+        raise ConfigError(
+            f"the goal has {len(goal):,} characters; the limit is {GOAL_LIMIT:,}", remedy="shorten the goal"
+        )
     require_git()
     tests = _own_tests(wanted.tests, node=wanted.node) if wanted.tests else {}
     environment = _environment(out, node=wanted.node)
@@ -69,6 +72,8 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted:
         base=base,
         suite=Suite(runner="node" if wanted.node else "pytest", environment=keep_environment(house, mounted)),
         limits=asked.limits,
+        sandbox=house.settings.sandbox.limits,
+        test_cpu=house.settings.sandbox.test_cpu,
         verify=asked.verify,
         reflect=house.settings.reflect,
         looks=looks_of(house, asked),
@@ -100,7 +105,10 @@ def write_project(house: House, state: RunState, out: Path) -> bool:
         with house.trees.checkout(snapshot) as folder:
             shutil.copytree(folder, out, dirs_exist_ok=True, symlinks=True)
     elif house.trees.take(out).tree != snapshot.tree:
-        raise ConfigError(f"{out} is not empty any more", remedy="empty it, then: redstart resume")
+        raise ConfigError(
+            f"{out} changed during the run and is not empty",
+            remedy=f"empty it, then run: redstart resume {state.run_id}",
+        )
     about = clip(" ".join(state.spec.goal.split()), 400)
     commit_first(out, f"Create {state.spec.repo}\n\n{about}\n\nBy redstart, run {state.run_id}.\n")
     return True
@@ -132,14 +140,16 @@ def _is_test(path: str, *, node: bool) -> bool:
 def _own_tests(given: Path, *, node: bool) -> dict[str, bytes | None]:
     """The user's tests as files of the new project."""
     if not given.exists():
-        raise ConfigError(f"{given} does not exist", remedy="--spec-tests takes a file or a folder of tests")
+        raise ConfigError(f"{given} does not exist", remedy="give --spec-tests a test file or a directory of tests")
     root = given if given.is_dir() else given.parent
     files = sorted(one for one in given.rglob("*") if one.is_file()) if given.is_dir() else [given]
     kept = [one for one in files if not {"__pycache__", "node_modules", ".git"} & set(one.relative_to(root).parts)]
     if sum(one.stat().st_size for one in kept) > LARGEST_TESTS or len(kept) > MOST_TESTS:
-        raise ConfigError(f"{given} holds too much", remedy=f"at most {MOST_TESTS} files of together 1 MB are taken")
+        raise ConfigError(
+            f"{given} is too large for --spec-tests", remedy=f"give at most {MOST_TESTS} files, 1 MB in total"
+        )
     folder = "test" if node else "tests"
     found: dict[str, bytes | None] = {f"{folder}/{one.relative_to(root).as_posix()}": one.read_bytes() for one in kept}
     if not any(_is_test(path, node=node) for path in found):
-        raise ConfigError(f"{given} holds no test", remedy=_NAMES)
+        raise ConfigError(f"{given} contains no test file", remedy=_NAMES)
     return found

@@ -120,6 +120,8 @@ class SandboxSettings(BaseModel):
     """Seconds that one run of the tests may take."""
     cpu: int = Field(default=_LIMITS.cpu, gt=0)
     """Seconds of processor time, of each process and of all together."""
+    test_cpu: int = Field(default=5, ge=0)
+    """Seconds of processor time for each Python test of a program that `create` makes; 0 for no limit."""
     cpus: float = Field(default=_LIMITS.cpus, ge=0, allow_inf_nan=False)
     """Processors that may be kept busy at once; 0 for all."""
     memory: Size = Field(default=_LIMITS.memory, ge=_LEAST_MEMORY)

@@ -10,6 +10,10 @@ from typing import NamedTuple
 from redstart.core.wishes import Kind
 
 ABOUT = 200
+LONGEST_NAME = 40
+"""Letters of a directory that is named after a goal."""
+_NO_NAME = frozenset({"a", "an", "the", "please", "create", "make", "write", "build", "implement", "develop"})
+"""Words at the beginning of a goal that name nothing."""
 _PYTHON_IGNORED = ("__pycache__/", ".venv/", ".pytest_cache/", ".hypothesis/", "*.egg-info/", "build/", "dist/")
 _NODE_IGNORED = ("node_modules/", "coverage/", "*.log")
 
@@ -29,6 +33,19 @@ def package_name(folder: str) -> str:
     """A name that can be imported, from the name of a folder."""
     name = re.sub(r"\W+", "_", folder.lower()).strip("_")
     return name if name.isidentifier() else f"p_{name}"
+
+
+def folder_name(goal: str) -> str:
+    """A directory name from the first words of a goal: `word-counter` for `Write a word counter`."""
+    words = re.findall(r"[a-z0-9]+", goal.casefold())
+    while len(words) > 1 and words[0] in _NO_NAME:
+        del words[0]
+    name = ""
+    for word in words:
+        if name and len(name) + len(word) >= LONGEST_NAME:
+            break
+        name = f"{name}-{word}" if name else word[:LONGEST_NAME]
+    return name or "new-program"
 
 
 def skeleton(package: str, goal: str) -> dict[str, bytes | None]:

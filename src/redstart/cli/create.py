@@ -32,13 +32,16 @@ class KindName(StrEnum):
 
 
 def create(
-    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to make it in; must not exist or be empty.")],
     goal: Annotated[str | None, typer.Argument(help="What to make, in words; - reads it from standard input.")] = None,
-    goal_file: Annotated[Path | None, typer.Option("--goal-file", help="A file that says what to make.")] = None,
-    lang: Annotated[LanguageName, typer.Option("--lang", help="What it is written in.")] = LanguageName.python,
-    kind: Annotated[KindName | None, typer.Option("--kind", help="What sort of program it is.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Directory for the program; new or empty. Default: named after the goal."),
+    ] = None,
+    goal_file: Annotated[Path | None, typer.Option("--goal-file", help="Read the goal from this file.")] = None,
+    lang: Annotated[LanguageName, typer.Option("--lang", help="Programming language.")] = LanguageName.python,
+    kind: Annotated[KindName | None, typer.Option("--kind", help="Kind of program.")] = None,
     spec_tests: Annotated[
-        Path | None, typer.Option("--spec-tests", help="Your own tests, a file or a folder: no others are written.")
+        Path | None, typer.Option("--spec-tests", help="Use these tests, a file or a directory; no others are written.")
     ] = None,
     model: options.Model = None,
     env_file: EnvFile = None,
@@ -57,10 +60,15 @@ def create(
     unsafe_no_sandbox: options.Unsafe = False,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
-    """Make a tested program from a goal: tests first, seen red, then the code."""
+    """Create a tested program from a goal: first the tests, which must fail, then the code that makes them pass.
+
+    Example: redstart create "a Flask REST API for todos with SQLite"
+    """
     from redstart.app import settings as configuration
     from redstart.app.create import NewProgram, begin_create
     from redstart.app.runs import Asked
+    from redstart.app.skeleton import folder_name
+    from redstart.cli.approval import settle_packages
     from redstart.cli.session import How, drive_run
     from redstart.core.run import Step
     from redstart.core.wishes import Kind
@@ -68,35 +76,40 @@ def create(
     use_env_file(env_file, Path())
     settings = configuration.load(model, flags=options.reflect_flag(reflect))
     configuration.require_model(settings)
-    words = goal_of(goal, goal_file, somebody_there=sys.stdin.isatty() and not (no_input or json))
+    somebody_there = sys.stdin.isatty() and not (no_input or json)
+    words = goal_of(goal, goal_file, somebody_there=somebody_there)
     limits = options.limits_of(settings.limits, max_iters, max_usd, max_minutes)
     asked = Asked(limits, verify=options.level_of(settings.verify, verify), looks=looks, approve=approve)
     wanted = NewProgram(lang is LanguageName.node, Kind(kind.value) if kind else None, spec_tests)
+    run_ids: list[str] = []
 
     async def begin(house: House) -> RunState:
-        return await begin_create(house, words, out, asked, wanted)
+        state = await begin_create(house, words, out or Path(folder_name(words)), asked, wanted)
+        run_ids.append(state.run_id)
+        return state
 
     until = Step(stop_after.value) if stop_after else None
     how = How(json, verbose, unsafe_no_sandbox, engine.value, until, detach=detach)
-    raise typer.Exit(drive_run(settings, how, begin))
+    code = drive_run(settings, how, begin)
+    raise typer.Exit(settle_packages(settings, how, run_ids[0], code, somebody_there=somebody_there))
 
 
 def goal_of(given: str | None, file: Path | None, *, somebody_there: bool) -> str:
-    """The goal as it was said: in the command, in a file, on standard input, or now. Raises `ConfigError`."""
+    """Read the goal from the command line, a file, standard input or a prompt. Raises `ConfigError`."""
     from redstart.core.errors import ConfigError
 
     if given is not None and file is not None:
-        raise ConfigError("the goal is said twice", remedy="say it in the command or with --goal-file")
+        raise ConfigError("the goal is given twice", remedy="give it on the command line or with --goal-file, not both")
     if file is not None:
         try:
             return file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{file} cannot be read", remedy="--goal-file takes a text file") from error
+            raise ConfigError(f"cannot read {file}", remedy="give --goal-file a text file in UTF-8") from error
     if given == "-":
         return sys.stdin.read().strip()
     if given is not None:
         return given
     if not somebody_there:
-        raise ConfigError("there is no goal", remedy='say what to make: redstart create "a csv sorter" -o DIR')
-    said: str = typer.prompt("What shall be made")
-    return said.strip()
+        raise ConfigError("no goal is given", remedy='describe the program: redstart create "a CSV sorter"')
+    answer: str = typer.prompt("What do you want to create?")
+    return answer.strip()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 from enum import StrEnum
 
+from pydantic import Field
+
 from redstart.core.lesson import Lesson, Shown
 from redstart.core.noun import Noun
+from redstart.core.packages import Installed, PackageRequest
 from redstart.core.pattern import Pattern
 
 SIGNATURE_VERSION = 2
@@ -206,6 +209,14 @@ class Plan(Noun):
     """Of an audit: what is looked at, `sql`, `code` or both; empty for both."""
     files: tuple[str, ...] = ()
     """Of an audit: the files and folders that the goal is about; empty for all."""
+    packages: tuple[PackageRequest, ...] = Field(default=(), exclude_if=lambda requests: not requests)
+    """Packages that a new program is to be made with."""
+    asks: str = Field(default="", exclude_if=lambda text: not text)
+    """What a person has to approve before the plan can be followed; empty where nothing is left to approve."""
+    to_approve: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """The packages that this is about, each as `language:name`."""
+    installed: Installed | None = Field(default=None, exclude_if=lambda made: made is None)
+    """What was installed for the plan."""
     fault: str = ""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from redstart.core.noun import Noun
 
 
@@ -14,6 +16,14 @@ class Packages(Noun):
     """Whether what is unknown, and not suspicious, is approved beforehand."""
 
 
+class PackageRequest(Noun):
+    """A package that a plan wants to make a program with."""
+
+    name: str
+    reason: str = ""
+    """Why the program needs it, in the model's words."""
+
+
 class Installed(Noun):
     """The environment that was made for what a program asks for."""
 
@@ -23,3 +33,5 @@ class Installed(Noun):
     """Blob: the `Environment` that the tests run in."""
     locks: dict[str, str] = {}
     """By the name of the file: blob of a lock, every package with its version and hash."""
+    packages: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """Names of the packages that the plan of a new program asked for: the program and its tests may import them."""

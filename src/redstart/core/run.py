@@ -23,6 +23,8 @@ from redstart.core.wishes import Asking, Kind, Metric
 GOAL_LIMIT = 4000
 HINT_LIMIT = 1000
 MOST_LOOKS = 50
+MOST_CRITERIA = 40
+"""Acceptance criteria of one part of a program."""
 PROBES = 3
 """How many probes a run may make. They are no attempts at the fix, and are not counted as such."""
 
@@ -136,6 +138,8 @@ class RunSpec(Noun):
     """Globs of files that no patch may change, besides those that policy always protects."""
     limits: Limits = Limits()
     sandbox: SandboxLimits = SandboxLimits()
+    test_cpu: int = Field(default=0, ge=0, exclude_if=lambda seconds: not seconds)
+    """Seconds of processor time that each test may use, where the runner is pytest; 0 for no limit (create)."""
     verify: Level = Level.standard
     effort: Effort = Effort.lean
     reflect: ReflectionPolicy = ReflectionPolicy.never
@@ -160,7 +164,7 @@ class RunSpec(Noun):
     """Seconds between two of them."""
     errand: int = 0
     """Which of its parent's errands it is; 0 where it is none."""
-    criteria: tuple[str, ...] = Field(default=(), max_length=8)
+    criteria: tuple[str, ...] = Field(default=(), max_length=MOST_CRITERIA)
     """By what a subtask is told to be done."""
     issue: bool = False
     """Whether the goal tells of something that is wrong, and the red test of it is still to be written (fix)."""
@@ -199,7 +203,7 @@ class Errand(Noun):
     mode: Mode
     title: str = Field(default="", max_length=GOAL_LIMIT)
     """What it is to reach, in words."""
-    criteria: tuple[str, ...] = Field(default=(), max_length=8)
+    criteria: tuple[str, ...] = Field(default=(), max_length=MOST_CRITERIA)
     place: int = 0
     """Of a plan's subtask: its place in the plan, from 1."""
     base: Snapshot
@@ -323,6 +327,8 @@ class AttemptSummary(Noun):
     seen: Seen = Seen()
     turn: Turn | None = None
     """How the attempt after it was to differ."""
+    waited: bool = Field(default=False, exclude_if=lambda waited: not waited)
+    """Whether it only waited for a person to approve packages, which is no attempt at the fix."""
 
 
 class RunState(Noun):
@@ -383,8 +389,8 @@ class RunState(Noun):
 
     @property
     def tries(self) -> int:
-        """Attempts at the fix so far, the one at hand among them: all but those that were spent on a probe."""
-        return self.now.number - self.probes
+        """Attempts at the fix so far, the one at hand among them: all but those spent on a probe or an approval."""
+        return self.now.number - self.probes - sum(one.waited for one in self.history)
 
     @property
     def turn(self) -> Turn | None:

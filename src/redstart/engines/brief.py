@@ -100,6 +100,8 @@ def _planned(plan: Plan) -> Brief:
         told |= {"shown": list(plan.taught.shown), "withheld": list(plan.taught.withheld)}
     if plan.patterns:
         told["patterns"] = list[JsonValue](plan.patterns)
+    if plan.packages:
+        told["packages"] = [request.name for request in plan.packages]
     return told
 
 

@@ -38,6 +38,8 @@ def settle(state: RunState, step: Step, artifact: BaseModel) -> RunState:
         done = done.model_copy(update={"base": now.reproduce.snapshot})
     if now.check is not None and now.check.installed is not None:
         done = done.model_copy(update={"installed": now.check.installed})
+    if isinstance(artifact, Plan) and artifact.installed is not None:
+        done = done.model_copy(update={"installed": artifact.installed})
     if isinstance(artifact, Plan) and artifact.taught is not None:
         done = done.model_copy(update={"taught": artifact.taught})
     return _close(_taken(done, artifact), artifact) if isinstance(artifact, Decision) else done
@@ -77,6 +79,9 @@ def begin(state: RunState, entry: Step, *, status: Status = Status.running) -> R
     kept = {step.value: getattr(now, step.value) for step in row[: row.index(entry)]}
     if entry is Step.plan:
         kept[Step.reproduce.value] = now.reproduce
+        if now.plan is not None and now.plan.asks and now.decide is not None and now.decide.approved:
+            # What was approved is installed for this plan; the model is not asked for another one.
+            kept[Step.plan.value] = now.plan
     following = Attempt(number=now.number + 1, entry=entry, **kept)
     return state.model_copy(
         update={
@@ -101,7 +106,7 @@ def _elsewhere(state: RunState, last: Step) -> Step | None:
         return Step.decide
     if last is Step.reproduce and goes_on_from_draft(state):
         return Step.apply
-    if last is Step.plan and (state.splits or _has_no_aim(state)):
+    if last is Step.plan and (state.splits or _has_no_aim(state) or (now.plan is not None and now.plan.asks)):
         return Step.decide
     if last is Step.plan and _tests_exist(state):
         return Step.retrieve
@@ -223,6 +228,7 @@ def _summary(state: RunState) -> AttemptSummary:
         reason=clip(attempt.decide.reason, 200) if attempt.decide else "",
         seen=seen(state),
         turn=attempt.decide.turn if attempt.decide else None,
+        waited=bool(attempt.decide and attempt.decide.approved and attempt.decide.work is None),
     )
 
 

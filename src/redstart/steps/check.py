@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from redstart.core.change import Snapshot
 from redstart.core.finding import TRIPWIRE, Finding, FindingList, Findings, Severity
 from redstart.core.noun import clip
-from redstart.core.packages import Installed, Packages
+from redstart.core.packages import Packages
 from redstart.core.run import Mode, RunState
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
@@ -22,7 +22,7 @@ from redstart.toolkit.checks.source import Source
 from redstart.toolkit.honesty.baseline import baseline_cases
 from redstart.toolkit.honesty.collected import tests_lost
 from redstart.toolkit.honesty.tripwires import Tripped, tripped
-from redstart.toolkit.installs.asked import is_manifest
+from redstart.toolkit.installs.planned import keep_installed, manifests_of
 from redstart.toolkit.installs.wanted import Known, install
 from redstart.toolkit.patching.policy import protected
 
@@ -62,8 +62,8 @@ async def check(run: RunState, ports: Ports) -> Findings:
 async def _packages(run: RunState, ports: Ports, packages: Packages, after: Snapshot, told: Findings) -> Findings:
     """With what the program asks for installed, asked about, or refused."""
     environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
-    known = Known(packages, run.approved, run.installed, _asked_for(ports, run.spec.base))
-    wanted = await install(ports.installer, environment, _asked_for(ports, after), known)
+    known = Known(packages, run.approved, run.installed, manifests_of(ports, run.spec.base))
+    wanted = await install(ports.installer, environment, manifests_of(ports, after), known)
     if wanted is None:
         return told
     if wanted.refused:
@@ -72,18 +72,8 @@ async def _packages(run: RunState, ports: Ports, packages: Packages, after: Snap
         return Findings(count=len(found), first=tuple(one.brief() for one in found[:SHOWN]), full=full)
     if wanted.asks:
         return told.model_copy(update={"asks": clip(wanted.asks, 400), "packages": wanted.names[:SHOWN]})
-    made = Installed(
-        asked=wanted.asked,
-        environment=ports.blobs.put(wanted.environment.model_dump_json().encode()),
-        locks={name: ports.blobs.put(text.encode()) for name, text in wanted.locks.items()},
-    )
+    made = keep_installed(ports, wanted, run.installed.packages if run.installed else ())
     return told.model_copy(update={"installed": made})
-
-
-def _asked_for(ports: Ports, snapshot: Snapshot) -> dict[str, bytes]:
-    """The files that say what a project depends on; of the others only their names."""
-    paths = ports.trees.files(snapshot)
-    return {path: (ports.trees.read(snapshot, path) or b"") if is_manifest(path) else b"" for path in paths}
 
 
 def _refused_package(words: str) -> Finding:

@@ -19,6 +19,7 @@ from redstart.toolkit.errands.caps import spent
 from redstart.toolkit.errands.cycles import next_cycle
 from redstart.toolkit.errands.subtasks import next_subtasks
 from redstart.toolkit.honesty.metric import weigh
+from redstart.toolkit.installs.planned import with_planned_packages
 from redstart.toolkit.learning.breaker import Broken, broken
 from redstart.toolkit.learning.stuck import is_open, repeated, trend, turn
 
@@ -41,6 +42,8 @@ _BEGINS = {Strategy.plan: Step.plan, Strategy.wider: Step.retrieve, Strategy.res
 async def decide(run: RunState, ports: Ports) -> Decision:
     if run.spec.mode is Mode.audit:
         return _reported(run)
+    if run.last is Step.plan and run.now.plan is not None and run.now.plan.asks:
+        return Decision(action=Action.ask, reason=run.now.plan.asks, result=Result.needs_human, next=Step.plan)
     if _has_errands(run):
         return await _errands(run, ports)
     if run.now.decide is not None:
@@ -128,7 +131,8 @@ def _has_begun_some(run: RunState) -> bool:
 async def _errands(run: RunState, ports: Ports) -> Decision:
     ended = await ports.errands.ended() if _has_begun_some(run) else ()
     if run.spec.mode is Mode.create:
-        return _with_packages(next_subtasks(run, run.now.plan or Plan(), ended, ports.trees.merge), ended)
+        parts = next_subtasks(with_planned_packages(run, ports), run.now.plan or Plan(), ended, ports.trees.merge)
+        return _with_packages(parts, ended)
     so_far = run.model_copy(update={"spend": run.spend.plus(spent(ended))})
     files = ports.trees.files(run.draft or run.spec.base)
     empty = bool(run.spec.goal) and not any(map(is_code, files))
@@ -165,15 +169,23 @@ def answered(run: RunState, asked: Decision, reply: Reply) -> Decision:
     reject is tried otherwise, while the limits leave an attempt; `asked.next` says where that begins.
     """
     if asked.next is Step.check and run.now.check is not None:
-        packages = run.now.check.packages
-        if reply.accepts:
-            return _again(Step.check, f"you allowed {', '.join(packages)}").model_copy(update={"approved": packages})
-        return _rejected(run, Step.patch, f"you do not want these packages: {', '.join(packages)}. {reply.text}")
+        return _about_packages(run, asked.next, run.now.check.packages, reply)
+    if asked.next is Step.plan and run.now.plan is not None:
+        return _about_packages(run, asked.next, run.now.plan.to_approve, reply)
     if not reply.accepts:
         return _rejected(run, asked.next or Step.patch, f"you rejected it: {reply.text}")
     if not _green_by_its_tests(run.now.test):
         return _end(Result.unsolved, "you accepted it, but its tests are not green")
     return _accept(Result.verified, clip(f"you accepted it: {asked.reason}", 400))
+
+
+def _about_packages(run: RunState, asked_by: Step, packages: tuple[str, ...], reply: Reply) -> Decision:
+    """Install what a person approved; else ask for another plan, or for another patch."""
+    names = ", ".join(name.partition(":")[2] for name in packages)
+    if reply.accepts:
+        return _again(asked_by, f"you approved {names}").model_copy(update={"approved": packages})
+    back = Step.plan if asked_by is Step.plan else Step.patch
+    return _rejected(run, back, f"you rejected these packages: {names}. {reply.text}")
 
 
 def _rejected(run: RunState, back: Step, said: str) -> Decision:

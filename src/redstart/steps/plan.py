@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
-from redstart.core.chat import Ask, Message, Tier
+from redstart.core.chat import Answer, Ask, Message, Tier
 from redstart.core.course import Strategy
 from redstart.core.learning import Plan, Recalled, Subtask
 from redstart.core.noun import clip
+from redstart.core.packages import PackageRequest
 from redstart.core.pattern import RecalledPattern
-from redstart.core.run import Effort, Mode, RunState
+from redstart.core.run import MOST_CRITERIA, Effort, Mode, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import red_cases
+from redstart.toolkit.installs.planned import keep_installed, language_of, readable_requests, settle_packages
 from redstart.toolkit.learning.advice import taught
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.looking.files import Files
 from redstart.toolkit.looking.outline import outline
 from redstart.toolkit.prompts import sections
-from redstart.toolkit.prompts.answers import read_json, schema
-from redstart.toolkit.prompts.asking import REPAIRS, ask_for, json_note, mend, reader
+from redstart.toolkit.prompts.answers import Reading, read_json, schema
+from redstart.toolkit.prompts.asking import REPAIRS, ask_for, json_note, mend_tried, reader
 from redstart.toolkit.prompts.converse import converse
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.projects import project
 from redstart.toolkit.prompts.render import data, section
-from redstart.toolkit.prompts.shapes import ImprovementAnswer, PlanAnswer
+from redstart.toolkit.prompts.shapes import ImprovementAnswer, PlanAnswer, ProgramPlanAnswer
 from redstart.toolkit.prompts.shapes_audit import ScopeAnswer
 from redstart.toolkit.retrieval.lexical import walk_search
 from redstart.toolkit.suites.detect import is_test_path
@@ -39,6 +43,9 @@ OUTLINE = 12_000
 LISTED = 2000
 """Files that are listed to a model that chooses among them."""
 SUBTASKS = 8
+CRITERIA_BYTES = 10_000
+"""Bytes of all acceptance criteria of a plan together: the run carries them from step to step."""
+_CIRCLES = "The last attempts went in circles: plan something else."
 PATTERNS = 2
 """How many goals that were reached before are shown to one who plans a like one."""
 _NUMBERED = re.compile(r"(?:(?:subtask|task|part|step)s?\s*)?#?(\d{1,2})\.?")
@@ -51,6 +58,12 @@ async def plan(run: RunState, ports: Ports) -> Plan:
         return await _improvement(run, ports)
     if run.spec.mode is Mode.create and (given := _given(run)):
         return given
+    refused = ""
+    if run.now.plan is not None and run.now.plan.asks:
+        approved = await _with_packages(run, ports, run.now.plan)
+        if approved.value is not None:
+            return approved.value
+        refused = approved.error
     recalled = await _recall(run, ports)
     cases = red_cases(run, ports.blobs)
     told = await taught(run, ports, cases)
@@ -66,36 +79,90 @@ async def plan(run: RunState, ports: Ports) -> Plan:
     is_new = run.spec.mode is Mode.create
     notes = sections.notes(partial(ports.trees.read, run.ground))
     reached = await _reached(run, ports)
-    about = {"package": project(run.spec), "patterns": sections.patterns(reached)} if is_new else {"notes": notes}
+    packages = run.installed.packages if run.installed else ()
+    about = {"package": project(run.spec, packages, planned=False), "patterns": sections.patterns(reached)}
     messages = fitted(
         ports.note,
         "create/plan" if is_new else "plan",
         run.spec.asks.room(ANSWER),
         goal=sections.goal(run.spec.goal, run.spec.whole),
         hint=sections.hint(run.spec.hint, await ports.person.said()),
-        **about,
+        **(about if is_new else {"notes": notes}),
         failing=sections.failing(cases, len(cases)),
         advice=sections.advised(told or run.taught),
         tried=sections.tried(run.history, blob),
         probed=sections.probed(run.history, blob),
         looking=sections.looking(run.spec.looks),
-        ask=section("Now", "The last attempts went in circles: plan something else.") if stuck else "",
+        ask=_ask(run, refused),
     )
+    known = Plan(recalled=recalled, taught=told, patterns=tuple(one.pattern.id for one in reached))
+    return await _ask_for_plan(run, ports, messages, known)
+
+
+def _ask(run: RunState, refused: str) -> str:
+    """Why another plan is asked for: packages that cannot be installed, or attempts that went in circles."""
+    # Before there are tests it is a person who did not want the first plan, and what they said is shown already.
+    went_in_circles = bool(run.history) and not (run.spec.mode is Mode.create and run.now.reproduce is None)
+    reason = refused or (_CIRCLES if went_in_circles else "")
+    return section("Now", reason) if reason else ""
+
+
+async def _ask_for_plan(run: RunState, ports: Ports, messages: tuple[Message, ...], known: Plan) -> Plan:
+    """The plan that the model answers with, on top of what is known already; it has a fault where none can be read."""
+    shape = ProgramPlanAnswer if run.spec.mode is Mode.create else PlanAnswer
     said = await converse(
         ports.model,
-        _asked(run, messages),
+        _asked(run, messages, shape),
         desk(run, ports, find=walk_search, ask_git=ask_git),
         run.spec.looks,
-        is_answer=lambda text: read_json(text, PlanAnswer) is not None,
+        is_answer=lambda text: read_json(text, shape) is not None,
         note=lambda look, served: ports.note(look=look, served=served),
     )
-    read = reader(said.ask, PlanAnswer)
-    heard = await mend(ports.model, said.ask, said.answer, read, note=json_note, repairs=REPAIRS)
-    found = heard.value
-    known = Plan(recalled=recalled, taught=told, patterns=tuple(one.pattern.id for one in reached))
-    if found is None:
+    read = reader(said.ask, shape)
+
+    async def attempt(answer: Answer) -> Reading[Plan]:
+        reading = read(answer)
+        if reading.value is None:
+            return Reading(None, reading.error)
+        found = reading.value
+        kept = _subtasks(found)
+        if kept.left_out:
+            ports.note(not_shown=[f"criteria beyond the first {MOST_CRITERIA}: {kept.left_out}"])
+        update = {"summary": clip(found.summary, 600), "subtasks": kept.subtasks}
+        return await _with_packages(run, ports, known.model_copy(update=update), found)
+
+    heard = await mend_tried(ports.model, said.ask, said.answer, attempt, note=json_note, repairs=REPAIRS)
+    if heard.value is None:
         return known.model_copy(update={"fault": clip(heard.fault or "the plan could not be read", 400)})
-    return known.model_copy(update={"summary": clip(found.summary, 600), "subtasks": _subtasks(found)})
+    return heard.value
+
+
+async def _with_packages(run: RunState, ports: Ports, plan: Plan, answer: PlanAnswer | None = None) -> Reading[Plan]:
+    """The plan with its packages installed, or waiting for approval; the error says which cannot be used, and why.
+
+    Packages belong to the first plan: once tests exist, the program asks for more in its own manifest.
+    """
+    requests = plan.packages
+    if isinstance(answer, ProgramPlanAnswer) and run.now.reproduce is None:
+        named = (PackageRequest(name=item.name, reason=item.reason) for item in answer.packages)
+        requests = readable_requests(named, language_of(run))
+    names = tuple(request.name for request in requests)
+    settled = await settle_packages(run, ports, names) if names else None
+    plan = plan.model_copy(update={"packages": requests, "asks": "", "to_approve": ()})
+    if settled is None:
+        return Reading(plan)
+    if settled.refused:
+        return Reading(None, clip(f"these packages cannot be used: {' '.join(settled.refused)}", 600))
+    if settled.asks:
+        waiting = {name.partition(":")[2] for name in settled.names}
+        listed = ", ".join(
+            f"{request.name} ({request.reason})" if request.reason else request.name
+            for request in requests
+            if request.name in waiting
+        )
+        asks = clip(f"the plan needs packages that are not on your allow list: {listed}", 600)
+        return Reading(plan.model_copy(update={"asks": asks, "to_approve": settled.names}))
+    return Reading(plan.model_copy(update={"installed": keep_installed(ports, settled, names)}))
 
 
 def _given(run: RunState) -> Plan | None:
@@ -112,19 +179,37 @@ def _given(run: RunState) -> Plan | None:
     return Plan(summary=clip(spec.goal, 600), subtasks=parts)
 
 
-def _subtasks(found: PlanAnswer) -> tuple[Subtask, ...]:
+class _Criteria(NamedTuple):
+    subtasks: tuple[Subtask, ...]
+    left_out: int
+    """Criteria beyond what a run can carry."""
+
+
+def _subtasks(found: PlanAnswer) -> _Criteria:
     """As far as there may be. What a model says of their order is taken where it names one of them, and not itself."""
     first = found.subtasks[:SUBTASKS]
     places = {one.title.strip().casefold(): place for place, one in enumerate(first, 1)}
     places |= {str(place): place for place in range(1, len(first) + 1)}
-    return tuple(
-        Subtask(
-            title=clip(one.title, 200),
-            criteria=tuple(clip(each, 200) for each in one.criteria[:8]),
-            needs=tuple(sorted({places.get(_plain(each), place) for each in one.needs} - {place})),
-        )
-        for place, one in enumerate(first, 1)
-    )
+    room, made = CRITERIA_BYTES, list[Subtask]()
+    for place, one in enumerate(first, 1):
+        criteria = whole_criteria(one.criteria, room)
+        room -= sum(len(criterion.encode()) for criterion in criteria)
+        needs = tuple(sorted({places.get(_plain(each), place) for each in one.needs} - {place}))
+        made.append(Subtask(title=clip(one.title, 200), criteria=criteria, needs=needs))
+    given = sum(len(one.criteria) for one in first)
+    return _Criteria(tuple(made), given - sum(len(one.criteria) for one in made))
+
+
+def whole_criteria(criteria: Sequence[str], room: int = CRITERIA_BYTES) -> tuple[str, ...]:
+    """The first criteria that fit into so many bytes, each whole: half a sentence would ask for something else."""
+    kept: list[str] = []
+    for criterion in criteria[:MOST_CRITERIA]:
+        text = clip(criterion, CRITERIA_BYTES // 4)
+        room -= len(text.encode())
+        if room < 0:
+            break
+        kept.append(text)
+    return tuple(kept)
 
 
 def _plain(need: str) -> str:
@@ -133,14 +218,14 @@ def _plain(need: str) -> str:
     return number[1] if (number := _NUMBERED.fullmatch(words)) else words
 
 
-def _asked(run: RunState, messages: tuple[Message, ...]) -> Ask:
+def _asked(run: RunState, messages: tuple[Message, ...], shape: type[PlanAnswer]) -> Ask:
     """A model that is held to the answer's shape could not write a call of a look."""
     return Ask(
         question="plan",
         tier=Tier.fast,
         messages=messages,
         max_tokens=run.spec.asks.answer(ANSWER),
-        shape=None if run.spec.looks else schema(PlanAnswer),
+        shape=None if run.spec.looks else schema(shape),
         # Who goes in circles is not led out of them by the model that led there.
         stuck=run.turn is not None and run.turn.strategy is Strategy.plan,
     )
@@ -198,7 +283,7 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
     kind = found.kind.strip().lower()
     named = kind if kind in KINDS else KINDS[-1]
     title = clip(" ".join(found.title.split()), 200)
-    aim = Subtask(title=title, criteria=tuple(clip(each, 200) for each in found.criteria[:8]))
+    aim = Subtask(title=title, criteria=whole_criteria(found.criteria))
     return Plan(summary=f"{named}: {title}", subtasks=(aim,), patterns=seen)
 
 

@@ -21,6 +21,7 @@ from redstart.core.shell import PINNED, Environment, ExitCause, Variation
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.levels import MEASURES, forecast
 from redstart.toolkit.honesty.verdict import green_among
+from redstart.toolkit.installs.planned import with_planned_packages
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.looking.files import Files
 from redstart.toolkit.looking.outline import outline
@@ -90,6 +91,7 @@ async def _first_tests(run: RunState, ports: Ports) -> Reproduced:
 
     Tests that did not notice a broken program are written anew; what they were is kept where it is not replaced.
     """
+    run = with_planned_packages(run, ports)
     spec, trees = run.spec, ports.trees
     if spec.own_tests:
         return _asking_for_something(
@@ -130,9 +132,10 @@ def _about_new_tests(run: RunState, ports: Ports, kept: Mapping[str, bytes | Non
     last = run.history[-1].reason if run.history else ""
     texts = (data(path, (text or b"").decode(errors="replace")) for path, text in sorted(kept.items()))
     again = "Give the files in which something changes again, each as a whole."
+    packages = run.installed.packages if run.installed else ()
     about = {
         "goal": sections.goal(run.spec.goal, run.spec.whole),
-        "package": project(run.spec),
+        "package": project(run.spec, packages),
         "tests": section("The tests so far", *texts, again) if kept else "",
         "tried": section("Why the last tests were not taken", *dict.fromkeys((weak, last))),
     }
@@ -144,7 +147,7 @@ def _about_new_tests(run: RunState, ports: Ports, kept: Mapping[str, bytes | Non
         "reproduce",
         room,
         **about,
-        rules=rules_of_tests(run.spec),
+        rules=rules_of_tests(run.spec, packages),
         answer=answer_with_tests(run.spec),
         plan=sections.plan(run.now.plan),
         there=names_that_are_taken(run.spec, ports.trees.files(run.spec.base)),

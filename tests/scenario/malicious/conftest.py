@@ -43,3 +43,16 @@ def fetching(fake_index: object, tmp_path_factory: pytest.TempPathFactory) -> di
 
     assert isinstance(fake_index, FakeIndex)
     return variables_of(fake_index, tmp_path_factory.mktemp("somebody"))
+
+
+@pytest.fixture
+def somebody(user, fetching, fake_index):
+    """Somebody who runs redstart, and whose pip knows only the fake index."""
+    from fakes_python import repacked
+
+    # A new project's tests may use what redstart's own interpreter has.
+    for name in ("hypothesis", "sortedcontainers"):
+        if name not in fake_index.files["main"]:
+            fake_index.publish(name, *repacked(name))
+    user.environ |= {name: value for name, value in fetching.items() if name not in ("PATH", "HOME")}
+    return user

@@ -59,18 +59,6 @@ def told(ran) -> str:
     return "\n".join(f"{one['name']}: {one['data']}" for one in ran.events if one["phase"] == "end")
 
 
-@pytest.fixture
-def somebody(user, fetching, fake_index):
-    from fakes_python import repacked
-
-    # A new project's tests may use what redstart's own interpreter has.
-    for name in ("hypothesis", "sortedcontainers"):
-        if name not in fake_index.files["main"]:
-            fake_index.publish(name, *repacked(name))
-    user.environ |= {name: value for name, value in fetching.items() if name not in ("PATH", "HOME")}
-    return user
-
-
 @pytest.mark.soak
 def test_a_package_that_is_not_on_the_list_waits_for_a_person_and_is_installed_and_locked(somebody, tmp_path):
     out = tmp_path / "twice"
@@ -83,7 +71,7 @@ def test_a_package_that_is_not_on_the_list_waits_for_a_person_and_is_installed_a
         said = somebody.redstart("resume", asked.events[0]["run"], "--accept", "--json")
     assert said.code == 0, told(said)
     decided = [event["data"]["reason"] for event in said.events if event["name"] == "decide" and event["data"]]
-    assert decided[0] == "you allowed python:acme-good"
+    assert decided[0] == "you approved acme-good"
     checked = [event["data"] for event in (*asked.events, *said.events) if event["name"] == "check" and event["data"]]
     assert checked[0]["packages"] == ["python:acme-good"]
     assert checked[1]["installed"] == ["requirements.lock"]
@@ -105,7 +93,7 @@ def test_what_is_rejected_goes_back_to_the_model(somebody, tmp_path):
         asked = somebody.redstart("create", "the answer twice", "-o", tmp_path / "twice", "--json", "--max-iters", "2")
         assert asked.code == 7
         somebody.redstart("resume", asked.events[0]["run"], "--reject", "--say", "only the standard library", "--json")
-    assert "you do not want these packages: python:acme-good. only the standard library" in script.texts[-1]
+    assert "you rejected these packages: acme-good. only the standard library" in script.texts[-1]
 
 
 def test_a_name_that_imitates_another_is_refused_and_nobody_is_asked(somebody, tmp_path, fake_index):

@@ -35,7 +35,7 @@ class Judgement(Noun):
     def question(self) -> str:
         """What a person is asked; empty where there is nothing to ask."""
         named = ", ".join(dict.fromkeys(one.requirement.name for one in self.to_approve))
-        return f"may these packages be installed: {named}?" if named else ""
+        return f"the program needs packages that are not on your allow list: {named}" if named else ""
 
 
 def judge(files: Mapping[str, bytes], allow: Names, approved: Names) -> Judgement:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from redstart.core.run import RunSpec
 from redstart.core.wishes import Kind
@@ -30,11 +30,18 @@ _NODE_KINDS = {
     Kind.data_pipeline: _PIPELINE,
     Kind.library: "A library: what it offers can be imported from `src/index.js`.",
 }
-_PYTHON = "It is written in Python, as the package `{name}` in a folder of that name, with the standard library alone."
-_NODE = (
-    "It is written in JavaScript for Node.js, as ES modules (`import`, not `require`) in the folder `src`, with the "
-    "modules of Node.js alone. Its main module is `src/index.js`."
+_HTTP = (
+    "An application that answers over HTTP{started}. Its tests use the test client of its framework, or start it on a "
+    "free port of 127.0.0.1 inside their own process, ask it over HTTP and stop it again."
 )
+"""A web application where the plan may choose, or has chosen, what it is made with."""
+_PYTHON = "It is written in Python, as the package `{name}` in a folder of that name{made_with}."
+_NODE = (
+    "It is written in JavaScript for Node.js, as ES modules (`import`, not `require`) in the folder `src`{made_with}. "
+    "Its main module is `src/index.js`."
+)
+_ALONE = {False: ", with the standard library alone", True: ", with the modules of Node.js alone"}
+_TOGETHER = {False: "the standard library", True: "the modules of Node.js"}
 _PYTHON_RULES = (
     "Use pytest. Import the program by its package name. Files are called `tests/test_*.py`; nothing can be imported "
     "besides pytest, the standard library and the program{offers}."
@@ -46,7 +53,7 @@ _HYPOTHESIS = (
 _NODE_RULES = (
     "Use node:test and node:assert/strict, as ES modules. Import the program by its relative path, such as "
     "`../src/index.js`. Files are called `test/*.test.js`; nothing can be imported besides the modules of Node.js and "
-    "the program."
+    "the program{offers}."
 )
 _ANSWER = """Answer with one block for each file, without code fences, the SEARCH part empty:
 
@@ -57,19 +64,25 @@ the whole file
 >>>>>>> REPLACE"""
 
 
-def project(spec: RunSpec) -> str:
-    """Language, name and kind of a new program."""
-    words = [_NODE if spec.suite.is_node else _PYTHON.format(name=spec.repo)]
-    if spec.kind is not None:
-        words.append((_NODE_KINDS if spec.suite.is_node else _PYTHON_KINDS)[spec.kind].format(name=spec.repo))
+def project(spec: RunSpec, packages: Sequence[str] = (), *, planned: bool = True) -> str:
+    """Language, name and kind of a new program, and the packages it is made with; a plan may still choose those."""
+    is_node = spec.suite.is_node
+    made_with = _ALONE[is_node] if planned else ""
+    if packages:
+        made_with = f", with {_TOGETHER[is_node]} and these packages, which are installed: {', '.join(packages)}"
+    words = [(_NODE if is_node else _PYTHON).format(name=spec.repo, made_with=made_with)]
+    if spec.kind is Kind.web_app and (packages or not planned):
+        words.append(_HTTP.format(started="" if is_node else f"; `python -m {spec.repo}` starts it"))
+    elif spec.kind is not None:
+        words.append((_NODE_KINDS if is_node else _PYTHON_KINDS)[spec.kind].format(name=spec.repo))
     return section("The project", *words, "Its name:", data("user", spec.repo, 100))
 
 
-def rules_of_tests(spec: RunSpec) -> str:
+def rules_of_tests(spec: RunSpec, packages: Sequence[str] = ()) -> str:
     """How tests of it are written."""
+    named = "".join(f", {name}" for name in (*packages, *spec.offers))
     if spec.suite.is_node:
-        return _NODE_RULES
-    named = "".join(f", {one}" for one in spec.offers)
+        return _NODE_RULES.format(offers=named)
     return _PYTHON_RULES.format(offers=named) + (_HYPOTHESIS if "hypothesis" in spec.offers else "")
 
 

@@ -18,6 +18,8 @@ from redstart.toolkit.prompts.render import data, section
 
 CASES_SHOWN = 8
 DETAIL = 3000
+PLAN = 16_000
+"""Bytes of a plan: all criteria that a run carries, with their titles."""
 
 
 def goal(text: str, whole: str = "") -> str:
@@ -47,7 +49,7 @@ def plan(made: Plan | None) -> str:
     lines = [made.summary]
     for subtask in made.subtasks:
         lines += [f"- {subtask.title}", *(f"  - {criterion}" for criterion in subtask.criteria)]
-    return section("Plan", data("plan", "\n".join(lines), 4000))
+    return section("Plan", data("plan", "\n".join(lines), PLAN))
 
 
 def failing(cases: Sequence[Case], total: int) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
+from typing import cast
+
+from pydantic import BaseModel, field_validator
 
 
 class SubtaskAnswer(BaseModel):
@@ -15,6 +17,25 @@ class SubtaskAnswer(BaseModel):
 class PlanAnswer(BaseModel):
     summary: str
     subtasks: list[SubtaskAnswer] = []
+
+
+class PackageAnswer(BaseModel):
+    name: str
+    reason: str = ""
+
+
+class ProgramPlanAnswer(PlanAnswer):
+    """The plan of a new program."""
+
+    packages: list[PackageAnswer] = []
+
+    @field_validator("packages", mode="before")
+    @classmethod
+    def _accept_bare_names(cls, value: object) -> object:
+        """Some models list the names alone."""
+        if not isinstance(value, list):
+            return value
+        return [{"name": item} if isinstance(item, str) else item for item in cast("list[object]", value)]
 
 
 class ImprovementAnswer(BaseModel):

@@ -1,0 +1,53 @@
+"""Approving the packages that a run asks for: at the terminal, else by the commands that are printed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import typer
+
+from redstart.app.answers import Wish, hear, standing
+from redstart.app.exits import exit_code
+from redstart.app.settings import Settings
+from redstart.app.wire import House, open_house
+from redstart.cli.session import How, drive_run
+from redstart.core.run import RunState, Step
+from redstart.flow.route import waits_for_a_person
+from redstart.ports.store.port import Word
+
+
+def settle_packages(settings: Settings, how: How, run_id: str, code: int, *, somebody_there: bool) -> int:
+    """Ask about packages that a run waits for, and go on with the answer. Returns the exit code.
+
+    Where nobody can be asked, says how to approve them instead. Any other ending is passed on.
+    """
+    while _waits_for_packages(settings, run_id, code):
+        if not somebody_there:
+            if not how.json:
+                typer.echo(
+                    f"hint: to approve, run: redstart resume {run_id} --accept\n"
+                    "      or start again with --approve, or add the packages to dependencies.allow in your settings"
+                )
+            return code
+        accepts = typer.confirm("Install these packages?", default=False)
+        code = _answer(settings, how, run_id, Word.accept if accepts else Word.reject)
+    return code
+
+
+def _waits_for_packages(settings: Settings, run_id: str, code: int) -> bool:
+    async def load(house: House) -> bool:
+        state = await house.adapters.store.load(run_id)
+        asked = state.now.decide
+        about_packages = asked is not None and asked.next in (Step.plan, Step.check)
+        return about_packages and waits_for_a_person(state) and exit_code(state) == code
+
+    with open_house(settings) as house:
+        return asyncio.run(load(house))
+
+
+def _answer(settings: Settings, how: How, run_id: str, word: Word) -> int:
+    async def begin(house: House) -> RunState:
+        await hear(house, run_id, Wish(answer=word))
+        return await standing(house, run_id)
+
+    return drive_run(settings, how, begin)

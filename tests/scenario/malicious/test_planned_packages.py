@@ -1,0 +1,82 @@
+"""The plan of a new program asks for a package: a person or a flag approves it before any test is written."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from redstart.testing.scenarios import question
+from redstart.testing.server import Request, ScriptedServer, Wire
+
+TESTS = """tests/test_twice.py
+<<<<<<< SEARCH
+=======
+from acme_good import answer
+
+from twice import twice
+
+
+def test_twice():
+    assert twice() == 2 * answer()
+    assert twice(1) == 43
+    assert twice(2) == 44
+>>>>>>> REPLACE
+"""
+CODE = """WHY: it is new
+
+twice/__init__.py
+<<<<<<< SEARCH
+=======
+from acme_good import answer
+
+
+def twice(more=None):
+    return answer() + (answer() if more is None else more)
+>>>>>>> REPLACE
+"""
+
+
+def plan_with(*packages: str) -> str:
+    wishes = [{"name": name, "reason": "it knows the answer"} for name in packages]
+    task = {"title": "twice", "criteria": ["twice() is 84"]}
+    return json.dumps({"summary": "the answer twice", "packages": wishes, "subtasks": [task]})
+
+
+class Script:
+    """Plans in turn, the last one again; the same tests and program each time."""
+
+    def __init__(self, *plans: str) -> None:
+        self.plans = list(plans)
+        self.asked: list[tuple[str, str]] = []
+
+    def __call__(self, request: Request) -> str:
+        asked = question(request)
+        self.asked.append((asked, request.text))
+        if asked == "plan":
+            return self.plans.pop(0) if len(self.plans) > 1 else self.plans[0]
+        return TESTS if asked == "reproduce" else CODE
+
+    def texts(self, name: str) -> list[str]:
+        return [text for asked, text in self.asked if asked == name]
+
+
+def test_a_plan_waits_for_approval_and_its_package_serves_tests_and_program(somebody, tmp_path):
+    out = tmp_path / "twice"
+    script = Script(plan_with("acme-good"))
+    with ScriptedServer(script) as server:
+        somebody.uses(server, Wire.openai)
+        waits = somebody.redstart("create", "the answer twice", "-o", out, "--no-input", "--max-iters", "1")
+        assert waits.code == 7, waits.out + waits.err
+        assert "acme-good (it knows the answer)" in waits.out
+        assert "--approve" in waits.out
+        assert "dependencies.allow" in waits.out
+        assert [asked for asked, _ in script.asked] == ["plan"]
+        assert not out.exists()
+        (run_id,) = set(re.findall(r"redstart resume (\w+) --accept", waits.out))
+        ran = somebody.redstart("resume", run_id, "--accept", "--json")
+    assert ran.code == 0, ran.out + ran.err
+    assert [asked for asked, _ in script.asked] == ["plan", "reproduce", "patch"]
+    assert "acme-good" in script.texts("reproduce")[0]
+    assert "and these packages, which are installed: acme-good" in script.texts("patch")[0]
+    assert 'dependencies = ["acme-good"]' in (out / "pyproject.toml").read_text()
+    assert "acme-good==1.0" in (out / "requirements.lock").read_text()
