@@ -371,6 +371,11 @@ class RunState(Noun):
         return spec.model_copy(update={"suite": suite})
 
     @property
+    def packages(self) -> tuple[str, ...]:
+        """What a new program may import besides what its language brings along."""
+        return self.installed.packages if self.installed else ()
+
+    @property
     def ground(self) -> Snapshot:
         """What the next edits are made on."""
         return self.draft or self.base

@@ -53,7 +53,7 @@ async def run_suite(
     another way than the first run. Where `selects` is false, or our plugin cannot be imported, `ids` do not narrow it.
     """
     environment = environment_of(blobs, spec)
-    asked = runner.request(spec.suite, environment, ids, sentinel=packages, vary=vary)
+    asked = runner.request(spec.suite, environment, ids, sentinel=packages, vary=vary, test_cpu=spec.test_cpu)
     completed = await sandbox.run(execution(spec, snapshot, environment, asked))
     if instead := runner.another_request(spec.suite, environment, completed, vary):
         completed = await sandbox.run(execution(spec, snapshot, environment, instead))

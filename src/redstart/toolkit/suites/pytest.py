@@ -40,6 +40,9 @@ REPORTS = (JUNIT, *(f"junit-{number}.xml" for number in range(2, MOST_REPORTS + 
 """The names that the plugin gives to the reports of one command, in turn."""
 PLUGINS = "plugins.txt"
 """Where it says who else took part."""
+CPU_LIMIT = "redstart_cpu.py"
+RUNNING = "running.txt"
+"""Where that says which test runs, until the run ends by itself."""
 
 _FLAG = re.compile(r"-[vqsxl]+|-r\w+|-[nkmcopW].+")
 """Short options that take no value, or hold it in the same word."""
@@ -70,12 +73,15 @@ def command(
     sentinel: Sequence[str] = (),
     vary: Variation = PINNED,
     plain: bool = False,
+    test_cpu: int = 0,
 ) -> Request:
     """The request that runs the whole suite, or `ids` and perhaps more, and looks where `sentinel` comes from.
 
     More than `ids` are run where they are too many for arguments: then their files, or everything. A command of the
     user's that is pytest itself keeps its options and loses its paths where ids are given. One that starts pytest, such
     as `make test`, is run as it is, and pytest leaves out what is not in `ids`.
+
+    Each test may use `test_cpu` seconds of processor time, where that is not 0 and no other command starts pytest.
 
     `plain` is for where our plugins cannot be imported (see `lost_plugin`): there is then no `sentinel` and no order,
     and a command that starts pytest runs everything.
@@ -88,9 +94,12 @@ def command(
     start = lent or with_interpreter(words[:end], environment)
     plain = plain or _ignores_variables(start)
     options = _options(vary, sentinel, plain=plain)
+    limited = bool(test_cpu) and not plain
+    options += (f"--redstart-test-cpu={test_cpu}",) if limited else ()
     argv = (*start, *_arguments(words[end:], selection(ids), options))
-    request = Request(argv, vary.variables, files, (JUNIT, PLUGINS))
-    return request if plain else _with_plugins(request, sentinel, environment)
+    left = (JUNIT, PLUGINS, *((RUNNING,) if limited else ()))
+    request = Request(argv, vary.variables, files, left)
+    return request if plain else _with_plugins(request, sentinel, environment, limited=limited)
 
 
 def lost_plugin(output: str) -> bool:
@@ -160,9 +169,11 @@ def _options(vary: Variation, sentinel: Sequence[str], *, plain: bool) -> tuple[
     )
 
 
-def _with_plugins(request: Request, sentinel: Sequence[str], environment: Environment) -> Request:
+def _with_plugins(
+    request: Request, sentinel: Sequence[str], environment: Environment, *, limited: bool = False
+) -> Request:
     watched = with_sentinel(request, sentinel, environment) if sentinel else request
-    return importing(watched, (f"{PLUGIN}.py",), environment)
+    return importing(watched, (f"{PLUGIN}.py", *((CPU_LIMIT,) if limited else ())), environment)
 
 
 def _ignores_variables(start: Sequence[str]) -> bool:

@@ -67,6 +67,7 @@ def request(
     *,
     sentinel: Sequence[str] = (),
     vary: Variation = PINNED,
+    test_cpu: int = 0,
 ) -> Request:
     """What runs the suite, or at least the tests `ids` of it, and leaves where the packages `sentinel` come from.
 
@@ -76,7 +77,7 @@ def request(
     if suite.junit:
         return foreign.command(suite, environment, vary=vary)
     if suite.runner == "pytest":
-        return pytest.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary)
+        return pytest.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary, test_cpu=test_cpu)
     if suite.runner == "unittest":
         return unittest.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary)
     if suite.runner == "django":
@@ -172,6 +173,8 @@ def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool)
     """The sentence and the word."""
     tail = last_lines(completed.output)
     code = completed.exit_code
+    if completed.cause is ExitCause.cpu and (test := completed.files.get(pytest.RUNNING, "")):
+        return f"{test} used more CPU than a test may (sandbox.test_cpu), in code that does not return.", "timeout"
     if completed.cause in (ExitCause.timeout, ExitCause.cpu):
         clock = "processor time" if completed.cause is ExitCause.cpu else "time"
         return (

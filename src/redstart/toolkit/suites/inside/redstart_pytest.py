@@ -51,6 +51,7 @@ def pytest_addoption(parser):
     group.addoption("--redstart-report", default="", help="folder to leave reports in")
     group.addoption("--redstart-only", default="", help="file with the ids to run; the others are left out")
     group.addoption("--redstart-order", default="", help="reversed or shuffled; as it is without")
+    group.addoption("--redstart-test-cpu", default=0, type=int, help="seconds of processor time for each test")
     group.addoption("--redstart-seed", default=0, type=int, help="seed of every generator that takes one")
 
 
@@ -73,6 +74,7 @@ def pytest_configure(config):
         pin_seeds(option)
         add_report(config)
         add_watch(config)
+        add_cpu_limit(config)
     restore_variables()
 
 
@@ -99,6 +101,14 @@ def add_watch(config):
         import redstart_spectrum  # noqa: PLC0415 (it is not always there)
 
         config.pluginmanager.register(redstart_spectrum, "redstart_spectrum")
+
+
+def add_cpu_limit(config):
+    """Where it was given along: what fails a test that uses more processor time than it may."""
+    if config.option.redstart_test_cpu:
+        import redstart_cpu  # noqa: PLC0415 (it is not always there)
+
+        config.pluginmanager.register(redstart_cpu, "redstart_cpu")
 
 
 def take_name(folder):

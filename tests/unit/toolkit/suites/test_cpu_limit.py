@@ -1,0 +1,89 @@
+"""A test of generated code may use so many seconds of processor time; the message names the test and the setting."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.core.run import Suite
+from redstart.core.shell import Completed, Environment, ExitCause
+from redstart.toolkit.suites import runner
+from redstart.toolkit.suites.pytest import RUNNING
+
+SUITE = Suite(runner="pytest")
+TESTS = """
+    import subprocess
+    import sys
+
+    import pytest
+
+    SPIN = "import time\\nwhile time.process_time() < 1.4: pass"
+
+
+    def spin(until=None):
+        while True:
+            pass
+
+
+    @pytest.fixture
+    def slow():
+        spin()
+
+
+    def test_quick():
+        assert 1 + 1 == 2
+
+
+    def test_spins():
+        spin()
+
+
+    def test_swallows_it():
+        for _ in range(3):
+            try:
+                spin()
+            except BaseException:
+                pass
+
+
+    def test_in_a_fixture(slow):
+        pass
+
+
+    def test_in_a_child():
+        subprocess.run([sys.executable, "-c", SPIN], check=True)
+
+
+    def test_quick_again():
+        assert 2 + 2 == 4
+    """
+
+
+def test_each_test_is_held_to_its_own_seconds_whatever_it_does(execute, write, tmp_path, environment: Environment):
+    root = write(tmp_path / "repo", {"test_it.py": TESTS, "pytest.ini": "[pytest]\n"})
+    done = execute(root, runner.request(SUITE, environment, test_cpu=1))
+    cases = {case.id.rpartition("::")[2]: case for case in runner.read(SUITE, done).cases}
+    red = {name for name, case in cases.items() if case.red}
+    assert red == {"test_spins", "test_swallows_it", "test_in_a_fixture", "test_in_a_child"}, done.output
+    for name in red:
+        assert f"{name} used more than 1 s of CPU (sandbox.test_cpu)" in cases[name].message
+    assert len(cases) == 6
+
+
+def test_a_suite_of_which_nothing_can_be_imported_leaves_its_report(execute, write, tmp_path, environment: Environment):
+    root = write(tmp_path / "repo", {"test_it.py": "import not_yet\n", "pytest.ini": "[pytest]\n"})
+    done = execute(root, runner.request(SUITE, environment, test_cpu=5))
+    assert [case.outcome for case in runner.read(SUITE, done).cases] == ["error"], done.output
+
+
+def test_without_a_limit_nothing_is_watched(environment: Environment):
+    request = runner.request(SUITE, environment)
+    assert not any("cpu" in word for word in (*request.argv, *request.files_in, *request.collect))
+
+
+@pytest.mark.parametrize(("running", "words"), [("test_hangs", "test_hangs used more CPU"), ("", "processor time")])
+def test_code_that_does_not_return_is_ended_by_the_kernel_and_its_test_is_named(running, words):
+    files = {RUNNING: running} if running else {}
+    done = Completed(exit_code=152, cause=ExitCause.cpu, output="", files=files, wall=9.0)
+    parsed = runner.read(SUITE, done)
+    assert (parsed.kind, parsed.cases) == ("timeout", [])
+    assert words in parsed.fault
