@@ -52,7 +52,7 @@ def manifests_of(ports: Ports, snapshot: Snapshot) -> dict[str, bytes]:
 
 def with_planned_packages(run: RunState, ports: Ports) -> RunState:
     """The run with a base whose manifest names the packages that were installed for its plan."""
-    names = run.installed.packages if run.installed else ()
+    names = run.packages
     added = add_dependencies(manifests_of(ports, run.spec.base), names, language_of(run)) if names else {}
     if not added:
         return run

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redstart.ports.install.port import Language
-from redstart.toolkit.installs.allowed import ALLOWED, is_name
+from redstart.toolkit.installs.allowed import is_name
 from redstart.toolkit.installs.asked import is_manifest, read
 from redstart.toolkit.installs.environment import requests_of
 from redstart.toolkit.installs.judge import judge, suspicion
 from redstart.toolkit.installs.names import imitated, popular, within_one
 
 PYTHON, NODE = Language.python, Language.node
+ALLOWED = {"python": ("click", "httpx", "pydantic", "pytest", "requests"), "node": ("express", "jest", "vitest")}
 
 
 def project(*lines: str, **tables: object) -> dict[str, bytes]:
@@ -104,7 +105,7 @@ def test_the_users_own_list_outranks_the_look_of_a_name() -> None:
 
 def test_what_is_on_no_list_is_asked_for() -> None:
     said = judge({**project("uvicorn"), **package(acme="^1")}, ALLOWED, {})
-    assert said.question == "may these packages be installed: acme, uvicorn?"
+    assert said.question == "the program needs packages that are not on your allow list: acme, uvicorn"
     assert not said.allowed
     assert judge(project("click"), ALLOWED, {}).question == ""
 
