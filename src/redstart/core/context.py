@@ -15,7 +15,7 @@ class Chunk(Noun):
     end: int
     score: float
     source: str
-    """What found it: `frame`, `test`, `search`, `name`, `run`."""
+    """What found it: `frame`, `test`, `search`, `name`, `run`, `survey`."""
 
 
 class Context(Noun):

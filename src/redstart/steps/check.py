@@ -72,7 +72,7 @@ async def _packages(run: RunState, ports: Ports, packages: Packages, after: Snap
         return Findings(count=len(found), first=tuple(one.brief() for one in found[:SHOWN]), full=full)
     if wanted.asks:
         return told.model_copy(update={"asks": clip(wanted.asks, 400), "packages": wanted.names[:SHOWN]})
-    made = keep_installed(ports, wanted, run.installed.packages if run.installed else ())
+    made = keep_installed(ports, wanted, run.packages)
     return told.model_copy(update={"installed": made})
 
 

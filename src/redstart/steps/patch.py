@@ -208,7 +208,7 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
     again = [asked_again.format(where=_DRAFT if run.draft else _FRESH), sections.advice(run.turn)]
     misfits = often_rejected(run.history) if run.taken(Strategy.form) and not _is_shaped(run) else ()
     is_new = run.spec.mode is Mode.create
-    about = {"package": project(run.spec, _packages(run))} if is_new else {"notes": sections.notes(read)}
+    about = {"package": project(run.spec, run.packages)} if is_new else {"notes": sections.notes(read)}
     return {
         "answer": form_words(asked, shaped=_is_shaped(run)),
         "goal": sections.goal(run.spec.goal, run.spec.whole),
@@ -276,7 +276,7 @@ def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, 
     return {
         "answer": brief_answer_with_program(spec),
         "goal": sections.goal(spec.goal, spec.whole),
-        "package": project(spec, _packages(run)),
+        "package": project(spec, run.packages),
         "hint": sections.hint(spec.hint, said),
         "tests": shown("The tests", found.tests if found else ()),
         "code": shown("The program so far", [path for path in begun if not protected(path, spec.protect)]),
@@ -284,11 +284,6 @@ def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, 
         "tried": learned(run.history),
         "ask": _otherwise(run, _once_more(run) or ("Give another program than what was tried." if run.history else "")),
     }
-
-
-def _packages(run: RunState) -> tuple[str, ...]:
-    """What a new program may import besides what the language brings along."""
-    return run.installed.packages if run.installed else ()
 
 
 def _once_more(run: RunState) -> str:

@@ -8,12 +8,14 @@ from functools import partial
 from typing import NamedTuple
 
 from redstart.core.chat import Answer, Ask, Message, Tier
+from redstart.core.context import Context
 from redstart.core.course import Strategy
 from redstart.core.learning import Plan, Recalled, Subtask
 from redstart.core.noun import clip
 from redstart.core.packages import PackageRequest
 from redstart.core.pattern import RecalledPattern
 from redstart.core.run import MOST_CRITERIA, Effort, Mode, RunState
+from redstart.core.scripts import is_code
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.installs.planned import keep_installed, language_of, readable_requests, settle_packages
@@ -25,12 +27,15 @@ from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_json, schema
 from redstart.toolkit.prompts.asking import REPAIRS, ask_for, json_note, mend_tried, reader
 from redstart.toolkit.prompts.converse import converse
-from redstart.toolkit.prompts.fit import fitted
+from redstart.toolkit.prompts.fit import CHARACTERS_A_TOKEN, fitted
 from redstart.toolkit.prompts.projects import project
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import ImprovementAnswer, PlanAnswer, ProgramPlanAnswer
 from redstart.toolkit.prompts.shapes_audit import ScopeAnswer
 from redstart.toolkit.retrieval.lexical import walk_search
+from redstart.toolkit.retrieval.rank import Question
+from redstart.toolkit.retrieval.rank import retrieve as rank
+from redstart.toolkit.retrieval.survey import survey
 from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.history import ask_git
 
@@ -40,6 +45,10 @@ KINDS = ("bug", "robustness", "feature")
 """What an improvement can be."""
 OUTLINE = 12_000
 """Characters of what a program looks like, for one who is to improve it."""
+JUDGED = 60_000
+"""Characters of code that one who is to improve a program reads, where the model's window has room for them."""
+LARGEST_JUDGED = 500_000
+"""Bytes of a file beyond which it is data rather than code that somebody wrote."""
 LISTED = 2000
 """Files that are listed to a model that chooses among them."""
 SUBTASKS = 8
@@ -79,8 +88,7 @@ async def plan(run: RunState, ports: Ports) -> Plan:
     is_new = run.spec.mode is Mode.create
     notes = sections.notes(partial(ports.trees.read, run.ground))
     reached = await _reached(run, ports)
-    packages = run.installed.packages if run.installed else ()
-    about = {"package": project(run.spec, packages, planned=False), "patterns": sections.patterns(reached)}
+    about = {"package": project(run.spec, run.packages, planned=False), "patterns": sections.patterns(reached)}
     messages = fitted(
         ports.note,
         "create/plan" if is_new else "plan",
@@ -261,6 +269,7 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
     read = partial(trees.read, ground)
     reached = await _reached(run, ports)
     shown = outline(Files(trees.files(ground), read, partial(trees.size, ground)), is_test_path, OUTLINE)
+    judged = _code_to_judge(run, ports)
     messages = fitted(
         ports.note,
         "improve/plan",
@@ -270,6 +279,7 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
         patterns=sections.patterns(reached),
         notes=sections.notes(read),
         files=section("Files", data("files", shown, OUTLINE * 2)),
+        code=sections.code(judged, read),
         findings=sections.findings(run.now.audit),
         before=section("Done before", data("cycles", "\n".join(run.spec.before), 4000)) if run.spec.before else "",
     )
@@ -285,6 +295,23 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
     title = clip(" ".join(found.title.split()), 200)
     aim = Subtask(title=title, criteria=whole_criteria(found.criteria))
     return Plan(summary=f"{named}: {title}", subtasks=(aim,), patterns=seen)
+
+
+def _code_to_judge(run: RunState, ports: Ports) -> Context:
+    """The code that an improvement is chosen from: findings and what fits the goal first, other files each cycle."""
+    trees, ground = ports.trees, run.ground
+    read = partial(trees.read, ground)
+    files = [
+        path
+        for path in trees.files(ground)
+        if is_code(path) and not is_test_path(path) and (trees.size(ground, path) or 0) <= LARGEST_JUDGED
+    ]
+    window = run.spec.asks.room(ANSWER) * CHARACTERS_A_TOKEN // 2
+    budget = min(JUDGED, window) if window else JUDGED
+    named = [finding.path for finding in run.now.audit.first] if run.now.audit else []
+    sought = Question(cases=(), goal=f"{run.spec.goal}\n{run.spec.hint}", tests=(), is_test=is_test_path)
+    fitting = [chunk.path for chunk in rank(sought, files, read, walk_search(files, read)).chunks]
+    return survey(files, read, first=(*named, *fitting), turn=max(run.spec.errand, 1), budget=budget)
 
 
 async def _recall(run: RunState, ports: Ports) -> tuple[Recalled, ...]:

@@ -1,0 +1,75 @@
+"""Code for a reader who judges a program as a whole: all of it where it fits, else other files each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from redstart.core.context import Chunk, Context
+from redstart.toolkit.retrieval.sources import Read
+
+LONGEST_PIECE = 20_000
+"""Characters of a file from which it is shown in several pieces."""
+LEAST_PART = 2_000
+"""Characters of a file that still say something, where the whole of it does not fit."""
+
+
+def survey(files: Sequence[str], read: Read, *, first: Iterable[str], turn: int, budget: int) -> Context:
+    """Choose files to show whole, in at most `budget` characters.
+
+    Where all of them fit, all are shown. Else `first` gets half of the budget, and the others the rest: by `turn`, from
+    1, each time other ones, until every file was shown and it begins again.
+    """
+    texts = {path: (read(path) or b"").decode(errors="replace") for path in files}
+    sizes = {path: len(text) for path, text in texts.items() if text.strip()}
+    if sum(sizes.values()) <= budget:
+        return Context(chunks=tuple(chunk for path in files if path in sizes for chunk in _chunks(path, texts[path])))
+    chosen = [path for path in dict.fromkeys(first) if path in sizes]
+    head = _filled(chosen, texts, budget // 2)
+    shown = {chunk.path for chunk in head}
+    rest = [path for path in files if path in sizes and path not in shown]
+    left = max(budget - sum(sizes[path] for path in shown), budget // 2)
+    pages = _pages(rest, sizes, left)
+    start = sum(map(len, pages[: (turn - 1) % len(pages)])) if pages else 0
+    tail = _filled([*rest[start:], *rest[:start]], texts, left)
+    seen = {chunk.path for chunk in (*head, *tail)}
+    return Context(chunks=(*head, *tail), left_out=len(sizes) - len(seen))
+
+
+def _pages(paths: Sequence[str], sizes: dict[str, int], budget: int) -> list[list[str]]:
+    """The paths in order, in groups that fill the budget each."""
+    pages: list[list[str]] = []
+    room = 0
+    for path in paths:
+        if not pages or sizes[path] > room:
+            pages.append([])
+            room = budget
+        pages[-1].append(path)
+        room -= sizes[path]
+    return pages
+
+
+def _filled(paths: Sequence[str], texts: dict[str, str], budget: int) -> list[Chunk]:
+    """As many of the files as fit, in their order; of the first that does not, the beginning."""
+    chunks: list[Chunk] = []
+    for path in paths:
+        if len(texts[path]) <= budget:
+            chunks += _chunks(path, texts[path])
+            budget -= len(texts[path])
+            continue
+        if budget >= LEAST_PART:
+            chunks += _chunks(path, texts[path][:budget])
+        break
+    return chunks
+
+
+def _chunks(path: str, text: str) -> list[Chunk]:
+    """The text's lines in pieces, none of which is so long that a prompt would cut it."""
+    chunks: list[Chunk] = []
+    start, size = 1, 0
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        size += len(line)
+        if size >= LONGEST_PIECE or number == len(lines):
+            chunks.append(Chunk(path=path, start=start, end=number, score=1.0, source="survey"))
+            start, size = number + 1, 0
+    return chunks
