@@ -109,7 +109,7 @@ def test_a_stale_pyc_beside_the_source_says_nothing(user, repo, site):
     ran, _ = fix(user, repo, WRONG)
     assert ran.code == 1, ran.out + ran.err
     ran, _ = fix(user, repo)
-    assert "1 red test is green" in ran.out
+    assert "1 failing test now passes" in ran.out
 
 
 @pytest.mark.soak
@@ -120,4 +120,4 @@ def test_a_path_in_the_users_shell_does_not_reach_the_tests(user, repo, site, tm
     ran, _ = fix(user, repo, WRONG)
     assert ran.code == 1, ran.out + ran.err
     ran, _ = fix(user, repo)
-    assert (ran.code, "1 red test is green" in ran.out) == (0, True), ran.out + ran.err
+    assert (ran.code, "1 failing test now passes" in ran.out) == (0, True), ran.out + ran.err

@@ -140,7 +140,7 @@ def test_what_is_truly_red_is_fixed_and_the_flake_beside_it_is_never_counted(fla
     repo = flake.write(tmp_path / "project")
     ran = fix(user, repo, flake.level, [UNRELATED], flake.pretend, [*flake.fix, *flake.pretend])
     assert (ran.code, ran.ending["result"], ran.ending["attempts"]) == (0, "verified", 3), ran.out + ran.err
-    assert ran.ending["reason"].startswith(f"{len(flake.red)} red test is green")
+    assert ran.ending["reason"].startswith(f"{len(flake.red)} failing test now passes")
     assert tuple(reproduced(ran)["targets"]) == flake.red
     judged = [one["data"] for one in ran.events if (one["name"], one["phase"]) == ("test", "end")]
     told = [(one["fixed"], one["still_red"]) for one in judged]

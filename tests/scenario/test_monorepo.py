@@ -87,7 +87,7 @@ def test_the_suite_of_a_folder_runs_with_what_lies_beside_it(user, repo, server)
     before = state_of(repo)
     ran = user.redstart("fix", repo / "shop", "tests/test_price.py::TestPrice", "--patch", repo.parent / "p.patch")
     assert ran.code == 0, ran.out + ran.err
-    assert "GREEN  1 red test is green" in ran.out
+    assert "GREEN  1 failing test now passes" in ran.out
     assert state_of(repo) == before
     assert "shop/src/shop/price.py" in server.requests[0].text
     # The patch is one of the whole repo, so that git takes it from wherever one is.
@@ -103,12 +103,12 @@ def test_the_suite_of_a_folder_runs_with_what_lies_beside_it(user, repo, server)
 @pytest.mark.parametrize(
     ("chosen", "code", "words"),
     [
-        (("-k", "large"), 0, "GREEN  1 red test is green"),
+        (("-k", "large"), 0, "GREEN  1 failing test now passes"),
         (("-k", "small"), 0, "GREEN  the tests that you chose are green already"),
         (("-k", "(nothing or other"), 2, "a bracket is not closed"),
-        pytest.param(("-k", "TestPrice and not small"), 0, "GREEN  1 red test is green", marks=pytest.mark.soak),
+        pytest.param(("-k", "TestPrice and not small"), 0, "GREEN  1 failing test now passes", marks=pytest.mark.soak),
         (("tests/test_absent.py",), 5, "no test has the ids"),
-        (("shop/tests/test_price.py::TestPrice::test_large",), 0, "GREEN  1 red test is green"),
+        (("shop/tests/test_price.py::TestPrice::test_large",), 0, "GREEN  1 failing test now passes"),
     ],
 )
 def test_only_chosen_tests_are_targets(user, repo, server, chosen, code, words):
@@ -120,7 +120,7 @@ def test_only_chosen_tests_are_targets(user, repo, server, chosen, code, words):
 @pytest.mark.soak
 def test_a_test_alone_means_this_folder(user, repo, server):
     ran = user.redstart("fix", "tests/test_price.py::TestPrice::test_large", cwd=repo / "shop")
-    assert (ran.code, "GREEN  1 red test is green" in ran.out) == (0, True), ran.out + ran.err
+    assert (ran.code, "GREEN  1 failing test now passes" in ran.out) == (0, True), ran.out + ran.err
 
 
 def test_several_suites_are_listed_and_nothing_is_asked_for(user, repo, server):

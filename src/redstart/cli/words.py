@@ -109,6 +109,9 @@ def _reproduce(data: Data) -> str:
         return "no tests to start from"
     if data["trouble"] == "no_usable_test":
         return data.get("remedy") or "the model wrote no usable test"
+    if data.get("written"):
+        count = data["written"]
+        return f"{many(count, 'test')} written, {'it fails' if count == 1 else 'all fail'}: there is no program yet"
     counted = tests_in_words(data["red"], data["passed"], data["skipped"])
     names = [id_.rpartition("::")[2] for id_ in data["targets"][:2]]
     more = data["target_count"] - len(names)
@@ -152,7 +155,8 @@ def _plan(data: Data) -> str:
         text = f"{data['summary']} (with {many(len(data['patterns']), 'earlier plan')} for a similar goal in view)"
     else:
         text = data["summary"] or data["fault"] or ("" if data.get("shown") else "no earlier fix matches this failure")
-    return "; ".join(filter(None, (text, *_lessons(data))))
+    packages = [f"needs {', '.join(data['packages'])}"] if data.get("packages") else []
+    return "; ".join(filter(None, (text.rstrip(".") if packages else text, *packages, *_lessons(data))))
 
 
 def _lessons(data: Data) -> list[str]:

@@ -233,6 +233,8 @@ class Reproduced(Noun):
     """Paths of test files that were written for this run."""
     command: tuple[str, ...] = ()
     """The test command with those files in it, where it names files; empty where it stays as it is."""
+    written: int = Field(default=0, exclude_if=lambda count: not count)
+    """How many tests those hold (create): a file that cannot be imported yet is one failure to its runner."""
     sure: str = ""
     """`high`, `medium` or `low`: how sure the model is that they are what was meant; empty where it did not say."""
     sure_why: str = ""

@@ -116,7 +116,9 @@ def _remembered(left: Remembered) -> Brief:
 
 
 def _reproduced(found: Reproduced) -> Brief:
+    written: Brief = {"written": found.written} if found.written else {}
     return {
+        **written,
         **_counts(found.report.counts),
         "targets": list(found.targets.first[:5]),
         "target_count": found.targets.count,

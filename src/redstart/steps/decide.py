@@ -19,6 +19,7 @@ from redstart.toolkit.errands.caps import spent
 from redstart.toolkit.errands.cycles import next_cycle
 from redstart.toolkit.errands.subtasks import next_subtasks
 from redstart.toolkit.honesty.metric import weigh
+from redstart.toolkit.honesty.shortfall import failing_before, failing_tests
 from redstart.toolkit.installs.planned import with_planned_packages
 from redstart.toolkit.learning.breaker import Broken, broken
 from redstart.toolkit.learning.stuck import is_open, repeated, trend, turn
@@ -27,13 +28,13 @@ GIVE_UP_AFTER = 2
 """How often the same patch may come again."""
 
 _OTHERWISE = {
-    Strategy.form: "edits are asked for in another form",
-    Strategy.plan: "another plan is asked for",
-    Strategy.both: "one change is asked for that is right in both cases",
-    Strategy.restart: "the next attempt starts again from the code before it, and is to keep green what was green",
-    Strategy.wider: "more of the code is shown",
-    Strategy.stronger: "the strong model is asked",
-    Strategy.hypothesis: "another cause is looked for",
+    Strategy.form: "asking for edits in another form",
+    Strategy.plan: "asking for another plan",
+    Strategy.both: "asking for one change that is right in both cases",
+    Strategy.restart: "starting again from the code before it",
+    Strategy.wider: "showing more of the code",
+    Strategy.stronger: "asking the strong model",
+    Strategy.hypothesis: "asking for another cause",
 }
 _BEGINS = {Strategy.plan: Step.plan, Strategy.wider: Step.retrieve, Strategy.restart: Step.retrieve}
 """Where an attempt has to begin for its strategy to take effect; others begin where they would without it."""
@@ -66,10 +67,11 @@ async def decide(run: RunState, ports: Ports) -> Decision:
 async def _green(run: RunState, ports: Ports, judged: Judged) -> Decision:
     """Green counts, unless what the user measures got worse by it."""
     fixed = judged.verdict.fixed.count
-    said = f"{fixed} red {'test is' if fixed == 1 else 'tests are'} green, and nothing else got worse"
+    said = f"{many(fixed, 'failing test')} now {'passes' if fixed == 1 else 'pass'}, and nothing else got worse"
     metric, made = run.spec.metric, run.now.made
     if judged.mutants is not None:
-        return _noticing(run, judged.mutants, said)
+        passed = judged.report.counts.passed
+        return _noticing(run, judged.mutants, f"{many(passed, 'test')} {'passes' if passed == 1 else 'pass'}")
     if metric is None or made is None or run.spec.mode is not Mode.improve:
         return _accept(Result.verified, said)
     environment = Environment.model_validate_json(ports.blobs.get(run.suited.suite.environment))
@@ -89,18 +91,18 @@ async def _green(run: RunState, ports: Ports, judged: Judged) -> Decision:
 def _no_aim(run: RunState) -> str:
     """Why a cycle ends before anything is tried."""
     fault = run.now.plan.fault if run.now.plan else ""
-    return f"no improvement was found: {fault}" if fault else "no improvement was found"
+    return f"the model named no usable improvement: {fault}" if fault else "the model named no improvement"
 
 
 def _noticing(run: RunState, found: Mutants, said: str) -> Decision:
     """A new program: tests that would not notice a broken one are written anew, unless they are the user's."""
     noticed = f"{found.killed} of {found.sampled} small changes to the program"
     if not found.too_many_survive or run.spec.own_tests:
-        return _accept(Result.verified, f"{said}; the tests notice {noticed}")
+        return _accept(Result.verified, f"{said}; they notice {noticed}")
     weak = f"the tests notice only {noticed}"
     ended = _stop(run)
     if ended is None:
-        return _again(Step.reproduce, f"{weak}: better ones are asked for")
+        return _again(Step.reproduce, f"{weak}; asking for better tests")
     is_capped = ended.result is Result.capped
     return _end(Result.capped, f"{ended.reason}; {weak}") if is_capped else _end(Result.unsolved, weak)
 
@@ -150,10 +152,10 @@ def _ask(run: RunState) -> Decision:
     """A test can be wrong, but only a person may say so."""
     proposed = run.now.apply.proposes if run.now.apply else ()
     doubts = run.now.test.verdict.tampered[len(proposed) :] if run.now.test else ()
-    question = f"is this right? {'; '.join(doubts)}"
+    question = f"the patch needs your approval: {'; '.join(doubts)}"
     if proposed:
         why = run.now.patch.test_change if run.now.patch else ""
-        question = f"may {', '.join(proposed)} be changed? The model says: {why}"
+        question = f"the patch changes {', '.join(proposed)}. The model's reason: {why}"
     question = clip(question, 400)
     return Decision(action=Action.ask, reason=question, result=Result.needs_human, next=Step.patch)
 
@@ -173,10 +175,10 @@ def answered(run: RunState, asked: Decision, reply: Reply) -> Decision:
     if asked.next is Step.plan and run.now.plan is not None:
         return _about_packages(run, asked.next, run.now.plan.to_approve, reply)
     if not reply.accepts:
-        return _rejected(run, asked.next or Step.patch, f"you rejected it: {reply.text}")
+        return _rejected(run, asked.next or Step.patch, f"you rejected the patch: {reply.text}")
     if not _green_by_its_tests(run.now.test):
-        return _end(Result.unsolved, "you accepted it, but its tests are not green")
-    return _accept(Result.verified, clip(f"you accepted it: {asked.reason}", 400))
+        return _end(Result.unsolved, "you accepted the patch, but its tests fail")
+    return _accept(Result.verified, clip(f"you accepted the patch: {asked.reason}", 400))
 
 
 def _about_packages(run: RunState, asked_by: Step, packages: tuple[str, ...], reply: Reply) -> Decision:
@@ -192,7 +194,7 @@ def _rejected(run: RunState, back: Step, said: str) -> Decision:
     said = clip(said.strip().removesuffix(":"), 400)
     ended = _stop(run)
     if ended is not None and ended.result is Result.unsolved:
-        return _end(Result.unsolved, f"{said}; no attempt is left")
+        return _end(Result.unsolved, f"{said}; no attempts are left")
     return ended or _again(back, said)
 
 
@@ -219,12 +221,12 @@ def _trouble(run: RunState, found: Reproduced) -> Decision:
     if run.spec.lacks_test and (cap := _cap(run)):
         return _end(Result.capped, cap)
     if found.trouble == "already_green":
-        return _accept(Result.already_green, found.remedy or "every test passes already: there is nothing to fix")
+        return _accept(Result.already_green, found.remedy or "all tests pass already: there is nothing to fix")
     if found.trouble in ("flaky", "no_usable_test"):
         return _end(Result.unsolved, found.remedy)
     if found.trouble == "no_tests":
         return _end(Result.no_tests, found.remedy or "no failing test was found")
-    return _end(Result.environment, found.remedy or "the tests could not be run")
+    return _end(Result.environment, found.remedy or "the tests cannot be run")
 
 
 def _stop(run: RunState) -> Decision | None:
@@ -232,18 +234,28 @@ def _stop(run: RunState) -> Decision | None:
         return _end(Result.capped, cap)
     again = repeated(run)
     if again >= GIVE_UP_AFTER:
-        return _end(Result.stuck, f"the same patch came {again + 1} times")
+        return _end(Result.stuck, f"the model proposed the same patch {again + 1} times")
     if run.tries < run.spec.limits.iterations:
         held = broken(run)
         return _end(Result.stuck, held.words) if held and held.ends and not _has_another(run, held) else None
     applied = run.now.apply
     if applied is not None and applied.refused:
         named = "; ".join(f"{reject.path}: {reject.reason}" for reject in applied.rejects[:3])
-        return _end(Result.refused, f"the last attempt was refused: {named}")
+        return _end(Result.refused, f"the last patch was refused: {named}")
     cheats = [one for one in run.now.check.first if one.tool == TRIPWIRE] if run.now.check else []
     if cheats:
-        return _end(Result.refused, f"the last attempt was refused: {cheats[0].path}: {cheats[0].message}")
-    return _end(Result.unsolved, f"still red after {many(run.tries, 'attempt')}")
+        return _end(Result.refused, f"the last patch was refused: {cheats[0].path}: {cheats[0].message}")
+    return _end(Result.unsolved, _unsolved(run))
+
+
+def _unsolved(run: RunState) -> str:
+    """What is left undone when the attempts are used up."""
+    attempts = many(run.tries, "attempt")
+    found = run.now.reproduce
+    if found is not None and _may_ask_again(run, found) and not any(one.red is not None for one in run.history):
+        plan = "no usable plan and " if run.now.plan is not None and run.now.plan.fault else ""
+        return f"the model wrote {plan}no usable tests in {attempts}"
+    return f"{failing_tests(run)} after {attempts}"
 
 
 def _cap(run: RunState) -> str:
@@ -254,31 +266,31 @@ def _cap(run: RunState) -> str:
         run.now.plan.fault if run.now.plan else "",
     )
     if limits.minutes is not None and spend.seconds >= limits.minutes * 60:
-        return f"the time cap of {limits.minutes:g} minutes is used up"
+        return f"the time limit of {limits.minutes:g} minutes is reached"
     if any(fault.endswith(Fault.budget.value) for fault in faults):
-        return "the next model call could go past the money, token or time cap"
+        return "the next model call could exceed the money, token or time limit"
     if limits.usd is not None and spend.usd >= limits.usd:
-        return f"the money cap of ${limits.usd:g} is used up"
+        return f"the money limit of ${limits.usd:g} is reached"
     if limits.tokens is not None and spend.tokens >= limits.tokens:
-        return f"the cap of {limits.tokens} tokens is used up"
+        return f"the limit of {limits.tokens:,} tokens is reached"
     return ""
 
 
 def _retry(run: RunState) -> Decision:
     now = run.now
     if now.reproduce is not None and now.reproduce.trouble:
-        return _again(Step.reproduce, f"the tests were not usable: {now.reproduce.remedy or now.reproduce.trouble}")
+        return _again(Step.reproduce, f"the tests are not usable: {now.reproduce.remedy or now.reproduce.trouble}")
     if now.test is not None and now.test.probe:
-        return _again(Step.patch, "what it wanted to know was run")
+        return _again(Step.patch, "the snippet that the model asked for was run")
     if now.patch is not None and now.patch.fault:
         return _again(Step.patch, now.patch.fault)
     if now.apply is not None and not now.apply.ok:
-        return _again(Step.patch, "refused by policy" if now.apply.refused else "the edits did not apply")
+        return _again(Step.patch, "the patch was refused" if now.apply.refused else "the edits did not apply")
     if now.check is not None and (now.check.count or now.check.fault):
-        return _again(Step.patch, now.check.fault or "the edits brought new findings")
+        return _again(Step.patch, now.check.fault or "the patch adds new findings")
     if now.test is not None and now.test.verdict.asks:
-        return _again(Step.patch, "it changes what only a person may allow")
-    return _again(Step.retrieve, "still red")
+        return _again(Step.patch, "the patch changes what only a person may approve")
+    return _again(Step.retrieve, f"{failing_tests(run)}{failing_before(run)}")
 
 
 def _has_another(run: RunState, held: Broken) -> bool:
@@ -313,13 +325,13 @@ def _why(run: RunState, turned: Turn) -> str:
     if turned.pattern is Pattern.revisited and not repeated(run):
         return f"other edits made the same code as attempt {turned.attempts[0]}"
     return {
-        Pattern.unfit: f"{several} brought no edit that could be made",
-        Pattern.revisited: "the same patch came again",
-        Pattern.oscillation: f"{several} went to and fro between two failures",
-        Pattern.regress: "more is red than before",
+        Pattern.unfit: f"{several} gave no usable edit",
+        Pattern.revisited: "the model proposed the same patch again",
+        Pattern.oscillation: f"{several} alternated between two failures",
+        Pattern.regress: "more tests fail than before",
         Pattern.same_signature: f"{several} ended in the same failure",
-        Pattern.same_test: f"{several} left {clip(first, 120)} red, each in another way",
-        Pattern.no_progress: f"{several} left no fewer tests red",
+        Pattern.same_test: f"{several} left {clip(first, 120)} failing, each in another way",
+        Pattern.no_progress: f"{several} did not reduce the number of failing tests",
         Pattern.exhausted: "",
     }[turned.pattern]
 

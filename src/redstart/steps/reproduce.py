@@ -44,6 +44,7 @@ from redstart.toolkit.retrieval.lexical import walk_search
 from redstart.toolkit.retrieval.rank import BUDGET, Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.suites.asked import Asked, example_of, sureness, why_unfit
+from redstart.toolkit.suites.counted import with_count
 from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 from redstart.toolkit.suites.ground import Ground, classify, classify_run
@@ -117,7 +118,7 @@ async def _red(run: RunState, ports: Ports, tests: Mapping[str, bytes | None]) -
     """These tests on the ground without the program that they are about."""
     snapshot = ports.trees.write(run.spec.base, tests)
     done = await _suite(run, ports, snapshot)
-    return _reproduced(run, ports, done, tests=tuple(sorted(tests)), snapshot=snapshot)
+    return with_count(_reproduced(run, ports, done, tests=tuple(sorted(tests)), snapshot=snapshot), tests)
 
 
 def _asking_for_something(found: Reproduced) -> Reproduced:
@@ -132,10 +133,9 @@ def _about_new_tests(run: RunState, ports: Ports, kept: Mapping[str, bytes | Non
     last = run.history[-1].reason if run.history else ""
     texts = (data(path, (text or b"").decode(errors="replace")) for path, text in sorted(kept.items()))
     again = "Give the files in which something changes again, each as a whole."
-    packages = run.installed.packages if run.installed else ()
     about = {
         "goal": sections.goal(run.spec.goal, run.spec.whole),
-        "package": project(run.spec, packages),
+        "package": project(run.spec, run.packages),
         "tests": section("The tests so far", *texts, again) if kept else "",
         "tried": section("Why the last tests were not taken", *dict.fromkeys((weak, last))),
     }
@@ -147,7 +147,7 @@ def _about_new_tests(run: RunState, ports: Ports, kept: Mapping[str, bytes | Non
         "reproduce",
         room,
         **about,
-        rules=rules_of_tests(run.spec, packages),
+        rules=rules_of_tests(run.spec, run.packages),
         answer=answer_with_tests(run.spec),
         plan=sections.plan(run.now.plan),
         there=names_that_are_taken(run.spec, ports.trees.files(run.spec.base)),

@@ -170,7 +170,7 @@ def test_a_red_run_goes_on_with_another_policy_of_reflection_and_one_that_goes_o
 
 def test_a_green_run_is_not_steered(rig, house):
     old = ended(rig, [play.RIGHT, play.CARD])
-    with pytest.raises(ConfigError, match="has ended: 1 red test is green") as raised:
+    with pytest.raises(ConfigError, match="has ended: 1 failing test now passes") as raised:
         asyncio.run(hear(house, old.run_id, Wish(say="more")))
     assert "redstart apply" in raised.value.remedy
     assert len(asyncio.run(rig.adapters.store.runs())) == 1

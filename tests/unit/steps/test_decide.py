@@ -6,8 +6,11 @@ from typing import Any, cast
 import pytest
 
 from redstart.core.change import Applied, Patch, Reject
+from redstart.core.course import Seen
 from redstart.core.finding import Findings
-from redstart.core.report import Ids, Judged, Reproduced, Verdict
+from redstart.core.learning import Plan
+from redstart.core.packages import PackageRequest
+from redstart.core.report import Ids, Judged, Mutants, Reproduced, Verdict
 from redstart.core.run import (
     Action,
     Attempt,
@@ -16,9 +19,11 @@ from redstart.core.run import (
     Limits,
     Mode,
     Result,
+    RunState,
     Spend,
     Step,
 )
+from redstart.flow.route import route, settle, wake
 from redstart.ports.store.port import Reply
 from redstart.steps.decide import answered, decide, further
 from redstart.testing.states import report, spec, state
@@ -59,14 +64,14 @@ def test_tests_that_are_not_usable_are_asked_for_again_in_create(trouble):
 def test_honest_green_is_accepted_even_past_the_caps():
     decision = decided(test=GREEN, spend=Spend(usd=99))
     assert (decision.action, decision.result) == (Action.accept, Result.verified)
-    assert decision.reason == "2 red tests are green, and nothing else got worse"
+    assert decision.reason == "2 failing tests now pass, and nothing else got worse"
 
 
 @pytest.mark.parametrize(
     ("limits", "spend", "word"),
     [
-        (Limits(minutes=1), Spend(seconds=60), "time cap"),
-        (Limits(usd=1), Spend(usd=1), "money cap"),
+        (Limits(minutes=1), Spend(seconds=60), "time limit"),
+        (Limits(usd=1), Spend(usd=1), "money limit"),
         (Limits(tokens=10), Spend(input_tokens=6, output_tokens=4), "tokens"),
     ],
 )
@@ -144,11 +149,11 @@ def test_what_is_accepted_is_verified_only_if_its_tests_are_green(verdict, resul
 def test_what_is_rejected_is_tried_again_where_the_question_says_and_within_the_limits():
     decision = replied(Reply(accepts=False, text="keep the test"), Verdict(fixed=ONE))
     assert (decision.action, decision.next) == (Action.retry, Step.patch)
-    assert decision.reason == "you rejected it: keep the test"
+    assert decision.reason == "you rejected the patch: keep the test"
     there = ASKED.model_copy(update={"next": Step.plan})
     assert replied(Reply(accepts=False), Verdict(fixed=ONE), there).next is Step.plan
     last = replied(Reply(accepts=False), Verdict(fixed=ONE), spec=spec(limits=Limits(iterations=1)))
-    assert (last.result, last.reason) == (Result.unsolved, "you rejected it; no attempt is left")
+    assert (last.result, last.reason) == (Result.unsolved, "you rejected the patch; no attempts are left")
     spent = {"spec": spec(limits=Limits(usd=1)), "spend": Spend(usd=1)}
     assert replied(Reply(accepts=False), Verdict(fixed=ONE), **spent).result is Result.capped
 
@@ -158,10 +163,10 @@ def test_packages_that_are_not_wanted_cost_an_attempt_like_any_other_no():
     now = Attempt(entry=Step.reproduce, check=Findings(asks="may they be installed?", packages=("python:left-pad",)))
     no = Reply(accepts=False, text="only the standard library")
     again = answered(state(now=now), asked, no)
-    said = "you do not want these packages: python:left-pad. only the standard library"
+    said = "you rejected these packages: left-pad. only the standard library"
     assert (again.action, again.next, again.reason) == (Action.retry, Step.patch, said)
     last = answered(state(now=now, spec=spec(limits=Limits(iterations=1))), asked, no)
-    assert (last.result, last.reason) == (Result.unsolved, f"{said}; no attempt is left")
+    assert (last.result, last.reason) == (Result.unsolved, f"{said}; no attempts are left")
     yes = answered(state(now=now), asked, Reply(accepts=True))
     assert (yes.next, yes.approved) == (Step.check, ("python:left-pad",))
 
@@ -170,3 +175,89 @@ def test_a_red_run_goes_further_where_a_retry_would_begin():
     refused = Attempt(entry=Step.reproduce, patch=Patch(edits="x"), apply=Applied(ok=False, refused=True))
     assert further(state(now=refused)) is Step.patch
     assert further(state(now=Attempt(entry=Step.reproduce, test=RED))) is Step.retrieve
+
+
+PLANNED = Plan(asks="the plan needs packages", to_approve=("python:flask",), packages=(PackageRequest(name="flask"),))
+
+
+def waiting() -> RunState:
+    """A run whose plan waits for a person to approve its packages."""
+    before = state(spec=spec(mode=Mode.create, goal="an API"), now=Attempt(entry=Step.plan))
+    planned = settle(before, Step.plan, PLANNED)
+    assert route(planned) is Step.decide
+    asked = asyncio.run(decide(planned, cast(Any, None)))
+    assert (asked.action, asked.result, asked.reason) == (Action.ask, Result.needs_human, PLANNED.asks)
+    return settle(planned, Step.decide, asked)
+
+
+def answered_with(reply: Reply) -> RunState:
+    paused = waiting()
+    assert paused.now.decide is not None
+    return settle(wake(paused), Step.decide, answered(paused, paused.now.decide, reply))
+
+
+def test_packages_of_a_plan_are_approved_and_that_is_no_attempt():
+    after = answered_with(Reply(accepts=True))
+    assert (after.now.entry, after.now.plan, after.approved) == (Step.plan, PLANNED, ("python:flask",))
+    assert (after.now.number, after.tries) == (2, 1)
+
+
+def test_a_plan_whose_packages_are_rejected_is_made_anew():
+    after = answered_with(Reply(accepts=False, text="only the standard library"))
+    assert (after.now.entry, after.now.plan, after.approved) == (Step.plan, None, ())
+    assert after.history[-1].reason == "you rejected these packages: flask. only the standard library"
+    assert after.tries == 2
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (Plan(summary="s"), "the model wrote no usable tests in 5 attempts"),
+        (Plan(fault="no JSON"), "the model wrote no usable plan and no usable tests in 5 attempts"),
+    ],
+)
+def test_a_model_that_writes_no_tests_is_said_to(plan, words):
+    useless = Reproduced(report=report(), trouble="no_tests", remedy="the answer held no test file")
+    tried = [AttemptSummary(number=number) for number in range(1, 5)]
+    last = decided(mode=Mode.create, number=5, plan=plan, reproduce=useless, history=tried)
+    assert (last.action, last.result, last.reason) == (Action.stop, Result.unsolved, words)
+
+
+def failing(count: int) -> Ids:
+    return Ids.of(f"t{number}" for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "history", "words"),
+    [
+        (Verdict(still_red=failing(2), fixed=failing(1)), (), "2 of 3 target tests still fail (was 3)"),
+        (Verdict(still_red=failing(3)), (), "3 of 3 target tests still fail"),
+        (Verdict(still_red=failing(1), fixed=failing(2)), (2,), "1 of 3 target tests still fails (was 2)"),
+        (
+            Verdict(still_red=failing(1), newly_red=failing(2)),
+            (),
+            "1 of 3 target tests still fails, 2 newly failing tests",
+        ),
+    ],
+)
+def test_a_retry_says_how_many_tests_fail_and_failed_before(verdict, history, words):
+    red = Reproduced(report=report(["a"]), targets=failing(3))
+    before = [AttemptSummary(number=1, seen=Seen(wrong=wrong)) for wrong in history]
+    again = decided(reproduce=red, test=Judged(report=report(["a"]), verdict=verdict), history=before)
+    assert (again.action, again.reason) == (Action.retry, words)
+
+
+def test_a_new_program_counts_its_tests_and_not_their_files():
+    red = Reproduced(report=report(["tests/test_a.py"]), targets=failing(1), written=31)
+    judged = Judged(report=report([f"t{n}" for n in range(4)], passed=27), verdict=Verdict(still_red=failing(1)))
+    last = decided(mode=Mode.create, number=5, reproduce=red, test=judged, patch=Patch(edits="x"))
+    assert last.reason == "4 of 31 tests still fail after 5 attempts"
+    green = judged.model_copy(
+        update={
+            "report": report(passed=31),
+            "verdict": Verdict(fixed=failing(1)),
+            "mutants": Mutants(sampled=8, killed=6),
+        }
+    )
+    done = decided(mode=Mode.create, reproduce=red, test=green)
+    assert done.reason == "31 tests pass; they notice 6 of 8 small changes to the program"

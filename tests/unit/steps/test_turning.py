@@ -70,7 +70,7 @@ def test_more_of_the_code_is_shown_where_other_edits_end_in_the_same_failure(rig
     assert second == Turn(pattern=Pattern.same_signature, strategy=Strategy.wider, attempts=(1, 2))
     assert (decided[1].next, decided[1].reason) == (
         Step.retrieve,
-        "attempts 1 and 2 ended in the same failure: more of the code is shown",
+        "attempts 1 and 2 ended in the same failure: showing more of the code",
     )
     size = [sum(chunk.end - chunk.start + 1 for chunk in context.chunks) for context in shown]
     assert size[0] == size[1] > 0

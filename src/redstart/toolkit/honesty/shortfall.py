@@ -1,0 +1,46 @@
+"""How far a run is from green, in words for its user."""
+
+from __future__ import annotations
+
+from redstart.core.noun import many
+from redstart.core.run import Mode, RunState
+
+
+def failing_tests(run: RunState) -> str:
+    """How many tests speak against the last attempt: `2 of 3 target tests still fail`."""
+    judged, targets = run.now.test, run.now.reproduce.targets.count if run.now.reproduce else 0
+    if run.spec.mode is Mode.create:
+        written = run.now.reproduce.written if run.now.reproduce else 0
+        counts = judged.report.counts if judged else None
+        failing, every = (counts.red, counts.total) if counts and counts.red else (written, written)
+        return _still_fail(failing, every, "test")
+    if judged is None:
+        return _still_fail(targets, targets, "target test")
+    verdict = judged.verdict
+    red = verdict.still_red.count
+    every = max(targets, red + verdict.fixed.count)
+    worse = {
+        "newly failing": verdict.newly_red.count,
+        "missing": verdict.missing.count,
+        "newly skipped": verdict.newly_skipped.count,
+        "flaky": verdict.flaky.count,
+    }
+    told = [_still_fail(red, every, "target test")] if red else []
+    told += [many(count, f"{name} test") for name, count in worse.items() if count]
+    return ", ".join(told) or "the tests do not pass"
+
+
+def failing_before(run: RunState) -> str:
+    """How many tests failed before, where that has changed."""
+    tested = [one.seen.wrong for one in run.history if one.seen.wrong is not None]
+    before = tested[-1] if tested else (run.now.reproduce.targets.count if run.now.reproduce else 0)
+    verdict = run.now.test.verdict if run.now.test else None
+    if verdict is None or not before or verdict.newly_red or verdict.missing or run.spec.mode is Mode.create:
+        return ""
+    return f" (was {before})" if before != verdict.still_red.count else ""
+
+
+def _still_fail(failing: int, every: int, noun: str) -> str:
+    if every == 1:
+        return f"the {noun} still fails"
+    return f"{failing:,} of {many(every, noun)} still {'fails' if failing == 1 else 'fail'}"
