@@ -61,7 +61,7 @@ def test_kill_again_and_again(user, tmp_path, kind, count):
     assert ran.code == 0, ran.out + ran.err
     assert deaths >= 3
     assert asked == ASKED
-    assert "2 improvements are kept after 3 cycles" in ran.out
+    assert "kept 2 improvements of 3 cycles" in ran.out
     replayed = user.redstart("runs", "replay", cwd=repo)
     assert "0 tokens spent" in replayed.out, replayed.err
     assert user.redstart("apply", cwd=repo).code == 0

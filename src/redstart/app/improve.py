@@ -20,7 +20,7 @@ from redstart.ports.model.prices import price
 
 _MONEY = re.compile(r"\$?\s*(\d+(?:\.\d+)?)\s*(?:\$|usd|dollars?)?", re.IGNORECASE)
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(m|min|mins|minutes?|h|hours?)", re.IGNORECASE)
-_FLAGS = "say how much it may take: --max-usd, --max-minutes, or --no-cap to go without"
+_FLAGS = "set a limit with --max-usd or --max-minutes, or run without one: --no-limit"
 
 
 class Wanted(NamedTuple):
@@ -64,11 +64,13 @@ async def begin_improve(house: House, path: Path, wanted: Wanted) -> RunState:
     The folder is not touched. Raises `ConfigError` where there is neither a program nor a goal.
     """
     if len(wanted.goal) > GOAL_LIMIT:
-        raise ConfigError(f"the goal is longer than {GOAL_LIMIT} characters", remedy="say it more shortly")
+        raise ConfigError(
+            f"the goal has {len(wanted.goal):,} characters; the limit is {GOAL_LIMIT:,}", remedy="shorten the goal"
+        )
     taken = take_folder(house, path, wanted.asked)
     base, files = taken.spec.base, house.trees.files(taken.spec.base)
     if not files and not wanted.goal.strip():
-        raise ConfigError(f"{path} is empty", remedy='say what to make there: redstart improve --goal "a csv sorter"')
+        raise ConfigError(f"{path} is empty", remedy='describe the program: redstart improve --goal "a CSV sorter"')
     package = package_name(taken.path.name)
     draft = None if files else house.trees.write(base, skeleton(package, wanted.goal))
     metric = Metric(command=wanted.command, better=wanted.better, start=base) if wanted.command else None
@@ -104,18 +106,18 @@ def capped(settings: Settings, cap: Cap) -> Limits:
 def read_cap(said: str) -> Cap:
     """What a person answers to how much it may take: `5` or `$5`, `90 min`, `2 h`, or `none`. Raises `ConfigError`."""
     words = said.strip().lower()
-    if words in ("none", "no", "no cap"):
+    if words in ("none", "no", "no limit", "no cap"):
         return Cap()
     if found := _TIME.fullmatch(words):
         return Cap(minutes=float(found[1]) * (60 if found[2].startswith("h") else 1))
     if found := _MONEY.fullmatch(words):
         return Cap(usd=float(found[1]))
-    raise ConfigError(f"{said!r} is neither an amount nor a time", remedy=_FLAGS)
+    raise ConfigError(f"{said!r} is neither an amount of money nor a time", remedy=_FLAGS)
 
 
 def no_cap_said() -> ConfigError:
-    """Nobody is there to ask how much it may take, and nothing was said."""
-    return ConfigError("it would go on without an end", remedy=_FLAGS)
+    """Nobody is there to ask for a limit, and none was given."""
+    return ConfigError("improve runs until it is stopped, and no limit is set", remedy=_FLAGS)
 
 
 async def cycles(house: House, state: RunState) -> list[CycleView]:

@@ -14,6 +14,8 @@ LONGEST_NAME = 40
 """Letters of a directory that is named after a goal."""
 _NO_NAME = frozenset({"a", "an", "the", "please", "create", "make", "write", "build", "implement", "develop"})
 """Words at the beginning of a goal that name nothing."""
+_NO_END = frozenset({"a", "an", "the", "and", "or", "that", "which", "to", "of", "in", "into", "for", "from", "with"})
+"""Words that no name ends with."""
 _PYTHON_IGNORED = ("__pycache__/", ".venv/", ".pytest_cache/", ".hypothesis/", "*.egg-info/", "build/", "dist/")
 _NODE_IGNORED = ("node_modules/", "coverage/", "*.log")
 
@@ -40,12 +42,11 @@ def folder_name(goal: str) -> str:
     words = re.findall(r"[a-z0-9]+", goal.casefold())
     while len(words) > 1 and words[0] in _NO_NAME:
         del words[0]
-    name = ""
-    for word in words:
-        if name and len(name) + len(word) >= LONGEST_NAME:
-            break
-        name = f"{name}-{word}" if name else word[:LONGEST_NAME]
-    return name or "new-program"
+    while len("-".join(words)) > LONGEST_NAME and len(words) > 1:
+        words.pop()
+    while len(words) > 1 and words[-1] in _NO_END:
+        words.pop()
+    return "-".join(words)[:LONGEST_NAME] or "new-program"
 
 
 def skeleton(package: str, goal: str) -> dict[str, bytes | None]:

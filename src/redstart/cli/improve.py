@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from redstart.app.wire import House
     from redstart.core.run import RunState
 
-ASK = "How much may it take in all? An amount ($5), a time (90 min), or none"
+ASK = "Limit for all cycles together: an amount ($5), a time (90 min), or none"
 
 
 class BetterName(StrEnum):
@@ -28,17 +28,17 @@ class BetterName(StrEnum):
 
 
 def improve(
-    path: Annotated[Path, typer.Argument(help="The program's folder; an empty one needs --goal.")] = Path(),
-    goal: Annotated[str, typer.Option("--goal", help="What the program is for, in words.")] = "",
+    path: Annotated[Path, typer.Argument(help="Directory of the program; an empty one needs --goal.")] = Path(),
+    goal: Annotated[str, typer.Option("--goal", help="What the program is for.")] = "",
     metric: Annotated[str, typer.Option("--metric", help="Command whose last printed number must not get worse.")] = "",
-    better: Annotated[BetterName, typer.Option("--better", help="Which numbers of it are better.")] = (
-        BetterName.smaller
-    ),
-    max_iters: Annotated[int, typer.Option("--max-iters", min=0, help="Improvements to try; 0 for no end.")] = 0,
-    pause: Annotated[float, typer.Option("--pause", min=0, help="Seconds between two of them.")] = 5.0,
-    max_usd: Annotated[float | None, typer.Option("--max-usd", min=0, help="Money at the most, in dollars.")] = None,
-    max_minutes: Annotated[float | None, typer.Option("--max-minutes", min=0, help="Time at the most.")] = None,
-    no_cap: Annotated[bool, typer.Option("--no-cap", help="No end but yours: neither money nor time.")] = False,
+    better: Annotated[BetterName, typer.Option("--better", help="Which numbers are better.")] = (BetterName.smaller),
+    max_cycles: Annotated[int, typer.Option("--max-cycles", min=0, help="Cycles to run; 0 for no limit.")] = 0,
+    max_iters: Annotated[int, typer.Option("--max-attempts", "--max-iters", min=0, hidden=True)] = 0,
+    pause: Annotated[float, typer.Option("--pause", min=0, help="Seconds between two cycles.")] = 5.0,
+    max_usd: Annotated[float | None, typer.Option("--max-usd", min=0, help="Money limit in dollars.")] = None,
+    max_minutes: Annotated[float | None, typer.Option("--max-minutes", min=0, help="Time limit in minutes.")] = None,
+    no_limit: Annotated[bool, typer.Option("--no-limit", help="Run without a money or time limit.")] = False,
+    no_cap: Annotated[bool, typer.Option("--no-cap", hidden=True)] = False,
     model: options.Model = None,
     env_file: EnvFile = None,
     test_cmd: options.TestCommand = None,
@@ -59,9 +59,11 @@ def improve(
     unsafe_no_sandbox: options.Unsafe = False,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
-    """Make a program better, cycle after cycle, until stopped. Each one is kept only if its new test turns green.
+    """Improve a program, cycle after cycle. A change is kept only if a new test fails before it and passes after it.
 
-    The folder is not touched: take what was kept with `redstart apply`. Ctrl-C stops; `redstart resume` goes on.
+    Your files are not changed: `redstart apply` applies what was kept. Ctrl-C stops, `redstart resume` continues.
+
+    Example: redstart improve --goal "a fast CSV parser" --max-usd 5
     """
     import shlex
 
@@ -75,11 +77,12 @@ def improve(
     use_env_file(env_file, options.require_folder(path))
     settings = configuration.load(model, project=path, flags=options.reflect_flag(reflect))
     configuration.require_model(settings)
-    cap = _cap(max_usd, max_minutes, no_cap=no_cap, somebody_there=sys.stdin.isatty() and not (no_input or json))
+    somebody_there = sys.stdin.isatty() and not (no_input or json)
+    cap = _cap(max_usd, max_minutes, no_cap=no_limit or no_cap, somebody_there=somebody_there)
     words, level = tuple(shlex.split(test_cmd or settings.tests.command)), options.level_of(settings.verify, verify)
     asked = Asked(capped(settings, cap), words, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit)
     asked = asked._replace(verify=level, looks=looks, approve=approve)
-    wanted = Wanted(asked, goal, max_iters, pause, tuple(shlex.split(metric)), Better(better.value))
+    wanted = Wanted(asked, goal, max_cycles or max_iters, pause, tuple(shlex.split(metric)), Better(better.value))
 
     async def begin(house: House) -> RunState:
         return await begin_improve(house, path, wanted)
@@ -90,12 +93,12 @@ def improve(
 
 
 def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, somebody_there: bool) -> Cap:
-    """What the user allows it to take: as the flags say, else as they answer."""
+    """The limits of all cycles together: from the flags, else from the user's answer."""
     from redstart.app.improve import Cap, no_cap_said, read_cap
     from redstart.core.errors import ConfigError
 
     if no_cap and (usd is not None or minutes is not None):
-        raise ConfigError("--no-cap and a cap cannot both be meant")
+        raise ConfigError("--no-limit contradicts --max-usd and --max-minutes", remedy="give one of them")
     if no_cap or usd is not None or minutes is not None:
         return Cap(usd, minutes)
     if not somebody_there:

@@ -15,7 +15,7 @@ import pytest
 from redstart.app.create import NewProgram, begin_create, can_import, write_project
 from redstart.app.runs import Asked
 from redstart.app.settings import Settings
-from redstart.app.skeleton import Ground, files_of, package_name
+from redstart.app.skeleton import Ground, files_of, folder_name, package_name
 from redstart.app.wire import House, open_house
 from redstart.cli.create import KindName, goal_of
 from redstart.core.change import Applied
@@ -43,6 +43,21 @@ def begun(house: House, out: Path, wanted: NewProgram | None = None, goal: str =
 @pytest.mark.parametrize(("folder", "name"), [("My Shop", "my_shop"), ("2do", "p_2do"), ("a-b.c", "a_b_c")])
 def test_a_folder_names_a_package(folder, name):
     assert package_name(folder) == name
+
+
+@pytest.mark.parametrize(
+    ("goal", "name"),
+    [
+        ("Create a Flask REST API for todos with SQLite", "flask-rest-api-for-todos-with-sqlite"),
+        ("a tool that turns CSV files into Markdown tables", "tool-that-turns-csv-files-into-markdown"),
+        ("a command line tool that converts CSV to Markdown tables", "command-line-tool-that-converts-csv"),
+        ("Make the", "the"),
+        ("日本語", "new-program"),
+        ("x" * 90, "x" * 40),
+    ],
+)
+def test_a_directory_is_named_after_the_goal(goal, name):
+    assert folder_name(goal) == name
 
 
 @pytest.mark.parametrize("goal", ['say "hi"\n\\ and more', "ünïcode ✓", "x" * 4000])
@@ -105,9 +120,9 @@ def test_what_cannot_be_begun_is_said(house, tmp_path):
     for out, wanted, goal, words in (
         (tmp_path / "full", None, "a shop", "is not empty"),
         (tmp_path / "new", None, "  ", "the goal is empty"),
-        (tmp_path / "new", None, "x" * (GOAL_LIMIT + 1), "longer than"),
+        (tmp_path / "new", None, "x" * (GOAL_LIMIT + 1), "the goal has 4,001 characters; the limit is 4,000"),
         (tmp_path / "new", NewProgram(tests=tmp_path / "none.py"), "a shop", "does not exist"),
-        (tmp_path / "new", NewProgram(node=True, tests=tmp_path / "full"), "a shop", "holds no test"),
+        (tmp_path / "new", NewProgram(node=True, tests=tmp_path / "full"), "a shop", "contains no test file"),
     ):
         with pytest.raises(ConfigError, match=words):
             begun(house, out, wanted, goal)
@@ -124,7 +139,7 @@ def test_a_project_is_written_only_when_it_is_verified_and_never_over_something_
     assert sorted(one.name for one in out.iterdir()) == [".git", ".gitignore", "README.md", "pyproject.toml"]
     assert write_project(house, made, out)
     (out / "README.md").write_text("mine")
-    with pytest.raises(ConfigError, match="not empty any more"):
+    with pytest.raises(ConfigError, match="changed during the run and is not empty"):
         write_project(house, made, out)
     assert (out / "README.md").read_text() == "mine"
 

@@ -31,7 +31,7 @@ def test_an_answer_is_read_as_money_or_time(said, cap):
 def test_what_is_neither_is_refused_with_the_flags(said):
     with pytest.raises(ConfigError) as refused:
         read_cap(said)
-    assert all(flag in refused.value.remedy for flag in ("--max-usd", "--max-minutes", "--no-cap"))
+    assert all(flag in refused.value.remedy for flag in ("--max-usd", "--max-minutes", "--no-limit"))
 
 
 def settings(model: str) -> Settings:

@@ -20,7 +20,7 @@ from redstart.core.learning import Remembered
 from redstart.core.pattern import Pattern
 from redstart.core.run import Attempt, Level, Limits, Mode, Result, RunSpec, RunState, Status, Step, Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
-from redstart.core.wishes import Better, Metric
+from redstart.core.wishes import Asking, Better, Metric
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
@@ -152,7 +152,7 @@ def test_what_is_good_is_kept_and_nothing_else(rig):
     kinds = ("good", "no plan", "wrong", "good", "no reproduce", "green", "breaks", "no patch", "good")
     state = improved(rig, *kinds)
     assert (state.status, state.result) == (Status.ended, Result.verified)
-    assert state.reason == "3 improvements are kept after 9 cycles"
+    assert state.reason == "kept 3 improvements of 9 cycles"
     assert functions(rig, state) == ["f1", "f4", "f9", "total"]
     tests = [path for path in rig.trees.files(state.draft) if path.startswith("tests/")]
     assert tests == ["tests/test_f1.py", "tests/test_f4.py", "tests/test_f9.py", "tests/test_total.py"]
@@ -164,11 +164,20 @@ def test_a_cycle_says_why_it_was_dropped(rig):
     assert state.result is Result.unsolved
     reasons = [re.findall(r"dropped \((.*?)[:;)]", line)[0] for line in state.work.last]
     assert reasons == [
-        "no improvement was found",
-        "still red after 2 attempts",
+        "the model named no usable improvement",
+        "the target test still fails after 2 attempts",
         "no test shows what was asked for",
         "no test shows what was asked for",
     ]
+
+
+@pytest.mark.parametrize(("extra", "window"), [(0, 0), (2000, 8000)])
+def test_whoever_chooses_an_improvement_reads_the_code_within_the_models_window(rig, extra, window):
+    code = CODE + "".join(f"\n\ndef unused_{number}():\n    return {number}\n" for number in range(extra))
+    improved(rig, "good", code=code, asks=Asking(window=window))
+    asked = next(ask for ask in rig.adapters.model.asks if ask.question == "plan").messages[-1].text
+    assert "def total(numbers):\n    return sum(numbers)" in asked
+    assert len(asked) < 24_000
 
 
 def test_what_is_spent_in_cycles_is_spent_by_the_run(rig):

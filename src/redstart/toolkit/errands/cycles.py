@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redstart.core.change import Snapshot
-from redstart.core.noun import clip
+from redstart.core.noun import clip, many
 from redstart.core.run import Action, Decision, Ended, Errand, Mode, Result, RunState, Work
 from redstart.toolkit.errands.caps import rest, spent
 
@@ -35,10 +35,10 @@ def next_cycle(run: RunState, ended: Sequence[Ended], cap: str, *, empty: bool) 
         limits=rest(run.spec.limits, run.spend.plus(paid)),
     )
     begun = work.model_copy(update={"begun": errand.number})
-    said = work.last[-1] if work.last else "nothing was tried yet"
+    said = work.last[-1] if work.last else "first cycle"
     return Decision(
         action=Action.spawn,
-        reason=f"cycle {errand.number}; {said}",
+        reason=f"starting cycle {errand.number} ({said})",
         errands=(errand,),
         work=begun,
         kept=kept,
@@ -68,9 +68,8 @@ def _line(one: Ended, *, is_kept: bool) -> str:
 
 
 def _end(work: Work, why: str, result: Result | None) -> Decision:
-    many = "1 improvement is" if work.kept == 1 else f"{work.kept} improvements are"
-    tried = f"{work.begun} cycles" if work.begun != 1 else "1 cycle"
-    said = clip(f"{many} kept after {tried}" + (f"; {why}" if why else ""), ENDING)
+    said = f"kept {many(work.kept, 'improvement')} of {many(work.begun, 'cycle')}"
+    said = clip(said + (f"; {why}" if why else ""), ENDING)
     if work.kept:
         return Decision(action=Action.accept, reason=said, result=Result.verified, work=work)
     ends = result or (Result.capped if why else Result.unsolved)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.learning import Plan
-from redstart.core.noun import clip
+from redstart.core.noun import clip, many
 from redstart.core.run import Action, Decision, Ended, Errand, Mode, Result, RunState, Spend, Step
 from redstart.toolkit.errands.caps import rest, spent
 
@@ -65,9 +65,7 @@ def _failed(plan: Plan, places: dict[int, int], failed: Sequence[Ended]) -> Deci
 def _going_on(run: RunState, plan: Plan, put: _Put, paid: Spend) -> Decision:
     left = [place for place in range(1, len(plan.subtasks) + 1) if place not in put.merged]
     if not left:
-        return Decision(
-            action=Action.retry, reason="all parts are there: they are tested together", next=Step.reproduce
-        )
+        return Decision(action=Action.retry, reason="all parts are done; testing them together", next=Step.reproduce)
     # One that waits for itself in a circle has to begin somewhere.
     ready = [place for place in left if set(plan.subtasks[place - 1].needs) <= set(put.merged)] or left[:1]
     # What was at odds with another part goes alone: then it cannot be so again.
@@ -86,8 +84,8 @@ def _going_on(run: RunState, plan: Plan, put: _Put, paid: Spend) -> Decision:
         for number, place in enumerate(wave, 1)
     )
     names = "; ".join(errand.title for errand in errands)
-    many = "1 part is" if len(errands) == 1 else f"{len(errands)} parts are"
-    return Decision(action=Action.spawn, reason=clip(f"{many} made: {names}", 300), errands=errands)
+    started = f"starting {many(len(errands), 'part')}: {names}"
+    return Decision(action=Action.spawn, reason=clip(started, 300), errands=errands)
 
 
 def _title(plan: Plan, place: int) -> str:
@@ -106,7 +104,7 @@ def _put_together(run: RunState, ended: Sequence[Ended], places: dict[int, int],
         if isinstance(merged, Snapshot):
             put = put._replace(tree=merged, merged=(*put.merged, place), lines=(*put.lines, _line(one, "done")))
         else:
-            told = _line(one, f"done again (at odds with another part in {', '.join(merged[:3])})")
+            told = _line(one, f"done again (conflicts with another part in {', '.join(merged[:3])})")
             put = put._replace(at_odds=(*put.at_odds, place), lines=(*put.lines, told))
     return put
 

@@ -24,7 +24,7 @@ def good(number: int, **over: object) -> Ended:
     return Ended.model_validate({**plain, **over})
 
 
-def bad(number: int, result: Result = Result.unsolved, reason: str = "still red after 5 attempts") -> Ended:
+def bad(number: int, result: Result = Result.unsolved, reason: str = "2 of 3 tests still fail") -> Ended:
     return Ended(number=number, result=result, reason=reason, about=f"bug: thing {number}")
 
 
@@ -56,7 +56,7 @@ def test_the_next_one_is_told_what_the_last_ones_came_to():
     child = begun(run, run.now.decide.errands[0])
     assert child.spec.before == (
         "cycle 1, kept: feature: thing 1",
-        "cycle 2, dropped (still red after 5 attempts): bug: thing 2",
+        "cycle 2, dropped (2 of 3 tests still fail): bug: thing 2",
     )
     assert (child.run_id, child.spec.parent, child.spec.errand) == (errand_id(run.run_id, 3), run.run_id, 3)
     assert (child.spec.lacks_test, run.spec.lacks_test) == (True, False)
@@ -75,10 +75,10 @@ def test_a_goal_without_a_program_is_created_first_and_again_until_it_is_there()
 @pytest.mark.parametrize(
     ("told", "cap", "result", "said"),
     [
-        (good(1), "", Result.verified, "1 improvement is kept after 1 cycle"),
-        (bad(1), "", Result.unsolved, "0 improvements are kept after 1 cycle"),
-        (good(1), "the time cap of 1 minutes is used up", Result.verified, "after 1 cycle; the time cap of 1 minutes"),
-        (bad(1), "the time cap of 1 minutes is used up", Result.capped, "the time cap"),
+        (good(1), "", Result.verified, "kept 1 improvement of 1 cycle"),
+        (bad(1), "", Result.unsolved, "kept 0 improvements of 1 cycle"),
+        (good(1), "the time limit of 1 minutes is reached", Result.verified, "of 1 cycle; the time limit of 1 minutes"),
+        (bad(1), "the time limit of 1 minutes is reached", Result.capped, "the time limit"),
     ],
 )
 def test_it_ends_after_so_many_or_at_a_cap(told, cap, result, said):
