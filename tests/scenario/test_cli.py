@@ -102,7 +102,7 @@ def test_the_caps_are_4(user, repo, server):
     del user.environ["REDSTART_LIMITS__TOKENS"]
     ran = user.redstart("fix", repo, "--max-minutes", "0.0001")
     assert ran.code == 4
-    assert "time cap" in ran.out
+    assert "time limit" in ran.out
 
 
 def test_a_question_that_is_open_at_the_time_cap_is_broken_off(user, repo_of):
@@ -110,7 +110,7 @@ def test_a_question_that_is_open_at_the_time_cap_is_broken_off(user, repo_of):
         user.uses(server, Wire.anthropic)
         ran = user.redstart("fix", repo_of(SCENARIO.name), "--max-minutes", "0.25")
     assert (ran.code, len(server.requests)) == (4, 1), ran.out
-    assert "the time cap of 0.25 minutes is used up" in ran.out
+    assert "the time limit of 0.25 minutes is reached" in ran.out
 
 
 def test_a_patch_of_the_test_is_6(user, repo_of):

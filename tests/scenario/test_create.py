@@ -54,7 +54,7 @@ def test_tests_that_assert_nothing_are_not_taken(user, tmp_path):
         ran = user.redstart("create", goal.goal, "-o", tmp_path / "out", "--json", "--max-iters", "2")
     assert ran.code == 1
     reasons = [event["data"]["reason"] for event in ran.events if event["name"] == "decide" and event["data"]]
-    assert reasons[0] == "the tests were not usable: tests/test_nothing.py asserts nothing"
+    assert reasons[0] == "the tests are not usable: tests/test_nothing.py asserts nothing"
     assert not (tmp_path / "out").exists()
 
 
@@ -76,7 +76,7 @@ def test_the_users_own_tests_are_the_tests(user, tmp_path):
     assert ran.code == 0, ran.out + ran.err
     assert script.questions == ["patch", "patch"]
     assert (out / "tests" / mine.name).read_bytes() == mine.read_bytes()
-    assert "the tests notice" in ran.ending["reason"]
+    assert "they notice" in ran.ending["reason"]
 
 
 def test_own_tests_that_ask_for_nothing_are_refused(user, tmp_path):

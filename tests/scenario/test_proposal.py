@@ -39,12 +39,12 @@ def server(user):
 def test_the_change_is_shown_side_by_side_and_taken_on_a_yes(user, repo, server):
     ran = user.redstart("fix", repo)
     assert ran.code == 7, ran.out + ran.err
-    assert "NEEDS INPUT  may test_shop.py be changed? The model says: prices are in cents" in ran.out
+    assert "NEEDS INPUT  the patch changes test_shop.py. The model's reason: prices are in cents" in ran.out
     (line,) = [line for line in ran.out.splitlines() if "│" in line and "euros" in line]
     assert line.index("5 euros") < line.index("│") < line.index("5 cents")
     assert user.redstart("resume", cwd=repo).code == 7, "asked, and not answered"
     accepted = user.redstart("resume", "--accept", cwd=repo)
-    assert (accepted.code, "GREEN  you accepted it" in accepted.out) == (0, True), accepted.out + accepted.err
+    assert (accepted.code, "GREEN  you accepted the patch" in accepted.out) == (0, True), accepted.out + accepted.err
     assert (repo / "test_shop.py").read_text() == TESTS
     assert user.redstart("apply", cwd=repo).code == 0
     assert "5 cents" in (repo / "test_shop.py").read_text()
@@ -57,7 +57,7 @@ def test_a_no_goes_back_to_the_model(user, repo, server):
     before = len(server.requests)
     ran = user.redstart("resume", "--reject", "--say", "the test is right", cwd=repo)
     assert ran.code == 7, "the obedient model proposes the same again"
-    assert "you rejected it: the test is right" in ran.out
+    assert "you rejected the patch: the test is right" in ran.out
     assert len(server.requests) == before + 1
     assert user.redstart("resume", "--reject", cwd=repo).code == 1
 

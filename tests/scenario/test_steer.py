@@ -178,7 +178,7 @@ def test_an_accepted_patch_is_verified_and_replayed_across_the_pause(user, repo,
     assert killed.code == -signal.SIGKILL, killed.out + killed.err
     taken = ask(user, repo, "resume")
     assert taken.code == 0, taken.out + taken.err
-    assert "you accepted it: is that what you want?" in taken.out
+    assert "you accepted the patch: is that what you want?" in taken.out
     assert "redstart apply" in taken.out
     assert ask(user, repo, "runs", "replay").code == 0
     assert ask(user, repo, "resume", "--reject").code == 2
@@ -189,7 +189,7 @@ def test_a_rejected_patch_is_tried_again_with_the_reason(user, repo, asks):
     before = len(asks.requests)
     again = ask(user, repo, "resume", "--reject", "--say", WORDS)
     assert again.code == 7, again.out + again.err
-    assert f"you rejected it: {WORDS}" in again.out
+    assert f"you rejected the patch: {WORDS}" in again.out
     (patch,) = [request.text for request in asks.requests[before:] if question(request) == "patch"]
     assert patch.count(WORDS) == 2, "as the user's words, and as why the last attempt was not taken"
     assert ask(user, repo, "resume", "--accept").code == 0

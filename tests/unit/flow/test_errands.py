@@ -187,7 +187,7 @@ def test_parts_that_are_at_odds_are_done_again_one_on_top_of_the_other(rig):
     ended, ids = asyncio.run(go())
     assert ended.result is Result.verified
     assert len(ids) == 4
-    assert any("at odds with another part in NOTES.md" in line for line in ended.work.last)
+    assert any("conflicts with another part in NOTES.md" in line for line in ended.work.last)
 
 
 @pytest.mark.parametrize(("failures", "result"), [(1, Result.verified), (9, Result.unsolved)])

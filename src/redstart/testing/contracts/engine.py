@@ -300,7 +300,7 @@ class EngineContract:
             assert (after.status, after.result, len(trail)) == (Status.ended, Result.verified, len(WHOLE) + 1)
         else:
             assert (after.status, after.result, after.now.number) == (Status.paused, Result.needs_human, 2)
-            assert after.history[0].reason == "you rejected it: keep the sign"
+            assert after.history[0].reason == "you rejected the patch: keep the sign"
             assert "keep the sign" in str([ask.messages for ask in model.asks if ask.question == "patch"][1])
 
     def test_an_attempt_may_ask_twice_and_each_answer_is_to_its_question(
