@@ -136,7 +136,8 @@ def _judged(judged: Judged) -> Brief:
     verdict = judged.verdict
     return {
         **_counts(judged.report.counts),
-        "fixed": verdict.fixed.count,
+        # All tests of a new program are new: a file that could not be imported was one failure to its runner.
+        "fixed": judged.report.counts.passed if judged.mutants else verdict.fixed.count,
         "still_red": verdict.still_red.count,
         "newly_red": verdict.newly_red.count,
         "missing": verdict.missing.count,
