@@ -33,6 +33,7 @@ def test_create(goal: Goal, user, tmp_path):
     steps = {event["name"]: event["data"] for event in ran.events if event["phase"] == "end"}
     assert steps["reproduce"]["red"] > 0
     assert steps["reproduce"]["passed"] == 0
+    assert steps["test"]["fixed"] == steps["test"]["passed"] == steps["reproduce"]["written"] > 1
     assert ran.ending["result"] == "verified"
     assert ran.ending["attempts"] == 2
     assert ran.ending["calls"] <= 2 * ran.ending["attempts"]
