@@ -138,9 +138,8 @@ class SandboxSettings(BaseModel):
     @property
     def limits(self) -> SandboxLimits:
         """What one run of the tests may use."""
-        return SandboxLimits(
-            **{name: getattr(self, name) for name in SandboxLimits.model_fields if hasattr(self, name)}
-        )
+        names = (name for name in SandboxLimits.model_fields if hasattr(self, name))
+        return SandboxLimits(**{name: getattr(self, name) for name in names})
 
 
 class Settings(BaseSettings):
