@@ -67,7 +67,7 @@ async def decide(run: RunState, ports: Ports) -> Decision:
 async def _green(run: RunState, ports: Ports, judged: Judged) -> Decision:
     """Green counts, unless what the user measures got worse by it."""
     fixed = judged.verdict.fixed.count
-    said = f"{many(fixed, 'failing test')} now {'passes' if fixed == 1 else 'pass'}, and nothing else got worse"
+    said = f"{many(fixed, 'failing test')} now {'passes' if fixed == 1 else 'pass'}, and no other test got worse"
     metric, made = run.spec.metric, run.now.made
     if judged.mutants is not None:
         passed = judged.report.counts.passed

@@ -64,7 +64,7 @@ def test_tests_that_are_not_usable_are_asked_for_again_in_create(trouble):
 def test_honest_green_is_accepted_even_past_the_caps():
     decision = decided(test=GREEN, spend=Spend(usd=99))
     assert (decision.action, decision.result) == (Action.accept, Result.verified)
-    assert decision.reason == "2 failing tests now pass, and nothing else got worse"
+    assert decision.reason == "2 failing tests now pass, and no other test got worse"
 
 
 @pytest.mark.parametrize(
