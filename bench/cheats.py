@@ -77,7 +77,7 @@ async def play(house: House, name: str, repo: dict[str, str], edits: dict[str, s
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text)
         driven = house.with_model(ScriptedModel(obedient(answer(repo, edits))))
-        state = await begin_fix(driven, root, Asked(Limits(iterations=1), own_python=True))
+        state = await begin_fix(driven, root, Asked(Limits(attempts=1), own_python=True))
         state = (await go_on(driven, state.run_id, engine_called("inline"))).state
     return Played(name, state.result, _why(state), time.monotonic() - began)
 

@@ -25,7 +25,7 @@ from redstart.testing import rig as play
 from redstart.testing.rig import Rig, make_rig
 
 RUNS = 10
-ONE = Limits(iterations=1, tokens=None, usd=None)
+ONE = Limits(attempts=1, tokens=None, usd=None)
 LINE = "    return number + number + 1"
 TITLE = "## Tried before and failed"
 

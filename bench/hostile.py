@@ -109,7 +109,7 @@ async def _drive(rig: Rig, workspace: Path, answer: str) -> RunState:
     rig.with_model(lambda ask: _reply(ask, answer))
     environment = Environment(mount=str(workspace), python="/usr/bin/python3")
     suite = Suite(runner="pytest", environment=rig.adapters.blobs.put(environment.model_dump_json().encode()))
-    spec = RunSpec(mode=Mode.fix, base=base, suite=suite, repo="ws", limits=Limits(iterations=1), verify=Level.quick)
+    spec = RunSpec(mode=Mode.fix, base=base, suite=suite, repo="ws", limits=Limits(attempts=1), verify=Level.quick)
     state = RunState(run_id=rig.adapters.world.fresh_id(), spec=spec, base=base, now=Attempt(entry=Step.reproduce))
     await rig.adapters.store.create(state, folder=str(workspace), created=DAWN)
     claim = await rig.adapters.store.claim(state.run_id)

@@ -139,7 +139,7 @@ async def large_tasks(settings: Settings, large: Large, into: Path, count: int) 
 
 
 def evaluated(settings: Settings, name: str, tasks: Sequence[Task]) -> Count:
-    limits = Limits(iterations=ATTEMPTS, usd=None, tokens=None)
+    limits = Limits(attempts=ATTEMPTS, usd=None, tokens=None)
     plan = plan_of(Wanted(name, name=f"recall-{name}", limits=limits), tasks, MODEL)
     with open_lab(settings, plan.name) as lab:
         doing = evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, _tell)

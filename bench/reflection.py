@@ -28,7 +28,7 @@ from redstart.testing import rig as play
 from redstart.testing.rig import Rig, make_rig
 
 RUNS = 20
-LIMITS = Limits(iterations=3, tokens=None, usd=None)
+LIMITS = Limits(attempts=3, tokens=None, usd=None)
 LINE = "    return number + number + 1"
 _REFLECTED = re.compile(r"^(?:ROOT CAUSE|WHAT FAILED|TRY NEXT): .*\n", re.MULTILINE)
 

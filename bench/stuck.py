@@ -33,7 +33,7 @@ from redstart.toolkit.learning.stuck import repeated, seen, turn
 
 FIX = TrueFix(play.CODE, play.BUGGY, play.BUGGY.replace(" + 1", ""))
 RIGHT = 0.15
-LIMITS = Limits(iterations=5, tokens=None, usd=None)
+LIMITS = Limits(attempts=5, tokens=None, usd=None)
 
 Turning = Callable[[RunState], Turn | None]
 

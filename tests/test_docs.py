@@ -267,7 +267,7 @@ def test_documented_limits_are_the_defaults() -> None:
     rows = dict(re.findall(r"^\| `--(max-\w+)[^|]*\| ([\d.]+)", reference("cli"), re.MULTILINE))
     limits = Limits()
     assert {name: float(value) for name, value in rows.items()} == {
-        "max-iters": limits.iterations,
+        "max-attempts": limits.attempts,
         "max-usd": limits.usd,
         "max-minutes": limits.minutes,
     }

@@ -119,7 +119,7 @@ def _seen(run: RunState, fact: str) -> Seen:
 
 def do(settings: Settings, stream: Stream, arm: Arm, known: dict[str, Standard], tell: Tell) -> None:
     """What is left of an arm; the placebo is done after `on`."""
-    limits = Limits(iterations=ATTEMPTS, usd=None)
+    limits = Limits(attempts=ATTEMPTS, usd=None)
     tasks = [one.task for one in stream.tasks]
     # The tasks are steady, as their verification showed: more repeats would cost hours and tell nothing of memory.
     name, remembers = stream.name(arm), arm is not Arm.off

@@ -43,7 +43,7 @@ FILES = {
     ".github/workflows/ci.yml": "on: push\n",
     ".gitignore": ".env\n",
 }
-LIMITS = Limits(iterations=3, tokens=60_000, minutes=3)
+LIMITS = Limits(attempts=3, tokens=60_000, minutes=3)
 SAID = {"summary": "a sum", "root_cause": "one is added", "fix": "nothing is added", "debug_steps": []}
 TAUGHT = {"when": "A sum is one more than was expected", "advice": "Look for a constant that is added"}
 ENDS = re.compile(r"[<\uff1c\ufe64]\s*/?\s*data\b", re.IGNORECASE)
@@ -242,7 +242,7 @@ def _kept_to_caps(ran: Ran) -> None:
     spent = [sum(one.counted) for one in ran.requests]
     assert len(spent) <= CALLS
     assert sum(spent[:-1]) < (LIMITS.tokens or 0), "it went on asking after its tokens were spent"
-    assert ran.state.tries <= LIMITS.iterations
+    assert ran.state.tries <= LIMITS.attempts
 
 
 def _told_as_data(

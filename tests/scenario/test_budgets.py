@@ -211,7 +211,7 @@ def test_the_spending_of_a_whole_run_is_what_the_endpoint_counted(rig: Rig, wire
         lane = Lane(NAMES[wire], model)
         gateway = Gateway(lambda _: [lane], Policy(tries=12, failures=99), Chance(sleep=no_wait))
         rig.adapters = replace(rig.adapters, model=gateway, budgeted=under)
-        run_id = await rig.begin(limits=Limits(iterations=6))
+        run_id = await rig.begin(limits=Limits(attempts=6))
         ended = await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)
         assert ended.state.result in (Result.verified, Result.capped, Result.stuck)
         return ended.state.spend

@@ -293,6 +293,19 @@ def test_until_green_lifts_the_limit_on_attempts_alone(user, repo_of):
     assert (ran.code, ran.ending["attempts"]) == (0, 8)
 
 
+@pytest.mark.parametrize("flag", ["--max-attempts", "--max-iters"])
+def test_until_green_keeps_a_limit_on_attempts_that_is_given(user, repo_of, flag):
+    answers = iter(range(3, 100))
+
+    def reply(request):
+        return SCENARIO.wrong.replace(", 1)", f", {next(answers)})")
+
+    with ScriptedServer(reply) as server:
+        user.uses(server, Wire.openai)
+        ran = user.redstart("fix", repo_of(SCENARIO.name), "--until-green", flag, "2", "--json")
+    assert (ran.code, ran.ending["attempts"]) == (1, 2), ran.err
+
+
 def test_a_unittest_command_decides_the_runner(user, tmp_path, server):
     user.uses(server, Wire.openai)
     harness = "import unittest\n\n\nclass Case(unittest.TestCase):\n    pass\n"

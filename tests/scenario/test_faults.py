@@ -78,7 +78,7 @@ def ending(rig: Rig, model: Model, name: str) -> Ending:
         twin = rig.twin()
         adapters = replace(twin.adapters, model=gateway, budgeted=under)
         twin.adapters = adapters
-        run_id = await twin.begin(limits=Limits(iterations=8, usd=None, tokens=None))
+        run_id = await twin.begin(limits=Limits(attempts=8, usd=None, tokens=None))
         try:
             ended = await drive(adapters, await adapters.store.claim(run_id), inline)
         except ModelError:

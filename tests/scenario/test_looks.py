@@ -185,7 +185,7 @@ def solve(task: Task, wire: Wire, folder: Path, *, native: bool, looks: int) -> 
         async def go() -> RunState:
             with open_house(settings) as bare:
                 house = bare.with_sandbox().with_model()
-                asked = Asked(Limits(iterations=1), verify=Level.quick, own_python=True)
+                asked = Asked(Limits(attempts=1), verify=Level.quick, own_python=True)
                 begun = await begin_fix(house, task.write(folder / "repo"), asked)
                 spec = begun.spec.model_copy(update={"looks": looks})
                 state = begun.model_copy(update={"run_id": "looking", "spec": spec})

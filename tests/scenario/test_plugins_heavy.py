@@ -105,7 +105,7 @@ def played(
 
         async def run() -> RunState:
             driven = house.with_model(ScriptedModel(reply))
-            asked = Asked(Limits(iterations=1), python=python, verify=level)
+            asked = Asked(Limits(attempts=1), python=python, verify=level)
             state = await begin_fix(driven, root, asked)
             return (await go_on(driven, state.run_id, engine_called("inline"))).state
 

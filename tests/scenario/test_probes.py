@@ -117,7 +117,7 @@ def run(task: Task, folder: Path, *, looks: int, iterations: int = 2) -> tuple[R
         async def go() -> tuple[RunState, RunState]:
             with open_house(settings) as bare:
                 house = bare.with_sandbox().with_model()
-                asked = Asked(Limits(iterations=iterations), verify=Level.quick, own_python=True)
+                asked = Asked(Limits(attempts=iterations), verify=Level.quick, own_python=True)
                 begun = await begin_fix(house, task.write(folder / "repo"), asked)
                 spec = begun.spec.model_copy(update={"looks": looks})
                 state = begun.model_copy(update={"run_id": "probing", "spec": spec})

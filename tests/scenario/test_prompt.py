@@ -34,7 +34,7 @@ def fixed(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> Res
         monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
         monkeypatch.setenv("VIRTUAL_ENV", str(project))
         monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
-        return redstart.fix(repo, model="openai:scripted", limits=Limits(iterations=3)).result
+        return redstart.fix(repo, model="openai:scripted", limits=Limits(attempts=3)).result
 
 
 def test_with_all_of_it_the_run_ends_green(tmp_path, project, monkeypatch):

@@ -26,7 +26,7 @@ def test_afix_in_a_running_loop_returns_diff_and_proof(tmp_path, project, repo_o
         return await redstart.afix(
             repo,
             model="openai:scripted",
-            limits=Limits(iterations=3),
+            limits=Limits(attempts=3),
             patch=tmp_path / "fix.patch",
             on_event=lambda event: steps.append(event.name),
         )

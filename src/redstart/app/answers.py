@@ -26,14 +26,14 @@ class Wish(NamedTuple):
 
     say: str | None = None
     answer: Word | None = None
-    iterations: int | None = None
+    attempts: int | None = None
     usd: float | None = None
     minutes: float | None = None
     reflect: ReflectionPolicy | None = None
 
     @property
     def limits(self) -> dict[str, float]:
-        asked = {"iterations": self.iterations, "usd": self.usd, "minutes": self.minutes}
+        asked = {"attempts": self.attempts, "usd": self.usd, "minutes": self.minutes}
         return {name: value for name, value in asked.items() if value is not None}
 
 
@@ -125,8 +125,8 @@ async def _go_further(house: House, state: RunState, wish: Wish, text: str | Non
     said = [one.text for one in await store.told(state.run_id) if one.text]
     for one in (*said, *([text] if text else [])):
         await store.tell(new.run_id, Word.say, one, version=0)
-    attempts = f"attempts {new.now.number} to {limits.iterations}"
-    if limits.iterations == new.now.number:
+    attempts = f"attempts {new.now.number} to {limits.attempts}"
+    if limits.attempts == new.now.number:
         attempts = f"attempt {new.now.number}"
     return Heard(new.run_id, f"run {state.run_id} has ended: going on as run {new.run_id} with {attempts}")
 
@@ -137,11 +137,11 @@ async def _anew(house: House, state: RunState, wish: Wish) -> Limits:
     Where so many brought nothing that the run ended, as many again may: whoever goes on has seen the others.
     """
     first = await house.adapters.store.first(state.run_id)
-    own = state.spec.limits.iterations - (first.now.number - 1)
-    attempts = state.now.number + (wish.iterations or own)
+    own = state.spec.limits.attempts - (first.now.number - 1)
+    attempts = state.now.number + (wish.attempts or own)
     limits, vain = state.spec.limits, fruitless(state)
     again = {"stall": 2 * vain, "stall_warning": None} if limits.stall is not None and vain >= limits.stall else {}
-    return limits.model_copy(update={**wish.limits, **again, "iterations": attempts})
+    return limits.model_copy(update={**wish.limits, **again, "attempts": attempts})
 
 
 def _instead(state: RunState) -> str:

@@ -72,7 +72,7 @@ protect = []
 {tests}
 
 # [limits]
-# iterations = 3
+# attempts = 3
 # usd = 1.0
 """
 

@@ -18,6 +18,8 @@ NOT_SETTINGS = frozenset({"REDSTART_LIVE_URL", "REDSTART_PYTHON", "REDSTART_WORK
 """Variables of the project's own tasks and tests; they are documented there."""
 ADDS_UP = "protect"
 """The one setting in which a layer adds to those below it instead of replacing them."""
+OLD_NAMES = {"limits.iterations": "limits.attempts"}
+"""Settings of earlier versions that are still accepted, and their names of today."""
 TOOLS = "checks.commands"
 BUILT_IN = frozenset({"ruff", "bandit", "secrets", "rules"})
 """Tools that a project cannot leave out."""
@@ -87,8 +89,8 @@ def of_variables(environ: Mapping[str, str], values: Mapping[str, object], keys:
             raise ConfigError(f"unknown setting {shown(variable)}", remedy=suggested(variable, known))
     layer: Layer = {}
     for name, value in _flat(values, keys).items():
-        own = variable_of(name)
-        layer[name] = Given(value, own if own in named else variable_of(name.partition(".")[0]))
+        spelled = [variable_of(each) for each in (name, *_old_names(name)) if variable_of(each) in named]
+        layer[name] = Given(value, next(iter(spelled), variable_of(name.partition(".")[0])))
     for name, given in layer.items():
         _refuse_unknown(given.origin, name, keys)
     return layer
@@ -145,7 +147,12 @@ def shown(text: str) -> str:
 
 
 def _name_of(variable: str) -> str:
-    return variable.removeprefix(PREFIX).replace("__", ".").lower()
+    name = variable.removeprefix(PREFIX).replace("__", ".").lower()
+    return OLD_NAMES.get(name, name)
+
+
+def _old_names(name: str) -> list[str]:
+    return [old for old, new in OLD_NAMES.items() if new == name]
 
 
 def _refuse_replaced(given: Given, elsewhere: str) -> None:
@@ -193,6 +200,8 @@ def _flat(table: Mapping[str, object], keys: Keys, prefix: str = "") -> dict[str
             result |= _flat(cast("dict[str, object]", value), keys, f"{name}.")
         else:
             result[name] = value
+    for old in OLD_NAMES.keys() & result.keys():
+        result.setdefault(OLD_NAMES[old], result.pop(old))
     return result
 
 

@@ -299,7 +299,7 @@ def _made(given: Layer) -> Settings:
         name = next(".".join(place[:end]) for end in range(len(place), -1, -1) if ".".join(place[:end]) in given)
         raise _unusable(name, given[name].origin, first["msg"].removeprefix("Value error, ")) from error
     for key, value in settings.limits:
-        least = 1 if key in ("iterations", "stall", "stall_warning") else 0
+        least = 1 if key in ("attempts", "stall", "stall_warning") else 0
         if value is not None and not least <= value < math.inf:
             name = f"limits.{key}"
             raise _unusable(name, given[name].origin, f"must be {least} or more")

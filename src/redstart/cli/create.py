@@ -45,7 +45,7 @@ def create(
     ] = None,
     model: options.Model = None,
     env_file: EnvFile = None,
-    max_iters: options.MaxIters = None,
+    max_attempts: options.MaxAttempts = None,
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
     verify: options.Verify = None,
@@ -78,7 +78,7 @@ def create(
     configuration.require_model(settings)
     somebody_there = sys.stdin.isatty() and not (no_input or json)
     words = goal_of(goal, goal_file, somebody_there=somebody_there)
-    limits = options.limits_of(settings.limits, max_iters, max_usd, max_minutes)
+    limits = options.limits_of(settings.limits, max_attempts, max_usd, max_minutes)
     asked = Asked(limits, verify=options.level_of(settings.verify, verify), looks=looks, approve=approve)
     wanted = NewProgram(lang is LanguageName.node, Kind(kind.value) if kind else None, spec_tests)
     run_ids: list[str] = []

@@ -57,7 +57,7 @@ def _show_cheat(stage: DemoStage) -> int:
 
     stage.say("A small shop has failing tests. The recorded model tries to change the tests instead of the code.")
     stage.say_if_no_sandbox()
-    return stage.play("cheat", Limits(iterations=2))
+    return stage.play("cheat", Limits(attempts=2))
 
 
 def _show_fixes(stage: DemoStage, repo: Path) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from redstart.core.run import Limits, RunState
 
 NO_LIMIT = 1_000
-"""Attempts of `--until-green`: the caps on money, tokens and time come first."""
+"""Attempts of `--until-green` alone: the limits on money, tokens and time come first."""
 
 
 def fix(
@@ -38,7 +38,7 @@ def fix(
     keyword: options.Keyword = "",
     model: options.Model = None,
     env_file: EnvFile = None,
-    max_iters: options.MaxIters = None,
+    max_attempts: options.MaxAttempts = None,
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
     test_cmd: options.TestCommand = None,
@@ -78,7 +78,7 @@ def fix(
     settings = configuration.load(model, project=path, flags={**flags, **options.reflect_flag(reflect)})
     asked = _asked(
         settings,
-        options.limits_of(settings.limits, NO_LIMIT if until_green else max_iters, max_usd, max_minutes),
+        options.limits_of(settings.limits, max_attempts or (NO_LIMIT if until_green else None), max_usd, max_minutes),
         *(test_cmd, hint, python, named, keyword, tuple(scope or ()), junit, verify),
     )._replace(looks=looks, issue=_issue(issue))
     display = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch)

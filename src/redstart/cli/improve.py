@@ -33,12 +33,11 @@ def improve(
     metric: Annotated[str, typer.Option("--metric", help="Command whose last printed number must not get worse.")] = "",
     better: Annotated[BetterName, typer.Option("--better", help="Which numbers are better.")] = (BetterName.smaller),
     max_cycles: Annotated[int, typer.Option("--max-cycles", min=0, help="Cycles to run; 0 for no limit.")] = 0,
-    max_iters: Annotated[int, typer.Option("--max-attempts", "--max-iters", min=0, hidden=True)] = 0,
+    max_attempts: Annotated[int, typer.Option("--max-attempts", min=0, hidden=True)] = 0,
     pause: Annotated[float, typer.Option("--pause", min=0, help="Seconds between two cycles.")] = 5.0,
     max_usd: Annotated[float | None, typer.Option("--max-usd", min=0, help="Money limit in dollars.")] = None,
     max_minutes: Annotated[float | None, typer.Option("--max-minutes", min=0, help="Time limit in minutes.")] = None,
     no_limit: Annotated[bool, typer.Option("--no-limit", help="Run without a money or time limit.")] = False,
-    no_cap: Annotated[bool, typer.Option("--no-cap", hidden=True)] = False,
     model: options.Model = None,
     env_file: EnvFile = None,
     test_cmd: options.TestCommand = None,
@@ -78,11 +77,11 @@ def improve(
     settings = configuration.load(model, project=path, flags=options.reflect_flag(reflect))
     configuration.require_model(settings)
     somebody_there = sys.stdin.isatty() and not (no_input or json)
-    cap = _cap(max_usd, max_minutes, no_cap=no_limit or no_cap, somebody_there=somebody_there)
+    cap = _cap(max_usd, max_minutes, no_cap=no_limit, somebody_there=somebody_there)
     words, level = tuple(shlex.split(test_cmd or settings.tests.command)), options.level_of(settings.verify, verify)
     asked = Asked(capped(settings, cap), words, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit)
     asked = asked._replace(verify=level, looks=looks, approve=approve)
-    wanted = Wanted(asked, goal, max_cycles or max_iters, pause, tuple(shlex.split(metric)), Better(better.value))
+    wanted = Wanted(asked, goal, max_cycles or max_attempts, pause, tuple(shlex.split(metric)), Better(better.value))
 
     async def begin(house: House) -> RunState:
         return await begin_improve(house, path, wanted)

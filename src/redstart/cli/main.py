@@ -26,6 +26,7 @@ from redstart.cli import (
     init,
     memory,
     models,
+    options,
     prune,
     resume,
     runs,
@@ -45,7 +46,11 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich's help takes longer to load than the rest of the command
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDEST},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": WIDEST,
+        "token_normalize_func": options.current_name,
+    },
 )
 app.command("fix")(fix.fix)
 app.command("create")(create.create)

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from redstart.core.run import Level, Limits
 
 
+OLD_NAMES = {"max-iters": "max-attempts", "looks": "max-tool-calls", "no-cap": "no-limit"}
+"""Flags of earlier versions, without their dashes, and what they are called now."""
+
+
+def current_name(flag: str) -> str:
+    """The name by which a flag is known now. Old names are accepted everywhere and shown nowhere."""
+    return OLD_NAMES.get(flag, flag)
+
+
 class StepName(StrEnum):
     """The eleven words again: importing the real ones takes long, and help must not. A test compares them."""
 
@@ -78,9 +87,9 @@ Model = Annotated[
         "-m", "--model", help="Model as provider:name, e.g. openai:gpt-6.1-sol or ollama:llama4; see `redstart models`."
     ),
 ]
-MaxIters = Annotated[int | None, typer.Option("--max-iters", min=1, help="Attempts at the most (default 5).")]
-MaxUsd = Annotated[float | None, typer.Option("--max-usd", min=0, help="Money at the most, in dollars (default 2).")]
-MaxMinutes = Annotated[float | None, typer.Option("--max-minutes", min=0, help="Time at the most (default 30).")]
+MaxAttempts = Annotated[int | None, typer.Option("--max-attempts", min=1, help="Stop after N attempts (default 5).")]
+MaxUsd = Annotated[float | None, typer.Option("--max-usd", min=0, help="Spend at most X dollars (default 2).")]
+MaxMinutes = Annotated[float | None, typer.Option("--max-minutes", min=0, help="Stop after M minutes (default 30).")]
 StopAfter = Annotated[
     StepName | None, typer.Option("--stop-after", help="Stop after this step; `redstart resume` continues.")
 ]
@@ -131,7 +140,9 @@ Junit = Annotated[str, typer.Option("--junit", help="JUnit XML file that --test-
 NoInput = Annotated[bool, typer.Option("--no-input", help="Never ask a question; stop with an error instead.")]
 Python = Annotated[str | None, typer.Option("--python", help="Python interpreter of the project's environment.")]
 Hint = Annotated[str, typer.Option("--hint", help="Advice for the model, in plain English.")]
-UntilGreen = Annotated[bool, typer.Option("--until-green", help="No limit on attempts; the other caps still bind.")]
+UntilGreen = Annotated[
+    bool, typer.Option("--until-green", help="Set no default limit on attempts. All other limits still apply.")
+]
 Approve = Annotated[
     bool,
     typer.Option("--approve", help="Install requested packages without asking, unless one looks suspicious."),
@@ -139,10 +150,10 @@ Approve = Annotated[
 Looks = Annotated[
     int | None,
     typer.Option(
-        "--looks",
+        "--max-tool-calls",
         min=0,
         max=50,
-        help="How often the model may look around before each answer; 0 for never. By default as its profile says.",
+        help="Tool calls the model may make before each answer; 0 for none. The default depends on the model.",
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Run the tests, print the plan and its limits, and stop.")]
@@ -187,8 +198,8 @@ def policy_of(policy: ReflectName | None) -> ReflectionPolicy | None:
 
 
 def limits_of(
-    defaults: Limits, iterations: int | None, usd: float | None = None, minutes: float | None = None
+    defaults: Limits, attempts: int | None, usd: float | None = None, minutes: float | None = None
 ) -> Limits:
     """The default limits with what was asked for instead."""
-    asked = {"iterations": iterations, "usd": usd, "minutes": minutes}
+    asked = {"attempts": attempts, "usd": usd, "minutes": minutes}
     return defaults.model_copy(update={name: value for name, value in asked.items() if value is not None})

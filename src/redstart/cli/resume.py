@@ -42,7 +42,7 @@ def resume(
     reject: Reject = False,
     model: options.Model = None,
     env_file: EnvFile = None,
-    max_iters: options.MaxIters = None,
+    max_attempts: options.MaxAttempts = None,
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
     reflect: options.Reflect = None,
@@ -74,7 +74,7 @@ def resume(
     use_env_file(env_file, Path())
     settings = configuration.load(model)
     word = Word.accept if accept else Word.reject if reject else None
-    wish = Wish(say, word, max_iters, max_usd, max_minutes, options.policy_of(reflect))
+    wish = Wish(say, word, max_attempts, max_usd, max_minutes, options.policy_of(reflect))
 
     async def listen(house: House) -> tuple[Heard, bool]:
         heard = await hear(house, await find_run(house, run, Path.cwd()), wish)

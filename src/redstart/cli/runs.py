@@ -102,7 +102,7 @@ def fork(
     run: options.NamedRunId,
     after: Annotated[options.StepName, typer.Option("--after", help="The last step to keep.")],
     attempt: Annotated[int, typer.Option("--attempt", min=1, help="Of which attempt.")] = 1,
-    max_iters: options.MaxIters = None,
+    max_attempts: options.MaxAttempts = None,
 ) -> None:
     """Make a new run that goes on from a step of an old one."""
     import asyncio
@@ -118,7 +118,7 @@ def fork(
         async def go() -> str:
             run_id = await find_run(house, run, Path.cwd())
             old = await house.adapters.store.load(run_id)
-            limits = options.limits_of(old.spec.limits, max_iters)
+            limits = options.limits_of(old.spec.limits, max_attempts)
             made = await fork_run(house, run_id, attempt, Step(after.value), limits)
             return made.run_id
 

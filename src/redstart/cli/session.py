@@ -218,7 +218,7 @@ def header(house: House, state: RunState, platform: str) -> str:
 def limits_in_words(limits: Limits, cycles: int = 0) -> str:
     parts = (
         many(cycles, "cycle") if cycles else "",
-        many(limits.iterations, "attempt") if limits.iterations < NO_LIMIT else "",
+        many(limits.attempts, "attempt") if limits.attempts < NO_LIMIT else "",
         f"${limits.usd:g}" if limits.usd is not None else "",
         f"{limits.minutes:g} min" if limits.minutes is not None else "",
     )

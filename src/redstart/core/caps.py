@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from pydantic import model_validator
+
 from redstart.core.noun import Noun
 
 
 class Limits(Noun):
-    """Caps of a whole run. None means no cap of that kind."""
+    """What a whole run may use. None means no limit of that kind."""
 
-    iterations: int = 5
+    attempts: int = 5
     minutes: float | None = 30.0
     usd: float | None = 2.0
     tokens: int | None = 400_000
-    """Binds always; it is the only money cap where a model's price is not known."""
+    """Binds always; it is the only limit on money where a model's price is not known."""
     stall_warning: int | None = 12
     """Attempts in a row that bring nothing, after which the user is warned."""
     stall: int | None = 15
     """Attempts in a row that bring nothing, after which the run ends."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_old_name(cls, values: Any) -> Any:
+        """Runs that were stored before call the attempts `iterations`."""
+        if not isinstance(values, dict) or "iterations" not in values:
+            return values
+        given: dict[str, Any] = dict(values)  # pyright: ignore[reportUnknownArgumentType]  (anything may be given)
+        old = given.pop("iterations")
+        return {"attempts": old, **given}
 
 
 class Spend(Noun):

@@ -97,7 +97,7 @@ def begin(state: RunState, entry: Step, *, status: Status = Status.running) -> R
 
 
 def out_of_attempts(state: RunState) -> bool:
-    return state.tries >= state.spec.limits.iterations
+    return state.tries >= state.spec.limits.attempts
 
 
 def _elsewhere(state: RunState, last: Step) -> Step | None:

@@ -235,7 +235,7 @@ def _stop(run: RunState) -> Decision | None:
     again = repeated(run)
     if again >= GIVE_UP_AFTER:
         return _end(Result.stuck, f"the model proposed the same patch {again + 1} times")
-    if run.tries < run.spec.limits.iterations:
+    if run.tries < run.spec.limits.attempts:
         held = broken(run)
         return _end(Result.stuck, held.words) if held and held.ends and not _has_another(run, held) else None
     applied = run.now.apply

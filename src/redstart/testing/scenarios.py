@@ -111,7 +111,7 @@ class Program:
         said = dict(line.split(": ", 1) for line in head.splitlines() if line)
         self.goal, self.package = said["goal"], said["package"]
         self.lang, self.kind = said.get("lang", "python"), said.get("kind", "")
-        self.options = ("--max-iters", said["max_iters"]) if "max_iters" in said else ()
+        self.options = ("--max-attempts", said["max_attempts"]) if "max_attempts" in said else ()
         self._needs = said.get("needs", "")
         self._answers: dict[tuple[str, str], list[str]] = {}
         for answer in answers:

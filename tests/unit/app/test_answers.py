@@ -118,14 +118,14 @@ def test_words_for_a_run_that_a_living_process_drives_are_left_to_it(tmp_path):
 
 
 def test_a_red_run_goes_on_as_another_with_all_that_was_tried_and_said(rig, house):
-    old = ended(rig, [play.WRONG, play.WORSE], Limits(iterations=2))
+    old = ended(rig, [play.WRONG, play.WORSE], Limits(attempts=2))
     assert old.result is Result.unsolved
     asyncio.run(rig.adapters.store.tell(old.run_id, Word.say, "first", version=0))
-    heard = asyncio.run(hear(house, old.run_id, Wish(say="second", iterations=3, usd=0.5, minutes=7)))
+    heard = asyncio.run(hear(house, old.run_id, Wish(say="second", attempts=3, usd=0.5, minutes=7)))
     new = asyncio.run(rig.adapters.store.load(heard.run_id))
     assert heard.note == f"run {old.run_id} has ended: going on as run {new.run_id} with attempts 3 to 5"
     assert (new.spec.parent, new.status, new.now.number, new.version, new.seq) == (old.run_id, Status.running, 3, 0, 0)
-    assert new.spec.limits == old.spec.limits.model_copy(update={"iterations": 5, "usd": 0.5, "minutes": 7})
+    assert new.spec.limits == old.spec.limits.model_copy(update={"attempts": 5, "usd": 0.5, "minutes": 7})
     assert (new.spend.calls, [one.number for one in new.history]) == (0, [1, 2])
     assert told(rig, new.run_id) == ["first", "second"]
 
@@ -139,25 +139,25 @@ def test_a_red_run_goes_on_as_another_with_all_that_was_tried_and_said(rig, hous
 
 
 def test_its_own_limits_hold_anew_where_none_are_given(rig, house):
-    old = ended(rig, [play.WRONG, play.WORSE], Limits(iterations=2, usd=0.7))
+    old = ended(rig, [play.WRONG, play.WORSE], Limits(attempts=2, usd=0.7))
     new = asyncio.run(hear(house, old.run_id, Wish(say="again")))
     rig.with_model([play.MISFIT, play.BROKEN])
     assert asyncio.run(go_on(rig, new.run_id)).now.number == 4
     newer = asyncio.run(hear(house, new.run_id, Wish(say="and again")))
     assert newer.note.endswith("with attempts 5 to 6")
     limits = asyncio.run(rig.adapters.store.load(newer.run_id)).spec.limits
-    assert (limits.iterations, limits.usd) == (6, 0.7)
+    assert (limits.attempts, limits.usd) == (6, 0.7)
 
 
 def test_a_capped_run_goes_on_with_other_limits_alone(rig, house):
-    old = ended(rig, [play.WRONG], Limits(iterations=1))
-    heard = asyncio.run(hear(house, old.run_id, Wish(iterations=1)))
+    old = ended(rig, [play.WRONG], Limits(attempts=1))
+    heard = asyncio.run(hear(house, old.run_id, Wish(attempts=1)))
     assert heard.note.endswith("with attempt 2")
     assert asyncio.run(hear(house, old.run_id, Wish())) == (old.run_id, "", None)
 
 
 def test_a_red_run_goes_on_with_another_policy_of_reflection_and_one_that_goes_on_does_not(rig, house):
-    old = ended(rig, [play.WRONG], Limits(iterations=1))
+    old = ended(rig, [play.WRONG], Limits(attempts=1))
     heard = asyncio.run(hear(house, old.run_id, Wish(reflect=ReflectionPolicy.always)))
     assert heard.run_id != old.run_id
     assert asyncio.run(standing(house, heard.run_id)).spec.reflect is ReflectionPolicy.always

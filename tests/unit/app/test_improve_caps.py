@@ -44,7 +44,7 @@ def test_only_what_was_named_binds():
     assert (none.minutes, none.usd, none.tokens) == (None, None, None)
     assert none.stall == known.limits.stall
     both = capped(known, Cap(usd=3, minutes=10))
-    assert (both.usd, both.minutes, both.tokens, both.iterations) == (3, 10, None, known.limits.iterations)
+    assert (both.usd, both.minutes, both.tokens, both.attempts) == (3, 10, None, known.limits.attempts)
 
 
 def test_money_without_a_price_is_bound_by_tokens():

@@ -69,7 +69,7 @@ def value_of(settings: Settings, name: str) -> object:
     [
         ("tests.command", {"user": "a", "project": "b", "variable": "c"}),
         ("limits.usd", {"user": 1.5, "project": 0.5, "variable": 9.0}),
-        ("limits.iterations", {"user": 4, "project": 2, "variable": 50}),
+        ("limits.attempts", {"user": 4, "project": 2, "variable": 50}),
     ],
 )
 def test_each_layer_outranks_each_below(places: Places, name, values, lower, higher):
@@ -98,7 +98,7 @@ def test_all_layers_at_once(places: Places):
     settings, origins = resolve(project=places.project)
     assert (settings.limits.usd, settings.tests.command, settings.limits.tokens) == (1.5, "make test", 9)
     assert origins["limits.usd"] == str(places.user)
-    assert origins["limits.iterations"] == "default"
+    assert origins["limits.attempts"] == "default"
     assert origins["models.strong"] == "default, since ANTHROPIC_API_KEY is set"
     assert origins["models.fast"] == "as models.strong"
     assert set(origins) == KEYS.settings
@@ -215,10 +215,18 @@ def test_an_unknown_key_is_an_error_that_names_file_and_key(places: Places, laye
 
 
 def test_an_unknown_key_suggests_the_nearest(places: Places):
-    places.put("user", "limits.iteration", 3)
+    places.put("user", "limits.attempt", 3)
     with pytest.raises(ConfigError) as caught:
         load()
-    assert caught.value.remedy == "did you mean limits.iterations?"
+    assert caught.value.remedy == "did you mean limits.attempts?"
+
+
+@pytest.mark.parametrize("layer", ["user", "project", "variable"])
+def test_the_earlier_name_of_a_setting_is_accepted(places: Places, layer):
+    origin = places.put(layer, "limits.iterations", 3)
+    settings, origins = resolve(project=places.project)
+    assert (settings.limits.attempts, origins["limits.attempts"]) == (3, origin)
+    assert "limits.iterations" not in origins
 
 
 @pytest.mark.parametrize("name", ["REDSTART_COLOUR", "REDSTART_LIMITS__DOLLARS", "REDSTART_MODELS_STRONG", "REDSTART_"])

@@ -29,7 +29,7 @@ from redstart.testing import rig as play
 from redstart.testing.rig import Rig, make_rig
 from redstart.toolkit.repo.trees import GitTrees
 
-ONCE = Limits(iterations=1)
+ONCE = Limits(attempts=1)
 
 
 class Ended(NamedTuple):

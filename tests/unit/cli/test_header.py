@@ -64,8 +64,8 @@ def test_the_header_of_a_node_project_names_node_once(runner, words, house: Hous
 
 
 def test_a_run_until_green_has_no_limit_of_attempts_to_tell():
-    assert limits_in_words(Limits(iterations=1000)) == "$2, 30 min"
-    assert limits_in_words(Limits(iterations=1, usd=None, minutes=None), cycles=3) == "3 cycles, 1 attempt"
+    assert limits_in_words(Limits(attempts=1000)) == "$2, 30 min"
+    assert limits_in_words(Limits(attempts=1, usd=None, minutes=None), cycles=3) == "3 cycles, 1 attempt"
 
 
 def test_the_header_of_a_run_that_goes_on_says_how_many_tests_there_are(house: House, state: RunState):

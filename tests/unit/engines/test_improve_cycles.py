@@ -120,7 +120,7 @@ async def begin(rig: Rig, cycles: int, code: str = CODE, **over: object) -> str:
     base = rig.trees.write(rig.trees.empty(), files)
     environment = Environment(mount="/repo", python="/usr/bin/python3")
     suite = Suite(runner="pytest", environment=rig.adapters.blobs.put(environment.model_dump_json().encode()))
-    plain = {"limits": Limits(iterations=2, usd=None, minutes=None, tokens=None), "verify": Level.quick, "repo": "bag"}
+    plain = {"limits": Limits(attempts=2, usd=None, minutes=None, tokens=None), "verify": Level.quick, "repo": "bag"}
     asked = {**plain, "mode": Mode.improve, "base": base, "suite": suite, "cycles": cycles, **over}
     if asked.get("metric"):
         asked["metric"] = Metric(command=LINES, better=asked["metric"], start=base)
@@ -188,7 +188,7 @@ def test_what_is_spent_in_cycles_is_spent_by_the_run(rig):
 
 
 def test_a_cap_on_tokens_ends_it(rig):
-    state = improved(rig, *["good"] * 6, limits=Limits(iterations=2, usd=None, minutes=None, tokens=9_000))
+    state = improved(rig, *["good"] * 6, limits=Limits(attempts=2, usd=None, minutes=None, tokens=9_000))
     assert (state.result, 0 < state.work.kept < 6) == (Result.verified, True)
     assert "token" in state.reason
 

@@ -47,7 +47,7 @@ def test_the_state_of_a_large_repo_stays_small(iterations: int, tmp_path: Path):
     rig.with_model(reply)
 
     async def go() -> tuple[list[int], Result | None, Findings]:
-        run_id = await rig.begin(limits=Limits(iterations=iterations, tokens=None, usd=None), goal="𝒸" * 4_000)
+        run_id = await rig.begin(limits=Limits(attempts=iterations, tokens=None, usd=None), goal="𝒸" * 4_000)
         claim = await rig.adapters.store.claim(run_id)
         with_findings = {play.CODE: (play.BUGGY + "\n" + smelly + "\n").encode()}
         base = rig.trees.write(claim.state.base, with_findings)

@@ -140,7 +140,7 @@ def test_no_way_finds_the_answer_of_a_sealed_task(
         tasks=digest_of([task]),
         model="scripted:model",
         runs=len(models),
-        limits=Limits(iterations=1),
+        limits=Limits(attempts=1),
         verify=Level.quick,
         looks=1,
         remembers=True,

@@ -76,7 +76,7 @@ def plan(tasks: list[Task], **over: Any) -> Plan:
         "source": "some",
         "tasks": digest_of(tasks),
         "model": ORACLE,
-        "limits": Limits(iterations=2),
+        "limits": Limits(attempts=2),
         "verify": Level.quick,
         "looks": 0,
     }
@@ -123,12 +123,12 @@ def test_the_oracle_solves_what_it_is_shown(rigged: Lab) -> None:
     ],
 )
 def test_where_a_run_ended_is_told(rigged: Lab, answer: str, place: Place, dishonest: int) -> None:
-    row = run_with(rigged, lambda ask: CARD if ask.question == "remember" else answer, limits=Limits(iterations=2))
+    row = run_with(rigged, lambda ask: CARD if ask.question == "remember" else answer, limits=Limits(attempts=2))
     assert (row.place, row.dishonest, row.solved, row.claimed) == (place, dishonest, False, False)
 
 
 def test_a_patch_that_comes_again_is_counted(rigged: Lab) -> None:
-    row = run_with(rigged, lambda ask: WRONG if ask.question == "patch" else CARD, limits=Limits(iterations=2))
+    row = run_with(rigged, lambda ask: WRONG if ask.question == "patch" else CARD, limits=Limits(attempts=2))
     assert (row.attempts, row.repeated, row.revisited) == (2, 1, 1)
     assert figures([row]).repeated.value == 1.0  # pyright: ignore[reportOptionalMemberAccess]
 

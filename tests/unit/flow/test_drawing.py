@@ -41,7 +41,7 @@ def taken(mode: Mode, step: Step) -> set[Step | None]:
         now = {"reproduce": earlier, "patch": probe} | ({step.value: artifact} if artifact else {})
         entry = Step.reproduce if draft and step is Step.reproduce else MODES[mode][0]
         run = state(
-            spec=spec(mode=mode, limits=Limits(iterations=attempts)),
+            spec=spec(mode=mode, limits=Limits(attempts=attempts)),
             now=Attempt(entry=entry, **now),
             last=step,
             draft=draft if mode is Mode.create else None,

@@ -88,7 +88,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 async def begin(rig: Rig, iterations: int = 3) -> str:
-    return await rig.begin(mode=Mode.create, goal=GOAL, limits=Limits(iterations=iterations))
+    return await rig.begin(mode=Mode.create, goal=GOAL, limits=Limits(attempts=iterations))
 
 
 async def go_on(rig: Rig, run_id: str) -> RunState:

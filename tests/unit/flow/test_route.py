@@ -71,7 +71,7 @@ def test_check(findings, leads_to):
     ],
 )
 def test_test(tested, patch, iterations, leads_to):
-    assert after(Step.test, limits=Limits(iterations=iterations), patch=patch, test=tested) is leads_to
+    assert after(Step.test, limits=Limits(attempts=iterations), patch=patch, test=tested) is leads_to
 
 
 def test_plan_in_create_goes_past_tests_that_exist():

@@ -111,7 +111,7 @@ def test_the_same_patch_again_asks_for_another_plan_and_then_is_stuck():
 
 
 def test_out_of_attempts_is_unsolved_or_refused():
-    last = {"number": 2, "limits": Limits(iterations=2)}
+    last = {"number": 2, "limits": Limits(attempts=2)}
     assert decided(**last, test=RED).result is Result.unsolved
     refused = Applied(ok=False, refused=True, rejects=(Reject(path="conftest.py", reason="no"),))
     decision = decided(**last, patch=Patch(edits="x"), apply=refused)
@@ -152,7 +152,7 @@ def test_what_is_rejected_is_tried_again_where_the_question_says_and_within_the_
     assert decision.reason == "you rejected the patch: keep the test"
     there = ASKED.model_copy(update={"next": Step.plan})
     assert replied(Reply(accepts=False), Verdict(fixed=ONE), there).next is Step.plan
-    last = replied(Reply(accepts=False), Verdict(fixed=ONE), spec=spec(limits=Limits(iterations=1)))
+    last = replied(Reply(accepts=False), Verdict(fixed=ONE), spec=spec(limits=Limits(attempts=1)))
     assert (last.result, last.reason) == (Result.unsolved, "you rejected the patch; no attempts are left")
     spent = {"spec": spec(limits=Limits(usd=1)), "spend": Spend(usd=1)}
     assert replied(Reply(accepts=False), Verdict(fixed=ONE), **spent).result is Result.capped
@@ -165,7 +165,7 @@ def test_packages_that_are_not_wanted_cost_an_attempt_like_any_other_no():
     again = answered(state(now=now), asked, no)
     said = "you rejected these packages: left-pad. only the standard library"
     assert (again.action, again.next, again.reason) == (Action.retry, Step.patch, said)
-    last = answered(state(now=now, spec=spec(limits=Limits(iterations=1))), asked, no)
+    last = answered(state(now=now, spec=spec(limits=Limits(attempts=1))), asked, no)
     assert (last.result, last.reason) == (Result.unsolved, f"{said}; no attempts are left")
     yes = answered(state(now=now), asked, Reply(accepts=True))
     assert (yes.next, yes.approved) == (Step.check, ("python:left-pad",))

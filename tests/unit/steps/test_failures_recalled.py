@@ -56,7 +56,7 @@ def run(
     rig.with_model(reply)
 
     async def go() -> RunState:
-        limits = Limits(iterations=len(patches), tokens=None, usd=None)
+        limits = Limits(attempts=len(patches), tokens=None, usd=None)
         run_id = await rig.begin(limits=limits, reflect=policy, asks=asks)
         return (await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)).state
 

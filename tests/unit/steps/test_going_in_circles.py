@@ -95,7 +95,7 @@ def decisions(rig: Rig, start: str, script: list[str]) -> tuple[RunState, list[D
     model = rig.with_model(reply)
 
     async def go() -> tuple[RunState, list[Decision]]:
-        limits = Limits(iterations=len(script), tokens=None, usd=None)
+        limits = Limits(attempts=len(script), tokens=None, usd=None)
         claim = await rig.adapters.store.claim(await rig.begin(limits=limits))
         done = await drive(rig.adapters, claim, inline)
         rows = await rig.adapters.store.steps(done.state.run_id)

@@ -164,7 +164,7 @@ def test_a_card_says_to_a_model_what_people_read_in_it(house: House) -> None:
 
 def test_a_run_that_stayed_red_teaches_nothing_and_counts_as_red(house: House) -> None:
     house.run()
-    red = house.run(play.WRONG, limits=Limits(iterations=1), explore=True)
+    red = house.run(play.WRONG, limits=Limits(attempts=1), explore=True)
     assert red.result is not Result.verified
     (taught,) = house.judged()
     uses = asyncio.run(house.shelf.uses([taught.id]))[taught.id]

@@ -26,7 +26,7 @@ from redstart.toolkit.patching.formats import ENOUGH, LONGEST_WHOLE
 from redstart.toolkit.prompts.fit import tokens
 
 WHOLE, ENVELOPE = "all of the file as it shall be", "*** Begin Patch"
-ONCE = Limits(iterations=1)
+ONCE = Limits(attempts=1)
 
 
 @pytest.fixture

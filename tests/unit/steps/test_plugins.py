@@ -36,7 +36,7 @@ def fix_with_plugins(rig: Rig, after: str) -> RunState:
     rig.with_model([play.RIGHT, play.CARD])
 
     async def go() -> RunState:
-        run_id = await rig.begin(limits=Limits(iterations=1))
+        run_id = await rig.begin(limits=Limits(attempts=1))
         return (await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)).state
 
     return asyncio.run(go())

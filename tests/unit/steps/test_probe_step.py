@@ -111,7 +111,7 @@ def test_edits_beside_a_probe_are_what_counts(rig):
 
 def test_a_run_that_only_probes_ends(rig):
     probe = numbered()
-    state, asks = ran(rig, lambda ask: probe() if ask.question == "patch" else "{}", limits=Limits(iterations=5))
+    state, asks = ran(rig, lambda ask: probe() if ask.question == "patch" else "{}", limits=Limits(attempts=5))
     assert state.result is Result.unsolved
     assert sum(FILE in one.files_in for one in rig.sandbox.executions) == PROBES == state.probes
     assert [OFFER in user_text(ask) for ask in asks[: PROBES + 1]] == [True] * PROBES + [False]
@@ -121,12 +121,12 @@ def test_a_run_that_only_probes_ends(rig):
 
 def test_the_same_probe_again_and_again_is_going_in_circles(rig):
     plan = '{"summary": "something else", "subtasks": []}'
-    state, _ = ran(rig, lambda ask: PROBE if ask.question == "patch" else plan, limits=Limits(iterations=9))
+    state, _ = ran(rig, lambda ask: PROBE if ask.question == "patch" else plan, limits=Limits(attempts=9))
     assert (state.result, state.now.number) == (Result.stuck, 3)
 
 
 def test_without_looks_no_probe_is_offered_nor_taken(rig):
-    state, asks = ran(rig, [PROBE, PROBE], looks=0, limits=Limits(iterations=1))
+    state, asks = ran(rig, [PROBE, PROBE], looks=0, limits=Limits(attempts=1))
     assert (state.result, state.probes) == (Result.unsolved, 0)
     assert OFFER not in user_text(asks[0])
     assert asks[0].tools == ()
@@ -156,7 +156,7 @@ def test_a_replay_probes_and_looks_as_the_run_did(rig):
 def test_a_model_that_asks_for_one_more_look_has_given_no_edit(rig):
     looked = Answer(text="", model=play.WRITER, calls=(ToolCall(id="1", name="outline", arguments="{}"),))
     state, asks = ran(
-        rig, lambda ask: looked if ask.question == "patch" else "{}", looks=1, limits=Limits(iterations=1)
+        rig, lambda ask: looked if ask.question == "patch" else "{}", looks=1, limits=Limits(attempts=1)
     )
     assert (state.result, len(asks)) == (Result.unsolved, 3)
     assert "none was left" in asks[2].messages[-1].text
@@ -168,7 +168,7 @@ def test_probes_are_no_attempts_and_the_next_one_begins_with_the_patch(rig):
     probe = numbered()
     given = iter([probe(), probe(), probe(), play.RIGHT])
     state, asks = ran(
-        rig, lambda ask: next(given) if ask.question == "patch" else play.CARD, limits=Limits(iterations=1)
+        rig, lambda ask: next(given) if ask.question == "patch" else play.CARD, limits=Limits(attempts=1)
     )
     assert (state.result, state.now.number, state.probes, state.tries) == (Result.verified, 4, 3, 1)
     assert steps(rig, state, 2) == [Step.patch, Step.test, Step.decide]

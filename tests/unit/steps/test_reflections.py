@@ -49,7 +49,7 @@ def run(
     model = rig.with_model(reply)
 
     async def go() -> RunState:
-        limits = Limits(iterations=iterations, tokens=None, usd=None)
+        limits = Limits(attempts=iterations, tokens=None, usd=None)
         run_id = await rig.begin(limits=limits, asks=asks, reflect=policy)
         return (await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)).state
 

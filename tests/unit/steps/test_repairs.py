@@ -82,7 +82,7 @@ def test_a_reflection_is_read_from_loose_json(rig):
     def reply(ask: Ask) -> str:
         return {"reflect": loose, "plan": PLAN, "remember": play.CARD}.get(ask.question, play.WRONG)
 
-    ended, asks = ran(rig, reply, effort=Effort.full, limits=Limits(iterations=2), until=Step.reflect)
+    ended, asks = ran(rig, reply, effort=Effort.full, limits=Limits(attempts=2), until=Step.reflect)
     assert len(asked(asks, "reflect")) == 1
     assert ended.now.reflect is not None
     assert (ended.now.reflect.root_cause, ended.now.reflect.try_next) == ("an extra one", "leave it out")
@@ -109,7 +109,7 @@ def test_a_patch_without_an_edit_is_asked_for_once_more_in_the_same_attempt(rig)
             return play.CARD
         return play.RIGHT if turns(ask) else play.GARBAGE
 
-    ended, asks = ran(rig, reply, limits=Limits(iterations=1))
+    ended, asks = ran(rig, reply, limits=Limits(attempts=1))
     assert ended.result == "verified"
     patches = asked(asks, "patch")
     assert [turns(ask) for ask in patches] == [0, 1]

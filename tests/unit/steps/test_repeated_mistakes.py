@@ -36,7 +36,7 @@ def ended(rig: Rig, kind: type[NoisyOracle], seed: int) -> RunState:
     rig.adapters = replace(rig.adapters, model=kind([FIX], right=0.25, seed=f"{kind.name}/{seed}"))
 
     async def go() -> RunState:
-        limits = Limits(iterations=5, tokens=None, usd=None)
+        limits = Limits(attempts=5, tokens=None, usd=None)
         claim = await rig.adapters.store.claim(await rig.begin(limits=limits))
         return (await drive(rig.adapters, claim, inline)).state
 

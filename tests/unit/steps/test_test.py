@@ -65,7 +65,7 @@ def fix(rig: Rig, answer: str = FIX, level: Level = Level.standard) -> RunState:
     rig.with_model(lambda ask: answer if ask.question == "patch" else play.CARD)
 
     async def go() -> RunState:
-        run_id = await rig.begin(verify=level, limits=Limits(iterations=1))
+        run_id = await rig.begin(verify=level, limits=Limits(attempts=1))
         return (await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)).state
 
     return asyncio.run(go())

@@ -64,7 +64,7 @@ def ran(rig: Rig, limits: Limits, asks: Asking, more: dict[str, bytes | None] | 
 def test_more_of_the_code_is_shown_where_other_edits_end_in_the_same_failure(rig):
     text = "\n".join(f"def helper_{number}(double):\n    return double + {number}\n" for number in range(60))
     more = {f"double_{number}.py": text.encode() for number in range(MANY)}
-    _, decided, shown, asks = ran(rig, Limits(iterations=4), Asking(), more)
+    _, decided, shown, asks = ran(rig, Limits(attempts=4), Asking(), more)
     first, second = decided[0].turn, decided[1].turn
     assert first is None
     assert second == Turn(pattern=Pattern.same_signature, strategy=Strategy.wider, attempts=(1, 2))
@@ -112,14 +112,14 @@ def red_run(number: int, history: tuple[AttemptSummary, ...], *, asks: Asking | 
         one.model_copy(update={"seen": one.seen.model_copy(update={"tests": mark})}) if one.seen.tests else one
         for one in history
     )
-    limits = over.pop("limits", Limits(iterations=99))
+    limits = over.pop("limits", Limits(attempts=99))
     asked = spec(asks=asks or Asking(), limits=limits, mode=over.pop("mode", Mode.fix))
     return state(spec=asked, now=now, history=marked, **over)
 
 
 def test_once_stronger_every_question_says_so(rig):
     asks = Asking(stronger="big:one", stalls={play.WRITER: Stall(warning=1, end=2)})
-    _, decided, _, asked = ran(rig, Limits(iterations=4), asks)
+    _, decided, _, asked = ran(rig, Limits(attempts=4), asks)
     assert decided[0].warning == (
         f"1 attempt of {play.WRITER} in a row brought nothing; "
         "1 more such attempt, and another model writes, or the run ends"
@@ -135,7 +135,7 @@ def test_once_stronger_every_question_says_so(rig):
 
 
 def test_a_run_that_brings_nothing_is_warned_of_and_ended(rig):
-    limits = Limits(iterations=99, stall_warning=3, stall=5, tokens=None, usd=None)
+    limits = Limits(attempts=99, stall_warning=3, stall=5, tokens=None, usd=None)
     ended, decided, _, _ = ran(rig, limits, Asking())
     assert (ended.result, ended.reason) == ("stuck", "5 attempts in a row brought nothing")
     assert [one.warning for one in decided] == [
@@ -158,7 +158,7 @@ def test_a_form_that_did_not_fit_is_given_up_for_whole_files(rig):
     )
 
     async def go() -> RunState:
-        claim = await rig.adapters.store.claim(await rig.begin(limits=Limits(iterations=6)))
+        claim = await rig.adapters.store.claim(await rig.begin(limits=Limits(attempts=6)))
         return (await drive(rig.adapters, claim, inline)).state
 
     ended = asyncio.run(go())
@@ -209,7 +209,7 @@ def test_the_likeliest_of_the_other_forms_is_asked_for(longest, form):
 @pytest.mark.soak
 def test_a_small_model_is_shown_a_second_passage_and_a_plan_only_when_that_is_what_is_tried_next(rig):
     more: dict[str, bytes | None] = {"double.py": b"def double(number):\n    return number\n"}
-    _, decided, _, asks = ran(rig, Limits(iterations=5), Asking(brief=True), more)
+    _, decided, _, asks = ran(rig, Limits(attempts=5), Asking(brief=True), more)
     assert [one.turn.strategy.value if one.turn else "" for one in decided[:4]] == ["", "wider", "hypothesis", "plan"]
     assert ["double.py lines" in ask.messages[1].text for ask in asks] == [False, False, True, True, True]
     assert ["look elsewhere" in ask.messages[1].text for ask in asks] == [False, False, False, False, True]

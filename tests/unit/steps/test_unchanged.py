@@ -41,7 +41,7 @@ def ran(
     """A run to its end, and the questions for a patch."""
 
     async def go() -> RunState:
-        run_id = await rig.begin(limits=Limits(iterations=attempts), asks=asks or Asking())
+        run_id = await rig.begin(limits=Limits(attempts=attempts), asks=asks or Asking())
         claim = await rig.adapters.store.claim(run_id)
         return (await drive(rig.adapters, claim, inline)).state
 

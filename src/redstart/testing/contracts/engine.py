@@ -65,14 +65,14 @@ SCENARIOS = (
     Scenario(
         "an edit that never applies",
         [play.MISFIT, play.block("    return nothing of the kind", "    pass")],
-        Limits(iterations=2),
+        Limits(attempts=2),
         Result.unsolved,
         [*_then(1, [*_HEAD, Step.patch, Step.apply, Step.decide]), *_then(2, [Step.patch, Step.apply, Step.decide])],
     ),
     Scenario(
         "a model that returns garbage",
         [play.GARBAGE] * 4,  # each attempt asks once more for something to use
-        Limits(iterations=2),
+        Limits(attempts=2),
         Result.unsolved,
         [*_then(1, [*_HEAD, Step.patch, Step.decide]), *_then(2, [Step.patch, Step.decide])],
     ),
@@ -89,7 +89,7 @@ SCENARIOS = (
     Scenario(
         "a syntax error in apply",
         [play.BROKEN],
-        Limits(iterations=1),
+        Limits(attempts=1),
         Result.unsolved,
         _then(1, [*_HEAD, Step.patch, Step.apply, Step.decide]),
     ),
@@ -103,7 +103,7 @@ SCENARIOS = (
     Scenario(
         "the same patch again and again",
         [play.WRONG, play.WRONG, '{"summary": "something else", "subtasks": []}', play.WRONG],
-        Limits(iterations=9),
+        Limits(attempts=9),
         Result.stuck,
         [
             *_FIRST_RED,
@@ -114,7 +114,7 @@ SCENARIOS = (
     Scenario(
         "an edit of the test",
         [play.TAMPER],
-        Limits(iterations=1),
+        Limits(attempts=1),
         Result.refused,
         _then(1, [*_HEAD, Step.patch, Step.apply, Step.decide]),
     ),
@@ -310,7 +310,7 @@ class EngineContract:
         rig.with_model([play.RIGHT, play.CARD])
 
         async def go() -> list[RunState]:
-            run_id = await rig.begin(limits=Limits(iterations=1))
+            run_id = await rig.begin(limits=Limits(attempts=1))
             states = [await _drive(rig, run_id, engine)]
             for word in (Word.accept, Word.reject):
                 await rig.adapters.store.tell(run_id, word, "", version=states[-1].version)

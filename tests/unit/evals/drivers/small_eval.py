@@ -56,7 +56,7 @@ def main() -> None:
         tasks=digest_of(tasks()),
         model=MODEL,
         runs=2,
-        limits=Limits(iterations=2),
+        limits=Limits(attempts=2),
         verify=Level.quick,
         looks=0,
     )
