@@ -183,7 +183,7 @@ def test_reference_names_what_the_code_has() -> None:
     rows = re.findall(r"^\| (\d+) \| (.*?) \|", reference("exit-codes"), re.MULTILINE)
     documented = {word: int(code) for code, words in rows for word in re.findall(r"`(\w+)`", words)}
     assert documented == {
-        result.value: exit_code(RunState.model_construct(status=Status.ended, result=result)) for result in Result
+        result.value: exit_code(RunState.model_construct(status=Status.finished, result=result)) for result in Result
     }
     parts = {f"`{word}`" for word in (*Step, *Phase, *Event.model_fields)}
     assert {one for one in parts if one not in reference("events")} == set()

@@ -64,7 +64,7 @@ async def _took(fleet: FleetClient, runs: Sequence[RunState]) -> list[float]:
 
 
 def _ended(ground: Ground) -> int:
-    return ground.rows("SELECT count(*) FROM runs WHERE status = 'ended'", "large")[0][0]
+    return ground.rows("SELECT count(*) FROM runs WHERE status = 'finished'", "large")[0][0]
 
 
 def _shown(seconds: Sequence[float]) -> str:

@@ -99,7 +99,7 @@ async def _watched(ground: Ground, storm: Storm, runs: int, ends: float, say: Ca
     while storm.ended < runs and time.monotonic() < ends:
         await asyncio.sleep(1.0)
         try:
-            storm.ended = ground.rows("SELECT count(*) FROM runs WHERE status = 'ended'")[0][0]
+            storm.ended = ground.rows("SELECT count(*) FROM runs WHERE status = 'finished'")[0][0]
         except OperationalError:
             continue  # It is being restarted.
         if time.monotonic() - last > 30:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from drills.ground import HOME, Ground
 
-_ENDED = "SELECT id FROM runs WHERE status = 'ended'"
+_ENDED = "SELECT id FROM runs WHERE status = 'finished'"
 _ENDED_ONCE = """
     SELECT run_id FROM events WHERE body::json->>'name' = 'run' AND body::json->>'phase' = 'end'
     GROUP BY run_id HAVING count(*) = 1"""

@@ -74,7 +74,7 @@ def ground(new_postgres: Any) -> Ground:
             Step.remember,
             events=1,
             remembered=Remembered(card=states.card()),
-            status=Status.ended,
+            status=Status.finished,
             result=Result.verified,
         )
         event = ended.events[0].model_copy(update={"name": "run", "phase": Phase.end})

@@ -91,7 +91,7 @@ def test_two_pools_end_a_run_as_one_driver_does(
     model = rig.with_model(scenario.answers)
     state = _begun(rig, scenario)
     report = to_the_end(rig, state)
-    assert (report.status, report.result) == ("ended", scenario.result.value)
+    assert (report.status, report.result) == ("finished", scenario.result.value)
     assert asyncio.run(rig.trail(state.run_id)) == list(scenario.trail)
     twin = rig.twin()
     alone = twin.with_model(scenario.answers)

@@ -74,7 +74,7 @@ class Eyes:
         done = commit(now, Step.remember, remembered=left)
         await self.store.commit(done, fence)
         coins = Shown(coins=(Coin(lesson=f"lesson-{name}", shown=True, probability=0.5),))
-        ended = commit(done.after, Step.decide, status=Status.ended, result=Result.verified, taught=coins)
+        ended = commit(done.after, Step.decide, status=Status.finished, result=Result.verified, taught=coins)
         await self.store.commit(ended, fence)
 
 

@@ -92,7 +92,7 @@ def test_a_provider_that_is_down_is_3_and_the_run_can_go_on(user, repo, server):
     assert "openai:scripted" in ran.err
     assert "redstart resume" in ran.err
     user.environ["REDSTART_MODELS__BASE_URL"] = url
-    assert user.redstart("resume", cwd=repo).code == 0
+    assert user.redstart("resume", "-m", "openai:scripted", cwd=repo).code == 0
 
 
 def test_the_caps_are_4(user, repo, server):

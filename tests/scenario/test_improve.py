@@ -229,11 +229,11 @@ def test_a_server_that_is_down_is_3_and_the_run_goes_on_where_it_was(user, repo)
         url = user.environ["REDSTART_MODELS__BASE_URL"]
         assert improve(user, repo, 3, "--stop-after", "plan").code == 130
         user.environ |= {"REDSTART_MODELS__BASE_URL": "http://127.0.0.1:9/v1"}
-        down = user.redstart("resume", cwd=repo)
+        down = user.redstart("resume", "-m", "openai:scripted", cwd=repo)
         assert down.code == 3
         assert "redstart resume" in down.err
         user.environ["REDSTART_MODELS__BASE_URL"] = url
-        ran = user.redstart("resume", cwd=repo)
+        ran = user.redstart("resume", "-m", "openai:scripted", cwd=repo)
     assert ran.code == 0, ran.out + ran.err
     assert "kept 3 improvements of 3 cycles" in ran.out
     assert model.asked == [(n, q) for n in (1, 2, 3) for q in ("plan", "reproduce", "patch")]

@@ -132,12 +132,12 @@ def test_a_run_that_ended_red_goes_on_as_another(user, repo):
         assert user.redstart("resume", cwd=repo).code == 1, "without a word it stays as it ended"
         on = user.redstart("resume", "--say", WORDS, "--max-iters", "2", "--max-usd", "1", cwd=repo)
         assert on.code == 0, on.out + on.err
-        assert f"run {old} has ended: going on as run " in on.out
+        assert f"run {old} has finished; it continues as run " in on.out
         assert "with attempts 2 to 3" in on.out
         assert "attempt 1" in patches(server)[-1]
         assert replayed(user, repo).code == 0
         green = user.redstart("resume", "--say", "more", cwd=repo)
-        assert (green.code, "it is green" in green.err) == (2, True)
+        assert (green.code, "its tests pass" in green.err) == (2, True)
     listed = [json.loads(line) for line in user.redstart("runs", "list", "--json").out.splitlines()]
     assert [row["result"] for row in listed] == ["verified", "unsolved"]
     shown = json.loads(user.redstart("show", listed[0]["run_id"], "--json").out)

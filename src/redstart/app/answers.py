@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from typing import NamedTuple
 
+from redstart.app.standing import status_now
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
 from redstart.core.learning import ReflectionPolicy
@@ -30,6 +31,8 @@ class Wish(NamedTuple):
     usd: float | None = None
     minutes: float | None = None
     reflect: ReflectionPolicy | None = None
+    force: bool = False
+    """Whether a run that was cancelled goes on all the same."""
 
     @property
     def limits(self) -> dict[str, float]:
@@ -52,16 +55,18 @@ async def hear(house: House, run_id: str, wish: Wish) -> Heard:
     Raises `ConfigError` where the wish does not fit how the run stands; nothing is kept then.
     """
     state = await house.adapters.store.load(run_id)
+    if not wish.force and await status_now(house, run_id) is Status.cancelled:
+        raise ConfigError(f"run {run_id} was cancelled", remedy=f"resume it anyway: redstart resume {run_id} --force")
     text = None if wish.say is None else _words(wish.say)
     if wish.answer is not None:
         return await _answer(house, state, wish.answer, text)
-    if state.status is Status.ended:
+    if state.status is Status.finished:
         plain = text is None and not wish.limits and wish.reflect is None
         return Heard(run_id) if plain else await _go_further(house, state, wish, text)
     if wish.limits:
         raise ConfigError(
-            f"run {run_id} goes on within the limits that it was begun with",
-            remedy="limits are for going on with a run that has ended",
+            f"run {run_id} has not finished and keeps the limits it began with",
+            remedy=f"resume it without new limits: redstart resume {run_id}",
         )
     if wish.reflect is not None and wish.reflect is not state.spec.reflect:
         raise ConfigError(
@@ -83,8 +88,8 @@ async def _say(house: House, state: RunState, text: str) -> Heard:
     if holder is None or holder.host != platform.node() or not alive(holder.pid):
         return Heard(run_id)
     note = (
-        f"kept. Process {holder.pid} drives run {run_id} and reads it before its next plan or patch.\n"
-        f"If that process is none of redstart's: redstart resume {run_id}"
+        f"saved. Process {holder.pid} drives run {run_id} and reads it before its next plan or patch.\n"
+        f"If that process is not Redstart: redstart resume {run_id}"
     )
     return Heard(run_id, note, holder.pid)
 
@@ -92,9 +97,11 @@ async def _say(house: House, state: RunState, text: str) -> Heard:
 async def _answer(house: House, state: RunState, word: Word, text: str | None) -> Heard:
     asks = await _who_asks(house, state)
     if not waits_for_a_person(asks):
-        raise ConfigError(f"run {state.run_id} asks nothing", remedy=f"redstart show {state.run_id} says how it stands")
+        raise ConfigError(
+            f"run {state.run_id} has not asked anything", remedy=f"see how it stands: redstart show {state.run_id}"
+        )
     if word is Word.accept and text:
-        raise ConfigError("what is accepted needs no words: nobody would read them", remedy="--say goes with --reject")
+        raise ConfigError("--accept cannot be combined with --say", remedy="use --say with --reject, or leave it out")
     await house.adapters.store.tell(asks.run_id, word, text or "", version=asks.version)
     return Heard(state.run_id)
 
@@ -112,7 +119,7 @@ async def _who_asks(house: House, state: RunState) -> RunState:
 async def _go_further(house: House, state: RunState, wish: Wish, text: str | None) -> Heard:
     """A new run with one more attempt after the last of this one, and with what was said to this one."""
     if state.result not in RED or state.spec.mode is Mode.improve:
-        raise ConfigError(f"run {state.run_id} has ended: {state.reason}", remedy=_instead(state))
+        raise ConfigError(f"run {state.run_id} has finished: {state.reason}", remedy=_instead(state))
     store = house.adapters.store
     limits = await _anew(house, state, wish)
     changed = {} if wish.reflect is None else {"reflect": wish.reflect}
@@ -121,14 +128,14 @@ async def _go_further(house: House, state: RunState, wish: Wish, text: str | Non
     fresh = {"run_id": house.adapters.world.fresh_id(), "spec": spec, "spend": Spend(), "version": 0, "seq": 0}
     new = following.model_copy(update=fresh)
     (row,) = await store.runs(prefix=state.run_id, limit=1)
-    await store.create(new, folder=row.folder, created=house.moment)
+    await store.create(new, folder=row.folder, created=house.moment, options=row.options)
     said = [one.text for one in await store.told(state.run_id) if one.text]
     for one in (*said, *([text] if text else [])):
         await store.tell(new.run_id, Word.say, one, version=0)
     attempts = f"attempts {new.now.number} to {limits.attempts}"
     if limits.attempts == new.now.number:
         attempts = f"attempt {new.now.number}"
-    return Heard(new.run_id, f"run {state.run_id} has ended: going on as run {new.run_id} with {attempts}")
+    return Heard(new.run_id, f"run {state.run_id} has finished; it continues as run {new.run_id} with {attempts}")
 
 
 async def _anew(house: House, state: RunState, wish: Wish) -> Limits:
@@ -146,17 +153,17 @@ async def _anew(house: House, state: RunState, wish: Wish) -> Limits:
 
 def _instead(state: RunState) -> str:
     if state.result is Result.verified:
-        return f"it is green; take it with: redstart apply {state.run_id}"
+        return f"its tests pass; apply its patch with: redstart apply {state.run_id}"
     if state.spec.mode is Mode.improve:
-        return "begin a new one: redstart improve"
-    return "no attempt was made; begin a new run: redstart fix"
+        return "start a new one: redstart improve"
+    return "no attempt was made; start a new run: redstart fix"
 
 
 def _words(text: str) -> str:
     """What was typed, as any store can keep it."""
     words = text.strip().encode(errors="replace").decode()
     if not words:
-        raise ConfigError("there is nothing in --say")
+        raise ConfigError("--say is empty", remedy="write what the run should know")
     if len(words) > HINT_LIMIT:
-        raise ConfigError(f"what you say is longer than {HINT_LIMIT} characters", remedy="say it more shortly")
+        raise ConfigError(f"--say is longer than {HINT_LIMIT} characters", remedy="shorten it")
     return words

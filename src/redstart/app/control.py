@@ -1,28 +1,42 @@
-"""What a person asks of a run that somebody else drives: to pause, or to end where it stands. It works at home too."""
+"""Asking runs to stop, wherever they are driven."""
 
 from __future__ import annotations
 
+import asyncio
+
 from redstart.app.parts import part_ids
+from redstart.app.standing import status_now
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
 from redstart.core.run import Status
 from redstart.ports.store.port import Control
 
+PATIENCE = 10.0
+"""Seconds that a driver has to heed a cancellation before it is not waited for any longer."""
+LOOK = 0.1
+
 
 async def ask(house: House, run_id: str, control: Control) -> None:
-    """Asks the run, and those that it waits for, to stop after the step at hand.
-
-    Raises `ConfigError` where the run has ended already.
-    """
+    """Asks the run, and the child runs that it waits for, to stop. Raises `ConfigError` where it has finished."""
     state = await house.adapters.store.load(run_id)
-    if state.status is Status.ended:
-        raise ConfigError(f"run {run_id} has ended: {state.reason}", remedy=f"redstart show {run_id} says how")
-    for one in (run_id, *await part_ids(house, state)):
-        await house.adapters.store.control(one, control)
+    if state.status is Status.finished:
+        raise ConfigError(f"run {run_id} has finished: {state.reason}", remedy=f"see it with: redstart show {run_id}")
+    for each in (run_id, *await part_ids(house, state)):
+        await house.adapters.store.control(each, control)
+
+
+async def await_cancelled(house: House, run_id: str, patience: float = PATIENCE) -> bool:
+    """Whether the run is cancelled: at once where nobody drives it, else as soon as its driver has heeded it."""
+    ends = house.adapters.world.monotonic() + patience
+    while await status_now(house, run_id) is not Status.cancelled:
+        if house.adapters.world.monotonic() > ends:
+            return False
+        await asyncio.sleep(LOOK)
+    return True
 
 
 async def clear(house: House, run_id: str) -> None:
-    """Takes back what was asked: who goes on with a run wants it to go on."""
+    """Takes back what was asked: who resumes a run wants it to go on."""
     state = await house.adapters.store.load(run_id)
-    for one in (run_id, *await part_ids(house, state)):
-        await house.adapters.store.control(one, Control.none)
+    for each in (run_id, *await part_ids(house, state)):
+        await house.adapters.store.control(each, Control.none)

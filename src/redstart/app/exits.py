@@ -23,8 +23,9 @@ _CODES: dict[Result, int] = {
 
 def exit_code(state: RunState) -> int:
     """The code of a run as it stands; one that can still go on is 130, or 7 where it waits for a person."""
-    if state.status is Status.paused and state.spec.mode is not Mode.improve:
+    waits = state.status in (Status.needs_input, Status.paused)
+    if waits and state.spec.mode is not Mode.improve:
         return _CODES[Result.needs_human]
-    if state.status is not Status.ended or state.result is None:
+    if state.status is not Status.finished or state.result is None:
         return INTERRUPTED
     return _CODES[state.result]

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from redstart.app.settings import Settings
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
-from redstart.core.run import Mode, RunState
+from redstart.core.run import Mode, RunState, Status
 from redstart.core.shell import Environment
+from redstart.core.standing import Stop
 from redstart.engines.temporal.orders import Standing, order_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ async def submit(house: House, state: RunState) -> None:
     Raises `ConfigError` where the run cannot leave this machine, and says why.
     """
     refuse_stuck(house, state)
-    await (await reach(house.settings)).submit(state)
+    fleet = await reach(house.settings)
+    await house.adapters.store.mark(state.run_id, Stop(Status.queued))
+    await fleet.submit(state)
 
 
 def refuse_stuck(house: House, state: RunState) -> None:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.runs import Asked, take_folder
+from redstart.app.runs import Asked, create_run, take_folder
 from redstart.app.settings import Settings
 from redstart.app.skeleton import package_name, skeleton
 from redstart.app.wire import House, profile
@@ -87,7 +87,7 @@ async def begin_improve(house: House, path: Path, wanted: Wanted) -> RunState:
     )
     run_id = house.adapters.world.fresh_id()
     state = RunState(run_id=run_id, spec=spec, base=base, draft=draft, now=Attempt(entry=Step.decide))
-    await house.adapters.store.create(state, folder=str(taken.path), created=house.moment)
+    await create_run(house, state, taken.path)
     return state
 
 
@@ -128,7 +128,7 @@ async def cycles(house: House, state: RunState) -> list[CycleView]:
         if not await house.adapters.store.runs(prefix=run_id, limit=1):
             break  # it was decided on, and not begun yet
         child = await house.adapters.store.load(run_id)
-        told, going = ended(child), child.status is not Status.ended
+        told, going = ended(child), child.status is not Status.finished
         found.append(
             CycleView(
                 number=number,

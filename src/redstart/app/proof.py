@@ -50,7 +50,7 @@ async def prove(house: House, state: RunState) -> Proof:
     Raises `ConfigError` where the run has not ended or never came to propose a patch, and `StoreError` where its
     records are not what they were when they were written.
     """
-    if state.status is not Status.ended or state.result is None:
+    if state.status is not Status.finished or state.result is None:
         raise ConfigError(
             f"run {state.run_id} has not ended: there is no proof yet", remedy=f"redstart resume {state.run_id}"
         )

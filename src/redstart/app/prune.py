@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from redstart.app.settings import Settings
+from redstart.app.standing import row_status
 from redstart.app.store_settings import folder_of
 from redstart.app.wire import blobs_of, open_database
 from redstart.core.noun import Noun
+from redstart.core.run import Status
 from redstart.ports.sql.prune import BLOB_NAME, SqlPrune
 from redstart.ports.store.port import SweptBlobs
 from redstart.toolkit.repo.trees import alive
 
 DAY = 86_400.0
+OVER = (Status.finished, Status.failed, Status.cancelled, Status.paused)
 FRESH = 3_600.0
 """A blob that was written this many seconds ago may belong to a step that is not committed yet: it stays."""
 
@@ -33,7 +36,10 @@ class Swept(Noun):
 
 
 async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: float) -> Swept:
-    """Removes ended runs older than so many days, but for the `keep` newest; what was learned from them stays.
+    """Removes runs that are over, older than so many days, but for the `keep` newest; what was learned from them stays.
+
+    Over is what finished, failed or was cancelled, and what nobody drives any more. A run that is queued, is running or
+    needs input stays.
 
     Then goes what no run that is left needs: blobs, patches of the removed runs, work folders of processes that are no
     more. All of it is the settings' tenant's. Where there is no data yet, nothing is made. Raises `StoreError` for a
@@ -44,7 +50,9 @@ async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: f
     old = now - FRESH
     with open_database(settings) as opened:
         database = opened.of(settings.tenant)
-        pruned = await SqlPrune(database).prune(now - days * DAY, keep, dry=dry)
+        pruned = await SqlPrune(database).prune(
+            now - days * DAY, keep, is_over=lambda row: row_status(row, now) in OVER, dry=dry
+        )
         blobs = blobs_of(settings, database)
         needed = closed(pruned.named, blobs)
         unneeded = [one for one in blobs.kept() if one.name not in needed and one.put < old]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from redstart.app.choices import options_of
 from redstart.app.ground import Choose, MayLend, equip, take_ground
 from redstart.app.parts import part_ids
+from redstart.app.standing import ALIKE, row_of, row_status
 from redstart.app.wire import House, asking, profile
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
@@ -20,9 +22,11 @@ from redstart.core.run import (
     Result,
     RunSpec,
     RunState,
+    Status,
     Step,
     Suite,
 )
+from redstart.core.run_options import RunOptions
 from redstart.core.shell import Environment
 from redstart.engines.drive import drive
 from redstart.engines.port import Engine
@@ -32,9 +36,6 @@ from redstart.flow.loop import Advanced
 from redstart.flow.modes import MODES
 from redstart.toolkit.suites.command import require_results
 from redstart.toolkit.suites.select import chooser
-
-ALIKE = 1000
-"""Runs that are looked through for one id: that of an errand is the beginning of those with more digits."""
 
 
 class Asked(NamedTuple):
@@ -86,9 +87,11 @@ def take_folder(
     """What a run on this folder is about, from a snapshot of its git repo. Raises as `begin_fix` does."""
     chooser(asked.targets, asked.keyword)
     if asked.issue and (asked.targets or asked.keyword):
-        raise ConfigError("tests are named beside an issue", remedy="the test of an issue is still to be written")
+        raise ConfigError(
+            "--issue and test names cannot be combined", remedy="leave out the tests: --issue writes its own"
+        )
     if len(asked.hint) > HINT_LIMIT:
-        raise ConfigError(f"the hint is longer than {HINT_LIMIT} characters", remedy="say it more shortly")
+        raise ConfigError(f"the hint is longer than {HINT_LIMIT} characters", remedy="shorten it")
     require_results(asked.command, asked.junit)
     ground = take_ground(
         house, path, command=asked.command, python=asked.python, own_python=asked.own_python, choose=choose
@@ -155,31 +158,48 @@ async def fork(house: House, run_id: str, attempt: int, step: Step, limits: Limi
     """A new run that goes on from where this one stood after that step. Raises `ConfigError` if it never did."""
     rows = [row for row in await house.adapters.store.steps(run_id) if (row.attempt, row.step) == (attempt, step)]
     if not rows:
-        raise ConfigError(f"run {run_id} never did {step.value} in attempt {attempt}")
+        raise ConfigError(
+            f"run {run_id} has no step {step.value} in attempt {attempt}",
+            remedy=f"see its attempts with: redstart show {run_id}",
+        )
     source = rows[0].state
     spec = source.spec.model_copy(update={"parent": run_id, "limits": limits or source.spec.limits})
     state = source.model_copy(update={"run_id": house.adapters.world.fresh_id(), "spec": spec})
     (row,) = await house.adapters.store.runs(prefix=run_id, limit=1)
-    await house.adapters.store.create(state, folder=row.folder, created=house.moment)
+    await house.adapters.store.create(state, folder=row.folder, created=house.moment, options=row.options)
     return state
 
 
 async def find_run(house: House, given: str | None, folder: Path) -> str:
-    """The id that `given` begins, or this folder's last run. Raises `ConfigError` where there is none, or several."""
+    """The id that `given` begins, or the last run of this folder that was not cancelled.
+
+    Raises `ConfigError` where there is none, or several.
+    """
     store = house.adapters.store
     if given is None:
-        rows = await store.runs(folder=str(folder.resolve()), limit=1)
-        if not rows:
-            raise ConfigError("there is no run of this folder", remedy="redstart runs list shows every run")
-        return rows[0].run_id
+        now = house.adapters.world.now()
+        rows = await store.runs(folder=str(folder.resolve()), limit=ALIKE)
+        kept = [row for row in rows if row_status(row, now) is not Status.cancelled]
+        if not kept:
+            what = "every run in this folder was cancelled" if rows else "there is no run in this folder"
+            raise ConfigError(what, remedy="list all runs with: redstart runs list")
+        return kept[0].run_id
     rows = await store.runs(prefix=given, limit=ALIKE)
     if not rows:
-        raise ConfigError(f"there is no run {given}", remedy="redstart runs list shows every run")
+        raise ConfigError(f"there is no run {given}", remedy="list all runs with: redstart runs list")
     if any(row.run_id == given for row in rows):
         return given
     if len(rows) > 1:
-        raise ConfigError(f"more than one run begins with {given}", remedy="give more of the id")
+        raise ConfigError(f"more than one run begins with {given}", remedy="type more of the id")
     return rows[0].run_id
+
+
+async def stored_options(house: House, run_id: str) -> RunOptions | None:
+    """What was chosen for the run; of a child run, for the run that began it. None for runs of earlier versions."""
+    row = await row_of(house, run_id)
+    if row.options is None and "." in run_id:
+        return await stored_options(house, run_id.rpartition(".")[0])
+    return row.options
 
 
 def result_snapshot(state: RunState) -> Snapshot | None:
@@ -208,8 +228,14 @@ async def keep_run(house: House, spec: RunSpec, folder: Path) -> RunState:
     entry = MODES[spec.mode][0]
     run_id = house.adapters.world.fresh_id()
     state = RunState(run_id=run_id, spec=spec, base=spec.base, now=Attempt(entry=entry))
-    await house.adapters.store.create(state, folder=str(folder), created=house.moment)
+    await create_run(house, state, folder)
     return state
+
+
+async def create_run(house: House, state: RunState, folder: Path) -> None:
+    """Keeps a new run with the options that are in force here."""
+    options = options_of(house.settings, house.flags)
+    await house.adapters.store.create(state, folder=str(folder), created=house.moment, options=options)
 
 
 def looks_of(house: House, asked: Asked) -> int:

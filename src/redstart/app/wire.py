@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TypedDict
 
+from redstart.app.choices import DriveFlags, with_models
 from redstart.app.images import wanted
 from redstart.app.installs import IndexInstaller
 from redstart.app.model_routes import model_address
@@ -22,6 +24,7 @@ from redstart.core.errors import ConfigError
 from redstart.core.events import Event
 from redstart.core.graph import Graph, Mirrored
 from redstart.core.run import Limits, Spend
+from redstart.core.run_options import RunOptions
 from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters, StepLedger
 from redstart.engines.port import Engine
@@ -69,6 +72,8 @@ class House:
     trees: GitTrees
     rates: Rates | None = None
     """The rates of models, where others share them."""
+    flags: DriveFlags | None = None
+    """How runs that are begun here are driven; kept with them."""
 
     @property
     def moment(self) -> datetime:
@@ -87,6 +92,13 @@ class House:
         asked = wanted(self.settings.sandbox, os.environ)
         sandbox = choose(self.trees, scratch, unsafe=unsafe, wanted=asked)
         return replace(self, adapters=replace(self.adapters, sandbox=sandbox))
+
+    def with_options_of(self, options: RunOptions | None) -> House:
+        """With the models that a run of another machine stored; as it is where the run stored none."""
+        if options is None:
+            return self
+        settings = with_models(self.settings, options.models, elsewhere=True)
+        return replace(self, settings=settings, adapters=replace(self.adapters, **_model_parts(settings)))
 
     def with_model(self, model: Model | None = None) -> House:
         """With this model, or with those of the settings. Raises `ConfigError` where one cannot be had."""
@@ -200,12 +212,6 @@ def _adapters(
     world: World,
     listen: Callable[[Event], None] | None,
 ) -> Adapters:
-    names = {Tier.fast: settings.models.fast, Tier.strong: settings.models.strong}
-
-    def budgeted(model: Model, ledger: TimedLedger) -> Model:
-        # The gateway reserves for each of its calls; whoever makes one call for a question is wrapped.
-        return model.under(ledger) if isinstance(model, Gateway) else Budgeted(model, ledger, names.__getitem__)
-
     def ledger(limits: Limits, spent: Spend) -> StepLedger:
         return RunLedger(limits, spent, world.monotonic)
 
@@ -218,13 +224,33 @@ def _adapters(
         lessons=advisor_of(SqlShelf(database), world.now),
         world=world,
         model=None,
-        writer=settings.models.roster.usual("patch", Tier.strong),
         sandbox=None,
         installer=IndexInstaller(settings.home, os.environ),
         ledger=ledger,
-        budgeted=budgeted,
         listen=listen or _nobody,
-        asked_model=lambda ask: settings.models.roster.chosen(ask)[0],
+        **_model_parts(settings),
+    )
+
+
+class _ModelParts(TypedDict):
+    writer: str
+    asked_model: Callable[[Ask], str]
+    budgeted: Callable[[Model, TimedLedger], Model]
+
+
+def _model_parts(settings: Settings) -> _ModelParts:
+    """What of the adapters depends on which models are chosen."""
+    names = {Tier.fast: settings.models.fast, Tier.strong: settings.models.strong}
+
+    def budgeted(model: Model, ledger: TimedLedger) -> Model:
+        # The gateway reserves for each of its calls; whoever makes one call for a question is wrapped.
+        return model.under(ledger) if isinstance(model, Gateway) else Budgeted(model, ledger, names.__getitem__)
+
+    roster = settings.models.roster
+    return _ModelParts(
+        writer=roster.usual("patch", Tier.strong),
+        asked_model=lambda ask: roster.chosen(ask)[0],
+        budgeted=budgeted,
     )
 
 
@@ -259,6 +285,18 @@ def _nobody(event: Event) -> None:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def check_models(settings: Settings, *, keys: bool = True) -> None:
+    """Raises `ConfigError` where a model has no usable name or, with `keys`, no key. Nothing is asked or loaded."""
+    require_model(settings)
+    for name in settings.models.roster.names:
+        if name.partition(":")[0] in ("manual", "replay", "command", "recorded"):
+            continue
+        own = settings.models.option(name)
+        key = api_key(name, os.environ, own.key_variable)
+        url = own.base_url or settings.models.base_url
+        address(name, base_url=url, api_key=key if keys else key or "unchecked", variable=own.key_variable)
 
 
 def connect(settings: Settings, tell: Callable[[str], None] = _say, rates: Rates | None = None) -> Model:

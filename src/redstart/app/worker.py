@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Literal
 
 from redstart.app.fleet import require_fleet
+from redstart.app.runs import stored_options
 from redstart.app.settings import Settings
 from redstart.app.wire import House, engine_called, open_database, open_house
 from redstart.core.errors import ConfigError
-from redstart.core.run import Mode
+from redstart.core.run import Mode, Status
 from redstart.core.shell import Environment
+from redstart.core.standing import Stop
 from redstart.engines.drive import drive
 from redstart.engines.temporal.orders import DriveOrder
 from redstart.flow.loop import Advanced
@@ -71,9 +73,14 @@ async def go(
 ) -> Advanced:
     """One drive of a run with the privileges of this pool, as the run's tenant sees the store."""
     with house_of(order.tenant) as house:
-        if pool != "think":
-            await refuse_missing(house, order.run_id)
-        adapters = replace(privileged(house, pool).adapters, halting=halting)
+        try:
+            if pool != "think":
+                await refuse_missing(house, order.run_id)
+            chosen = house.with_options_of(await stored_options(house, order.run_id))
+            adapters = replace(privileged(chosen, pool).adapters, halting=halting, supervised=True)
+        except ConfigError as error:
+            await house.adapters.store.mark(order.run_id, Stop(Status.failed, str(error)))
+            raise
         claim = await adapters.store.claim(order.run_id)
         return await drive(adapters, claim, engine_called("langgraph"))
 

@@ -126,8 +126,11 @@ def _run(settings: Settings, path: Path, asked: AuditAsked, output: Output) -> i
     from redstart.app.audit import begin_audit, load_report, write_baseline
     from redstart.app.exits import exit_code
     from redstart.app.runs import go_on
-    from redstart.app.wire import engine_called, open_house
+    from redstart.app.wire import check_models, engine_called, open_house
     from redstart.core.noun import many
+
+    if asked.review:
+        check_models(settings)
 
     async def go(house: House) -> RunState:
         state = await begin_audit(house, path, asked)

@@ -9,6 +9,7 @@ from pathlib import Path
 from redstart.app.create import write_project
 from redstart.app.parts import part_ids
 from redstart.app.runs import result_snapshot, write_patch
+from redstart.app.standing import status_now
 from redstart.app.wire import House
 from redstart.cli.display import Display
 from redstart.cli.side_by_side import side_by_side
@@ -97,6 +98,9 @@ async def say_ending(
     Returns where the patch is. `patch` is where to write it, by default among our own data. With `announced` the
     headline and the diff were shown already; with `passing` nothing of the run is kept.
     """
+    if await status_now(house, state.run_id) is Status.cancelled:
+        shown.say(f"run {state.run_id} was cancelled", "bold")
+        return None
     if state.status is Status.running or waits_for_errands(state):
         step = state.last.value if state.last else "the start"
         await _say_who_waits(house, state, shown)
@@ -107,7 +111,7 @@ async def say_ending(
         say_headline(shown, result, reason_in_words(state))
     if result == "no_tests" and state.spec.mode is Mode.fix and not state.spec.issue:
         shown.say("hint: describe the bug instead: redstart fix --issue FILE|TEXT|URL")
-    if state.status is Status.paused:
+    if state.status is Status.needs_input:
         _say_proposal(house, state, shown)
         shown.say(f"answer with: redstart resume {state.run_id} --accept, or --reject [--say WHY]", "bold")
     path = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -12,13 +12,19 @@ from redstart.cli import options
 from redstart.cli.env_file import EnvFile, use_env_file
 
 if TYPE_CHECKING:
-    from redstart.app.answers import Heard
+    from redstart.app.answers import Heard, Wish
+    from redstart.app.choices import Resumption
     from redstart.app.wire import House
     from redstart.core.run import RunState
 
 Say = Annotated[str | None, typer.Option("--say", help="Tell the run something, in words.")]
 Accept = Annotated[bool, typer.Option("--accept", help="Answer yes to what the run asks.")]
-Reject = Annotated[bool, typer.Option("--reject", help="Answer no; --say may tell why.")]
+Reject = Annotated[bool, typer.Option("--reject", help="Answer no. Give a reason with --say.")]
+Force = Annotated[bool, typer.Option("--force", help="Resume a run that was cancelled.")]
+Model = Annotated[
+    str | None,
+    typer.Option("-m", "--model", help="Continue with another model, as provider:name. The default is the run's own."),
+]
 
 
 class DriverName(StrEnum):
@@ -31,8 +37,16 @@ class DriverName(StrEnum):
 
 Driver = Annotated[
     DriverName | None,
-    typer.Option("--engine", help="What goes on with it: temporal is the fleet. By default whoever has it now."),
+    typer.Option("--engine", help="What drives the run; temporal is the fleet. The default is the run's own."),
 ]
+
+
+class _Ready(NamedTuple):
+    """A run that can go on, and how."""
+
+    heard: Heard
+    resumption: Resumption
+    by_fleet: bool
 
 
 def resume(
@@ -40,7 +54,7 @@ def resume(
     say: Say = None,
     accept: Accept = False,
     reject: Reject = False,
-    model: options.Model = None,
+    model: Model = None,
     env_file: EnvFile = None,
     max_attempts: options.MaxAttempts = None,
     max_usd: options.MaxUsd = None,
@@ -52,17 +66,16 @@ def resume(
     verbose: options.Verbose = False,
     unsafe_no_sandbox: options.Unsafe = False,
     engine: Driver = None,
+    force: Force = False,
 ) -> None:
-    """Go on with a run from its last committed step. What was paid for is not asked again.
+    """Continue a run from its last committed step, with its own model and options. Nothing is paid for twice.
 
-    With --say, --reflect or other limits, a run that ended red goes on as a new run.
+    With --say, --reflect or new limits, a run that finished while tests still fail continues as a new run.
     """
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.answers import Wish, hear, standing
-    from redstart.app.control import clear
-    from redstart.app.runs import find_run
+    from redstart.app.answers import Wish
     from redstart.app.wire import open_house
     from redstart.cli.session import How, drive_run
     from redstart.core.errors import ConfigError
@@ -70,35 +83,76 @@ def resume(
     from redstart.ports.store.port import Word
 
     if accept and reject:
-        raise ConfigError("--accept and --reject cannot both be meant")
+        raise ConfigError("--accept and --reject cannot be combined", remedy="give one of them")
     use_env_file(env_file, Path())
     settings = configuration.load(model)
     word = Word.accept if accept else Word.reject if reject else None
-    wish = Wish(say, word, max_attempts, max_usd, max_minutes, options.policy_of(reflect))
-
-    async def listen(house: House) -> tuple[Heard, bool]:
-        heard = await hear(house, await find_run(house, run, Path.cwd()), wish)
-        if heard.driver is not None:
-            return heard, False
-        await clear(house, heard.run_id)
-        return heard, await _whose(house, heard.run_id, engine)
-
+    wish = Wish(say, word, max_attempts, max_usd, max_minutes, options.policy_of(reflect), force)
     with open_house(settings) as house:
-        heard, fleets = asyncio.run(listen(house))
-    if heard.note and not json:
-        typer.echo(heard.note)
+        ready = asyncio.run(_listen(house, run, wish, engine, flagged=model is not None))
+    heard, chosen = ready.heard, ready.resumption
+    for note in (heard.note, "" if heard.driver is not None else chosen.note):
+        if note and not json:
+            typer.echo(note)
     if heard.driver is not None:
         raise typer.Exit
 
     async def begin(house: House) -> RunState:
-        return await standing(house, heard.run_id)
+        return await _begin(house, ready)
 
     until = Step(stop_after.value) if stop_after else None
-    how = How(json, verbose, unsafe_no_sandbox, engine.value if engine else "langgraph", until, patch, detach=fleets)
-    raise typer.Exit(drive_run(settings, how, begin))
+    kept = chosen.options
+    here = engine.value if engine is not None else kept.engine or "langgraph"
+    file = patch or (Path(kept.patch) if kept.patch else None)
+    how = How(json, verbose, unsafe_no_sandbox or kept.unsafe, here, until, file, detach=ready.by_fleet, resumed=True)
+    raise typer.Exit(drive_run(chosen.settings, how, begin))
 
 
-async def _whose(house: House, run_id: str, engine: DriverName | None) -> bool:
+async def _listen(house: House, run: str | None, wish: Wish, engine: DriverName | None, *, flagged: bool) -> _Ready:
+    """Keeps what the person says; raises before that where the model that they name cannot be had."""
+    from redstart.app.answers import hear
+    from redstart.app.choices import resume_with
+    from redstart.app.control import clear
+    from redstart.app.runs import find_run, stored_options
+    from redstart.app.wire import check_models
+
+    given = await find_run(house, run, Path.cwd())
+    if flagged:
+        check_models(house.settings, keys=engine is not DriverName.temporal)
+    heard = await hear(house, given, wish)
+    resumption = resume_with(house.settings, await stored_options(house, heard.run_id), flagged=flagged)
+    if heard.driver is not None:
+        return _Ready(heard, resumption, by_fleet=False)
+    await clear(house, heard.run_id)
+    return _Ready(heard, resumption, await _by_fleet(house, heard.run_id, engine))
+
+
+async def _begin(house: House, ready: _Ready) -> RunState:
+    """The run as it goes on. Raises `ConfigError` where its model cannot be had: no other one is taken instead."""
+    from redstart.app.answers import standing
+    from redstart.app.wire import check_models
+    from redstart.core.errors import ConfigError
+    from redstart.core.run import Status
+    from redstart.flow.route import waits_for_errands
+
+    state, name = await standing(house, ready.heard.run_id), house.settings.models.strong
+    if state.status is not Status.running and not waits_for_errands(state):
+        return state
+    try:
+        check_models(house.settings, keys=not ready.by_fleet)
+    except ConfigError as error:
+        if not name:
+            raise
+        raise ConfigError(
+            f"run {state.run_id} uses {name}, which is not available: {error}",
+            remedy=f"{error.remedy}, or choose another model: redstart resume {state.run_id} -m MODEL",
+        ) from error
+    if ready.resumption.changed:
+        await house.adapters.store.choose(state.run_id, ready.resumption.options)
+    return state
+
+
+async def _by_fleet(house: House, run_id: str, engine: DriverName | None) -> bool:
     """Whether the fleet goes on with the run. Where it is to go on here instead, the fleet is told to let go of it."""
     from redstart.app.fleet import is_supervised, tell
     from redstart.core.errors import PortError
@@ -110,10 +164,10 @@ async def _whose(house: House, run_id: str, engine: DriverName | None) -> bool:
         try:
             return await is_supervised(house.settings, state)
         except PortError as error:
-            error.remedy = f"to go on here all the same: redstart resume {run_id} --engine langgraph"
+            error.remedy = f"to continue here instead: redstart resume {run_id} --engine langgraph"
             raise
     try:
         await tell(house.settings, state, "let_go")
     except PortError as error:
-        typer.echo(f"{error}\nIt may take the run over again when it is back.", err=True)
+        typer.echo(f"{error}\nThe fleet may take the run over again when it is back.", err=True)
     return False

@@ -16,31 +16,31 @@ app = typer.Typer(
 
 @app.command("list")
 def list_runs(
-    here: Annotated[bool, typer.Option("--here", help="Only runs of this folder.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Also runs that are a part of another.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at the most.")] = 20,
+    here: Annotated[bool, typer.Option("--here", help="List only runs of this folder.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List child runs too.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="List at most N runs.")] = 20,
     json: Annotated[bool, typer.Option("--json", help="Print JSON Lines instead.")] = False,
 ) -> None:
-    """List runs, newest first."""
+    """List runs, newest first: state, result, model and cost."""
     import asyncio
-    import json as encoder
+    import shutil
 
     from redstart.app import settings as configuration
+    from redstart.app.standing import list_runs as views_of
     from redstart.app.wire import open_house
+    from redstart.cli.run_table import table
 
     folder = str(Path.cwd().resolve()) if here else None
     with open_house(configuration.load()) as house:
-        rows = asyncio.run(house.adapters.store.runs(folder=folder, limit=limit, errands=every))
-    if not rows and not json:
-        typer.echo("no runs yet; try: redstart demo")
-    for row in rows:
-        if json:
-            typer.echo(encoder.dumps(row._asdict(), default=str))
-        else:
-            when = row.created.astimezone().strftime("%Y-%m-%d %H:%M")
-            typer.echo(
-                f"{row.run_id}  {when}  {row.mode:<7} {row.result or row.status:<14} {row.repo}  {row.goal[:60]}"
-            )
+        views = asyncio.run(views_of(house, folder=folder, limit=limit, every=every))
+        now = house.moment
+    if json:
+        for view in views:
+            typer.echo(view.model_dump_json())
+    elif views:
+        typer.echo("\n".join(table(views, now, shutil.get_terminal_size().columns)))
+    else:
+        typer.echo("There are no runs yet. Try one with: redstart demo")
 
 
 @app.command("replay")
@@ -49,7 +49,7 @@ def replay(
     json: options.Json = False,
     verbose: options.Verbose = False,
 ) -> None:
-    """Do a run once more from its record alone: no model, no tokens; say where it differs, if it does."""
+    """Repeat a run from its journal, without a model or tokens, and report the first difference."""
     import asyncio
     from contextlib import ExitStack
 
@@ -58,6 +58,7 @@ def replay(
     from redstart.app.runs import replay as replay_run
     from redstart.app.wire import open_house
     from redstart.cli.display import display
+    from redstart.core.noun import many
 
     with ExitStack() as stack:
         shown = stack.enter_context(display(json=json, verbose=verbose))
@@ -66,7 +67,8 @@ def replay(
         async def go() -> str:
             run_id = await find_run(house, run, Path.cwd())
             done = await replay_run(house, run_id)
-            return f"replayed {run_id}: {done.steps} steps and {done.calls} calls as recorded, 0 tokens spent"
+            counts = f"{many(done.steps, 'step')} and {many(done.calls, 'call')}"
+            return f"replayed {run_id}: {counts} as recorded, 0 tokens spent"
 
         shown.say(asyncio.run(go()), "bold green")
 
@@ -74,17 +76,18 @@ def replay(
 @app.command("export")
 def export(
     cassette: Annotated[
-        Path, typer.Option("--cassette", help="File for what the models were asked and what they answered.")
+        Path, typer.Option("--cassette", help="Write the questions and answers of the models to this file.")
     ],
     run: options.RunId = None,
 ) -> None:
-    """Write a run's calls to models into a file that -m replay:FILE answers from, without a model."""
+    """Write a run's model calls to a file. `-m replay:FILE` answers from it without a model."""
     import asyncio
 
     from redstart.app import settings as configuration
     from redstart.app.export import Exported, export_cassette
     from redstart.app.runs import find_run
     from redstart.app.wire import open_house
+    from redstart.core.noun import many
 
     with open_house(configuration.load()) as house:
 
@@ -92,19 +95,19 @@ def export(
             return await export_cassette(house, await find_run(house, run, Path.cwd()), cassette)
 
         done = asyncio.run(go())
-    typer.echo(f"{done.calls} calls in {cassette}. Run with them: redstart fix -m replay:{cassette}")
+    typer.echo(f"wrote {many(done.calls, 'call')} to {cassette}. Use it with: redstart fix -m replay:{cassette}")
     if done.begins_late:
-        typer.echo(f"this run goes on from {done.begins_late}, whose calls are not in it")
+        typer.echo(f"this run continues run {done.begins_late}, whose calls are not in the file")
 
 
 @app.command("fork")
 def fork(
     run: options.NamedRunId,
-    after: Annotated[options.StepName, typer.Option("--after", help="The last step to keep.")],
-    attempt: Annotated[int, typer.Option("--attempt", min=1, help="Of which attempt.")] = 1,
+    after: Annotated[options.StepName, typer.Option("--after", help="Keep the steps up to this one.")],
+    attempt: Annotated[int, typer.Option("--attempt", min=1, help="The attempt that the step belongs to.")] = 1,
     max_attempts: options.MaxAttempts = None,
 ) -> None:
-    """Make a new run that goes on from a step of an old one."""
+    """Start a new run from a step of an old one, with its model and options."""
     import asyncio
 
     from redstart.app import settings as configuration
@@ -122,12 +125,12 @@ def fork(
             made = await fork_run(house, run_id, attempt, Step(after.value), limits)
             return made.run_id
 
-        typer.echo(f"forked. Go on with: redstart resume {asyncio.run(go())}")
+        typer.echo(f"forked. Continue with: redstart resume {asyncio.run(go())}")
 
 
 @app.command("watch")
 def watch(run: options.RunId = None, json: options.Json = False, verbose: options.Verbose = False) -> None:
-    """Follow a run that goes on elsewhere, until it ends or waits for you."""
+    """Follow a run that another process drives, until it stops or needs input."""
     import asyncio
     from contextlib import ExitStack
 
@@ -150,22 +153,27 @@ def watch(run: options.RunId = None, json: options.Json = False, verbose: option
 
 @app.command("pause")
 def pause(run: options.NamedRunId) -> None:
-    """Have a run stop after the step at hand, wherever it is driven; `resume` goes on."""
-    typer.echo(f"run {_ask(run, 'pause')} stops after the step at hand. Go on with: redstart resume {run}")
+    """Pause a run after its current step, wherever it is driven. `resume` continues it."""
+    run_id, _ = _ask(run, "pause")
+    typer.echo(f"run {run_id} pauses after its current step. Continue with: redstart resume {run_id}")
 
 
 @app.command("cancel")
 def cancel(run: options.NamedRunId) -> None:
-    """End a run after the step at hand. What was done is kept, and `resume` could still go on."""
-    typer.echo(f"run {_ask(run, 'cancel')} ends after the step at hand")
+    """Cancel a run at once, wherever it is driven. Its committed steps stay; `resume --force` reopens it."""
+    run_id, cancelled = _ask(run, "cancel")
+    if cancelled:
+        typer.echo(f"run {run_id} is cancelled")
+    else:
+        typer.echo(f"run {run_id} is asked to cancel, and its driver has not answered yet. See: redstart runs list")
 
 
-def _ask(run: str, word: str) -> str:
-    """Tells the run, and the fleet where there is one. The run's id."""
+def _ask(run: str, word: str) -> tuple[str, bool]:
+    """Tells the run, and the fleet where there is one. The run's id, and whether it is cancelled."""
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.control import ask
+    from redstart.app.control import ask, await_cancelled
     from redstart.app.fleet import tell
     from redstart.app.runs import find_run
     from redstart.app.wire import open_house
@@ -173,10 +181,10 @@ def _ask(run: str, word: str) -> str:
 
     with open_house(configuration.load()) as house:
 
-        async def go() -> str:
-            run_id = await find_run(house, run, Path.cwd())
-            await ask(house, run_id, Control(word))
+        async def go() -> tuple[str, bool]:
+            run_id, control = await find_run(house, run, Path.cwd()), Control(word)
+            await ask(house, run_id, control)
             await tell(house.settings, await house.adapters.store.load(run_id), word)
-            return run_id
+            return run_id, control is Control.cancel and await await_cancelled(house, run_id)
 
         return asyncio.run(go())

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import typer
 
+from redstart.app.choices import DriveFlags
 from redstart.app.doctor import UNTESTED_MACOS
 from redstart.app.exits import INTERRUPTED, exit_code
 from redstart.app.fleet import require_fleet, submit
@@ -20,7 +21,7 @@ from redstart.app.handover import apply_run
 from redstart.app.model_routes import models_in_words
 from redstart.app.runs import go_on
 from redstart.app.settings import Settings
-from redstart.app.wire import House, engine_called, open_house
+from redstart.app.wire import House, check_models, engine_called, open_house
 from redstart.cli.apply import report_applied
 from redstart.cli.display import Display, display
 from redstart.cli.ending import EarlyGreen, say_ending, say_kept
@@ -65,6 +66,8 @@ class How(NamedTuple):
     """A verified patch is applied to the working tree."""
     no_input: bool = False
     """Nobody is asked whether it is to be applied."""
+    resumed: bool = False
+    """The run is stored already."""
 
 
 class Driven(NamedTuple):
@@ -118,8 +121,10 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
     run_id = ""
     green = EarlyGreen(house, shown)
     watched = replace(house.adapters, progress=shown.progress, before_step=green)
-    house = replace(house, adapters=watched)
+    house = replace(house, adapters=watched, flags=DriveFlags(how.unsafe, how.engine, how.patch))
     try:
+        if not how.resumed:
+            house = _checked(house, how)
         with shown.still() if how.may_take else nullcontext():
             state = await begin(house)
         run_id = state.run_id
@@ -128,7 +133,8 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
             shown.say(f"run {run_id} is with the fleet; follow it with: redstart runs watch {run_id}", "bold")
             return Driven(0, run_id)
         if state.status is Status.running or waits_for_errands(state):
-            house = house.with_sandbox(unsafe=how.unsafe)
+            if how.resumed:
+                house = _checked(house, how)
             ready = house if how.dry_run else house.with_model(how.model)
             shown.say(header(house, state, sys.platform), "dim")
             engine = engine_called(how.engine)
@@ -151,7 +157,7 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
         raise
     announced = run_id in green.announced
     path = await say_ending(house, state, shown, patch=how.patch, announced=announced, passing=how.passing)
-    return Driven(exit_code(state), run_id, path, is_over=state.status is Status.ended)
+    return Driven(exit_code(state), run_id, path, is_over=state.status is Status.finished)
 
 
 @asynccontextmanager
@@ -168,6 +174,13 @@ async def _ticking(shown: Display) -> AsyncGenerator[None]:
         yield
     finally:
         ticking.cancel()
+
+
+def _checked(house: House, how: How) -> House:
+    """With the sandbox; raises where that or a model cannot be had. No run is stored before this is known."""
+    if how.model is None and not how.dry_run:
+        check_models(house.settings, keys=not how.detach)
+    return house if how.detach else house.with_sandbox(unsafe=how.unsafe)
 
 
 async def _go_on(house: House, state: RunState, engine: Engine, how: How, shown: Display) -> RunState:

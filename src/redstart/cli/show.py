@@ -79,13 +79,14 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
     from redstart.app.reflections import reflections_of
     from redstart.app.runs import find_run
     from redstart.app.show import final_diff, spending, view_attempt
+    from redstart.app.standing import load_as_it_stands
     from redstart.app.wire import open_house
     from redstart.core.run import Mode
 
     with open_house(configuration.load()) as house:
 
         async def gather() -> tuple[RunState, AttemptView | None, str, list[Share], dict[int, Reflection]]:
-            state = await house.adapters.store.load(await find_run(house, run, Path.cwd()))
+            state = await load_as_it_stands(house, await find_run(house, run, Path.cwd()))
             view = await view_attempt(house, state, attempt) if attempt else None
             thoughts = reflections_of(await house.adapters.store.steps(state.run_id))
             return state, view, final_diff(house, state), await spending(house, state), thoughts
@@ -115,7 +116,9 @@ def _print_run(
 
     spec = state.spec
     shown.say(f"run {state.run_id}  {spec.mode.value}  {spec.repo}", "bold")
-    shown.say(f"{state.result.value}: {reason_in_words(state)}" if state.result else state.status.value)
+    how = state.result.value if state.result else state.status.value
+    reason = reason_in_words(state)
+    shown.say(f"{how}: {reason}" if reason else how)
     if state.now.reproduce:
         found = state.now.reproduce
         counts = found.report.counts

@@ -1,23 +1,23 @@
-"""Following a run that somebody else drives, from what they commit to the store."""
+"""Follow a run that somebody else drives, from what they commit to the store."""
 
 from __future__ import annotations
 
 import asyncio
-import platform
 import time
 
 from redstart.app.exits import exit_code
 from redstart.app.fleet import standing
 from redstart.app.parts import part_ids
+from redstart.app.standing import row_is_driven, row_of, status_now
 from redstart.app.wire import House
 from redstart.cli.display import Display
 from redstart.cli.ending import say_ending
 from redstart.cli.session import How
 from redstart.core.errors import PortError
 from redstart.core.run import RunState, Status
+from redstart.core.standing import status_of
 from redstart.engines.temporal.orders import TROUBLE
 from redstart.flow.route import waits_for_a_person
-from redstart.toolkit.repo.trees import alive
 
 LOOK = 0.3
 """Seconds between two looks at the store."""
@@ -35,7 +35,10 @@ async def watch(house: House, run_id: str, shown: Display, how: How) -> int:
         state = await house.adapters.store.load(run_id)
         if await _show_new(house, state, seen, shown):
             news = asked = time.monotonic()
-        if state.status is Status.ended or await _asks(house, state):
+        if await status_now(house, run_id) is Status.cancelled:
+            shown.say(f"run {run_id} was cancelled", "bold")
+            return exit_code(state)
+        if state.status is Status.finished or await _asks(house, state):
             path = await say_ending(house, state, shown, patch=how.patch)
             code = exit_code(state)
             shown.finish(exit_code=code, patch=str(path or ""), applied=False)
@@ -72,16 +75,18 @@ async def _asks(house: House, state: RunState) -> bool:
 async def _stands_still(house: House, state: RunState, *, patient: bool) -> str:
     """Why nothing more will come, in words; empty where somebody is at it."""
     run_id = state.run_id
-    holder = await house.adapters.store.holder(run_id)
-    if holder is not None and (holder.host != platform.node() or alive(holder.pid)):
+    row = await row_of(house, run_id)
+    if row_is_driven(row, house.adapters.world.now()):
         return ""
     try:
         stands = await standing(house.settings, state)
     except PortError as error:
-        return "" if patient else f"{error}\nWhat was done is kept. Go on with: redstart resume {run_id}"
+        return "" if patient else f"{error}\nEvery committed step is saved. Continue with: redstart resume {run_id}"
     if stands is None:
-        return f"nobody drives run {run_id}. Go on with: redstart resume {run_id}"
+        status = status_of(row, driven=False).value
+        why = f": {row.stop.reason}" if row.stop is not None and row.stop.reason else ""
+        return f"run {run_id} is {status}{why}\nContinue with: redstart resume {run_id}"
     if stands.phase != "waits":
         return ""
     why = f": {stands.reason}" if stands.halt == TROUBLE else ""
-    return f"run {run_id} waits{why}\nGo on with: redstart resume {run_id}"
+    return f"run {run_id} is waiting{why}\nContinue with: redstart resume {run_id}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 from pydantic import model_validator
 
@@ -24,13 +24,12 @@ class Limits(Noun):
 
     @model_validator(mode="before")
     @classmethod
-    def _accept_old_name(cls, values: Any) -> Any:
+    def _accept_old_name(cls, values: object) -> object:
         """Runs that were stored before call the attempts `iterations`."""
-        if not isinstance(values, dict) or "iterations" not in values:
+        if not isinstance(values, dict):
             return values
-        given: dict[str, Any] = dict(values)  # pyright: ignore[reportUnknownArgumentType]  (anything may be given)
-        old = given.pop("iterations")
-        return {"attempts": old, **given}
+        given = dict(cast("dict[str, object]", values))
+        return {"attempts": given.pop("iterations"), **given} if "iterations" in given else given
 
 
 class Spend(Noun):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 from posixpath import relpath
+from typing import cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from redstart.core.caps import Limits, Spend
 from redstart.core.change import Applied, Patch, Snapshot
@@ -18,6 +19,7 @@ from redstart.core.noun import Noun
 from redstart.core.packages import Installed, Packages
 from redstart.core.report import Judged, Reproduced
 from redstart.core.shell import SandboxLimits
+from redstart.core.status import Result, Status
 from redstart.core.wishes import Asking, Kind, Metric
 
 GOAL_LIMIT = 4000
@@ -55,31 +57,6 @@ class Mode(StrEnum):
 class Effort(StrEnum):
     lean = "lean"
     full = "full"
-
-
-class Status(StrEnum):
-    running = "running"
-    paused = "paused"
-    """Waits for a person, or for child runs."""
-    ended = "ended"
-
-
-class Result(StrEnum):
-    """How a run ended. Its exit code is in `redstart.app.exits`."""
-
-    verified = "verified"
-    already_green = "already_green"
-    unsolved = "unsolved"
-    stuck = "stuck"
-    capped = "capped"
-    no_tests = "no_tests"
-    environment = "environment"
-    refused = "refused"
-    needs_human = "needs_human"
-    reported = "reported"
-    """An audit: what was found is told, and nothing of it is more than the user accepts."""
-    found = "found"
-    """An audit with new findings that are."""
 
 
 class Action(StrEnum):
@@ -360,6 +337,16 @@ class RunState(Noun):
     """How many steps were committed."""
     seq: int = 0
     """How many events were committed."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_old_status(cls, values: object) -> object:
+        """Earlier versions stored a run that waits for a person as `paused`."""
+        if not isinstance(values, dict):
+            return values
+        given = cast("dict[str, object]", values)
+        is_old = (given.get("status"), given.get("result")) == ("paused", "needs_human")
+        return {**given, "status": "needs_input"} if is_old else given
 
     @property
     def suited(self) -> RunSpec:

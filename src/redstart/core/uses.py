@@ -11,7 +11,7 @@ _SAYS_NOTHING = (None, Result.environment, Result.already_green, Result.no_tests
 
 def uses_of(run: RunState) -> dict[str, Use]:
     """One for each lesson that was shown to the run or withheld from it, by the lesson's id; none before its end."""
-    if run.status is not Status.ended or run.taught is None:
+    if run.status is not Status.finished or run.taught is None:
         return {}
     green, cost = _green(run), _cost(run)
     return {

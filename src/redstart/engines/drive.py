@@ -17,6 +17,7 @@ from redstart.core.events import Event, Phase
 from redstart.core.learning import Remembered
 from redstart.core.progress import Progress
 from redstart.core.run import Errand, Limits, Mode, RunState, Spend, Status, Step
+from redstart.core.standing import Stop
 from redstart.engines.brief import brief
 from redstart.engines.journal import (
     JournaledErrands,
@@ -29,9 +30,11 @@ from redstart.engines.journal import (
     Recorder,
     reply_to,
 )
+from redstart.engines.lease import hold, stop_of_error
 from redstart.engines.port import Engine
 from redstart.engines.progress import StepWatch, WatchedModel
 from redstart.engines.recall import JournaledMemory
+from redstart.engines.temporal.orders import DRAIN
 from redstart.flow.errands import begun, errand_id
 from redstart.flow.loop import STEPS, Advanced
 from redstart.flow.modes import MODES
@@ -112,27 +115,51 @@ class Adapters:
     """Told how far a step is; nothing of it is kept."""
     asked_model: Callable[[Ask], str] = _some_model
     """The name of the model that a question goes to."""
+    supervised: bool = False
+    """Whether somebody has the run driven again where this drive stops short of its end."""
 
 
 async def drive(adapters: Adapters, claim: Claim, engine: Engine, until: Step | None = None) -> Advanced:
     """Goes on with a claimed run until it ends, waits, or `until` was committed; raises what machinery raises.
 
     A run that waits for a person goes on if they have answered; one that waits for its errands has them driven first.
-    At the end the run is given back.
+    It stops at once where a person cancels it. At the end the run is given back, with how it stands.
     """
     if until is not None and until not in MODES[claim.state.spec.mode]:
         raise ConfigError(f"{claim.state.spec.mode.value} has no step {until.value}")
+    stop: Stop | None = None
     try:
-        driver = Driver(adapters, claim.fence, None if _only_waits(claim.state) else until)
-        done = await engine(await awake(adapters.store, claim.state), driver.advance)
-        while not done.halt and waits_for_errands(done.state):
-            if halt := await drive_errands(adapters, done.state, engine, until):
-                return Advanced(done.state, halt)
-            done = await engine(wake(done.state), driver.advance)
+        done = await hold(adapters.store, claim, _drive(adapters, claim, engine, until))
+        stop = _stop_of(done, supervised=adapters.supervised)
         return done
+    except BaseException as error:
+        stop = stop_of_error(error, supervised=adapters.supervised)
+        raise
     finally:
         with suppress(StoreError):  # It is for those who look who drives the run; what ended the drive matters more.
-            await adapters.store.release(claim.state.run_id, claim.fence)
+            await adapters.store.release(claim.state.run_id, claim.fence, stop)
+
+
+async def _drive(adapters: Adapters, claim: Claim, engine: Engine, until: Step | None) -> Advanced:
+    driver = Driver(adapters, claim.fence, None if _only_waits(claim.state) else until)
+    done = await engine(await awake(adapters.store, claim.state), driver.advance)
+    while not done.halt and waits_for_errands(done.state):
+        if halt := await drive_errands(adapters, done.state, engine, until):
+            return Advanced(done.state, halt)
+        done = await engine(wake(done.state), driver.advance)
+    return done
+
+
+def _stop_of(done: Advanced, *, supervised: bool) -> Stop | None:
+    """How a run stands after a drive that no error ended; None where its own state says it."""
+    state, halt = done.state, done.halt
+    if state.status in (Status.finished, Status.needs_input):
+        return None
+    if halt == WAITS:
+        return Stop(Status.needs_input, "a child run needs input")
+    if supervised and (halt.startswith(NEEDS) or halt == DRAIN):
+        return Stop(Status.queued)
+    return Stop(Status.paused, f"stopped after {state.last.value}" if halt == UNTIL and state.last else "")
 
 
 def _only_waits(state: RunState) -> bool:
@@ -157,7 +184,7 @@ async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, un
             if stopped:
                 return stopped[0]
             child = await _begun(adapters, parent, errand)
-            if child.status is Status.ended:
+            if child.status is Status.finished:
                 return ""
             row = MODES[child.spec.mode]
             claim = await adapters.store.claim(child.run_id)
@@ -165,7 +192,7 @@ async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, un
             if _rank(done.halt) == 0:
                 # Who stops one means them all: those that have no driver yet get none.
                 stopped.append(done.halt)
-            return done.halt or ("" if done.state.status is Status.ended else WAITS)
+            return done.halt or ("" if done.state.status is Status.finished else WAITS)
 
     told = await asyncio.gather(*(one(errand) for errand in errands), return_exceptions=True)
     for each in told:

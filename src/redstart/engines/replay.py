@@ -32,7 +32,7 @@ async def replay(adapters: Adapters, run_id: str) -> Replayed:
     driver = Driver(alone, 0, commits=expected, replayed=lambda state: took.get(state.version, 0.0))
     advance = _bounded(driver, expected)
     done = await loop(await adapters.store.first(run_id), advance)
-    while expected.left and done.state.status is Status.paused:
+    while expected.left and done.state.status in (Status.paused, Status.needs_input):
         done = await loop(wake(done.state), advance)
     stored = await adapters.store.load(run_id)
     if done.state != stored:

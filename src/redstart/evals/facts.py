@@ -55,7 +55,7 @@ class RunFacts(NamedTuple):
     @property
     def tried(self) -> bool:
         """Whether it ended, and had a failure to mend or a program to write."""
-        ended = self.row.status == Status.ended.value and self.row.mode != Mode.audit.value
+        ended = self.row.status is Status.finished and self.row.mode != Mode.audit.value
         return ended and self.row.result not in _NOTHING_TO_DO
 
 

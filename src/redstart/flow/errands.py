@@ -45,7 +45,7 @@ def begun(parent: RunState, errand: Errand) -> RunState:
 
 def ended(child: RunState) -> Ended | None:
     """How the errand's run ended; None while it has not."""
-    if child.status is not Status.ended:
+    if child.status is not Status.finished:
         return None
     return Ended(
         number=child.spec.errand,

@@ -60,7 +60,7 @@ def _taken(state: RunState, decision: Decision) -> RunState:
 
 def waits_for_a_person(state: RunState) -> bool:
     asked = state.now.decide
-    return state.status is Status.paused and asked is not None and asked.action is Action.ask
+    return state.status is Status.needs_input and asked is not None and asked.action is Action.ask
 
 
 def waits_for_errands(state: RunState) -> bool:
@@ -157,10 +157,10 @@ def _next_in_row(state: RunState, last: Step) -> Step:
 def _close(state: RunState, decision: Decision) -> RunState:
     if decision.action is Action.retry:
         return begin(state, decision.next or Step.patch)
-    waits = decision.action in (Action.ask, Action.spawn)
+    waits = {Action.ask: Status.needs_input, Action.spawn: Status.paused}
     return state.model_copy(
         update={
-            "status": Status.paused if waits else Status.ended,
+            "status": waits.get(decision.action, Status.finished),
             "result": decision.result,
             "reason": decision.reason,
         }

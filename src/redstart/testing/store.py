@@ -22,9 +22,12 @@ from redstart.core.lesson import Lesson, Scope
 from redstart.core.lesson import Status as LessonStatus
 from redstart.core.pattern import Pattern, RecalledPattern, goal_words
 from redstart.core.run import Result, RunState, Status, Step
+from redstart.core.run_options import RunOptions
+from redstart.core.standing import Control, Holder, RunRow, Stop
 from redstart.core.uses import uses_of
 from redstart.ports.memory.port import Forgotten, GoalEmbedder, LessonUse
-from redstart.ports.store.port import Call, Claim, Commit, Control, Holder, Past, Record, RunRow, StepRow, Told, Word
+from redstart.ports.store.port import Call, Claim, Commit, Past, Record, StepRow, Told, Word
+from redstart.testing.kept_run import KeptRun
 
 T = TypeVar("T", FixCard, FailureRecord, Lesson, Pattern)
 
@@ -37,21 +40,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.time
-
-
-@dataclass
-class KeptRun:
-    state: RunState
-    first: RunState
-    folder: str
-    created: datetime
-    updated: datetime
-    fence: int = 0
-    control: Control = Control.none
-    holder: Holder | None = None
-    steps: list[StepRow] = field(default_factory=list[StepRow])
-    events: dict[int, Event] = field(default_factory=dict[int, Event])
-    told: list[Told] = field(default_factory=list[Told])
 
 
 @dataclass(frozen=True)
@@ -115,24 +103,39 @@ class MemoryStore:
         self._database = database
         self._now = now
 
-    async def create(self, state: RunState, *, folder: str, created: datetime) -> None:
+    async def create(
+        self, state: RunState, *, folder: str, created: datetime, options: RunOptions | None = None
+    ) -> None:
         if state.spec.tenant != self._database.tenant:
             raise StoreError(f"run {state.run_id} is of tenant {state.spec.tenant}")
         if state.run_id in self._database.runs:
             raise StoreError(f"there is a run {state.run_id} already")
         moment = created.astimezone(UTC)
-        self._database.runs[state.run_id] = KeptRun(state, state, folder, moment, moment)
+        self._database.runs[state.run_id] = KeptRun(state, state, folder, moment, moment, options=options)
 
     async def claim(self, run_id: str) -> Claim:
         run = self._database.run(run_id)
         run.fence += 1
-        run.holder = Holder(platform.node(), os.getpid())
+        run.holder, run.beat, run.stop = Holder(platform.node(), os.getpid()), self._now(), None
         return Claim(run.state, run.fence)
 
-    async def release(self, run_id: str, fence: int) -> None:
+    async def renew(self, run_id: str, fence: int) -> None:
         run = self._database.runs.get(run_id)
         if run is not None and run.fence == fence:
-            run.holder = None
+            run.beat = self._now()
+
+    async def release(self, run_id: str, fence: int, stop: Stop | None = None) -> None:
+        run = self._database.runs.get(run_id)
+        if run is not None and run.fence == fence:
+            run.holder, run.stop = None, stop
+
+    async def mark(self, run_id: str, stop: Stop) -> None:
+        run = self._database.runs.get(run_id)
+        if run is not None and run.holder is None:
+            run.stop = stop
+
+    async def choose(self, run_id: str, options: RunOptions) -> None:
+        self._database.run(run_id).options = options
 
     async def holder(self, run_id: str) -> Holder | None:
         run = self._database.runs.get(run_id)
@@ -161,7 +164,7 @@ class MemoryStore:
         if commit.edits and commit.model:
             answered = KeptEdits(before.spec.tenant, commit.model, commit.edits)
             self._database.edits.setdefault((before.run_id, before.now.number), answered)
-        if after.status is Status.ended and after.result is not Result.verified:
+        if after.status is Status.finished and after.result is not Result.verified:
             every = (*self._database.cards.values(), *self._database.patterns.values())
             mine = (one.what.id for one in every if one.run_id == before.run_id)
             self._database.quarantined.update(mine)
@@ -194,7 +197,7 @@ class MemoryStore:
         self, *, folder: str | None = None, prefix: str = "", limit: int = 50, errands: bool = False
     ) -> list[RunRow]:
         rows = [
-            _row(run_id, run)
+            run.row
             for run_id, run in self._database.runs.items()
             if run_id.startswith(prefix)
             and folder in (None, run.folder)
@@ -214,6 +217,9 @@ class MemoryStore:
 
     async def control(self, run_id: str, control: Control) -> None:
         self._database.run(run_id).control = control
+
+    async def asked(self, run_id: str) -> Control:
+        return self._database.run(run_id).control
 
     async def tell(self, run_id: str, word: Word, text: str, *, version: int) -> None:
         moment = datetime.fromtimestamp(self._now(), UTC)
@@ -240,21 +246,6 @@ def _keep(kept: dict[tuple[str, int], Learned[T]], what: T | None, run: RunState
     if any(one.what.id == what.id for one in kept.values()):
         raise StoreError(f"the id {what.id} is taken")
     kept[key] = Learned(what, run.spec.tenant, run.spec.repo, now, run.run_id)
-
-
-def _row(run_id: str, run: KeptRun) -> RunRow:
-    state = run.state
-    return RunRow(
-        run_id=run_id,
-        mode=state.spec.mode.value,
-        status=state.status.value,
-        result="" if state.result is None else state.result.value,
-        goal=state.spec.goal[:200],
-        repo=state.spec.repo,
-        folder=run.folder,
-        created=run.created,
-        updated=run.updated,
-    )
 
 
 class MemoryJournal:

@@ -138,4 +138,4 @@ class SupervisedEngine:
         except Exception as error:
             held.error = error  # raised where the engine was called
             return Advanced(held.state, LET_GO)
-        return held.done if held.done.state.status is Status.ended else held.done._replace(halt=LET_GO)
+        return held.done if held.done.state.status is Status.finished else held.done._replace(halt=LET_GO)

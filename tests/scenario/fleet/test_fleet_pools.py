@@ -109,7 +109,7 @@ def test_an_improvement_is_made_by_two_pools(user, tmp_path, pools):
         pools(server)
         run_id, _ = drive(user, "improve", repo, "--no-cap", "--pause", "0", "--max-iters", "1")
     state = json.loads(user.redstart("show", run_id, "--json").out)
-    assert (state["status"], state["work"]["kept"]) == ("ended", 1)
+    assert (state["status"], state["work"]["kept"]) == ("finished", 1)
 
 
 @pytest.mark.soak
@@ -126,5 +126,5 @@ def test_an_audit_is_made_by_the_fleet(user, tmp_path, pools):
         pools(server)
         run_id, _ = drive(user, "audit", folder, "--no-llm")
     state = json.loads(user.redstart("show", run_id, "--json").out)
-    assert (state["status"], state["result"]) == ("ended", "reported")
+    assert (state["status"], state["result"]) == ("finished", "reported")
     assert state["now"]["audit"]["count"] == 1

@@ -75,7 +75,7 @@ def test_without_a_fleet_there_is_nobody_to_hand_a_run_to(user, repo_of):
     user.environ |= {"REDSTART_MODELS__STRONG": "ollama:none"}
     refused = user.redstart("fix", "--detach", repo_of(PAGER.name))
     assert (refused.code, "there is no fleet" in refused.err) == (2, True), refused.err
-    assert user.redstart("runs", "list").out.startswith("no runs yet")
+    assert user.redstart("runs", "list").out.startswith("There are no runs yet")
 
 
 def test_a_run_that_cannot_leave_this_machine_says_so(user, repo_of, fleet):

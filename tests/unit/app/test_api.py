@@ -147,7 +147,7 @@ def test_listing_the_names_loads_nothing():
 
 
 def ended(result: Result, **over: object) -> RunState:
-    return state(status=Status.ended, result=result, **over)
+    return state(status=Status.finished, result=result, **over)
 
 
 def test_a_result_is_one_line_and_is_the_state_still():

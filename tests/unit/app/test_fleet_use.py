@@ -160,10 +160,10 @@ def test_nothing_is_asked_of_a_run_that_has_ended(house: House) -> None:
 
     async def go() -> None:
         claim = await house.adapters.store.claim(state.run_id)
-        await house.adapters.store.commit(states.commit(state, status=Status.ended, reason="green"), claim.fence)
+        await house.adapters.store.commit(states.commit(state, status=Status.finished, reason="green"), claim.fence)
         await ask(house, state.run_id, Control.cancel)
 
-    with pytest.raises(ConfigError, match="has ended"):
+    with pytest.raises(ConfigError, match="has finished"):
         asyncio.run(go())
 
 

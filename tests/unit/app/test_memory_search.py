@@ -47,7 +47,7 @@ class Desk:
             with open_database(self.settings) as database:
                 store = SqlStore(database, Clock())
                 new, fence = await begin(store, f"run of {left.id}", spec=spec(repo=repo))
-                ended = {"status": Status.ended, "result": Result.verified}
+                ended = {"status": Status.finished, "result": Result.verified}
                 remembered = Remembered.model_validate({kind: left})
                 await store.commit(commit(new, Step.remember, remembered=remembered, **ended), fence)
 

@@ -367,7 +367,7 @@ def test_a_run_that_has_not_ended_has_no_proof_yet(ended):
         run.prove()
     assert caught.value.remedy == f"redstart resume {run.state.run_id}"
     with pytest.raises(ConfigError, match="has not ended"):
-        run.prove(status=Status.paused, result=Result.needs_human)
+        run.prove(status=Status.needs_input, result=Result.needs_human)
 
 
 def test_a_run_that_never_proposed_anything_has_nothing_to_prove(ended):

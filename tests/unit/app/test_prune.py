@@ -24,6 +24,7 @@ from redstart.cli.prune import prune as prune_command
 from redstart.core.learning import Remembered
 from redstart.core.run import Result, Status, Step, Suite
 from redstart.core.shell import Environment, Execution
+from redstart.core.standing import Control, Stop
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.prune import SqlPrune
@@ -67,7 +68,7 @@ class Home:
         kept = {one.name for one in self.blobs.kept()}
         return [name in kept for name in names]
 
-    def run(self, run_id: str, days: float, status: Status = Status.ended) -> dict[str, str]:
+    def run(self, run_id: str, days: float, status: Status = Status.finished) -> dict[str, str]:
         """A run that was last changed so many days ago, with a blob wherever a row may name one."""
         self.clock.time = NOW - days * DAY
         kinds = ("first", "artifact", "request", "result", "diff")
@@ -88,7 +89,7 @@ class Home:
             record(call, request=named["request"], result=f'{{"text": "{named["result"]}"}}'), claimed.fence
         )
         left = Remembered(card=card(f"card of {run_id}"), failure=failure(f"failure of {run_id}"))
-        ended = {"status": status, "result": Result.verified if status is Status.ended else None}
+        ended = {"status": status, "result": Result.verified if status is Status.finished else None}
         artifact = f'{{"diff": "{named["artifact"]}"}}'
         draft = snapshot(diff=named["diff"])
         done = commit(new, Step.remember, artifact=artifact, remembered=left, draft=draft, **ended)
@@ -145,9 +146,7 @@ def test_what_was_learned_stays(home: Home):
     assert [one.card.id for one in recalled] == ["card of old"]
 
 
-@pytest.mark.parametrize("status", [Status.running, Status.paused])
-def test_a_run_that_is_not_ended_is_never_touched(home: Home, status):
-    named = home.run("on", 1000, status)
+def left_alone(home: Home, named: dict[str, str]) -> None:
     before = home.files()
     assert home.prune(days=0) == Swept()
     assert home.rows() == all_of("on")
@@ -155,10 +154,45 @@ def test_a_run_that_is_not_ended_is_never_touched(home: Home, status):
     assert all(home.there(named.values()))
 
 
+def test_a_run_that_somebody_drives_is_never_touched(home: Home):
+    named = home.run("on", 1000, Status.running)
+    home.clock.time = NOW
+    asyncio.run(SqlStore(home.database, home.clock).renew("on", 1))
+    left_alone(home, named)
+
+
+@pytest.mark.parametrize("stop", [None, Stop(Status.queued)])
+def test_a_run_that_waits_for_somebody_is_never_touched(home: Home, stop):
+    named = home.run("on", 1000, Status.running if stop else Status.needs_input)
+    asyncio.run(SqlStore(home.database, home.clock).release("on", 1, stop))
+    left_alone(home, named)
+
+
+@pytest.mark.parametrize("how", ["dead", "failed", "cancelled", "paused"])
+def test_a_run_that_nobody_drives_any_more_goes(home: Home, how):
+    home.run("old", 31, Status.paused if how == "paused" else Status.running)
+    store = SqlStore(home.database, home.clock)
+    if how == "failed":
+        asyncio.run(store.release("old", 1, Stop(Status.failed, "401")))
+    if how == "cancelled":
+        asyncio.run(store.release("old", 1))
+        asyncio.run(store.control("old", Control.cancel))
+    assert home.prune().runs == ("old",)
+    assert home.rows() == {table: set() for table in all_of("old")}
+
+
+def test_a_child_run_that_has_not_finished_goes_with_its_parent(home: Home):
+    home.run("on", 40, Status.needs_input)
+    home.run("on.1", 40, Status.running)
+    home.run("off", 40, Status.running)
+    home.run("off.1", 40, Status.running)
+    assert set(home.prune().runs) == {"off", "off.1"}
+
+
 def test_the_newest_are_kept_however_old(home: Home):
     for days in (40, 50, 60, 70):
         home.run(f"run-{days}", days)
-    home.run("on", 1, Status.running)
+    home.run("on", 1, Status.needs_input)
     assert home.prune(keep=3).runs == ("run-70",)
     assert home.prune(keep=1).runs == ("run-60", "run-50")
     assert home.rows()["runs"] == {"run-40", "on"}
@@ -249,11 +283,11 @@ def test_many_runs_go_at_once(home: Home):
     async def many() -> None:
         store = SqlStore(home.database, home.clock)
         for number in range(300):
-            new = state(run_id=f"run-{number:04}", status=Status.ended, result=Result.verified)
+            new = state(run_id=f"run-{number:04}", status=Status.finished, result=Result.verified)
             await store.create(new, folder="/home/shop", created=datetime.fromtimestamp(number, UTC))
 
     asyncio.run(many())
-    pruned = asyncio.run(SqlPrune(home.database).prune(NOW, 10))
+    pruned = asyncio.run(SqlPrune(home.database).prune(NOW, 10, is_over=lambda row: row.status is Status.finished))
     assert len(pruned.runs) == 290
     assert pruned.runs[0] == "run-0000"
     assert min(home.rows()["runs"]) == "run-0290"
@@ -268,8 +302,8 @@ def test_the_command_says_what_it_did(home: Home, monkeypatch):
     app = typer.Typer()
     app.command()(prune_command)
     dry = CliRunner().invoke(app, ["--dry-run"])
-    assert (dry.exit_code, dry.output.startswith("would remove 1 runs")) == (0, True)
+    assert (dry.exit_code, dry.output.startswith("would remove 1 run,")) == (0, True)
     assert CliRunner().invoke(app, ["--older-than", "60"]).output.startswith("removed 0 runs")
     assert CliRunner().invoke(app, ["--keep", "1"]).output.startswith("removed 0 runs")
-    assert CliRunner().invoke(app, []).output.startswith("removed 1 runs")
+    assert CliRunner().invoke(app, []).output.startswith("removed 1 run,")
     assert home.rows()["runs"] == set()

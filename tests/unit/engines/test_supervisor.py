@@ -43,7 +43,7 @@ def state() -> RunState:
 
 
 def ended(state: RunState) -> Advanced:
-    return Advanced(state.model_copy(update={"status": Status.ended, "result": Result.verified}))
+    return Advanced(state.model_copy(update={"status": Status.finished, "result": Result.verified}))
 
 
 class Script:
@@ -104,7 +104,7 @@ def test_each_privilege_is_asked_of_its_own_queue(server: Temporal, state: RunSt
     with Workers(server.address, script.both()) as workers:
         report = finish(workers, state)
     assert script.pools == ["act", "think", "act"]
-    assert (report.status, report.result, report.outcome) == ("ended", "verified", "verified")
+    assert (report.status, report.result, report.outcome) == ("finished", "verified", "verified")
 
 
 def test_trouble_of_a_machine_is_tried_again(server: Temporal, state: RunState) -> None:

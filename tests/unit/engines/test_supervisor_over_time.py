@@ -40,7 +40,7 @@ def state() -> RunState:
 
 
 def ended(state: RunState) -> Advanced:
-    return Advanced(state.model_copy(update={"status": Status.ended, "result": Result.verified}))
+    return Advanced(state.model_copy(update={"status": Status.finished, "result": Result.verified}))
 
 
 def test_there_are_histories_to_replay():

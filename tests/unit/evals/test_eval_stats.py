@@ -11,7 +11,7 @@ from redstart.core.chat import Answer, Fault, Usage
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.events import Phase
 from redstart.core.report import Reproduced
-from redstart.core.run import Spend
+from redstart.core.run import Spend, Status
 from redstart.engines.journal import KeptAnswer
 from redstart.evals.facts import facts_of
 from redstart.evals.intervals import wilson
@@ -34,7 +34,8 @@ def answer(step: str = "patch", model: str = "a:b", number: int = 0, **over: Any
 
 
 def past(run_id: str = "run", result: str = "verified", *ends: Any, **over: Any) -> Past:
-    plain = {"mode": "fix", "status": "ended" if result else "paused", "goal": "", "repo": "shop", "folder": ""}
+    status = Status.finished if result else Status.paused
+    plain = {"mode": "fix", "status": status, "goal": "", "repo": "shop", "folder": ""}
     answers, reproduced = over.pop("answers", []), over.pop("reproduced", [])
     row = RunRow(run_id=run_id, result=result, created=NOW, updated=NOW, **{**plain, **over})
     return Past(row, list(ends), reproduced, answers)

@@ -238,7 +238,7 @@ def test_an_outage_anywhere_resumes_and_pays_nothing_twice(rig, broken):
         with pytest.raises(SandboxUnavailable):
             await go_on(rig, run_id)
         stands = await rig.adapters.store.load(run_id)
-        assert stands.status is not Status.ended
+        assert stands.status is not Status.finished
         return await go_on(rig, run_id)
 
     ended = asyncio.run(go())

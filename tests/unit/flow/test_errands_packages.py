@@ -25,7 +25,7 @@ def test_packages_go_up_and_down():
     assert (child.approved, child.installed) == (("python:a",), MADE)
     assert child.suited.suite.environment == "e"
     assert parent().suited.suite.environment == "own"
-    told = ended(child.model_copy(update={"status": Status.ended}))
+    told = ended(child.model_copy(update={"status": Status.finished}))
     assert told is not None
     assert (told.approved, told.installed) == (("python:a",), MADE)
     assert settle(after, Step.decide, Decision(action=Action.spawn, reason="r")).installed == MADE

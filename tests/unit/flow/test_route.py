@@ -146,9 +146,9 @@ def test_decide_retry_begins_the_next_attempt_there(entry):
 @pytest.mark.parametrize(
     ("action", "status"),
     [
-        (Action.accept, Status.ended),
-        (Action.stop, Status.ended),
-        (Action.ask, Status.paused),
+        (Action.accept, Status.finished),
+        (Action.stop, Status.finished),
+        (Action.ask, Status.needs_input),
         (Action.spawn, Status.paused),
     ],
 )
@@ -166,7 +166,7 @@ def test_a_run_that_asks_decides_again_once_it_is_woken():
     woken = wake(waits)
     assert (route(woken), woken.result, woken.reason, woken.version) == (Step.decide, None, "", waits.version)
     taken = settle(woken, Step.decide, Decision(action=Action.accept, reason="yes", result=Result.verified))
-    assert (taken.status, taken.result, taken.now.number) == (Status.ended, Result.verified, 1)
+    assert (taken.status, taken.result, taken.now.number) == (Status.finished, Result.verified, 1)
     tried = settle(woken, Step.decide, Decision(action=Action.retry, reason="you rejected it", next=Step.patch))
     assert (route(tried), tried.now.number, tried.now.decide) == (Step.patch, 2, None)
     assert (tried.history[0].outcome, tried.history[0].reason) == ("", "you rejected it")

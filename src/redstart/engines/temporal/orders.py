@@ -58,7 +58,8 @@ class DriveReport:
 
     @property
     def ended(self) -> bool:
-        return self.status == "ended"
+        # Earlier versions say `ended`, and their reports are in the histories of supervisors.
+        return self.status in ("finished", "ended")
 
     @property
     def outcome(self) -> str:

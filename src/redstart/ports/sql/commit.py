@@ -121,7 +121,7 @@ def _edges(commit: Commit, tenant: str, now: float) -> list[Row]:
 
 def _refused(run: RunState, tenant: str) -> Row | None:
     """Only verified runs leave cards that may be shown: what was green on the way is not enough."""
-    if run.status is not Status.ended or run.result is Result.verified:
+    if run.status is not Status.finished or run.result is Result.verified:
         return None
     return {"of_tenant": tenant, "of_run": run.run_id}
 

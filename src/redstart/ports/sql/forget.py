@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, delete, or_, selec
 
 from redstart.core.errors import StoreError
 from redstart.core.run import Status
+from redstart.core.standing import Control
 from redstart.ports.memory.port import Forgotten
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import record_of
@@ -41,6 +42,8 @@ _WRITTEN: tuple[tuple[Table, ColumnElement[str], tuple[str, ...], tuple[str, ...
     (failures, failures.c.run_id, ("id",), ("body",)),
 )
 """Where runs write: the table, the column of the run, the row's key after the tenant, and the texts."""
+_FINISHED = (Status.finished.value, "ended")
+"""The words of this version and of earlier ones."""
 _SWEPT = (
     *(cards, vectors, edges, failures, lessons, uses, patterns, pattern_vectors),
     *(runs, steps, events, journal, blobs),
@@ -74,11 +77,12 @@ class Scrubbed:
                 break
             found |= more
         known = sorted(found)
-        mine = (runs.c.tenant == self._tenant, runs.c.id.in_(known), runs.c.status != Status.ended.value)
-        if busy := self._connection.execute(select(runs.c.id).where(*mine)).scalars().all():
+        mine = (runs.c.tenant == self._tenant, runs.c.id.in_(known), runs.c.status.not_in(_FINISHED))
+        open_runs = select(runs.c.id).where(*mine, runs.c.control != Control.cancel.value)
+        if busy := self._connection.execute(open_runs).scalars().all():
             raise StoreError(
-                f"run {busy[0]} knows {ids[0]} and has not ended",
-                remedy=f"Let it come to its end: redstart resume {busy[0]}",
+                f"run {busy[0]} was shown {ids[0]} and has not finished",
+                remedy=f"finish it with: redstart resume {busy[0]}, or end it: redstart runs cancel {busy[0]}",
             )
         for table, of_run, _, texts in _WRITTEN:
             written = select(*(table.c[one] for one in texts)).where(table.c.tenant == self._tenant, of_run.in_(known))

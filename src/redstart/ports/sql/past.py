@@ -10,11 +10,13 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, or_, select
 
 from redstart.core.events import Event, Phase
-from redstart.core.run import Step
+from redstart.core.run import Status, Step
+from redstart.core.run_options import RunOptions
+from redstart.core.standing import Control, Holder, RunRow, Stop, stored_status
 from redstart.ports.sql.engine import Database, parse
 from redstart.ports.sql.journal import record_of
 from redstart.ports.sql.schema import events, journal, runs, steps
-from redstart.ports.store.port import Past, Record, RunRow
+from redstart.ports.store.port import Past, Record
 
 PAGE = 200
 SHOWN = [column for column in runs.c if column.name not in ("state", "first_state")]
@@ -25,14 +27,26 @@ def run_row(row: Row[Any]) -> RunRow:
     return RunRow(
         run_id=row.id,
         mode=row.mode,
-        status=row.status,
+        status=stored_status(row.status, row.result),
         result=row.result,
         goal=row.goal,
         repo=row.repo,
         folder=row.folder,
         created=datetime.fromtimestamp(row.created, UTC),
         updated=datetime.fromtimestamp(row.updated, UTC),
+        control=Control(row.control),
+        holder=holder_of(row.holder),
+        beat=row.beat,
+        stop=Stop(Status(row.stopped), row.stop_reason) if row.stopped else None,
+        options=parse(RunOptions, row.options) if row.options else None,
     )
+
+
+def holder_of(text: str) -> Holder | None:
+    if not text:
+        return None
+    host, _, pid = text.rpartition("/")
+    return Holder(host, int(pid))
 
 
 def pages(database: Database, since: datetime | None, size: int = PAGE) -> Iterator[list[Past]]:

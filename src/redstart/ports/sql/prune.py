@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, select
 
 from redstart.core.run import Status
+from redstart.core.standing import RunRow
 from redstart.ports.sql.engine import Database
+from redstart.ports.sql.past import SHOWN, run_row
 from redstart.ports.sql.schema import events, journal, runs, steps, told
 
 BLOB_NAME = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -36,26 +39,33 @@ class SqlPrune:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def prune(self, before: float, keep: int, *, dry: bool = False) -> Pruned:
-        """Forgets the ended runs that were last changed before that moment, but for the `keep` newest ended ones.
+    async def prune(self, before: float, keep: int, *, is_over: Callable[[RunRow], bool], dry: bool = False) -> Pruned:
+        """Forgets the runs that are over and were last changed before that moment, but for the `keep` newest of them.
 
         Steps, events, journal and what people told it go with a run, in one transaction. What was learned in it stays:
         cards, failures, patterns, and how a model's edits fitted.
-        With `dry` nothing is written. A run that is not ended is never touched.
+        With `dry` nothing is written. A child run that has not finished goes with its parent, never before it.
         """
         tenant = self._database.tenant
         with self._database.steady() if dry else self._database.writing() as connection:
-            gone = _ended(connection, tenant, before, keep)
+            gone = _over(connection, tenant, before, keep, is_over)
             if gone and not dry:
                 _forget(connection, tenant, gone)
             return Pruned(gone, _named(connection, tenant, frozenset(gone)))
 
 
-def _ended(connection: Connection, tenant: str, before: float, keep: int) -> tuple[str, ...]:
-    mine = (runs.c.tenant == tenant, runs.c.status == Status.ended.value)
-    ended = select(runs.c.id, runs.c.updated).where(*mine)
-    newest_first = connection.execute(ended.order_by(runs.c.updated.desc(), runs.c.id.desc())).all()
-    return tuple(row.id for row in reversed(newest_first[keep:]) if row.updated < before)
+def _over(
+    connection: Connection, tenant: str, before: float, keep: int, is_over: Callable[[RunRow], bool]
+) -> tuple[str, ...]:
+    """Oldest first."""
+    mine = select(*SHOWN).where(runs.c.tenant == tenant).order_by(runs.c.updated.desc(), runs.c.id.desc())
+    newest_first = [row for row in map(run_row, connection.execute(mine).all()) if is_over(row)]
+    old = {row.run_id: row for row in reversed(newest_first[keep:]) if row.updated.timestamp() < before}
+    return tuple(
+        run_id
+        for run_id, row in old.items()
+        if row.status is Status.finished or "." not in run_id or run_id.partition(".")[0] in old
+    )
 
 
 def _forget(connection: Connection, tenant: str, gone: tuple[str, ...]) -> None:

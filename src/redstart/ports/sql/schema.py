@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import UserDefinedType
 
-HEAD = "0008"
+HEAD = "0009"
 """The newest revision in `migrations/versions`. A database that is at it is opened without importing Alembic."""
 
 HOME = "home"
@@ -90,6 +90,10 @@ runs = Table(
     Column("updated", Double, nullable=False),
     Column("holder", Text, nullable=False, server_default=""),
     Column("errand", Integer, nullable=False, server_default="0"),
+    Column("beat", Double, nullable=False, server_default="0"),
+    Column("stopped", Text, nullable=False, server_default=""),
+    Column("stop_reason", Text, nullable=False, server_default=""),
+    Column("options", Text, nullable=False, server_default=""),
     # For the list: the newest are read, and the others not looked at. The id is not in them, or a database that does
     # not know its tables well yet would look for single runs there, through all of a tenant's.
     Index(None, "tenant", "created"),

@@ -8,28 +8,31 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 
-from sqlalchemy import ColumnElement, Table, bindparam, case, func, insert, select, update
+from sqlalchemy import ColumnElement, Table, Update, bindparam, case, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from redstart.core.change import EditKind, Tally
 from redstart.core.errors import StoreError
 from redstart.core.events import Event
 from redstart.core.run import RunState, Step
+from redstart.core.run_options import RunOptions
+from redstart.core.standing import Control, Holder, RunRow, Stop
 from redstart.ports.sql.commit import progress, rows_of, write
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.past import SHOWN, pages, run_row
+from redstart.ports.sql.past import SHOWN, holder_of, pages, run_row
 from redstart.ports.sql.schema import GOAL_SHOWN, edits, events, runs, steps, told
-from redstart.ports.store.port import Claim, Commit, Control, Holder, Past, RunRow, StepRow, Told, Word
+from redstart.ports.store.port import Claim, Commit, Past, StepRow, Told, Word
 
 # Made once: putting a statement together costs more than running it.
 _MINE = (runs.c.tenant == bindparam("my_tenant"), runs.c.id == bindparam("my_id"))
 _CLAIM = (
     update(runs)
     .where(*_MINE)
-    .values(fence=runs.c.fence + 1, holder=bindparam("by"))
+    .values(fence=runs.c.fence + 1, holder=bindparam("by"), beat=bindparam("moment"), stopped="", stop_reason="")
     .returning(runs.c.state, runs.c.fence)
 )
 _LOAD = select(runs.c.state).where(*_MINE)
+_ASKED = select(runs.c.control).where(*_MINE)
 
 
 class SqlStore:
@@ -43,7 +46,9 @@ class SqlStore:
         self._tenant = database.tenant
         self._now = now
 
-    async def create(self, state: RunState, *, folder: str, created: datetime) -> None:
+    async def create(
+        self, state: RunState, *, folder: str, created: datetime, options: RunOptions | None = None
+    ) -> None:
         spec = state.spec
         if spec.tenant != self._tenant:
             raise StoreError(f"run {state.run_id} is of tenant {spec.tenant}, the run store of {self._tenant}")
@@ -60,6 +65,7 @@ class SqlStore:
             "holder": "",
             "errand": int("." in state.run_id),
             "created": created.timestamp(),
+            "options": "" if options is None else options.model_dump_json(),
             **progress(state, created.timestamp()),
         }
         with self._database.single() as connection:
@@ -70,23 +76,30 @@ class SqlStore:
 
     async def claim(self, run_id: str) -> Claim:
         with self._database.single() as connection:
-            row = connection.execute(_CLAIM, {**self._of(run_id), "by": _this_process()}).one_or_none()
+            bound = {**self._of(run_id), "by": _this_process(), "moment": self._now()}
+            row = connection.execute(_CLAIM, bound).one_or_none()
         if row is None:
             raise _unknown(run_id)
         return Claim(parse(RunState, row.state), row.fence)
 
-    async def release(self, run_id: str, fence: int) -> None:
-        given_back = update(runs).where(*_MINE, runs.c.fence == fence).values(holder="")
-        with self._database.single() as connection:
-            connection.execute(given_back, self._of(run_id))
+    async def renew(self, run_id: str, fence: int) -> None:
+        self._change(update(runs).where(*_MINE, runs.c.fence == fence).values(beat=self._now()), run_id)
+
+    async def release(self, run_id: str, fence: int, stop: Stop | None = None) -> None:
+        given_back = update(runs).where(*_MINE, runs.c.fence == fence)
+        self._change(given_back.values(holder="", **_stopped(stop)), run_id)
+
+    async def mark(self, run_id: str, stop: Stop) -> None:
+        self._change(update(runs).where(*_MINE, runs.c.holder == "").values(**_stopped(stop)), run_id)
+
+    async def choose(self, run_id: str, options: RunOptions) -> None:
+        if self._change(update(runs).where(*_MINE).values(options=options.model_dump_json()), run_id) == 0:
+            raise _unknown(run_id)
 
     async def holder(self, run_id: str) -> Holder | None:
         with self._database.reading() as connection:
             text = connection.execute(select(runs.c.holder).where(*_MINE), self._of(run_id)).scalar()
-        if not text:
-            return None
-        host, _, pid = text.rpartition("/")
-        return Holder(host, int(pid))
+        return holder_of(text or "")
 
     async def commit(self, commit: Commit, fence: int) -> Control:
         return write(self._database, rows_of(commit, self._tenant, fence, self._now()))
@@ -142,10 +155,15 @@ class SqlStore:
                 yield one
 
     async def control(self, run_id: str, control: Control) -> None:
-        asked = update(runs).where(*_MINE).values(control=control.value)
-        with self._database.single() as connection:
-            if connection.execute(asked, self._of(run_id)).rowcount == 0:
-                raise _unknown(run_id)
+        if self._change(update(runs).where(*_MINE).values(control=control.value), run_id) == 0:
+            raise _unknown(run_id)
+
+    async def asked(self, run_id: str) -> Control:
+        with self._database.reading() as connection:
+            text = connection.execute(_ASKED, self._of(run_id)).scalar()
+        if text is None:
+            raise _unknown(run_id)
+        return Control(text)
 
     async def tell(self, run_id: str, word: Word, text: str, *, version: int) -> None:
         last = select(func.coalesce(func.max(told.c.number), -1)).where(*self._mine(told, run_id))
@@ -172,11 +190,23 @@ class SqlStore:
             rows = connection.execute(counted.group_by(edits.c.kind)).all()
         return {EditKind(kind): Tally(fitting, tried) for kind, fitting, tried in rows}
 
+    def _change(self, change: Update, run_id: str) -> int:
+        """How many rows it changed: one or none."""
+        with self._database.single() as connection:
+            return connection.execute(change, self._of(run_id)).rowcount
+
     def _of(self, run_id: str) -> dict[str, str]:
         return {"my_tenant": self._tenant, "my_id": run_id}
 
     def _mine(self, table: Table, run_id: str) -> tuple[ColumnElement[bool], ...]:
         return table.c.tenant == self._tenant, table.c.run_id == run_id
+
+
+def _stopped(stop: Stop | None) -> dict[str, str]:
+    """The columns that say it."""
+    if stop is None:
+        return {"stopped": "", "stop_reason": ""}
+    return {"stopped": stop.status.value, "stop_reason": _storable(stop.reason)}
 
 
 def _this_process() -> str:

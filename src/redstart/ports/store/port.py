@@ -14,15 +14,9 @@ from redstart.core.change import EditKind, EditRung, Snapshot, Tally
 from redstart.core.events import Event
 from redstart.core.learning import Remembered
 from redstart.core.run import Ended, RunState, Step
+from redstart.core.run_options import RunOptions
+from redstart.core.standing import Control, Holder, RunRow, Stop
 from redstart.ports.store.ordinals import OUTSIDE
-
-
-class Control(StrEnum):
-    """What a person asks of a run that somebody else drives; obeyed between two steps."""
-
-    none = ""
-    pause = "pause"
-    cancel = "cancel"
 
 
 class Claim(NamedTuple):
@@ -64,18 +58,6 @@ class StepRow(NamedTuple):
     state: RunState
 
 
-class RunRow(NamedTuple):
-    run_id: str
-    mode: str
-    status: str
-    result: str
-    goal: str
-    repo: str
-    folder: str
-    created: datetime
-    updated: datetime
-
-
 class Word(StrEnum):
     """What a person can tell a run."""
 
@@ -95,13 +77,6 @@ class Told(NamedTuple):
     time: datetime
 
 
-class Holder(NamedTuple):
-    """The process that claimed a run and has not given it back: it may be dead."""
-
-    host: str
-    pid: int
-
-
 class Past(NamedTuple):
     """A run and what it left, as much of it as is counted over many runs."""
 
@@ -115,9 +90,11 @@ class Past(NamedTuple):
 
 
 class Store(Protocol):
-    """The truth about runs. Every write but `create`, `control` and `tell` is fenced."""
+    """The truth about runs. Every write but `create`, `control`, `tell`, `mark` and `choose` is fenced."""
 
-    async def create(self, state: RunState, *, folder: str, created: datetime) -> None:
+    async def create(
+        self, state: RunState, *, folder: str, created: datetime, options: RunOptions | None = None
+    ) -> None:
         """Keeps a new run at version 0. `folder` is where it was started, for finding it again on this machine.
 
         Raises `StoreError` if the id is taken.
@@ -127,12 +104,25 @@ class Store(Protocol):
     async def claim(self, run_id: str) -> Claim:
         """Takes the run over: its fence grows by one, and whoever held a smaller one cannot write any more.
 
+        Its lease begins, and how the drive before stopped is forgotten.
         Raises `StoreError` for an unknown run.
         """
         ...
 
-    async def release(self, run_id: str, fence: int) -> None:
-        """Gives the run back: nobody drives it now. Does nothing if it was taken over, or is unknown."""
+    async def renew(self, run_id: str, fence: int) -> None:
+        """Renews the lease. Does nothing if the run was taken over, or is unknown."""
+        ...
+
+    async def release(self, run_id: str, fence: int, stop: Stop | None = None) -> None:
+        """Gives the run back: nobody drives it now, since `stop`. Does nothing if it was taken over, or is unknown."""
+        ...
+
+    async def mark(self, run_id: str, stop: Stop) -> None:
+        """Says how a run stands that nobody drives. Does nothing if somebody does, or if it is unknown."""
+        ...
+
+    async def choose(self, run_id: str, options: RunOptions) -> None:
+        """From now on the run is driven with these. Raises `StoreError` for an unknown run."""
         ...
 
     async def holder(self, run_id: str) -> Holder | None:
@@ -183,7 +173,11 @@ class Store(Protocol):
         ...
 
     async def control(self, run_id: str, control: Control) -> None:
-        """Asks the run's driver to pause or cancel after the step at hand."""
+        """Asks the run's driver to pause after the step at hand, or to cancel the run."""
+        ...
+
+    async def asked(self, run_id: str) -> Control:
+        """What was asked last. Raises `StoreError` for an unknown run."""
         ...
 
     async def tell(self, run_id: str, word: Word, text: str, *, version: int) -> None:

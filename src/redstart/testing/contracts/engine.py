@@ -126,7 +126,7 @@ class EngineContract:
     def test_trail_and_result(self, engine: Engine, rig: Rig, scenario: Scenario) -> None:
         rig.with_model(scenario.answers)
         state = _run(rig, engine, scenario.limits)
-        assert (state.status, state.result) == (Status.ended, scenario.result)
+        assert (state.status, state.result) == (Status.finished, scenario.result)
         assert asyncio.run(rig.trail(state.run_id)) == list(scenario.trail)
 
     @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
@@ -198,7 +198,7 @@ class EngineContract:
             adapters = acts
             while True:
                 done = await drive(adapters, await whole.store.claim(run_id), engine)
-                if done.state.status is Status.ended:
+                if done.state.status is Status.finished:
                     return done.state, handed
                 handed.append(done.halt)
                 adapters = thinks if done.halt == "needs:think" else acts
@@ -293,13 +293,13 @@ class EngineContract:
             return asks, after
 
         asks, after = asyncio.run(go())
-        assert (asks.status, asks.result, asks.reason) == (Status.paused, Result.needs_human, QUESTION)
+        assert (asks.status, asks.result, asks.reason) == (Status.needs_input, Result.needs_human, QUESTION)
         trail = asyncio.run(rig.trail(asks.run_id))
         assert trail[: len(WHOLE) + 1] == [*WHOLE, (1, Step.decide)]
         if word is Word.accept:
-            assert (after.status, after.result, len(trail)) == (Status.ended, Result.verified, len(WHOLE) + 1)
+            assert (after.status, after.result, len(trail)) == (Status.finished, Result.verified, len(WHOLE) + 1)
         else:
-            assert (after.status, after.result, after.now.number) == (Status.paused, Result.needs_human, 2)
+            assert (after.status, after.result, after.now.number) == (Status.needs_input, Result.needs_human, 2)
             assert after.history[0].reason == "you rejected the patch: keep the sign"
             assert "keep the sign" in str([ask.messages for ask in model.asks if ask.question == "patch"][1])
 
@@ -320,7 +320,7 @@ class EngineContract:
 
         once, twice, ended = asyncio.run(go())
         assert [once.reason, twice.reason] == [QUESTION, "really?"]
-        assert (ended.status, ended.result) == (Status.ended, Result.unsolved)
+        assert (ended.status, ended.result) == (Status.finished, Result.unsolved)
 
 
 QUESTION = "is that what you want?"

@@ -30,7 +30,7 @@ async def teach(
     new, fence = await begin(stores.store, f"run of {id}", spec=spec(tenant=tenant))
     done = commit(new, Step.remember, remembered=Remembered(lesson=left))
     await stores.store.commit(done, fence)
-    await stores.store.commit(commit(done.after, Step.decide, status=Status.ended, result=result), fence)
+    await stores.store.commit(commit(done.after, Step.decide, status=Status.finished, result=result), fence)
     return left
 
 
@@ -39,7 +39,7 @@ async def use(stores: Stores, run_id: str, coins: dict[str, bool], *, result: Re
     stores.clock.time += 60
     new, fence = await begin(stores.store, run_id)
     fell = tuple(Coin(lesson=name, shown=shown, probability=0.5) for name, shown in coins.items())
-    ended: dict[str, Any] = {"status": Status.ended, "result": result, "taught": Shown(coins=fell)}
+    ended: dict[str, Any] = {"status": Status.finished, "result": result, "taught": Shown(coins=fell)}
     await stores.store.commit(commit(new, Step.decide, **ended), fence)
 
 

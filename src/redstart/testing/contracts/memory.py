@@ -168,7 +168,7 @@ class MemoryContract(PatternsContract, FailuresContract):
             green = commit(new, Step.remember, remembered=Remembered(card=card("green", signature=BUG)))
             await stores.store.commit(green, fence)
             assert await ids(stores) == "green other"
-            await stores.store.commit(commit(green.after, Step.decide, status=Status.ended, result=result), fence)
+            await stores.store.commit(commit(green.after, Step.decide, status=Status.finished, result=result), fence)
             assert await ids(stores) == ("green other" if result is Result.verified else "other")
 
         asyncio.run(scenario())

@@ -150,7 +150,7 @@ class PatternsContract:
             green = commit(new, Step.remember, remembered=Remembered(pattern=pattern("green", goal=SORTER)))
             await stores.store.commit(green, fence)
             assert await found(stores) == "green other"
-            await stores.store.commit(commit(green.after, Step.decide, status=Status.ended, result=result), fence)
+            await stores.store.commit(commit(green.after, Step.decide, status=Status.finished, result=result), fence)
             assert await found(stores) == ("green other" if result is Result.verified else "other")
 
         asyncio.run(scenario())

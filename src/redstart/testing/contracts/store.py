@@ -13,9 +13,9 @@ import pytest
 from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung, Tally
 from redstart.core.errors import Fenced, StoreError
 from redstart.core.learning import Remembered
-from redstart.core.run import Attempt, Mode, Result, RunState, Status, Step
+from redstart.core.run import Attempt, RunState, Step
 from redstart.ports.memory.port import Memory, Shelf
-from redstart.ports.store.port import Control, Journal, RunRow, Store, Told, Word
+from redstart.ports.store.port import Control, Journal, Store, Told, Word
 from redstart.testing.states import card, commit, failure, signature, spec, state
 from redstart.testing.store import Clock
 
@@ -336,20 +336,6 @@ class StoreContract:
             assert await store.holder("run-1") is None
             await store.release("nobody", 1)
             assert await store.holder("nobody") is None
-
-        asyncio.run(scenario())
-
-    def test_a_row_says_how_a_run_stands(self, stores: Stores) -> None:
-        async def scenario() -> None:
-            goal = "make the total right " * 50
-            new, fence = await begin(stores.store, spec=spec(mode=Mode.create, goal=goal))
-            row = RunRow("run-1", "create", "running", "", goal[:200], "shop", "/home/shop", DAWN, DAWN)
-            assert await stores.store.runs() == [row]
-
-            stores.clock.time = (DAWN + timedelta(minutes=5)).timestamp()
-            await stores.store.commit(commit(new, status=Status.ended, result=Result.verified), fence)
-            ended = row._replace(status="ended", result="verified", updated=DAWN + timedelta(minutes=5))
-            assert await stores.store.runs() == [ended]
 
         asyncio.run(scenario())
 

@@ -26,7 +26,7 @@ COUNTED = {EditKind.diff: Tally(1, 2)}
 async def applied(store: SqlStore) -> None:
     """Goes on with run 1 over the step that tells how the edits fitted, to its end."""
     begun, fence = await store.claim("run-1")
-    ended = {"status": Status.ended, "result": Result.stuck}
+    ended = {"status": Status.finished, "result": Result.stuck}
     await store.commit(commit(begun, Step.apply, now=TRIED, **ended), fence)
 
 

@@ -100,7 +100,7 @@ async def ended_with(database: Database, run_id: str, left: Remembered, given: s
     await store.commit(one, fence)
     two = commit(one.after, Step.remember, artifact=left.model_dump_json(), remembered=left)
     await store.commit(two, fence)
-    await store.commit(commit(two.after, Step.decide, status=Status.ended, result=Result.verified), fence)
+    await store.commit(commit(two.after, Step.decide, status=Status.finished, result=Result.verified), fence)
 
 
 def everything(database: Database, made: Path | str) -> bytes:
@@ -131,6 +131,6 @@ def test_a_pattern_is_forgotten_with_its_plan_wherever_runs_wrote_it_down(made: 
 def test_what_a_run_that_goes_on_was_shown_is_not_forgotten_yet(made: Path | str) -> None:
     with Database.open(made) as database:
         asyncio.run(left(database, [SORTER]))
-        with pytest.raises(StoreError, match="has not ended"):
+        with pytest.raises(StoreError, match="has not finished"):
             asyncio.run(SqlPatterns(database).forget("pattern-0"))
         assert goals_found(database, HashingEmbedder(), SORTER) == [SORTER]

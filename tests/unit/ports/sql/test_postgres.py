@@ -55,7 +55,7 @@ def filled(database: Database) -> None:
         tried = Attempt(entry=Step.patch, patch=Patch(model="a:1"), apply=Applied(ok=True, rungs=rungs))
         left = Remembered(card=card(), failure=failure(), lesson=lesson(), pattern=pattern())
         taught = Shown(coins=(Coin(lesson="lesson-1", shown=True, probability=0.5),))
-        ended = {"status": Status.ended, "result": Result.verified, "taught": taught}
+        ended = {"status": Status.finished, "result": Result.verified, "taught": taught}
         await store.commit(commit(new, Step.apply, events=1, now=tried, remembered=left, **ended), fence)
         await store.tell("run-1", Word.say, "hello", version=1)
 

@@ -53,7 +53,7 @@ async def go_on(store, memory, runs):
             print("kept", run_id, flush=True)
             now = remembered.after
         if now.status is Status.running:  # else it is done, as far as the store knows
-            ending = {"status": Status.ended, "result": Result.verified, "taught": COINS}
+            ending = {"status": Status.finished, "result": Result.verified, "taught": COINS}
             await store.commit(commit(now, Step.decide, **ending), fence)
             print("used", run_id, flush=True)
         await memory.recall(signature(frame=f"other_{number}.py:f"), tenant="home", repo="shop")

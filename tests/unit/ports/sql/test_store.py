@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from sqlalchemy import select, update
 
 from redstart.core.errors import StoreError
 from redstart.core.learning import Remembered
-from redstart.core.run import Step
+from redstart.core.run import Status, Step
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import cards, failures, runs
 from redstart.ports.sql.store import SqlStore
@@ -70,3 +73,28 @@ def test_what_postgres_cannot_keep_is_left_out_everywhere(database: Database) ->
         assert (await store.load("run-1")).spec.goal == "make\0it"
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("stored", "result", "status"),
+    [
+        ("running", "", Status.running),
+        ("paused", "", Status.paused),
+        ("paused", "needs_human", Status.needs_input),
+        ("ended", "verified", Status.finished),
+    ],
+)
+def test_a_row_of_an_earlier_version_is_read(tmp_path, stored, result, status):
+    with Database.open(tmp_path / "redstart.db") as database:
+        store = SqlStore(database, Clock())
+        asyncio.run(store.create(state(), folder="/home/shop", created=DAWN))
+        with closing(sqlite3.connect(tmp_path / "redstart.db", isolation_level=None)) as connection:
+            (text,) = connection.execute("select state from runs").fetchone()
+            old = json.loads(text) | {"status": stored, "result": result or None}
+            old["spec"]["limits"]["iterations"] = old["spec"]["limits"].pop("attempts") + 2
+            row = (stored, result, json.dumps(old))
+            connection.execute("update runs set status = ?, result = ?, state = ?", row)
+        (row,) = asyncio.run(store.runs())
+        loaded = asyncio.run(store.load("run-1"))
+    assert (row.status, row.options, row.stop) == (status, None, None)
+    assert (loaded.status, loaded.spec.limits.attempts) == (status, 7)

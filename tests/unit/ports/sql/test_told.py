@@ -35,7 +35,7 @@ def test_a_database_of_before_keeps_its_runs_and_can_be_told(of_before: Callable
 def test_what_was_told_goes_with_a_forgotten_run(tmp_path: Path) -> None:
     async def scenario(database: Database) -> None:
         store = SqlStore(database, Clock())
-        for run_id, over in (("run-1", {"status": Status.ended, "result": Result.stuck}), ("run-2", {})):
+        for run_id, over in (("run-1", {"status": Status.finished, "result": Result.stuck}), ("run-2", {})):
             await store.create(state(run_id=run_id, **over), folder="/home/shop", created=DAWN)
             await store.tell(run_id, Word.say, "hello", version=0)
         assert (await SqlPrune(database).prune(DAWN.timestamp() + 1, 0)).runs == ("run-1",)

@@ -1,0 +1,143 @@
+"""What the user chose for a run: kept when it begins, in force again when it is resumed. No key is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+from redstart.app.settings import Models, Settings, StepModels
+from redstart.core.run_options import ChosenEndpoint, ChosenModels, RunOptions
+
+_WITH_PATH = ("manual", "replay")
+"""Models whose name ends with a path."""
+
+
+class DriveFlags(NamedTuple):
+    """What the flags say of how a run is driven. It is kept with the run."""
+
+    unsafe: bool = False
+    engine: str = ""
+    patch: Path | None = None
+
+
+class Resumption(NamedTuple):
+    """The settings that a resumed run is driven with, and what there is to say of its model."""
+
+    settings: Settings
+    options: RunOptions
+    changed: bool = False
+    """Whether these options are to be stored with the run."""
+    note: str = ""
+
+
+def options_of(settings: Settings, flags: DriveFlags | None = None) -> RunOptions:
+    """What these settings and flags say, as it may be stored."""
+    flags = flags or DriveFlags()
+    sandbox = settings.sandbox
+    return RunOptions(
+        models=_models_of(settings.models),
+        sandbox=sandbox.backend,
+        image=sandbox.image,
+        runtime=sandbox.runtime,
+        unsafe=flags.unsafe,
+        engine=flags.engine,
+        patch=str(flags.patch.resolve()) if flags.patch is not None else "",
+    )
+
+
+def with_models(settings: Settings, chosen: ChosenModels, *, elsewhere: bool = False) -> Settings:
+    """The settings with the run's models and their addresses; keys are still looked for where the settings say.
+
+    `elsewhere` is for a machine of a fleet: a model that the run gave no address keeps the one of the settings.
+    """
+    models, embedder = settings.models, settings.memory.embedder
+    options = dict(models.options)
+    if embedder and models.base_url:
+        options[embedder] = models.option(embedder).model_copy(
+            update={"base_url": models.option(embedder).base_url or models.base_url}
+        )
+    for name in _roster(chosen):
+        endpoint = chosen.endpoints.get(name, ChosenEndpoint())
+        own = models.option(name)
+        # What opens the address is not stored: where the settings have the same one, it is taken from there.
+        address = own.base_url or models.base_url or ""
+        same = _public(address) == endpoint.base_url or (elsewhere and not endpoint.base_url)
+        kept = address if same else endpoint.base_url
+        changed = {"base_url": kept or None, "key_variable": endpoint.key_variable or own.key_variable}
+        options[name] = own.model_copy(update=changed)
+    changed_models = models.model_copy(
+        update={
+            "strong": chosen.strong,
+            "fast": chosen.fast,
+            "fallback": chosen.fallback,
+            "steps": StepModels(**chosen.steps),
+            "escalate": chosen.escalate,
+            "base_url": None,
+            "options": options,
+        }
+    )
+    return settings.model_copy(update={"models": changed_models})
+
+
+def resume_with(settings: Settings, stored: RunOptions | None, *, flagged: bool) -> Resumption:
+    """How a run with these stored options goes on. Only a flag (`flagged`: the settings have it) changes its model."""
+    now = options_of(settings)
+    if stored is None or not stored.models.strong:
+        name = _in_words(now.models)
+        options = now if stored is None else stored.model_copy(update={"models": now.models})
+        note = f"model: {name}, from {'--model' if flagged else 'your settings'} (this run stored none)" if name else ""
+        return Resumption(settings, options, changed=bool(name), note=note)
+    sandbox = settings.sandbox.model_copy(
+        update={"backend": stored.sandbox, "image": stored.image, "runtime": stored.runtime}
+    )
+    kept = settings.model_copy(update={"sandbox": sandbox})
+    was, chosen = _in_words(stored.models), _in_words(now.models)
+    if flagged:
+        options = stored.model_copy(update={"models": now.models})
+        note = "" if was == chosen else f"model: was {was}, now {chosen} (--model)"
+        return Resumption(kept, options, changed=True, note=note)
+    differs = bool(now.models.strong) and was != chosen
+    note = f"model: {was}, as this run began; your settings name {chosen} (change it with --model)" if differs else ""
+    return Resumption(with_models(kept, stored.models), stored, note=note)
+
+
+def _models_of(models: Models) -> ChosenModels:
+    roster = models.roster
+    endpoints = {
+        name: ChosenEndpoint(
+            base_url=_public(models.option(name).base_url or models.base_url or ""),
+            key_variable=models.option(name).key_variable,
+        )
+        for name in roster.names
+    }
+    return ChosenModels(
+        strong=_absolute(models.strong),
+        fast=_absolute(models.fast),
+        fallback=models.fallback,
+        steps=dict(roster.steps),
+        escalate=models.escalate,
+        endpoints={name: one for name, one in endpoints.items() if name and one != ChosenEndpoint()},
+    )
+
+
+def _roster(chosen: ChosenModels) -> list[str]:
+    return list(dict.fromkeys([chosen.strong, chosen.fast, *chosen.steps.values(), *chosen.fallback]))
+
+
+def _absolute(name: str) -> str:
+    """A model's name that still holds where the run is resumed from another folder."""
+    kind, _, path = name.partition(":")
+    return f"{kind}:{Path(path).resolve()}" if kind in _WITH_PATH and path else name
+
+
+def _public(address: str) -> str:
+    """The address without what opens it."""
+    parts = urlsplit(address)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _in_words(chosen: ChosenModels) -> str:
+    """The strong model, and where it is reached if not at its provider's own address."""
+    endpoint = chosen.endpoints.get(chosen.strong, ChosenEndpoint())
+    return f"{chosen.strong} at {endpoint.base_url}" if endpoint.base_url else chosen.strong

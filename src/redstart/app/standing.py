@@ -1,0 +1,92 @@
+"""How runs stand now: the stored rows, and what the processes that drive them say."""
+
+from __future__ import annotations
+
+import platform
+from datetime import datetime
+
+from redstart.app.wire import House
+from redstart.core.errors import StoreError
+from redstart.core.noun import Noun
+from redstart.core.run import RunState, Status
+from redstart.core.standing import RunRow, is_driven, status_of
+from redstart.toolkit.repo.trees import alive
+
+ALIKE = 1000
+"""Runs whose ids begin alike: that of a child run is the beginning of those with more digits."""
+
+
+class RunView(Noun):
+    """A run as `runs list` shows it."""
+
+    run_id: str
+    created: datetime
+    updated: datetime
+    mode: str
+    status: Status
+    result: str
+    reason: str
+    """Why it finished, failed or stopped."""
+    model: str
+    """Empty where the run stored none."""
+    usd: float
+    unpriced: int
+    """Model calls of unknown price, which `usd` does not count."""
+    repo: str
+    goal: str
+    folder: str
+
+
+def row_is_driven(row: RunRow, now: float) -> bool:
+    return is_driven(row, now=now, host=platform.node(), is_alive=alive)
+
+
+def row_status(row: RunRow, now: float) -> Status:
+    return status_of(row, driven=row_is_driven(row, now))
+
+
+async def row_of(house: House, run_id: str) -> RunRow:
+    """Raises `StoreError` for an unknown run."""
+    rows = await house.adapters.store.runs(prefix=run_id, limit=ALIKE)
+    for row in rows:
+        if row.run_id == run_id:
+            return row
+    raise StoreError(f"there is no run {run_id}")
+
+
+async def status_now(house: House, run_id: str) -> Status:
+    """Raises `StoreError` for an unknown run."""
+    return row_status(await row_of(house, run_id), house.adapters.world.now())
+
+
+async def load_as_it_stands(house: House, run_id: str) -> RunState:
+    """The stored state with the run's true status, and with why it stopped where its steps do not say it."""
+    row, state = await row_of(house, run_id), await house.adapters.store.load(run_id)
+    status = row_status(row, house.adapters.world.now())
+    why = row.stop.reason if row.stop is not None and not state.reason else state.reason
+    return state.model_copy(update={"status": status, "reason": why})
+
+
+async def list_runs(house: House, *, folder: str | None, limit: int, every: bool) -> list[RunView]:
+    """Runs, newest first; child runs too with `every`."""
+    rows = await house.adapters.store.runs(folder=folder, limit=limit, errands=every)
+    return [await _view(house, row) for row in rows]
+
+
+async def _view(house: House, row: RunRow) -> RunView:
+    state = await house.adapters.store.load(row.run_id)
+    return RunView(
+        run_id=row.run_id,
+        created=row.created,
+        updated=row.updated,
+        mode=row.mode,
+        status=row_status(row, house.adapters.world.now()),
+        result=row.result,
+        reason=state.reason or (row.stop.reason if row.stop is not None else ""),
+        model=row.options.models.strong if row.options is not None else "",
+        usd=round(state.spend.usd, 6),
+        unpriced=state.spend.unpriced,
+        repo=row.repo,
+        goal=row.goal,
+        folder=row.folder,
+    )

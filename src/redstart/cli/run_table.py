@@ -1,0 +1,70 @@
+"""Runs as a table that fits the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from redstart.app.standing import RunView
+
+HEAD = ("ID", "AGE", "MODE", "STATE", "RESULT", "MODEL", "COST", "GOAL")
+GAP = "  "
+RESULTS = {
+    "verified": "verified",
+    "already_green": "already green",
+    "unsolved": "not solved",
+    "stuck": "stuck",
+    "capped": "limit",
+    "no_tests": "no tests",
+    "environment": "environment",
+    "refused": "refused",
+    "needs_human": "needs input",
+    "reported": "reported",
+    "found": "findings",
+}
+"""Every result in the words of the screen."""
+_STEPS = ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (86_400.0, 3600.0, "h"), (30 * 86_400.0, 86_400.0, "d"))
+
+
+def table(views: Sequence[RunView], now: datetime, width: int) -> list[str]:
+    """A header and a line a run. Where it is narrow the goal and the model's name are cut, by turns."""
+    rows = [HEAD, *(_cells(view, now) for view in views)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
+    model, goal = HEAD.index("MODEL"), len(HEAD) - 1
+    spare = width - sum(widths) - len(GAP) * goal
+    for column, least in ((goal, 30), (model, 12), (goal, 12), (model, 6), (goal, 7)):
+        cut = min(max(-spare, 0), max(widths[column] - least, 0))
+        widths[column] -= cut
+        spare += cut
+    gap = GAP if spare >= 0 else " "
+    return [
+        gap.join(_cut(cell, size).ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def age(since: timedelta) -> str:
+    """How long ago that was, in the largest unit that fits: `3 min`."""
+    seconds = max(since.total_seconds(), 0.0)
+    for end, unit, name in _STEPS:
+        if seconds < end:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds / (30 * 86_400.0):.0f} mo"
+
+
+def _cells(view: RunView, now: datetime) -> tuple[str, ...]:
+    cost = f"${view.usd:.2f}" + ("+?" if view.unpriced else "")
+    about = " ".join(f"{view.repo}: {view.goal}".split()) if view.goal else view.repo
+    return (
+        view.run_id,
+        age(now - view.created),
+        view.mode,
+        view.status.value,
+        RESULTS.get(view.result, view.result) or "-",
+        view.model or "-",
+        cost,
+        about,
+    )
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: max(size - 1, 0)] + "…"

@@ -1,0 +1,81 @@
+"""The true status of a run, from its row, its lease and the process that drives it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from redstart.core.run import Result, RunState, Status
+from redstart.core.standing import LEASE, Control, Holder, RunRow, Stop, is_driven, status_of, stored_status
+from redstart.testing.states import state
+
+NOW = 1_000_000.0
+MOMENT = datetime.fromtimestamp(NOW, UTC)
+HERE = Holder("here", 7)
+
+
+def row(status: Status = Status.running, **over: object) -> RunRow:
+    return RunRow("run-1", "fix", status, "", "", "shop", "/shop", MOMENT, MOMENT)._replace(**over)
+
+
+def driven(run: RunRow, *, alive: bool = True, later: float = 0.0) -> bool:
+    return is_driven(run, now=NOW + later, host="here", is_alive=lambda pid: alive)
+
+
+@pytest.mark.parametrize(
+    ("run", "is_held", "status"),
+    [
+        (row(), True, Status.running),
+        (row(), False, Status.paused),
+        (row(stop=Stop(Status.failed, "refused")), False, Status.failed),
+        (row(stop=Stop(Status.queued)), False, Status.queued),
+        (row(stop=Stop(Status.queued)), True, Status.running),
+        (row(control=Control.cancel), False, Status.cancelled),
+        (row(control=Control.cancel), True, Status.running),
+        (row(control=Control.cancel, stop=Stop(Status.failed)), False, Status.cancelled),
+        (row(control=Control.pause), False, Status.paused),
+        (row(Status.needs_input), False, Status.needs_input),
+        (row(Status.needs_input, control=Control.cancel), False, Status.cancelled),
+        (row(Status.paused), True, Status.running),
+        (row(Status.finished, control=Control.cancel), False, Status.finished),
+    ],
+)
+def test_a_run_is_running_only_while_somebody_drives_it(run, is_held, status):
+    assert status_of(run, driven=is_held) is status
+
+
+def test_a_driver_is_alive_while_its_process_is_and_its_lease_holds():
+    held = row(holder=HERE, beat=NOW)
+    assert driven(held)
+    assert not driven(held, alive=False)
+    assert not driven(held, later=LEASE + 1), "its number may be another process's by now"
+    assert not driven(row())
+
+
+def test_of_a_driver_on_another_host_the_lease_alone_is_known():
+    held = row(holder=Holder("elsewhere", 7), beat=NOW)
+    assert driven(held, alive=False)
+    assert not driven(held, alive=False, later=LEASE + 1)
+
+
+@pytest.mark.parametrize(
+    ("stored", "result", "status"),
+    [
+        ("running", "", Status.running),
+        ("paused", "", Status.paused),
+        ("paused", "needs_human", Status.needs_input),
+        ("ended", "verified", Status.finished),
+    ],
+)
+def test_rows_and_states_of_earlier_versions_are_read(stored, result, status):
+    assert stored_status(stored, result) is status
+    kept = json.loads(state().model_dump_json()) | {"status": stored, "result": result or None}
+    read = RunState.model_validate_json(json.dumps(kept))
+    assert (read.status, read.result) == (status, Result(result) if result else None)
+
+
+def test_a_word_that_no_version_knew_is_refused():
+    with pytest.raises(ValueError, match="sleeping"):
+        Status("sleeping")
