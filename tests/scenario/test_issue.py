@@ -126,7 +126,7 @@ def test_a_model_that_writes_no_usable_test_has_not_solved_the_issue(user, repo,
         asked = [question(request) for request in server.requests]
     assert (ran.code, asked) == (1, ["reproduce"] * 3)
     screen = " ".join(ran.out.split())
-    assert "NOT SOLVED the model wrote no usable test for this issue in 3 attempts" in screen
+    assert "NOT SOLVED the model wrote no usable test in 3 attempts" in screen
     assert reason in screen
     assert "NO TESTS" not in screen
 

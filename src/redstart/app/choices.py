@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-from redstart.app.settings import Models, Settings, StepModels
+from redstart.app.model_routes import has_endpoint, model_route
+from redstart.app.model_settings import StepModels
+from redstart.app.settings import Settings
+from redstart.core.errors import ConfigError
 from redstart.core.run_options import ChosenEndpoint, ChosenModels, RunOptions
+from redstart.ports.model.endpoints import ENDPOINTS, Route
 
 _WITH_PATH = ("manual", "replay")
 """Models whose name ends with a path."""
@@ -36,7 +41,7 @@ def options_of(settings: Settings, flags: DriveFlags | None = None) -> RunOption
     flags = flags or DriveFlags()
     sandbox = settings.sandbox
     return RunOptions(
-        models=_models_of(settings.models),
+        models=_models_of(settings),
         sandbox=sandbox.backend,
         image=sandbox.image,
         runtime=sandbox.runtime,
@@ -61,9 +66,9 @@ def with_models(settings: Settings, chosen: ChosenModels, *, elsewhere: bool = F
         endpoint = chosen.endpoints.get(name, ChosenEndpoint())
         own = models.option(name)
         # What opens the address is not stored: where the settings have the same one, it is taken from there.
-        address = own.base_url or models.base_url or ""
-        same = _public(address) == endpoint.base_url or (elsewhere and not endpoint.base_url)
-        kept = address if same else endpoint.base_url
+        now = _route_now(settings, name)
+        same = _public(now.url) == endpoint.base_url or (elsewhere and not endpoint.base_url)
+        kept = now.url if same else endpoint.base_url or (_own_url(name) if now.origin else "")
         changed = {"base_url": kept or None, "key_variable": endpoint.key_variable or own.key_variable}
         options[name] = own.model_copy(update=changed)
     changed_models = models.model_copy(
@@ -102,12 +107,12 @@ def resume_with(settings: Settings, stored: RunOptions | None, *, flagged: bool)
     return Resumption(with_models(kept, stored.models), stored, note=note)
 
 
-def _models_of(models: Models) -> ChosenModels:
+def _models_of(settings: Settings) -> ChosenModels:
+    models = settings.models
     roster = models.roster
     endpoints = {
         name: ChosenEndpoint(
-            base_url=_public(models.option(name).base_url or models.base_url or ""),
-            key_variable=models.option(name).key_variable,
+            base_url=_public(_route_now(settings, name).url), key_variable=models.option(name).key_variable
         )
         for name in roster.names
     }
@@ -123,6 +128,21 @@ def _models_of(models: Models) -> ChosenModels:
 
 def _roster(chosen: ChosenModels) -> list[str]:
     return list(dict.fromkeys([chosen.strong, chosen.fast, *chosen.steps.values(), *chosen.fallback]))
+
+
+def _route_now(settings: Settings, name: str) -> Route:
+    """Where the settings and the SDK's variable send questions to this model; empty for its provider's own address."""
+    try:
+        route = model_route(settings, name, os.environ) if has_endpoint(name) else None
+    except ConfigError:  # an unknown provider: whoever asks it first says so
+        route = None
+    return route if route is not None and route.origin else Route("", "")
+
+
+def _own_url(name: str) -> str:
+    """The provider's own address, which a variable that was set since the run began does not replace."""
+    endpoint = ENDPOINTS.get(name.partition(":")[0])
+    return endpoint.url if endpoint is not None else ""
 
 
 def _absolute(name: str) -> str:

@@ -15,7 +15,7 @@ from typing import TypedDict
 from redstart.app.choices import DriveFlags, with_models
 from redstart.app.images import wanted
 from redstart.app.installs import IndexInstaller
-from redstart.app.model_routes import model_address
+from redstart.app.model_routes import has_endpoint, model_address, model_route
 from redstart.app.settings import Settings, require_model
 from redstart.app.store_settings import DATABASE, folder_of
 from redstart.core.chat import Ask, Tier
@@ -291,12 +291,8 @@ def check_models(settings: Settings, *, keys: bool = True) -> None:
     """Raises `ConfigError` where a model has no usable name or, with `keys`, no key. Nothing is asked or loaded."""
     require_model(settings)
     for name in settings.models.roster.names:
-        if name.partition(":")[0] in ("manual", "replay", "command", "recorded"):
-            continue
-        own = settings.models.option(name)
-        key = api_key(name, os.environ, own.key_variable)
-        url = own.base_url or settings.models.base_url
-        address(name, base_url=url, api_key=key if keys else key or "unchecked", variable=own.key_variable)
+        if has_endpoint(name):
+            (model_address if keys else model_route)(settings, name, os.environ)
 
 
 def connect(settings: Settings, tell: Callable[[str], None] = _say, rates: Rates | None = None) -> Model:

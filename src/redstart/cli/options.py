@@ -197,9 +197,7 @@ def policy_of(policy: ReflectName | None) -> ReflectionPolicy | None:
     return None if policy is None else ReflectionPolicy(policy.value)
 
 
-def limits_of(
-    defaults: Limits, attempts: int | None, usd: float | None = None, minutes: float | None = None
-) -> Limits:
+def limits_of(defaults: Limits, attempts: int | None, usd: float | None = None, minutes: float | None = None) -> Limits:
     """The default limits with what was asked for instead."""
     asked = {"attempts": attempts, "usd": usd, "minutes": minutes}
     return defaults.model_copy(update={name: value for name, value in asked.items() if value is not None})

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from redstart.app.choices import DriveFlags, options_of, resume_with, with_models
-from redstart.app.settings import ModelOptions, Models, SandboxSettings, Settings, StepModels
+from redstart.app.model_settings import ModelOptions, Models, StepModels
+from redstart.app.settings import SandboxSettings, Settings
 from redstart.app.store_settings import MemorySettings
 from redstart.app.wire import check_models
 from redstart.core.errors import ConfigError
@@ -117,3 +118,24 @@ def test_models_that_need_no_key_pass_and_a_fleets_key_is_not_asked_for(monkeypa
     for name in ("manual", "command:cat", "replay:x.json", "ollama:a"):
         check_models(settings(name))
     check_models(settings("openai:gpt"), keys=False)
+
+
+def test_the_address_of_an_sdk_variable_is_kept_with_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://me:secret@proxy.example/v1")
+    stored = options_of(settings())
+    assert stored.models.endpoints["openai:a"].base_url == "https://proxy.example/v1"
+    assert resume_with(settings(), stored, flagged=False).settings.models.option("openai:a").base_url == (
+        "https://me:secret@proxy.example/v1"
+    )
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    resumed = resume_with(settings(), stored, flagged=False)
+    assert resumed.settings.models.option("openai:a").base_url == "https://proxy.example/v1"
+
+
+def test_a_variable_that_is_set_later_does_not_move_the_run_to_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    stored = options_of(settings())
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://elsewhere.example/v1")
+    resumed = resume_with(settings(), stored, flagged=False)
+    assert resumed.settings.models.option("openai:a").base_url == "https://api.openai.com/v1"
+    assert "https://elsewhere.example/v1" in resumed.note

@@ -50,7 +50,7 @@ def state(house: House, tmp_path: Path) -> RunState:
 def test_the_header_is_two_short_lines_with_what_is_known(house: House, state: RunState):
     what, where = header(house, state, "linux").splitlines()
     assert what == f"run {state.run_id} · shop · pytest · {Path(sys.executable).name} (redstart's own)"
-    assert where == "sandbox none · openai:x at api.openai.com · limits 5 attempts, $2, 30 min"
+    assert where == "sandbox none · model openai:x at api.openai.com · limits 5 attempts, $2, 30 min"
     assert "tests:" not in what, "how many there are is not known before they have run"
 
 

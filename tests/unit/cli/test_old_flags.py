@@ -14,7 +14,6 @@ from redstart.cli.options import OLD_NAMES, current_name
     [
         (("fix",), "--max-iters", "--max-attempts"),
         (("create",), "--max-iters", "--max-attempts"),
-        (("improve",), "--max-iters", "--max-attempts"),
         (("resume",), "--max-iters", "--max-attempts"),
         (("runs", "fork"), "--max-iters", "--max-attempts"),
         (("fix",), "--looks", "--max-tool-calls"),
@@ -26,6 +25,16 @@ def test_an_old_flag_is_taken_as_the_new_one_and_help_shows_the_new_one(command,
     assert (refused.exit_code, f"'{new}'" in refused.output) == (2, True), refused.output
     shown = CliRunner().invoke(app, [*command, "--help"]).output
     assert (new in shown, old in shown) == (True, False)
+
+
+def test_improve_counts_cycles_and_takes_the_old_flags_for_that():
+    for old in ("--max-iters", "--max-attempts"):
+        refused = CliRunner().invoke(app, ["improve", old, "-1"])
+        assert (refused.exit_code, "'--max-attempts'" in refused.output) == (2, True), refused.output
+    shown = CliRunner().invoke(app, ["improve", "--help"]).output
+    assert "--max-cycles" in shown
+    assert "--no-limit" in shown
+    assert not [old for old in ("--max-iters", "--max-attempts", "--no-cap") if old in shown]
 
 
 def test_every_other_flag_keeps_its_name():

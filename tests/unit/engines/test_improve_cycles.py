@@ -77,7 +77,81 @@ def _case(path: str, name: str, function: Callable[[], None]) -> str:
 
 
 def block(path: str, search: str, text: str, head: str = "WHY: it is asked for") -> str:
-    return f"{head}\n\n{path}\n    assert (state.status, state.result) == (Status.finished, Result.verified)
+    return f"{head}\n\n{path}\n<<<<<<< SEARCH\n{search}=======\n{text}>>>>>>> REPLACE\n"
+
+
+def script(*kinds: str) -> Callable[[Ask], str]:
+    """A cycle of each kind, told from the others by what its questions hold. The kind `down` has no server."""
+
+    def reply(ask: Ask) -> str:
+        text = "\n".join(message.text for message in ask.messages)
+        if ask.question == "plan":
+            told = re.findall(r"^cycle (\d+), ", text, re.MULTILINE)
+            number = int(told[-1]) + 1 if told else 1
+        else:
+            number = int(re.findall(r"add the function f(\d+)", text)[-1])
+        kind, name = kinds[number - 1], f"f{number}"
+        if kind == f"no {ask.question}":
+            return GARBAGE
+        if ask.question == "plan":
+            return json.dumps({"kind": "feature", "title": f"add the function {name}", "criteria": []})
+        if ask.question == "reproduce":
+            body = f"def test_{name}():\n    from bag import {name}\n\n    assert {name}() == 1\n"
+            return block(f"tests/test_{name}.py", "", body if kind != "green" else TEST, "SURE: low, who knows")
+        if kind == "breaks":
+            return block("bag.py", "    return sum(numbers)\n", f"    return 0\n\n\ndef {name}():\n    return 1\n")
+        value = 1 if kind == "good" else 2
+        head = "def total(numbers):\n"
+        return block("bag.py", head, f"def {name}():\n    return {value}\n\n\n{head}")
+
+    return reply
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    made = make_rig(tmp_path / "snapshots")
+    made.with_suite(played(made.trees))
+    yield made
+    made.trees.close()
+
+
+async def begin(rig: Rig, cycles: int, code: str = CODE, **over: object) -> str:
+    files: dict[str, bytes | None] = {"bag.py": code.encode(), "tests/test_total.py": TEST.encode()}
+    base = rig.trees.write(rig.trees.empty(), files)
+    environment = Environment(mount="/repo", python="/usr/bin/python3")
+    suite = Suite(runner="pytest", environment=rig.adapters.blobs.put(environment.model_dump_json().encode()))
+    plain = {"limits": Limits(attempts=2, usd=None, minutes=None, tokens=None), "verify": Level.quick, "repo": "bag"}
+    asked = {**plain, "mode": Mode.improve, "base": base, "suite": suite, "cycles": cycles, **over}
+    if asked.get("metric"):
+        asked["metric"] = Metric(command=LINES, better=asked["metric"], start=base)
+    state = RunState(run_id="parent", spec=RunSpec.model_validate(asked), base=base, now=Attempt(entry=Step.decide))
+    await rig.adapters.store.create(state, folder="/bag", created=DAWN)
+    return state.run_id
+
+
+async def go_on(rig: Rig, until: Step | None = None) -> RunState:
+    return (await drive(rig.adapters, await rig.adapters.store.claim("parent"), inline, until)).state
+
+
+def improved(rig: Rig, *kinds: str, **over: object) -> RunState:
+    rig.with_model(script(*kinds))
+
+    async def go() -> RunState:
+        await begin(rig, len(kinds), **over)
+        return await go_on(rig)
+
+    return asyncio.run(go())
+
+
+def functions(rig: Rig, state: RunState) -> list[str]:
+    text = (rig.trees.read(state.draft or state.spec.base, "bag.py") or b"").decode()
+    return re.findall(r"^def (\w+)", text, re.MULTILINE)
+
+
+def test_what_is_good_is_kept_and_nothing_else(rig):
+    kinds = ("good", "no plan", "wrong", "good", "no reproduce", "green", "breaks", "no patch", "good")
+    state = improved(rig, *kinds)
+    assert (state.status, state.result) == (Status.finished, Result.verified)
     assert state.reason == "kept 3 improvements of 9 cycles"
     assert functions(rig, state) == ["f1", "f4", "f9", "total"]
     tests = [path for path in rig.trees.files(state.draft) if path.startswith("tests/")]
@@ -92,8 +166,8 @@ def test_a_cycle_says_why_it_was_dropped(rig):
     assert reasons == [
         "the model named no usable improvement",
         "the target test still fails after 2 attempts",
-        "no test shows what was asked for",
-        "no test shows what was asked for",
+        "the model wrote no usable test in 3 attempts",
+        "the model wrote no usable test in 3 attempts",
     ]
 
 

@@ -155,9 +155,7 @@ def test_a_replay_probes_and_looks_as_the_run_did(rig):
 
 def test_a_model_that_asks_for_one_more_look_has_given_no_edit(rig):
     looked = Answer(text="", model=play.WRITER, calls=(ToolCall(id="1", name="outline", arguments="{}"),))
-    state, asks = ran(
-        rig, lambda ask: looked if ask.question == "patch" else "{}", looks=1, limits=Limits(attempts=1)
-    )
+    state, asks = ran(rig, lambda ask: looked if ask.question == "patch" else "{}", looks=1, limits=Limits(attempts=1))
     assert (state.result, len(asks)) == (Result.unsolved, 3)
     assert "none was left" in asks[2].messages[-1].text
     assert state.now.patch is not None
@@ -167,9 +165,7 @@ def test_a_model_that_asks_for_one_more_look_has_given_no_edit(rig):
 def test_probes_are_no_attempts_and_the_next_one_begins_with_the_patch(rig):
     probe = numbered()
     given = iter([probe(), probe(), probe(), play.RIGHT])
-    state, asks = ran(
-        rig, lambda ask: next(given) if ask.question == "patch" else play.CARD, limits=Limits(attempts=1)
-    )
+    state, asks = ran(rig, lambda ask: next(given) if ask.question == "patch" else play.CARD, limits=Limits(attempts=1))
     assert (state.result, state.now.number, state.probes, state.tries) == (Result.verified, 4, 3, 1)
     assert steps(rig, state, 2) == [Step.patch, Step.test, Step.decide]
     assert state.history[0].probe

@@ -29,7 +29,7 @@ def reasons(lacking: Mapping[str, Ground]) -> tuple[tuple[str, ...], Ground | No
 
 def no_usable_test(attempts: int, fault: str) -> str:
     """Where a model was asked for a failing test and gave none that shows what was asked for."""
-    words = f"the model wrote no usable test for this issue in {many(attempts, 'attempt')}"
+    words = f"the model wrote no usable test in {many(attempts, 'attempt')}"
     return clip(f"{words}: {fault}" if fault else words, LONGEST)
 
 
