@@ -68,7 +68,7 @@ def with_models(settings: Settings, chosen: ChosenModels, *, elsewhere: bool = F
         # What opens the address is not stored: where the settings have the same one, it is taken from there.
         now = _route_now(settings, name)
         same = _public(now.url) == endpoint.base_url or (elsewhere and not endpoint.base_url)
-        kept = now.url if same else endpoint.base_url or (_own_url(name) if now.origin else "")
+        kept = now.url if same else endpoint.base_url or _own_url(name)
         changed = {"base_url": kept or None, "key_variable": endpoint.key_variable or own.key_variable}
         options[name] = own.model_copy(update=changed)
     changed_models = models.model_copy(
@@ -140,9 +140,9 @@ def _route_now(settings: Settings, name: str) -> Route:
 
 
 def _own_url(name: str) -> str:
-    """The provider's own address, which a variable that was set since the run began does not replace."""
+    """The provider's own address where a variable that was set since the run began would replace it; else empty."""
     endpoint = ENDPOINTS.get(name.partition(":")[0])
-    return endpoint.url if endpoint is not None else ""
+    return endpoint.url if endpoint is not None and os.environ.get(endpoint.url_variable) else ""
 
 
 def _absolute(name: str) -> str:

@@ -60,10 +60,7 @@ def create(
     unsafe_no_sandbox: options.Unsafe = False,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
-    """Create a tested program from a goal: first the tests, which must fail, then the code that makes them pass.
-
-    Example: redstart create "a Flask REST API for todos with SQLite"
-    """
+    """Create a tested program from a goal: first the tests, which must fail, then the code that makes them pass."""
     from redstart.app import settings as configuration
     from redstart.app.create import NewProgram, begin_create
     from redstart.app.runs import Asked

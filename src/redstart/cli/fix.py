@@ -67,10 +67,7 @@ def fix(
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
     """Fix the failing tests of a project. The result is a patch file; your files stay as they are."""
-    named = tuple(tests or ())
-    if not path.is_dir() and ("::" in str(path) or path.is_file()):
-        path, named = Path(), (str(path), *named)
-    _say_reading(path, json=json)
+    path, named = _place(path, tests or (), json=json)
     from redstart.app import settings as configuration
 
     use_env_file(env_file, path)
@@ -86,11 +83,16 @@ def fix(
     raise typer.Exit(_drive(settings, path, asked, display, (dry_run, detach, apply), somebody_there=somebody_there))
 
 
-def _say_reading(path: Path, *, json: bool) -> None:
+def _place(path: Path, tests: Sequence[str], *, json: bool) -> tuple[Path, tuple[str, ...]]:
+    """The project's folder and the tests in it: a first argument that names tests leaves out the folder."""
+    named = tuple(tests)
+    if not path.is_dir() and ("::" in str(path) or path.is_file()):
+        path, named = Path(), (str(path), *named)
     options.require_folder(path)
     if not json:
         # What follows takes a second or two to load, and longer to look at a large repo: say at once that it is on.
         typer.echo(f"reading {path.resolve().name}")
+    return path, named
 
 
 def _issue(given: str | None) -> str:

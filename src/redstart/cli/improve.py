@@ -61,8 +61,6 @@ def improve(
     """Improve a program, cycle after cycle. A change is kept only if a new test fails before it and passes after it.
 
     Your files are not changed: `redstart apply` applies what was kept. Ctrl-C stops, `redstart resume` continues.
-
-    Example: redstart improve --goal "a fast CSV parser" --max-usd 5
     """
     import shlex
 

@@ -27,18 +27,11 @@ from redstart.toolkit.looking.files import Files
 from redstart.toolkit.looking.outline import outline
 from redstart.toolkit.patching.parse import parse
 from redstart.toolkit.patching.policy import protected
-from redstart.toolkit.prompts import sections
+from redstart.toolkit.prompts import projects, sections
 from redstart.toolkit.prompts.answers import Reading
 from redstart.toolkit.prompts.asked import Shown, about_test, told_of
 from redstart.toolkit.prompts.asking import ask_until, mend_tried, repair_note
 from redstart.toolkit.prompts.fit import fitted
-from redstart.toolkit.prompts.projects import (
-    answer_with_tests,
-    brief_answer_with_tests,
-    names_that_are_taken,
-    project,
-    rules_of_tests,
-)
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.retrieval.lexical import walk_search
 from redstart.toolkit.retrieval.rank import BUDGET, Question
@@ -135,22 +128,22 @@ def _about_new_tests(run: RunState, ports: Ports, kept: Mapping[str, bytes | Non
     again = "Give the files in which something changes again, each as a whole."
     about = {
         "goal": sections.goal(run.spec.goal, run.spec.whole),
-        "package": project(run.spec, run.packages),
+        "package": projects.project(run.spec, run.packages),
         "tests": section("The tests so far", *texts, again) if kept else "",
         "tried": section("Why the last tests were not taken", *dict.fromkeys((weak, last))),
     }
     room = run.spec.asks.room(ANSWER)
     if run.spec.asks.brief:
-        return fitted(ports.note, "brief/tests", room, **about, answer=brief_answer_with_tests(run.spec))
+        return fitted(ports.note, "brief/tests", room, **about, answer=projects.brief_answer_with_tests(run.spec))
     return fitted(
         ports.note,
         "reproduce",
         room,
         **about,
-        rules=rules_of_tests(run.spec, run.packages),
-        answer=answer_with_tests(run.spec),
+        rules=projects.rules_of_tests(run.spec, run.packages),
+        answer=projects.answer_with_tests(run.spec),
         plan=sections.plan(run.now.plan),
-        there=names_that_are_taken(run.spec, ports.trees.files(run.spec.base)),
+        there=projects.names_that_are_taken(run.spec, ports.trees.files(run.spec.base)),
     )
 
 

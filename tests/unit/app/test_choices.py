@@ -101,7 +101,7 @@ def test_the_embedder_keeps_its_address():
 @pytest.mark.parametrize(
     ("name", "message", "remedy"),
     [
-        ("gpt-5", "gpt-5", "provider:model"),
+        ("gpt-5", "gpt-5", "did you mean openai:gpt-5"),
         ("openai:gpt", "openai:gpt needs a key", "set OPENAI_API_KEY"),
         ("", "no model is configured", "ollama"),
     ],
