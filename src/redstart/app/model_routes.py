@@ -6,10 +6,13 @@ from collections.abc import Mapping
 
 from redstart.app.settings import Settings, api_key
 from redstart.core.errors import ConfigError
+from redstart.core.noun import clip
 from redstart.ports.model.endpoints import ENDPOINTS, Address, Route, address, host_of, route_of
 from redstart.ports.model.names import WITHOUT_ENDPOINT, refuse_unknown_form
 
 NO_MODEL = "no model"
+LONGEST_NAME = 50
+"""Characters of a command's name in the header of a run."""
 
 
 def has_endpoint(name: str) -> bool:
@@ -57,4 +60,12 @@ def models_in_words(settings: Settings, environ: Mapping[str, str]) -> str:
     hosts = (model_host(settings, name, environ) for name in settings.models.roster.names if name)
     others = [other for other in dict.fromkeys(hosts) if other not in ("", host)]
     also = f" (also asks {', '.join(others)})" if others else ""
-    return f"model {strong}" + (f" at {host}" if host else "") + also
+    return f"model {_short_name(strong)}" + (f" at {host}" if host else "") + also
+
+
+def _short_name(model: str) -> str:
+    """The model's name; of a command, the program and its arguments without their directories."""
+    kind, _, command = model.partition(":")
+    if kind != "command":
+        return model
+    return clip(f"command:{' '.join(word.rstrip('/').rpartition('/')[2] for word in command.split())}", LONGEST_NAME)

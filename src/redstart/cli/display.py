@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from redstart.cli.moving import MovingLine
-from redstart.cli.words import Targets, explained, is_outcome, lines_below, note_in_words, tone, warning_in_words, words
+from redstart.cli.words import explained, is_outcome, lines_below, note_in_words, tone, warning_in_words, words
 from redstart.cli.wrap import wrap
 from redstart.core.events import Event, Phase
 from redstart.core.progress import Progress
@@ -132,7 +132,6 @@ class Terminal:
         self._verbose = verbose
         self._clock = clock
         self._spoken = clock()
-        self._targets = Targets()
         self._moving = MovingLine(clock)
         self._live = Live(self._moving, console=self._console, transient=True, refresh_per_second=8)
 
@@ -181,7 +180,6 @@ class Terminal:
 
     def __call__(self, event: Event) -> None:
         self._moving.take(event)
-        self._targets.take(event)
         if event.name == "run" or event.phase is Phase.start:
             return
         if event.phase is Phase.note:
@@ -199,8 +197,6 @@ class Terminal:
 
     def _say_step(self, event: Event) -> None:
         text = words(event)
-        if event.name == "decide":
-            text = self._targets.retry(event) or text
         start = _start(event)
         seconds = event.data.get("seconds", 0.0)
         is_long = isinstance(seconds, float) and (seconds >= 0.1 or self._verbose)

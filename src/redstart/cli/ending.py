@@ -109,8 +109,6 @@ async def say_ending(
     result = state.result.value if state.result else "needs_human"
     if not announced:
         say_headline(shown, result, reason_in_words(state))
-    if result == "no_tests" and state.spec.mode is Mode.fix and not state.spec.issue:
-        shown.say("hint: describe the bug instead: redstart fix --issue FILE|TEXT|URL")
     if state.status is Status.needs_input:
         _say_proposal(house, state, shown)
         shown.say(f"answer with: redstart resume {state.run_id} --accept, or --reject [--say WHY]", "bold")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
+import shutil
+import sys
 from typing import Any
 
 import typer
@@ -12,10 +14,22 @@ from redstart.cli.help import path_of
 
 
 def print_error(message: str, hint: str = "") -> None:
-    """What happened and what to do. Further lines of a text, such as commands to copy, stand as they are."""
-    typer.echo(f"error: {message.strip()}", err=True)
+    """What happened and what to do. Lines are wrapped at a terminal; each line of the text stays a line of its own."""
+    _print(f"error: {message.strip()}")
     if hint.strip():
-        typer.echo(f"hint: {hint.strip()}", err=True)
+        _print(f"hint: {hint.strip()}")
+
+
+def _print(text: str) -> None:
+    from redstart.cli.wrap import wrap
+
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    first, *rest = text.split("\n")
+    lines = wrap(first, width, hang=first.index(":") + 2)
+    for further in rest:
+        lines += wrap(further, width)
+    for line in lines:
+        typer.echo(line, err=True)
 
 
 def report_error(error: Exception) -> int | None:
@@ -28,7 +42,7 @@ def report_error(error: Exception) -> int | None:
         for cause in error.causes:
             print_error(str(cause))
         for hint in error.remedy.splitlines() if error.causes else ():
-            typer.echo(f"hint: {hint}", err=True)
+            _print(f"hint: {hint}")
         return error.exit_code
     if not hasattr(error, "format_message"):
         return None

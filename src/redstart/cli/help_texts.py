@@ -64,7 +64,7 @@ SUMMARIES = {
     "memory": "Search, approve or delete what earlier runs learned.",
     "stats": "Summarize past runs: outcomes, attempts, time and cost.",
     "eval": "Measure Redstart on tasks whose answers are known.",
-    "graph": "Draw the steps of a run as a Mermaid diagram.",
+    "graph": "Draw the steps of a run and where each can lead.",
     "worker": "Drive the runs of a fleet until stopped.",
     "fleet": "Start and inspect a fleet of workers.",
     "sandbox": "Run a command or a shell in the sandbox; build its image.",

@@ -131,7 +131,7 @@ def _print_run(
         how = f"shown: when {coin.when}, {coin.advice}" if coin.shown else "withheld to measure its effect"
         shown.say(f"lesson {coin.lesson} was {how}", hang=2)
     for attempt in state.history:
-        outcome = attempt.outcome.splitlines()[0] if attempt.outcome else attempt.reason
+        outcome = (attempt.outcome or attempt.reason).partition("\n")[0].replace("still red: ", "still failing: ", 1)
         shown.say(f"attempt {attempt.number}: {outcome}", hang=2)
         if attempt.turn and attempt.outcome:
             shown.say(f"  {attempt.reason}", "dim")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from redstart.app.reflections import reflection_lines
-from redstart.core.events import Event, Phase
+from redstart.core.events import Event
 from redstart.core.learning import Reflection
 from redstart.core.noun import many
 
@@ -60,36 +60,6 @@ def tone(event: Event) -> str:
 def is_outcome(event: Event) -> bool:
     """Whether the event only says how the whole run ends: its headline says the same."""
     return event.name == "decide" and event.data["action"] not in ("retry", "spawn") and "." not in event.run
-
-
-class Targets:
-    """How many target tests failed before an attempt and after it, by what the events of each run tell."""
-
-    def __init__(self) -> None:
-        self._all: dict[str, int] = {}
-        self._before: dict[str, int] = {}
-        self._now: dict[str, int | None] = {}
-
-    def take(self, event: Event) -> None:
-        if event.phase is not Phase.end:
-            return
-        run, data = event.run, event.data
-        if event.name == "reproduce" and isinstance(count := data.get("target_count"), int):
-            self._all[run] = self._before[run] = count
-        elif event.name == "patch":
-            self._now[run] = None
-        elif event.name == "test" and not data.get("probe") and isinstance(failing := data.get("still_red"), int):
-            self._now[run] = failing
-
-    def retry(self, event: Event) -> str:
-        """Why the run retries, where it is because of target tests; empty where there is another reason."""
-        total, now = self._all.get(event.run), self._now.get(event.run)
-        if not now or not total or event.data.get("pattern") or event.data["action"] != "retry":
-            return ""
-        before, self._before[event.run] = self._before.get(event.run, now), now
-        verb = "fails" if total == 1 else "fail"
-        was = f" (was {before})" if before != now else ""
-        return f"retrying: {now} of {many(total, 'target test')} still {verb}{was}"
 
 
 def sandbox_in_words(tier: str, lacks: Sequence[str] = ()) -> str:
@@ -264,8 +234,7 @@ def _remember(data: Data) -> str:
 
 
 def _decide(data: Data) -> str:
-    reason = "target tests still fail" if data["reason"] == "still red" else data["reason"]
-    return f"retrying: {reason}" if data["action"] == "retry" else reason
+    return f"retrying: {data['reason']}" if data["action"] == "retry" else data["reason"]
 
 
 def warning_in_words(event: Event) -> str:

@@ -177,7 +177,7 @@ def test_the_embedder_goes_where_the_variable_says(monkeypatch):
         ({"strong": "openai:x", "base_url": "http://u:p@proxy:8080/v1"}, "model openai:x at proxy:8080"),
         ({"strong": "openai:x", "fallback": ("groq:y",)}, "model openai:x at api.openai.com (also asks api.groq.com)"),
         ({"strong": "manual"}, "model manual"),
-        ({"strong": "command:./ask -m x"}, "model command:./ask -m x"),
+        ({"strong": "command:/opt/tools/ask -m x /data/y.json"}, "model command:ask -m x y.json"),
         ({}, "no model"),
     ],
 )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from io import StringIO
+
 import pytest
 
 from redstart.cli.errors import print_error, report_error
@@ -92,3 +95,24 @@ def test_a_defect_of_ours_is_not_dressed_up(capsys):
 def test_an_error_without_a_hint_has_none(capsys):
     print_error("the run was not found")
     assert capsys.readouterr().err == "error: the run was not found\n"
+
+
+class TerminalOutput(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_at_a_terminal_errors_are_wrapped_at_words(monkeypatch):
+    out = TerminalOutput()
+    monkeypatch.setattr(sys, "stderr", out)
+    monkeypatch.setenv("COLUMNS", "50")
+    print_error(
+        "the endpoint answered with an error that is long", "check the address of the endpoint, and your key\n  cmd"
+    )
+    assert out.getvalue().splitlines() == [
+        "error: the endpoint answered with an error that is",
+        "       long",
+        "hint: check the address of the endpoint, and your",
+        "      key",
+        "  cmd",
+    ]

@@ -28,7 +28,7 @@ def refuse_unknown_form(name: str, providers: Sequence[str]) -> None:
     if provider in providers and model:
         return
     forms = (
-        f"write it as provider:name (providers: {', '.join(providers)}),\n"
+        f"write it as provider:name (providers: {', '.join(providers)}), "
         "or as manual (you answer), command:PROGRAM or replay:FILE"
     )
     suggestion = _suggested(name, providers)
