@@ -106,9 +106,8 @@ def test_at_a_terminal_errors_are_wrapped_at_words(monkeypatch):
     out = TerminalOutput()
     monkeypatch.setattr(sys, "stderr", out)
     monkeypatch.setenv("COLUMNS", "50")
-    print_error(
-        "the endpoint answered with an error that is long", "check the address of the endpoint, and your key\n  cmd"
-    )
+    hint = "check the address of the endpoint, and your key\n  cmd"
+    print_error("the endpoint answered with an error that is long", hint)
     assert out.getvalue().splitlines() == [
         "error: the endpoint answered with an error that is",
         "       long",
