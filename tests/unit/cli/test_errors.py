@@ -16,6 +16,8 @@ from redstart.core.errors import ConfigError, SandboxUnavailable
 def say(monkeypatch, capsys):
     def typed(*arguments: str) -> tuple[object, list[str]]:
         monkeypatch.setattr("sys.argv", ["redstart", *arguments])
+        # A process that has loaded Temporal's library is left at once, which would end the one that runs the tests.
+        monkeypatch.delitem(sys.modules, "temporalio", raising=False)
         with pytest.raises(SystemExit) as end:
             main()
         heard = capsys.readouterr()
