@@ -142,6 +142,7 @@ def test_the_list_of_what_a_project_may_set_is_of_real_settings():
         *(
             "data",
             "home",
+            "reflect",
             "tenant",
             "verify",
             "checks.block",

@@ -156,7 +156,7 @@ def test_the_beginning_of_an_id_is_enough_where_it_is_one_only(place: Place, she
     assert first.startswith(alike)
     assert second.startswith(alike)
     assert alike
-    with pytest.raises(ConfigError, match="more than one"):
+    with pytest.raises(ConfigError, match="several fix cards begin with"):
         asyncio.run(show_card(shelf, alike))
     with pytest.raises(ConfigError, match="no fix card"):
         asyncio.run(show_card(shelf, first.upper() + "X"))

@@ -358,7 +358,7 @@ def test_how_the_edits_fitted_is_counted_by_form(ended):
         (EditKind.diff, Rung.realign, 1),
         (EditKind.whole, None, 1),
     ]
-    assert "2 edits (search and replace) fitted as written; 1 edit (diff) fitted at another place" in as_text(proof)
+    assert "2 edits (search and replace) fitted as written; 1 edit (diff) fitted at another line" in as_text(proof)
 
 
 def test_a_run_that_has_not_ended_has_no_proof_yet(ended):

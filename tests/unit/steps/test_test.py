@@ -114,20 +114,20 @@ def test_a_red_test_that_a_repeat_sees_green_is_no_target(rig: Rig, variable: st
     play_suite(rig, lambda code, execution: {RED: execution.variables[variable] != pinned, GREEN: True})
     state = fix(rig)
     assert (state.result, state.spend.calls) == (Result.unsolved, 0)
-    assert state.reason == f"every red test is flaky: {RED} (green with another {word})"
+    assert state.reason == f"every failing test is flaky: {RED} (green with another {word})"
 
 
 def test_a_flake_that_only_the_hash_seed_of_a_later_repeat_shows_is_named_by_it(rig: Rig) -> None:
     play_suite(rig, lambda code, execution: {RED: execution.variables["PYTHONHASHSEED"] == "3", GREEN: True})
     state = fix(rig)
     assert (state.result, state.spend.calls) == (Result.unsolved, 0)
-    assert state.reason == f"every red test is flaky: {RED} (green with another hash seed)"
+    assert state.reason == f"every failing test is flaky: {RED} (green with another hash seed)"
 
 
 def test_a_red_test_that_is_green_without_the_others_is_told_so(rig: Rig) -> None:
     play_suite(rig, lambda code, execution: {RED: not wanted(execution, GREEN), GREEN: True})
     state = fix(rig)
-    assert state.reason == f"every red test is flaky: {RED} (green when it runs again without the other tests)"
+    assert state.reason == f"every failing test is flaky: {RED} (green when it runs again without the other tests)"
 
 
 def test_what_is_steadily_red_beside_a_flake_is_fixed(rig: Rig) -> None:
