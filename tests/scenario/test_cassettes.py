@@ -26,7 +26,7 @@ def recorded(user: User, repo_of: Callable[[str], Path], tmp_path: Path) -> Path
         assert user.redstart("fix", repo).code == 0
     done = user.redstart("runs", "export", "--cassette", cassette, cwd=repo)
     assert done.code == 0, done.err
-    assert "3 calls in" in done.out
+    assert "wrote 3 calls to" in done.out
     user.environ["REDSTART_HOME"] = str(tmp_path / "another-home")
     return cassette
 
