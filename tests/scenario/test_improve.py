@@ -30,7 +30,8 @@ class Cycle(NamedTuple):
     patch: str
 
     def reply(self, request: Request) -> str:
-        return {"plan": self.plan, "reproduce": self.test, "patch": self.patch}[question(request)]
+        answers = {"plan": self.plan, "reproduce": self.test, "patch": self.patch, "reflect": "I do not know."}
+        return answers[question(request)]
 
 
 def block(path: str, search: str, text: str, head: str = "WHY: it is asked for") -> str:

@@ -75,7 +75,7 @@ def test_nothing_was_learned_yet(user: User) -> None:
     assert done(user, "graph") == "no failed attempts yet\nno exceptions yet\n"
     for command, given in (("show", "nobody"), ("forget", "")):
         ran = user.redstart("memory", command, given)
-        assert (ran.code, ran.err.splitlines()[0]) == (2, f"error: no fix card {given}")
+        assert (ran.code, ran.err.splitlines()[0]) == (2, f"error: no fix card {given}".rstrip())
 
 
 def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ran], tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_what_is_kept_of_a_run_is_all_seen_before_it_is_forgotten(
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"{TOLD['summary']}\n")
     out = done(user, "forget", run[:6])
-    assert "1 notes of answers by hand" in out
+    assert "1 note of manual answers" in out
     assert f"not removed: {patch} holds the same words" in out
     assert holding(user.home) == [patch]
     assert user.redstart("memory", "forget", run[:6]).code == 2

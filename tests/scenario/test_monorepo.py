@@ -104,10 +104,10 @@ def test_the_suite_of_a_folder_runs_with_what_lies_beside_it(user, repo, server)
     ("chosen", "code", "words"),
     [
         (("-k", "large"), 0, "GREEN  1 failing test now passes"),
-        (("-k", "small"), 0, "GREEN  the tests that you chose are green already"),
+        (("-k", "small"), 0, "GREEN  the tests that you chose pass already"),
         (("-k", "(nothing or other"), 2, "a bracket is not closed"),
         pytest.param(("-k", "TestPrice and not small"), 0, "GREEN  1 failing test now passes", marks=pytest.mark.soak),
-        (("tests/test_absent.py",), 5, "no test has the ids"),
+        (("tests/test_absent.py",), 5, "no test matches the ids"),
         (("shop/tests/test_price.py::TestPrice::test_large",), 0, "GREEN  1 failing test now passes"),
     ],
 )

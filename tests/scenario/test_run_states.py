@@ -121,7 +121,7 @@ def test_nothing_is_stored_before_model_and_folder_are_valid(user, repo):
     for arguments in (("fix", repo, "-m", "gpt-5"), ("fix", repo, "-m", "openai:x"), ("fix", repo / "nowhere")):
         refused = user.redstart(*arguments)
         assert refused.code == 2, refused.out + refused.err
-    assert "there is no folder" in refused.err
+    assert "nowhere does not exist" in refused.err
     assert listed(user) == []
 
 

@@ -60,10 +60,10 @@ def models_in_words(settings: Settings, environ: Mapping[str, str]) -> str:
     hosts = (model_host(settings, name, environ) for name in settings.models.roster.names if name)
     others = [other for other in dict.fromkeys(hosts) if other not in ("", host)]
     also = f" (also asks {', '.join(others)})" if others else ""
-    return f"model {_short_name(strong)}" + (f" at {host}" if host else "") + also
+    return f"model {short_model_name(strong)}" + (f" at {host}" if host else "") + also
 
 
-def _short_name(model: str) -> str:
+def short_model_name(model: str) -> str:
     """The model's name; of a command, the program and its arguments without their directories."""
     kind, _, command = model.partition(":")
     if kind != "command":

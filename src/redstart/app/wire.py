@@ -15,7 +15,7 @@ from typing import TypedDict
 from redstart.app.choices import DriveFlags, with_models
 from redstart.app.images import wanted
 from redstart.app.installs import IndexInstaller
-from redstart.app.model_routes import has_endpoint, model_address, model_route
+from redstart.app.model_routes import has_endpoint, model_address, model_route, short_model_name
 from redstart.app.settings import Settings, require_model
 from redstart.app.store_settings import DATABASE, folder_of
 from redstart.core.chat import Ask, Tier
@@ -249,7 +249,7 @@ def _model_parts(settings: Settings) -> _ModelParts:
     roster = settings.models.roster
     return _ModelParts(
         writer=roster.usual("patch", Tier.strong),
-        asked_model=lambda ask: roster.chosen(ask)[0],
+        asked_model=lambda ask: short_model_name(roster.chosen(ask)[0]),
         budgeted=budgeted,
     )
 

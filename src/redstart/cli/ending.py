@@ -107,6 +107,7 @@ async def say_ending(
         shown.say(f"paused after {step}; resume with: redstart resume {state.run_id}", "bold")
         return await say_kept(house, state.run_id, shown, patch)
     result = state.result.value if state.result else "needs_human"
+    announced = announced and state.result is Result.verified
     if not announced:
         say_headline(shown, result, reason_in_words(state))
     if state.status is Status.needs_input:
@@ -125,10 +126,7 @@ async def say_ending(
 
 
 def reason_in_words(state: RunState) -> str:
-    """Why the run ended; of a fix that its tests prove, what they prove."""
-    tested = state.now.test
-    if state.spec.mode is Mode.fix and state.result is Result.verified and tested and tested.verdict.honest_green:
-        return green_in_words(tested.verdict.fixed.count)
+    """Why the run ended, as its headline says it."""
     return state.reason.removeprefix("no tests: ")
 
 

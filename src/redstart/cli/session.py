@@ -90,7 +90,8 @@ def drive_run(settings: Settings, how: How, begin: Callable[[House], Awaitable[R
         driven = asyncio.run(_drive(house, how, begin, shown))
         has_patch = driven.is_over and driven.patch is not None
         code = _apply(house, driven.run_id, quiet=how.json) if has_patch and how.apply else driven.code
-        shown.finish(exit_code=code, patch=str(driven.patch or ""), applied=has_patch and how.apply and code == 0)
+        kept = "" if how.passing else str(driven.patch or "")
+        shown.finish(exit_code=code, patch=kept, applied=has_patch and how.apply and code == 0)
         # Nobody can be asked in the middle of the loop: it would keep Ctrl-C from them.
         if has_patch and not how.apply and _is_there_to_ask(how, shown) and _wants_it():
             return _apply(house, driven.run_id)

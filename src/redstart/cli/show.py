@@ -129,7 +129,7 @@ def _print_run(
             shown.say(f"confidence that the test matches the issue: {found.sure}; {found.sure_why}")
     for coin in state.taught.coins if state.taught else ():
         how = f"shown: when {coin.when}, {coin.advice}" if coin.shown else "withheld to measure its effect"
-        shown.say(f"lesson {coin.lesson} was {how}", hang=2)
+        shown.say(f"{coin.lesson} was {how}", hang=2)
     for attempt in state.history:
         outcome = (attempt.outcome or attempt.reason).partition("\n")[0].replace("still red: ", "still failing: ", 1)
         shown.say(f"attempt {attempt.number}: {outcome}", hang=2)

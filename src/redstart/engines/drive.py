@@ -114,7 +114,7 @@ class Adapters:
     progress: Callable[[Progress], None] | None = None
     """Told how far a step is; nothing of it is kept."""
     asked_model: Callable[[Ask], str] = _some_model
-    """The name of the model that a question goes to."""
+    """The name of the model that a question goes to, for people."""
     supervised: bool = False
     """Whether somebody has the run driven again where this drive stops short of its end."""
 

@@ -172,8 +172,7 @@ class GitTrees:
 
     def _prepare(self) -> None:
         if not (self._git_dir / "HEAD").exists():
-            self._git_dir.mkdir(parents=True, exist_ok=True)
-            git("init", "-q", "--bare", str(self._git_dir))
+            self._init()
         (self._git_dir / "info").mkdir(exist_ok=True)
         (self._git_dir / "info" / "attributes").write_text(ATTRIBUTES)
         (self._git_dir / "info" / "exclude").write_text(NOT_SOURCE)
@@ -183,6 +182,18 @@ class GitTrees:
             pid = left.name.partition("-")[0]
             if not (pid.isdigit() and alive(int(pid))):
                 shutil.rmtree(left, ignore_errors=True)
+
+    def _init(self) -> None:
+        """Makes the store of objects under another name first: of two processes that begin at once, one's is kept."""
+        self._home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="init-", dir=self._home) as folder:
+            made = Path(folder) / "objects.git"
+            git("init", "-q", "--bare", "--template=", str(made))
+            try:
+                made.rename(self._git_dir)
+            except OSError:
+                if not (self._git_dir / "HEAD").exists():
+                    raise
 
     def _at(self, index: Path) -> _Place:
         return {"git_dir": self._git_dir, "index": index}
