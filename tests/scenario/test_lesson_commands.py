@@ -77,8 +77,8 @@ def test_a_lesson_is_told_looked_at_approved_and_forgotten(
     shown = done(user, "show", name)
     assert f"  when         {WHEN}\n" in shown
     runs = ("with it", "without it") if told else ("without it", "with it")
-    assert f"  {runs[0]:<12} 1 of 1 runs green\n" in shown
-    assert f"  {runs[1]:<12} 0 of 0 runs green\n" in shown
+    assert f"  {runs[0]:<12} 1 of 1 run solved\n" in shown
+    assert f"  {runs[1]:<12} 0 of 0 runs solved\n" in shown
     assert "  taught by    " in shown
     assert "lessons                  new 1\n" in done(user, "stats")
     assert f"{name}  new" in done(user, "list")
