@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from redstart.core.chat import Answer, Ask, Message, Role, Usage
 from redstart.core.errors import ConfigError, ModelGarbled, ModelTimeout
+from redstart.core.noun import many
 from redstart.ports.model.command import read_answer
 from redstart.ports.model.plain import listed
 
@@ -76,7 +77,7 @@ class Manual:
         )
         answer = await self._awaited(ask, files)
         files.answer.replace(files.taken)
-        self._tell(f"read the answer: {len(answer.text.splitlines())} lines")
+        self._tell(f"read the answer: {many(len(answer.text.splitlines()), 'line')}")
         return answer
 
     def _files(self, ask: Ask) -> _Files:

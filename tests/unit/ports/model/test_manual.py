@@ -72,7 +72,7 @@ def test_the_question_is_a_page_and_the_screen_says_what_to_do(tmp_path: Path) -
     assert "You repair code.\n\n---\n\nx = 1\n" in page.read_text()
     assert page.name.replace("question", "answer") in page.read_text().splitlines()[0]
     assert any("END" in line and "15 seconds" in line and "Ctrl-C" in line for line in told.lines)
-    assert told.lines[-1] == "read the answer: 1 lines"
+    assert told.lines[-1] == "read the answer: 1 line"
 
 
 @pytest.mark.parametrize(
