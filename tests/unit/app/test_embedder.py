@@ -86,7 +86,7 @@ def test_what_cannot_be_asked_is_told_before_a_run_begins_and_not_to_who_only_lo
 @pytest.mark.parametrize("name", ["small", "openai:", ":small"])
 def test_a_name_without_a_provider_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("REDSTART_MEMORY__EMBEDDER", name)
-    with pytest.raises(ConfigError, match="provider:model"):
+    with pytest.raises(ConfigError, match="provider:name"):
         load()
 
 
