@@ -13,10 +13,10 @@ from redstart.app.standing import status_now
 from redstart.app.wire import House
 from redstart.cli.display import Display
 from redstart.cli.side_by_side import side_by_side
-from redstart.cli.words import green_in_words
 from redstart.core.noun import many
 from redstart.core.run import Mode, Result, RunState, Status, Step
 from redstart.flow.route import waits_for_a_person, waits_for_errands
+from redstart.toolkit.honesty.shortfall import green_in_words
 
 HEADLINES = {
     "verified": ("GREEN", "bold green"),

@@ -21,8 +21,8 @@ _FLAGS_BY_GROUP = {
         "--keep"
     ),
     LIMITS: (
-        "--max-attempts --max-iters --max-cycles --max-usd --max-minutes --until-green --no-cap --no-limit "
-        "--max-tool-calls --looks --pause --limit --first --parallel --at-once --scan --repeats"
+        "--max-attempts --max-cycles --max-usd --max-minutes --until-green --no-limit "
+        "--max-tool-calls --pause --limit --first --parallel --at-once --scan --repeats"
     ),
     MODEL: "--model --reflect --env-file --no-llm --change-model",
     SANDBOX: "--sandbox --sandbox-image --sandbox-cpus --sandbox-memory --sandbox-network --unsafe-no-sandbox --python",

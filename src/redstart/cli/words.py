@@ -67,11 +67,6 @@ def sandbox_in_words(tier: str, lacks: Sequence[str] = ()) -> str:
     return f"sandbox {tier} ({', '.join(lacks)})" if lacks else f"sandbox {tier}"
 
 
-def green_in_words(fixed: int) -> str:
-    """The headline of a verified fix."""
-    return f"{many(fixed, 'failing test')} now {'passes' if fixed == 1 else 'pass'}, and no other test got worse"
-
-
 def _reproduce(data: Data) -> str:
     if data["trouble"] == "environment":
         return "the tests cannot run"

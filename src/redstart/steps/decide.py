@@ -19,7 +19,7 @@ from redstart.toolkit.errands.caps import spent
 from redstart.toolkit.errands.cycles import next_cycle
 from redstart.toolkit.errands.subtasks import next_subtasks
 from redstart.toolkit.honesty.metric import weigh
-from redstart.toolkit.honesty.shortfall import failing_before, failing_tests
+from redstart.toolkit.honesty.shortfall import failing_before, failing_tests, green_in_words
 from redstart.toolkit.installs.planned import with_planned_packages
 from redstart.toolkit.learning.breaker import Broken, broken
 from redstart.toolkit.learning.stuck import is_open, repeated, trend, turn
@@ -67,7 +67,7 @@ async def decide(run: RunState, ports: Ports) -> Decision:
 async def _green(run: RunState, ports: Ports, judged: Judged) -> Decision:
     """Green counts, unless what the user measures got worse by it."""
     fixed = judged.verdict.fixed.count
-    said = f"{many(fixed, 'failing test')} now {'passes' if fixed == 1 else 'pass'}, and no other test got worse"
+    said = green_in_words(fixed)
     metric, made = run.spec.metric, run.now.made
     if judged.mutants is not None:
         passed = judged.report.counts.passed

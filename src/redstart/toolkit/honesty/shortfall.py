@@ -6,6 +6,11 @@ from redstart.core.noun import many
 from redstart.core.run import Mode, RunState
 
 
+def green_in_words(fixed: int) -> str:
+    """What a verified fix reached."""
+    return f"{many(fixed, 'failing test')} now {'passes' if fixed == 1 else 'pass'}, and no other test got worse"
+
+
 def failing_tests(run: RunState) -> str:
     """How many tests speak against the last attempt: `2 of 3 target tests still fail`."""
     judged, targets = run.now.test, run.now.reproduce.targets.count if run.now.reproduce else 0
