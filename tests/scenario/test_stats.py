@@ -67,6 +67,7 @@ def test_runs_are_counted_as_they_told_it(user: User, repo_of: Callable[[str], P
     assert found["memory"]["cards_left"] == 2
 
     text = user.redstart("stats", "--since", "2h").out
+    assert "verified 2, not solved 1" in text
     assert "3 runs; 95 % intervals" in text
     assert f"{spent['calls']} calls, {spent['input_tokens'] + spent['output_tokens']:,} tokens, price unknown" in text
     assert user.redstart("stats", "--since", "0h").out == "no runs in this period\n"

@@ -101,7 +101,7 @@ def _parts(parts: dict[str, str]) -> Iterator[str]:
 
     for name, text in parts.items():
         if text:
-            yield from _wrapped(f"  {name + ':':<10}{visible(text)}", " " * 12)
+            yield from _wrapped(f"  {name + ':':<10}{visible(' '.join(text.split()))}", " " * 12)
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

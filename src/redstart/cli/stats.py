@@ -19,10 +19,15 @@ def stats(
     """
     import asyncio
     import json as encoder
+    import shutil
+    import sys
     from datetime import datetime
 
     from redstart.app import settings as configuration
+    from redstart.app.standing import row_status
     from redstart.app.wire import House, open_house
+    from redstart.cli.run_table import RESULTS
+    from redstart.cli.wrap import wrap
     from redstart.evals.facts import facts_of
     from redstart.evals.stats import Stats, stats_of
     from redstart.evals.stats_text import moment, stats_lines
@@ -30,9 +35,20 @@ def stats(
     start = moment(since, datetime.now().astimezone()) if since else None
 
     async def go(house: House) -> Stats:
-        return stats_of([facts_of(past) async for past in house.adapters.store.past(start)])
+        now = house.adapters.world.now()
+        return stats_of(
+            [
+                facts_of(past._replace(row=past.row._replace(status=row_status(past.row, now))))
+                async for past in house.adapters.store.past(start)
+            ]
+        )
 
     with open_house(configuration.load()) as house:
         found = asyncio.run(go(house))
-    for line in [encoder.dumps(found.model_dump(mode="json"))] if json else stats_lines(found):
-        typer.echo(line)
+    if json:
+        typer.echo(encoder.dumps(found.model_dump(mode="json")))
+        return
+    width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else None
+    for line in stats_lines(found, {**RESULTS, "needs_input": "needs input"}):
+        for part in wrap(line.text, width, hang=line.hang):
+            typer.echo(part)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from redstart.app.proof_text import visible
+from redstart.app.proof_text import Line, visible
 from redstart.core.errors import ConfigError
 from redstart.core.noun import many
 from redstart.core.run import Spend
 from redstart.evals.intervals import LEVEL, Estimate, short
 from redstart.evals.stats import MemoryUse, Spread, Stats
 
+HANG = 35
+"""Where the figures of a line begin, and where a line that is too long goes on."""
+NAME = HANG - 4
 _AGO = re.compile(r"(\d{1,5})([hdw])")
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
@@ -30,18 +34,18 @@ def moment(text: str, now: datetime) -> datetime:
     return given if given.tzinfo else given.replace(tzinfo=now.tzinfo)
 
 
-def stats_lines(found: Stats) -> list[str]:
-    """The figures, those that nothing can be said about left out."""
+def stats_lines(found: Stats, results: Mapping[str, str] | None = None) -> list[Line]:
+    """The figures, those that nothing can be said about left out. `results` gives the words for results of runs."""
     if not found.runs and not found.parts:
-        return ["no runs in this period"]
+        return [Line("no runs in this period")]
     parts = f" and {many(found.parts, 'child run')}" if found.parts else ""
     lines = [f"{many(found.runs, 'run')}{parts}; {100 * LEVEL:.0f} % intervals"]
-    lines += [f"{f'  {mode}':<34} {_counts(outcomes)}" for mode, outcomes in found.outcomes.items()]
+    lines += [f"{f'  {mode}':<34} {_counts(outcomes, results)}" for mode, outcomes in found.outcomes.items()]
     lines += _share("verified, of runs that tried", found.verified)
     lines += _spread("attempts", found.attempts)
     lines += _spread("seconds of work to green", found.seconds_to_green)
     lines += [f"{'all models':<34} {_spent(found.spent)}"]
-    lines += [f"{f'  {visible(model)}':<34} {_spent(spent)}" for model, spent in found.by_model.items()]
+    lines += [f"{f'  {_name(model)}':<34} {_spent(spent)}" for model, spent in found.by_model.items()]
     lines += ["by step"] if found.by_step else []
     lines += [f"{f'  {step}':<34} {_of_step(spent)}" for step, spent in found.by_step.items()]
     for name, counts in (
@@ -50,12 +54,12 @@ def stats_lines(found: Stats) -> list[str]:
         ("unusable model answers", found.faults),
     ):
         lines += [f"{name:<34} {_counts(counts)}"] if counts else []
-    lines += ["why runs were not verified"] if found.reasons else []
-    lines += [f"{count:>6}  {visible(reason)}" for reason, count in found.reasons.items()]
-    lines += _memory(found.memory)
+    reasons = [Line(f"{count:>6}  {visible(reason)}", hang=8) for reason, count in found.reasons.items()]
+    rest = _memory(found.memory)
     if found.spent.unpriced:
-        lines.append(f"{many(found.spent.unpriced, 'model call')} without a known price: not counted in the cost")
-    return lines
+        rest.append(f"{many(found.spent.unpriced, 'model call')} without a known price: not counted in the cost")
+    figures, more = ([Line(line, hang=HANG) for line in part] for part in (lines, rest))
+    return [*figures, *([Line("why runs were not verified")] if reasons else []), *reasons, *more]
 
 
 def _memory(found: MemoryUse) -> list[str]:
@@ -97,5 +101,12 @@ def _of_step(found: Spend) -> str:
     return f"{short(found.seconds)} s" + (f", {_spent(found)}" if found.calls else "")
 
 
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{visible(name)} {count}" for name, count in counts.items())
+def _name(model: str) -> str:
+    """A model's name that leaves room for its figures: of a command, its beginning."""
+    shown = visible(model)
+    return shown if len(shown) <= NAME else f"{shown[: NAME - 1]}…"
+
+
+def _counts(counts: dict[str, int], words: Mapping[str, str] | None = None) -> str:
+    words = words or {}
+    return ", ".join(f"{visible(words.get(name, name))} {count}" for name, count in counts.items())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from redstart.core.change import Edit, EditKind, EditList, Patch, RejectedEdit, Tally
-from redstart.core.chat import Answer, Ask, Message, Tier
+from redstart.core.chat import Answer, Ask, Fault, Message, Tier
 from redstart.core.context import Context
 from redstart.core.course import Strategy
 from redstart.core.learning import Recalled, Reflection
@@ -294,6 +294,8 @@ def _once_more(run: RunState) -> str:
 def _read(run: RunState, ports: Ports, answer: Answer) -> Patch:
     """What the answer proposes: edits, else a probe where those are offered, else nothing, and why."""
     said = ports.blobs.put(answer.text.encode())
+    if answer.fault is Fault.budget:
+        return Patch(answer=said, fault="the model was not asked, or not until it answered: this call is over budget")
     if answer.fault is not None:
         return Patch(answer=said, fault=f"the model's answer could not be used: {answer.fault.value}")
     found = probes.find_probe(answer.text) if run.spec.looks else None

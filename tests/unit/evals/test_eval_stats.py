@@ -16,7 +16,7 @@ from redstart.engines.journal import KeptAnswer
 from redstart.evals.facts import facts_of
 from redstart.evals.intervals import wilson
 from redstart.evals.stats import Stats, stats_of
-from redstart.evals.stats_text import moment, stats_lines
+from redstart.evals.stats_text import HANG, moment, stats_lines
 from redstart.ports.store.port import Call, Past, Record, RunRow
 from redstart.testing.states import event, record, report, signature
 
@@ -161,17 +161,27 @@ def test_memory_is_told_with_how_its_runs_ended() -> None:
 def test_nothing_is_said_of_no_runs() -> None:
     found = counted()
     assert (found.verified, found.attempts, found.spent) == (None, None, Spend())
-    assert stats_lines(found) == ["no runs in this period"]
+    assert [line.text for line in stats_lines(found)] == ["no runs in this period"]
 
 
 def test_the_text_hides_nothing_and_obeys_nothing() -> None:
     ends = (end("run", attempts=1, reason="\x1b[2Jgone\u202e"), end("plan", recalled=["c"], sources=["family"]))
-    text = "\n".join(stats_lines(counted(past("a", "unsolved", *ends, answers=[answer(model="x\x1b[31m")]))))
+    found = counted(past("a", "unsolved", *ends, answers=[answer(model="x\x1b[31m")]))
+    text = "\n".join(line.text for line in stats_lines(found))
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "\\x1b[NJgone" in text
     assert "1 call, 12 tokens, $0.5000" in text
     assert "0.0 % [0.0, 79.3] of 1" in text
+
+
+def test_results_and_long_model_names_read_well() -> None:
+    found = counted(past("a", "capped", answers=[answer(model=f"command:{'x' * 60}")]))
+    lines = [line.text for line in stats_lines(found, {"capped": "limit"})]
+    assert f"{'  fix':<34} limit 1" in lines
+    (named,) = (line for line in lines if line.startswith("  command:"))
+    assert named.startswith(f"  command:{'x' * 22}…  ")
+    assert named[HANG - 1 : HANG + 1] == " 1"
 
 
 def test_a_record_that_cannot_be_read_is_said() -> None:

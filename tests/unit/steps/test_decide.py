@@ -83,7 +83,7 @@ def test_a_cap_stops(limits, spend, word):
 
 
 def test_a_call_that_was_not_made_for_want_of_budget_is_a_cap():
-    decision = decided(patch=Patch(fault="the model's answer could not be used: budget"))
+    decision = decided(patch=Patch(fault="the model's answer was not asked: this call is over budget"))
     assert decision.result is Result.capped
 
 

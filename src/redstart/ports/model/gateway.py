@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from redstart.core.chat import Answer, Ask, Fault, Usage
-from redstart.core.errors import BudgetExceeded, ModelBusy, ModelError, ModelTimeout
+from redstart.core.errors import BudgetExceeded, ModelBusy, ModelError, ModelTimeout, ModelUnreachable
 from redstart.ports.model.budget import held
 from redstart.ports.model.lanes import Breaker, Lane, OwnRates, Rates
 from redstart.ports.model.port import Model, TimedLedger
@@ -58,7 +58,8 @@ class Gateway:
 
     It may be asked several questions at once. `under` gives the same model with a ledger: then each single call is
     reserved and settled, and where one does not fit the answer has the fault `budget`. So it has where the ledger's
-    time ends before the question's own: what is open then is broken off.
+    time ends before the question's own: what is open then is broken off. Where no model could be connected to until
+    then, the error says that.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class Gateway:
                 return Answer(text="", model=lane.name, fault=Fault.budget, usage=added(course.used))
             if answer is not None:
                 return answer.model_copy(update={"usage": added([*course.used, answer.usage])})
-        if course.out_of_budget(self._chance.now()):
+        if course.out_of_budget(self._chance.now()) and not course.never_reached():
             return Answer(text="", model=lanes[0].name, fault=Fault.budget, usage=added(course.used))
         raise course.error()
 
@@ -220,6 +221,11 @@ class _Course:
     def out_of_budget(self, now: float) -> bool:
         """Whether it is without an answer because the run's time is over, while the question's own is not."""
         return self._missed or self._ends <= now < self._patient_until
+
+    def never_reached(self) -> bool:
+        """Whether no model could be connected to: then that is what to say, not that the time is over."""
+        errors = [error for error, _ in self._failed.values()]
+        return bool(errors) and all(isinstance(error, ModelUnreachable) for error in errors)
 
     def note(self, lane: Lane, error: ModelError, tries: int) -> None:
         self._failed[lane.name] = (error, tries)

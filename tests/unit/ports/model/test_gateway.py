@@ -399,6 +399,12 @@ def timed(bench: Bench, seconds: float) -> RunLedger:
     return RunLedger(Limits(minutes=seconds / 60), Spend(), bench.clock.now)
 
 
+def test_a_server_that_is_down_is_named_even_where_the_runs_time_ends_first() -> None:
+    bench = Bench([ModelUnreachable("cannot connect to 127.0.0.1:9")] * 99)
+    with pytest.raises(ModelUnreachable, match=r"cannot connect to 127\.0\.0\.1:9"):
+        under(bench, timed(bench, 2.0))
+
+
 def test_a_model_that_can_be_asked_again_only_after_the_runs_time_is_not_waited_for() -> None:
     bench = Bench([ModelBusy("no", retry_after=20.0), "yes"])
     answer = under(bench, timed(bench, 20.0))
