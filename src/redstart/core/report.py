@@ -153,8 +153,10 @@ class Verdict(Noun):
     """Of the fixed ones, those that a repeat saw otherwise."""
     green_without: Ids = Ids()
     """Targets that pass without the patch as well, so that it cannot have been what fixed them."""
+    refuted: tuple[str, ...] = Field(default=(), exclude_if=lambda words: not words)
+    """In a sentence each, what shows that a target no longer tests the code: `test_total still passes when ...`."""
     tampered: tuple[str, ...] = ()
-    """Test files or test configuration that the patch changed."""
+    """What only a person may approve: test files or test configuration that the patch changed, and doubts about it."""
     new_findings: int = 0
     unexplained: str = ""
     """Where the exit code and the report contradict each other."""
@@ -167,7 +169,23 @@ class Verdict(Noun):
     @property
     def honest_green(self) -> bool:
         worse = (self.still_red, self.newly_red, self.missing, self.newly_skipped, self.flaky, self.green_without)
-        return bool(self.fixed) and not any(worse) and not (self.tampered or self.new_findings or self.unexplained)
+        return (
+            bool(self.fixed)
+            and not any(worse)
+            and not (self.refuted or self.tampered or self.new_findings or self.unexplained)
+        )
+
+
+class Evidence(Noun):
+    """What one check of a green found: of how many targets it could say something, and why not of the others."""
+
+    check: str
+    """`control`, `neutral`, `files` or `nearby`."""
+    targets: int
+    covered: int
+    runs: int = 0
+    notes: tuple[str, ...] = Field(default=(), max_length=20)
+    """Why targets are not covered, what was left out of the check, and what it saw, in a sentence each."""
 
 
 class Mutants(Noun):
@@ -206,6 +224,8 @@ class Judged(Noun):
     """Hunks that were left out of it."""
     probe: str = ""
     """Blob: what a probe printed."""
+    evidence: tuple[Evidence, ...] = Field(default=(), exclude_if=lambda found: not found)
+    """What the checks of a green found, beside the repeats."""
     mutants: Mutants | None = Field(default=None, exclude_if=lambda found: found is None)
     """Of a new program that is green; None where too little of it can be changed to say anything."""
 

@@ -1,0 +1,1 @@
+"""Negative controls: tests altered so that they must fail."""

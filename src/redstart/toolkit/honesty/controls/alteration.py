@@ -1,0 +1,60 @@
+"""An altered test, and what makes them for one language."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+
+class Kind(StrEnum):
+    """How a test is altered. Where it still passes, the first four refuse a patch, and `other` asks a person."""
+
+    literal = "literal"
+    """An expected literal of an equality is changed."""
+    negated = "negated"
+    """An assertion is turned round, or an expected exception no longer raised."""
+    inserted = "inserted"
+    """A failing statement stands before the line that failed on the original code, or at the end."""
+    unrelated = "unrelated"
+    """Where an exception is expected, an unrelated one is raised. Counts only if that fails on the original code."""
+    other = "other"
+    """A literal of another comparison."""
+
+
+class Alteration(NamedTuple):
+    """One edit of a test file: the bytes `start` to `end` become `new`. The test's path and name stay."""
+
+    kind: Kind
+    line: int
+    """Of the altered statement in the unaltered file."""
+    start: int
+    end: int
+    new: bytes
+    words: str
+    """What was done, to follow `still passes when`: `its expected value is changed`."""
+    conditional: bool = False
+    """Whether the statement is in a branch or a loop, which an honest fix may empty."""
+
+    def of(self, text: bytes) -> bytes:
+        return text[: self.start] + self.new + text[self.end :]
+
+
+class Alterer(Protocol):
+    """Makes altered tests of one language. Edits in place: whatever is not altered keeps its bytes."""
+
+    def alterations(self, path: str, text: bytes, name: str, failed: int | None) -> list[Alteration]:
+        """Every alteration of the test `name`, those of the line `failed` first; none where it cannot be read.
+
+        `name` is what follows the file in the test's id, without parameters. `failed` is the line of the file at which
+        the test failed on the original code. Only statements that run in the test's own frame are altered, but for the
+        one at `failed`: an assertion in a callback or in a thread may be lost without any cheating.
+        """
+        ...
+
+    def reach(self, path: str, text: bytes, name: str, line: int) -> Alteration | None:
+        """A failing statement before the one at `line`; None where that can only fail, or there is none."""
+        ...
+
+    def harmless(self, path: str, text: bytes, seed: str) -> bytes:
+        """The same tests with other line numbers and other names of locals: they mean what they meant."""
+        ...

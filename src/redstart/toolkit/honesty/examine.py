@@ -1,0 +1,69 @@
+"""What a check of a green is given, and what it may answer.
+
+A check looks at a patch whose targets pass. It may run tests on the original code, on the patched code, and on altered
+copies of either; each run is in a fresh sandbox, so that no process can tell one run from another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from redstart.core.change import Snapshot
+from redstart.core.report import Case, Evidence
+from redstart.core.run import Suite
+from redstart.core.shell import Completed, Environment
+from redstart.toolkit.suites.execute import SuiteRun
+from redstart.toolkit.suites.request import Request
+
+
+class Doubt(NamedTuple):
+    """What a check holds against a patch, in one sentence that names the test."""
+
+    words: str
+    refuses: bool
+    """Whether no honest patch does this; otherwise a person is asked."""
+
+
+class Examined(NamedTuple):
+    evidence: Evidence
+    doubts: tuple[Doubt, ...] = ()
+
+
+class Green(NamedTuple):
+    """A patch whose targets pass."""
+
+    base: Snapshot
+    """The original code, with the tests that were written for the run."""
+    patched: Snapshot
+    suite: Suite
+    environment: Environment
+    targets: tuple[str, ...]
+    before: tuple[Case, ...]
+    """Every case at the baseline, with the runner's text on it."""
+    nearby: tuple[str, ...]
+    """Ids of tests beside the targets that reach what the patch touches."""
+    changed: tuple[str, ...]
+    """Paths that the patch touches."""
+    seed: str
+    """For every draw: another in each run, the same when that run is replayed."""
+
+
+class Runs(Protocol):
+    """What a check may run. A run is journaled: on re-entry the same one gives the same result."""
+
+    async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
+        """Runs these tests as the verdict's runs are made. `activity` is shown: `control 2 of 4`."""
+        ...
+
+    async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
+        """Runs any other command on that tree, within the limits of the run."""
+        ...
+
+    def files(self, tree: Snapshot) -> Sequence[str]: ...
+
+    def read(self, tree: Snapshot, path: str) -> bytes | None: ...
+
+    def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
+        """The tree with these files in place of its own; None takes one away."""
+        ...
