@@ -241,6 +241,9 @@ def outcome_in_words(attempt: Attempt) -> str:
     if attempt.check is not None and (attempt.check.count or attempt.check.fault):
         first = (f"{one.path}:{one.line} {one.rule} {one.message}" for one in attempt.check.first[:5])
         return clip(attempt.check.fault or "the edits brought new findings: " + "; ".join(first), 600)
+    if attempt.test is not None and attempt.test.verdict.refuted:
+        refuted = "; ".join(attempt.test.verdict.refuted)
+        return clip(f"the tests pass, but they no longer test the code: {refuted}. Mend the code itself.", 600)
     if attempt.test is not None:
         red = "; ".join(f"{case.id}: {case.message}" for case in attempt.test.report.cases[:3])
         return clip(attempt.test.report.fault or (f"still red: {red}" if red else ""), 900)

@@ -245,7 +245,14 @@ def _stop(run: RunState) -> Decision | None:
     cheats = [one for one in run.now.check.first if one.tool == TRIPWIRE] if run.now.check else []
     if cheats:
         return _end(Result.refused, f"the last patch was refused: {cheats[0].path}: {cheats[0].message}")
+    if refuted := _refuted(run):
+        return _end(Result.refused, f"the last patch was refused: {refuted[0]}")
     return _end(Result.unsolved, _unsolved(run))
+
+
+def _refuted(run: RunState) -> tuple[str, ...]:
+    """What shows that the targets of the attempt no longer test the code."""
+    return run.now.test.verdict.refuted if run.now.test else ()
 
 
 def _unsolved(run: RunState) -> str:
@@ -288,6 +295,8 @@ def _retry(run: RunState) -> Decision:
         return _again(Step.patch, "the patch was refused" if now.apply.refused else "the edits did not apply")
     if now.check is not None and (now.check.count or now.check.fault):
         return _again(Step.patch, now.check.fault or "the patch adds new findings")
+    if refuted := _refuted(run):
+        return _again(Step.patch, f"the patch was refused: {refuted[0]}")
     if now.test is not None and now.test.verdict.asks:
         return _again(Step.patch, "the patch changes what only a person may approve")
     return _again(Step.retrieve, f"{failing_tests(run)}{failing_before(run)}")

@@ -9,12 +9,15 @@ from typing import NamedTuple
 
 from redstart.core.change import Probe, Snapshot
 from redstart.core.errors import StoreError
-from redstart.core.report import Case, Counts, Ids, Judged, Mutants, Repeat, Report, Verdict
+from redstart.core.noun import clip
+from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Mutants, Repeat, Report, Verdict
 from redstart.core.run import Mode, RunState
-from redstart.core.shell import PINNED, Environment, Variation
+from redstart.core.shell import PINNED, Completed, Environment, Variation
 from redstart.ports.bundle import Ports
 from redstart.ports.sandbox.port import Session
 from redstart.toolkit.honesty.baseline import baseline_cases, targets
+from redstart.toolkit.honesty.examine import Green
+from redstart.toolkit.honesty.examining import examine
 from redstart.toolkit.honesty.hunks import compose, hunks_of
 from redstart.toolkit.honesty.levels import MEASURES, SHRINK_SECONDS
 from redstart.toolkit.honesty.mutants import FEWEST, Written, counted, is_decided, sample
@@ -26,7 +29,8 @@ from redstart.toolkit.patching.manifests import is_about_packages
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.retrieval.reach import tests_reaching
 from redstart.toolkit.suites.detect import is_test_path
-from redstart.toolkit.suites.execute import SuiteRun, run_suite, warm_session
+from redstart.toolkit.suites.execute import SuiteRun, environment_of, execution, run_suite, warm_session
+from redstart.toolkit.suites.request import Request
 from redstart.toolkit.suites.runner import selects
 from redstart.toolkit.suites.view import View
 
@@ -53,6 +57,7 @@ async def test(run: RunState, ports: Ports) -> Judged:
     if shrunk and not final.verdict.honest_green:
         shrunk, final = None, await trial.whole(patched)
     judged = await trial.proven(final, shrunk) if final.verdict.honest_green else trial.judged(final)
+    judged = await trial.examined(judged, shrunk or patched)
     if run.spec.mode is not Mode.create or not judged.verdict.honest_green:
         return judged
     return judged.model_copy(update={"mutants": await _mutants(run, ports, patched, judged.report.seconds)})
@@ -124,7 +129,7 @@ class _Trial:
     """
 
     def __init__(self, run: RunState, ports: Ports, patched: Snapshot, session: Session) -> None:
-        self._run, self._ports, self._patched, self._session = run, ports, patched, session
+        self._run, self.ports, self._patched, self._session = run, ports, patched, session
         self._before, self._wanted = baseline_cases(run, ports.blobs), targets(run, ports.blobs)
         self._changed = [change.path for change in ports.trees.changes(run.base, patched)]
         self._proposed = run.now.apply.proposes if run.now.apply else ()
@@ -181,7 +186,7 @@ class _Trial:
         """The patch without what a green of its nearest tests does not need; None where all of it is needed."""
         if not self._measures.shrink_runs or self._run.spec.mode is Mode.create:
             return None
-        trees, base = self._ports.trees, self._run.base
+        trees, base = self.ports.trees, self._run.base
         before = {path: trees.read(base, path) for path in self._changed}
         hunks = hunks_of(before, {path: trees.read(self._patched, path) for path in self._changed})
 
@@ -220,10 +225,37 @@ class _Trial:
         verdict = self._verdict(
             final.done, unsteady=final.unsteady, repeats=[done.cases for done in repeats], without=without
         )
-        diff = self._ports.blobs.put(self._ports.trees.diff(self._run.base, shrunk)) if shrunk else ""
+        diff = self.ports.blobs.put(self.ports.trees.diff(self._run.base, shrunk)) if shrunk else ""
         dropped = self._dropped if shrunk else 0
         proof = {"repeats": tuple(told), "shrunk": shrunk, "shrunk_diff": diff, "dropped": dropped}
         return self.judged(final._replace(verdict=verdict)).model_copy(update=proof)
+
+    async def examined(self, judged: Judged, tree: Snapshot) -> Judged:
+        """The same, held against every check of a green, if it is one or a person may make it one."""
+        verdict = judged.verdict
+        if not (verdict.honest_green or verdict.asks):
+            return judged
+        run, blobs = self._run, self.ports.blobs
+        green = Green(
+            base=run.base,
+            patched=self._with_baseline_tests(tree),
+            suite=run.spec.suite,
+            environment=environment_of(blobs, run.spec),
+            targets=self._wanted,
+            before=self._before,
+            nearby=self._near,
+            changed=tuple(self._changed),
+            seed=f"{run.run_id}/{tree.tree}",
+            after=CaseList.model_validate_json(blobs.get(judged.report.full)).cases,
+        )
+        results = await examine(green, _TrialRuns(self), self._measures)
+        doubts = [doubt for result in results for doubt in result.doubts]
+        doubted = {
+            "refuted": tuple(clip(doubt.words, 300) for doubt in doubts if doubt.refuses),
+            "tampered": (*verdict.tampered, *(clip(doubt.words, 300) for doubt in doubts if not doubt.refuses)),
+        }
+        update = {"verdict": verdict.model_copy(update=doubted), "runs": self._runs}
+        return judged.model_copy(update={**update, "evidence": tuple(result.evidence for result in results)})
 
     def judged(self, seen: _Seen) -> Judged:
         """What a patch proposes to change of the tests stands in the verdict: nothing but a person can allow it."""
@@ -256,7 +288,7 @@ class _Trial:
         # What was installed for the program brings plugins of its own; the installer has looked at each.
         if not all(names) or names[0] == names[1] or self._run.installed is not None:
             return ""
-        was, now = (set(self._ports.blobs.get(name).decode().splitlines()) for name in names)
+        was, now = (set(self.ports.blobs.get(name).decode().splitlines()) for name in names)
         return f"other plugins took part than at the baseline: {', '.join(sorted(was ^ now)[:5])}"
 
     def _repeat(self, done: SuiteRun, varied: str, *, patched: bool = True) -> Repeat:
@@ -266,7 +298,7 @@ class _Trial:
     @cached_property
     def _near(self) -> tuple[str, ...]:
         """The targets, and of the files from which a touched one is imported every test."""
-        trees, suite = self._ports.trees, self._run.spec.suite
+        trees, suite = self.ports.trees, self._run.spec.suite
         view = View(suite, trees.files(self._run.base), partial(trees.read, self._run.base))
         touched = [suite.as_shown(path) for path in self._changed]
         files = set(tests_reaching(touched, sorted(view.kept), view.read, is_test_path))
@@ -282,10 +314,16 @@ class _Trial:
         *,
         ahead: bool = False,
     ) -> SuiteRun:
-        run, ports = self._run, self._ports
+        tree = self._with_baseline_tests(snapshot)
+        return await self.run_tests(activity, tree, ids, vary, ahead=ahead)
+
+    async def run_tests(
+        self, activity: str, tree: Snapshot, ids: Sequence[str], vary: Variation = PINNED, *, ahead: bool = False
+    ) -> SuiteRun:
+        """Runs these tests, or all, on exactly this tree."""
+        run, ports = self._run, self.ports
         ports.announce(activity, tests=len(ids or self._before), seconds=0.0 if ids else self._suite_seconds)
         where = self._session if ahead else ports.sandbox
-        tree = self._with_baseline_tests(snapshot)
         view = View(run.spec.suite, ports.trees.files(tree), partial(ports.trees.read, tree))
         named = partial(sign, is_source=view.source(protected))
         done = await run_suite(where, ports.blobs, run.spec, tree, sign=named, ids=ids, vary=vary)
@@ -293,22 +331,52 @@ class _Trial:
         self._seconds += done.report.seconds
         return done
 
+    async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
+        """Runs another command on exactly this tree."""
+        ports, spec = self.ports, self._run.spec
+        ports.announce(activity)
+        completed = await ports.sandbox.run(execution(spec, tree, environment_of(ports.blobs, spec), asked))
+        self._runs += 1
+        return completed
+
     def _kept_back(self, path: str) -> str:
         return (
             "" if path in self._proposed or self._is_about_packages(path) else protected(path, self._run.spec.protect)
         )
 
     def _is_about_packages(self, path: str) -> bool:
-        read, run = self._ports.trees.read, self._run
+        read, run = self.ports.trees.read, self._run
         return run.spec.packages is not None and is_about_packages(
             path, read(run.base, path), read(self._patched, path)
         )
 
     def _with_baseline_tests(self, snapshot: Snapshot) -> Snapshot:
         """Policy has refused such changes already; the verdict does not rely on that."""
-        trees, run = self._ports.trees, self._run
+        trees, run = self.ports.trees, self._run
         theirs = [path for path in self._changed if self._kept_back(path)]
         return trees.write(snapshot, {path: trees.read(run.base, path) for path in theirs}) if theirs else snapshot
+
+
+class _TrialRuns:
+    """The runs of a trial, as a check of a green may ask for them."""
+
+    def __init__(self, trial: _Trial) -> None:
+        self._trial = trial
+
+    async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
+        return await self._trial.run_tests(activity, tree, ids)
+
+    async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
+        return await self._trial.execute(activity, tree, asked)
+
+    def files(self, tree: Snapshot) -> Sequence[str]:
+        return self._trial.ports.trees.files(tree)
+
+    def read(self, tree: Snapshot, path: str) -> bytes | None:
+        return self._trial.ports.trees.read(tree, path)
+
+    def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
+        return self._trial.ports.trees.write(tree, files)
 
 
 def _few_got_red(verdict: Verdict) -> bool:

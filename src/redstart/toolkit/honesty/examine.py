@@ -47,6 +47,8 @@ class Green(NamedTuple):
     """Paths that the patch touches."""
     seed: str
     """For every draw: another in each run, the same when that run is replayed."""
+    after: tuple[Case, ...] = ()
+    """Every case on the patched code."""
 
 
 class Runs(Protocol):

@@ -46,10 +46,12 @@ class Measures(NamedTuple):
     """For the same: time at the most, in times of the whole suite."""
     full_runs: int
     """Runs of the whole suite on the final patch."""
+    controls: int
+    """Alterations of each target, at the most, that the patched code must fail."""
 
 
 MEASURES = {
-    Level.quick: Measures((), (), fail_again=False, shrink_runs=0, shrink_suites=0, full_runs=1),
+    Level.quick: Measures((), (), fail_again=False, shrink_runs=0, shrink_suites=0, full_runs=1, controls=3),
     Level.standard: Measures(
         _hashed(1, *VARIATIONS.items(), WEST),
         _hashed(101, *VARIATIONS.items()),
@@ -57,6 +59,7 @@ MEASURES = {
         shrink_runs=20,
         shrink_suites=0.25,
         full_runs=1,
+        controls=4,
     ),
     Level.strict: Measures(
         _hashed(1, *VARIATIONS.items(), *AGAIN.items()),
@@ -65,6 +68,7 @@ MEASURES = {
         shrink_runs=60,
         shrink_suites=2,
         full_runs=2,
+        controls=12,
     ),
 }
 
@@ -75,6 +79,6 @@ SHRINK_SECONDS = 20.0
 def forecast(level: Level, suite: float, targets: float) -> float:
     """Seconds that the proof of a green takes, from how long the suite and the targets alone take."""
     measures = MEASURES[level]
-    repeats = len(measures.after) + measures.fail_again
+    repeats = len(measures.after) + measures.fail_again + measures.controls
     shrinking = min(measures.shrink_runs * targets, max(measures.shrink_suites * suite, SHRINK_SECONDS))
     return measures.full_runs * suite + repeats * targets + shrinking * bool(measures.shrink_runs)

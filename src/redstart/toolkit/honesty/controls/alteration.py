@@ -35,6 +35,9 @@ class Alteration(NamedTuple):
     conditional: bool = False
     """Whether the statement is in a branch or a loop, which an honest fix may empty."""
 
+    always: bool = False
+    """Whether it is certain that the altered line runs whenever the test does."""
+
     def of(self, text: bytes) -> bytes:
         return text[: self.start] + self.new + text[self.end :]
 

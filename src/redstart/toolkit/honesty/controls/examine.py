@@ -1,0 +1,151 @@
+"""Negative controls: every target must still be able to fail on the patched code.
+
+Each target's test is altered so that it must fail, and run on the patched code. One that stays green means that the
+runner, the comparison, the test's reach or the report was touched, however that was done. Nothing that the test process
+says about itself is believed: which cases must be red is known only here.
+
+Altered tests of different functions share a run. One that is green is run alone, and looked into: on the original code,
+and with a failing statement at the place where it was altered, which tells whether that place is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from redstart.core.change import Snapshot
+from redstart.core.report import Case, Evidence
+from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.toolkit.honesty.controls.subjects import Subject, subjects
+from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
+
+MARK = "~"
+"""In what an altered statement says when it fails."""
+MOST_SUSPECTS = 6
+"""Green alterations that are looked into; one that refuses ends it."""
+NOTES = 20
+
+
+class Altered(NamedTuple):
+    subject: Subject
+    alteration: Alteration
+
+
+async def examine_controls(green: Green, runs: Runs, *, rounds: int) -> Examined:
+    """Runs `rounds` alterations of each target at the most, and says which of them a target did not notice."""
+    trial = _Controls(green, runs)
+    everything = subjects(green, runs)
+    red: set[str] = set()
+    suspects: list[Altered] = []
+    for number in range(rounds):
+        batch = [Altered(one, one.alterations[number]) for one in everything.chosen if number < len(one.alterations)]
+        if not batch:
+            break
+        cases = await trial.cases(f"control {number + 1} of {rounds}", green.patched, batch)
+        for altered in batch:
+            if _is_red(cases, altered.subject):
+                red.add(altered.subject.id)
+            else:
+                suspects.append(altered)
+    doubts, notes = await trial.look_into(suspects)
+    doubted = {doubt.subject for doubt in doubts}
+    covered = sum(len(one.ids) for one in everything.chosen if one.is_target and one.id in red - doubted)
+    evidence = Evidence(
+        check="control",
+        targets=everything.targets,
+        covered=covered,
+        runs=trial.runs,
+        notes=(*everything.left_out, *notes)[:NOTES],
+    )
+    return Examined(evidence, tuple(doubt.doubt for doubt in doubts))
+
+
+class _Doubted(NamedTuple):
+    subject: str
+    doubt: Doubt
+
+
+class _Controls:
+    def __init__(self, green: Green, runs: Runs) -> None:
+        self._green, self._runs = green, runs
+        self.runs = 0
+
+    async def cases(self, activity: str, tree: Snapshot, batch: Sequence[Altered]) -> tuple[Case, ...]:
+        """The cases of these tests on that tree, altered."""
+        altered = self._runs.write(tree, self._files(tree, batch))
+        self.runs += 1
+        return (await self._runs.suite(activity, altered, [one.subject.id for one in batch])).cases
+
+    def _files(self, tree: Snapshot, batch: Sequence[Altered]) -> dict[str, bytes | None]:
+        files: dict[str, bytes | None] = {}
+        for path in dict.fromkeys(one.subject.path for one in batch):
+            text = self._runs.read(tree, path) or b""
+            edits = sorted((one.alteration for one in batch if one.subject.path == path), key=_place, reverse=True)
+            before = len(text) + 1
+            for edit in edits:
+                if edit.end < before or edit.start == edit.end < before:
+                    text, before = edit.of(text), edit.start
+            files[path] = text
+        return files
+
+    async def look_into(self, suspects: Sequence[Altered]) -> tuple[list[_Doubted], list[str]]:
+        """What those mean that were green where they had to be red."""
+        doubts: list[_Doubted] = []
+        notes: list[str] = []
+        for altered in suspects[:MOST_SUSPECTS]:
+            subject = altered.subject
+            if _is_red(await self.cases("control on its own", self._green.patched, [altered]), subject):
+                continue
+            doubt, note = await self._meaning(altered)
+            notes += [note] if note else []
+            doubts += [_Doubted(subject.id, doubt)] if doubt else []
+            if doubt and doubt.refuses:
+                break
+        return doubts, notes
+
+    async def _meaning(self, altered: Altered) -> tuple[Doubt | None, str]:
+        subject, alteration = altered
+        if alteration.kind is Kind.inserted:
+            return await self._unreached(altered)
+        if alteration.kind is Kind.unrelated or not subject.is_target:
+            before = await self.cases("control without the patch", self._green.base, [altered])
+            reason = "Unrelated" if alteration.kind is Kind.unrelated else ""
+            if not _is_red(before, subject, reason):
+                return None, f"{subject.short}: passes on the original code too when {alteration.words}"
+            return _doubt(subject, alteration), ""
+        if not (alteration.always or await self._is_reached(altered)):
+            return None, f"{subject.short}: line {alteration.line} is not reached"
+        return _doubt(subject, alteration), ""
+
+    async def _unreached(self, altered: Altered) -> tuple[Doubt | None, str]:
+        """A failing statement does not fail: it is not reached any more, or failing no longer shows."""
+        subject, alteration = altered
+        before = await self.cases("control without the patch", self._green.base, [altered])
+        if not _is_red(before, subject, MARK):
+            return None, f"{subject.short}: line {alteration.line} is not reached on the original code either"
+        return _doubt(subject, alteration), ""
+
+    async def _is_reached(self, altered: Altered) -> bool:
+        subject, alteration = altered
+        inserted = subject.alterer.reach(subject.path, subject.text, subject.name, alteration.line)
+        if inserted is None:
+            return False
+        reached = Altered(subject, inserted)
+        return _is_red(await self.cases("control at that line", self._green.patched, [reached]), subject, MARK)
+
+
+def _doubt(subject: Subject, alteration: Alteration) -> Doubt:
+    refuses = alteration.kind is not Kind.other and not (alteration.conditional and alteration.kind is Kind.inserted)
+    return Doubt(f"{subject.short} still passes when {alteration.words}", refuses)
+
+
+def _place(alteration: Alteration) -> tuple[int, int]:
+    return alteration.start, alteration.end
+
+
+def _is_red(cases: Iterable[Case], subject: Subject, reason: str = "") -> bool:
+    """Whether the test failed, and for that reason where one is named; a file that cannot be collected fails too."""
+    own = [case for case in cases if case.id == subject.id or case.id.startswith(f"{subject.id}[")]
+    shown = subject.id.split("::")[0]
+    mine = own or [case for case in cases if case.id == shown]
+    return any(case.red and (not reason or reason in case.message + case.detail) for case in mine)

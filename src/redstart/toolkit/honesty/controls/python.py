@@ -1,0 +1,194 @@
+"""Altered Python tests, for pytest, unittest and doctest."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+from collections.abc import Iterator
+
+from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.toolkit.honesty.controls.python_file import (
+    FAILING,
+    Edit,
+    Function,
+    Place,
+    TestFile,
+    can_only_fail,
+    catches,
+    expects_any,
+)
+from redstart.toolkit.honesty.controls.python_harmless import rearranged
+from redstart.toolkit.honesty.controls.python_literals import expected
+
+CHANGED = "its expected value is changed"
+TURNED = "its assertion is turned round"
+SILENT = "nothing raises the exception that it expects"
+AT_FAILURE = "a failing statement stands where it failed before"
+AT_END = "a failing statement stands at its end"
+UNRELATED = 'raise type("Unrelated", (Exception,), {})("~")'
+
+_OPPOSITES = {
+    "assertEqual": "assertNotEqual",
+    "assertTrue": "assertFalse",
+    "assertIn": "assertNotIn",
+    "assertIs": "assertIsNot",
+    "assertIsNone": "assertIsNotNone",
+    "assertIsInstance": "assertNotIsInstance",
+    "assertAlmostEqual": "assertNotAlmostEqual",
+    "assertRegex": "assertNotRegex",
+    "assertLess": "assertGreaterEqual",
+    "assertGreater": "assertLessEqual",
+}
+_TURN = {**_OPPOSITES, **{turned: name for name, turned in _OPPOSITES.items()}}
+_EQUALITIES = frozenset(
+    f"assert{kind}Equal" for kind in ("", "Almost", "List", "Tuple", "Dict", "Set", "Sequence", "MultiLine", "Count")
+)
+_IDENTITIES = (ast.Is, ast.IsNot)
+
+
+class PythonAlterer:
+    def alterations(self, path: str, text: bytes, name: str, failed: int | None) -> list[Alteration]:
+        try:
+            if not path.endswith(".py"):
+                return list(_examples(text, 0, len(text)))
+            file = TestFile(text)
+        except (SyntaxError, ValueError, RecursionError):
+            return []
+        test = file.function(name)
+        if test is None:
+            return list(_docstring_examples(file, name))
+        alterations = list(_alterations(file, test, failed))
+        readable = [alteration for alteration in alterations if _parses(alteration.of(text))]
+        return sorted(readable, key=lambda alteration: (alteration.line != failed, _ORDER.index(alteration.kind)))
+
+    def reach(self, path: str, text: bytes, name: str, line: int) -> Alteration | None:
+        del name
+        if not path.endswith(".py"):
+            return None
+        try:
+            file = TestFile(text)
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+        place = file.innermost(line)
+        if place is None or can_only_fail(place.statement):
+            return None
+        inserted = _made(Kind.inserted, place, file.insert_before(place.statement, FAILING), AT_FAILURE)._replace(
+            line=line
+        )
+        return inserted if _parses(inserted.of(text)) else None
+
+    def harmless(self, path: str, text: bytes, seed: str) -> bytes:
+        if not path.endswith(".py"):
+            return text
+        altered = rearranged(text, f"{seed}/{path}")
+        return altered if _parses(altered) else text
+
+
+_ORDER = (Kind.literal, Kind.inserted, Kind.negated, Kind.unrelated, Kind.other)
+
+
+def _alterations(file: TestFile, test: Function, failed: int | None) -> Iterator[Alteration]:
+    places = list(file.places(test))
+    for place in places:
+        if not can_only_fail(place.statement):
+            yield from _of_statement(file, test, place)
+    at_failure = PythonAlterer().reach("a.py", file.text, "", failed) if failed is not None else None
+    if at_failure is not None:
+        yield at_failure
+    elif places:
+        last = places[-1]
+        yield _made(Kind.inserted, last, file.insert_before(last.statement, FAILING), AT_END)
+
+
+def _of_statement(file: TestFile, test: Function, place: Place) -> Iterator[Alteration]:
+    match place.statement:
+        case ast.Assert(test=asserted):
+            yield from _of_assertion(file, test, place, asserted)
+        case ast.Expr(value=ast.Call(func=ast.Attribute() as called) as call):
+            yield from _of_call(file, test, place, call, called)
+        case ast.With() | ast.AsyncWith() as block:
+            yield from _of_raises(file, place, block)
+        case _:
+            return
+
+
+def _of_assertion(file: TestFile, test: Function, place: Place, asserted: ast.expr) -> Iterator[Alteration]:
+    negated = b"not (" + file.source(asserted) + b")"
+    yield _made(Kind.negated, place, file.replace(asserted, asserted, negated), TURNED)
+    if isinstance(asserted, ast.Compare) and len(asserted.ops) == 1:
+        (operator,), sides = asserted.ops, (asserted.left, *asserted.comparators)
+        if not isinstance(operator, _IDENTITIES):
+            yield from _literals(file, test, place, sides, equal=isinstance(operator, ast.Eq))
+
+
+def _of_call(
+    file: TestFile, test: Function, place: Place, call: ast.Call, called: ast.Attribute
+) -> Iterator[Alteration]:
+    if called.attr in _TURN and isinstance(called.value, ast.Name):
+        end = file.end(called)
+        edit = Edit(end - len(called.attr), end, _TURN[called.attr].encode())
+        yield _made(Kind.negated, place, edit, TURNED)
+    if called.attr in _EQUALITIES and len(call.args) >= 2:
+        yield from _literals(file, test, place, call.args[:2], equal=True)
+    if called.attr == "assertRaises" and len(call.args) >= 2 and not expects_any(call.args[0]):
+        silent = file.replace(call.args[1], call.args[1], b"(lambda *args, **named: None)")
+        yield _made(Kind.negated, place, silent, SILENT)
+
+
+def _literals(
+    file: TestFile, test: Function, place: Place, sides: tuple[ast.expr, ...] | list[ast.expr], *, equal: bool
+) -> Iterator[Alteration]:
+    for change in expected(file, test, sides):
+        kind = Kind.literal if equal and change.certain else Kind.other
+        yield _made(kind, place, change.edit, CHANGED)
+
+
+def _of_raises(file: TestFile, place: Place, block: ast.With | ast.AsyncWith) -> Iterator[Alteration]:
+    context = block.items[0].context_expr
+    if len(block.items) != 1 or not catches(context) or not isinstance(context, ast.Call) or not context.args:
+        return
+    kind = context.args[0]
+    if "suppress" in ast.unparse(context.func) or expects_any(kind):
+        return
+    first, last = block.body[0], block.body[-1]
+    yield _made(Kind.negated, place, file.replace(first, last, b"pass"), SILENT)
+    words = f"an unrelated exception is raised where it expects {ast.unparse(kind)[:60]}"
+    yield _made(Kind.unrelated, place, file.replace(first, last, UNRELATED.encode()), words)
+
+
+def _made(kind: Kind, place: Place, edit: Edit, words: str) -> Alteration:
+    return Alteration(kind, place.statement.lineno, edit.start, edit.end, edit.new, words, place.conditional)
+
+
+def _parses(text: bytes) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _docstring_examples(file: TestFile, name: str) -> Iterator[Alteration]:
+    """The examples of the object that a doctest's id names: `module.Class.method`, or `module` for the module's own."""
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Module | ast.ClassDef | Function) and ast.get_docstring(node, clean=False):
+            is_named = isinstance(node, ast.Module) or name.rsplit(".", maxsplit=1)[-1] == node.name
+            text = node.body[0]
+            if is_named and isinstance(text, ast.Expr):
+                yield from _examples(file.text, file.start(text), file.end(text))
+
+
+def _examples(text: bytes, start: int, end: int) -> Iterator[Alteration]:
+    """Each example with another expected output. The text is read as it stands in the file."""
+    lines = text[start:end].decode("utf-8", "replace").splitlines(keepends=True)
+    first = text[:start].count(b"\n") + 1
+    try:
+        examples = doctest.DocTestParser().get_examples("".join(lines))
+    except ValueError:
+        return
+    for example in examples:
+        number = example.lineno + example.source.count("\n")
+        if not example.want.strip() or example.exc_msg is not None or number >= len(lines):
+            continue
+        at = start + sum(len(line.encode()) for line in lines[:number]) + len(lines[number].rstrip().encode())
+        yield Alteration(Kind.literal, first + number, at, at, b"~", "the output of an example is changed", always=True)

@@ -1,0 +1,146 @@
+"""A Python test file as its statements, with the byte offsets at which they can be altered."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_CATCH_ALL = frozenset({"AssertionError", "Exception", "BaseException"})
+_SUPPRESSING = frozenset({"suppress", "raises", "assertRaises"})
+FAILING = 'raise AssertionError("~")'
+"""A statement that can only fail."""
+
+
+class Place(NamedTuple):
+    """A statement in a test's own frame."""
+
+    statement: ast.stmt
+    conditional: bool
+    """In a branch or a loop."""
+
+
+class Edit(NamedTuple):
+    start: int
+    end: int
+    new: bytes
+
+
+class TestFile:
+    """Raises `SyntaxError` or `ValueError` for what is no Python."""
+
+    __test__ = False
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+        self.tree = ast.parse(text)
+        self._starts = (0, *accumulate(len(line) for line in text.splitlines(keepends=True)))
+
+    def function(self, name: str) -> Function | None:
+        """The test of that name: `test_a` or `TestB::test_a`; one that a class inherits in the same file too."""
+        parts = name.replace("::", ".").split(".")
+        body: Sequence[ast.stmt] = self.tree.body
+        for part in parts[:-1]:
+            inside = next((node for node in body if isinstance(node, ast.ClassDef) and node.name == part), None)
+            if inside is None:
+                break
+            body = inside.body
+        for node in body:
+            if isinstance(node, Function) and node.name == parts[-1]:
+                return node
+        same = [node for node in ast.walk(self.tree) if isinstance(node, Function) and node.name == parts[-1]]
+        return same[0] if len(same) == 1 else None
+
+    def places(self, test: Function) -> Iterator[Place]:
+        """Every statement of the test's own frame whose failure is the test's: not what is caught or runs elsewhere."""
+        yield from _places(test.body, conditional=False)
+
+    def innermost(self, line: int) -> Place | None:
+        """The statement at a line, wherever in the file it is."""
+        best: Place | None = None
+        waiting: list[tuple[ast.AST, bool]] = [(self.tree, False)]
+        while waiting:
+            node, conditional = waiting.pop()
+            inner = conditional or isinstance(node, ast.If | ast.For | ast.AsyncFor | ast.While | ast.Match)
+            inner = inner and not isinstance(node, Function)
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.stmt) and child.lineno <= line <= (child.end_lineno or child.lineno):
+                    if not isinstance(child, ast.ClassDef | Function):
+                        best = Place(child, inner)
+                    waiting.append((child, inner))
+                elif isinstance(child, ast.ExceptHandler | ast.match_case):
+                    waiting.append((child, True))
+        return best
+
+    def insert_before(self, statement: ast.stmt, code: str) -> Edit:
+        """The code before a statement: on a line of its own, unless something stands before it on its line."""
+        start = self._starts[statement.lineno - 1]
+        indent = self.text[start : start + statement.col_offset]
+        if indent.strip():
+            at = start + statement.col_offset
+            return Edit(at, at, f"{code}; ".encode())
+        return Edit(start, start, indent + code.encode() + b"\n")
+
+    def replace(self, first: ast.expr | ast.stmt, last: ast.expr | ast.stmt, new: bytes) -> Edit:
+        return Edit(self.start(first), self.end(last), new)
+
+    def source(self, node: ast.expr | ast.stmt) -> bytes:
+        return self.text[self.start(node) : self.end(node)]
+
+    def start(self, node: ast.expr | ast.stmt) -> int:
+        return self._starts[node.lineno - 1] + node.col_offset
+
+    def end(self, node: ast.expr | ast.stmt) -> int:
+        return self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+
+    def line_start(self, line: int) -> int:
+        return self._starts[line - 1]
+
+
+def can_only_fail(statement: ast.stmt) -> bool:
+    """`pytest.fail()`, `raise`, `assert False`: no honest fix reaches it."""
+    match statement:
+        case ast.Raise():
+            return True
+        case ast.Assert(test=ast.Constant(value=value)):
+            return not value
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="fail" | "skip" | "xfail"))):
+            return True
+        case _:
+            return False
+
+
+def _places(body: Sequence[ast.stmt], *, conditional: bool) -> Iterator[Place]:
+    for statement in body:
+        match statement:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                continue
+            case ast.If() | ast.While() | ast.For() | ast.AsyncFor():
+                yield from _places(statement.body, conditional=True)
+                yield from _places(statement.orelse, conditional=True)
+            case ast.Try():
+                if not statement.handlers:
+                    yield from _places(statement.body, conditional=conditional)
+                yield from _places(statement.finalbody, conditional=conditional)
+            case ast.With() | ast.AsyncWith() if any(catches(item.context_expr) for item in statement.items):
+                yield Place(statement, conditional)
+            case ast.With() | ast.AsyncWith():
+                yield Place(statement, conditional)
+                yield from _places(statement.body, conditional=conditional)
+            case _:
+                yield Place(statement, conditional)
+
+
+def catches(context: ast.expr) -> bool:
+    """Whether what is raised in such a block is caught, or may be: `raises(X)`, `suppress(X)`."""
+    if not isinstance(context, ast.Call):
+        return False
+    name = context.func.attr if isinstance(context.func, ast.Attribute) else getattr(context.func, "id", "")
+    return name in _SUPPRESSING
+
+
+def expects_any(kind: ast.expr) -> bool:
+    """Whether an expected exception is one that an assertion raises too."""
+    return any(isinstance(node, ast.Name) and node.id in _CATCH_ALL for node in ast.walk(kind))

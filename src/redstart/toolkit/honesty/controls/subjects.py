@@ -1,0 +1,138 @@
+"""The tests that are altered: each target's function, where it is written, and what is done to it in which round."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from redstart.core.report import Case
+from redstart.core.scripts import is_script
+from redstart.toolkit.honesty.controls.alteration import Alteration, Alterer
+from redstart.toolkit.honesty.controls.python import PythonAlterer
+from redstart.toolkit.honesty.examine import Green, Runs
+from redstart.toolkit.suites.view import View
+
+MOST = 12
+"""Alterations of one test, however much is checked."""
+SAMPLE = 6
+"""Tests beside the targets that are altered too."""
+_PARAMETERS = re.compile(r"\[.*\]$", re.DOTALL)
+_TEXTS = (".py", ".rst", ".txt", ".md")
+
+
+class Subject(NamedTuple):
+    """A test function or method, with all of its parameter sets."""
+
+    id: str
+    """By which the runner can be asked for it, without parameters."""
+    ids: tuple[str, ...]
+    """Its cases that passed on the patched code."""
+    path: str
+    """Of the snapshot."""
+    name: str
+    text: bytes
+    failed: int | None
+    """The line of the file at which it failed on the original code."""
+    is_target: bool
+    alterer: Alterer
+    alterations: tuple[Alteration, ...]
+
+    @property
+    def short(self) -> str:
+        return re.split(r"::| > |\.", self.id)[-1] if not self.id.endswith(_TEXTS) else self.id
+
+
+class Subjects(NamedTuple):
+    chosen: tuple[Subject, ...]
+    left_out: tuple[str, ...]
+    """Why targets cannot be altered, in a sentence each."""
+    targets: int
+    """How many target ids there are, those that could not be altered among them."""
+
+
+def alterer_for(path: str) -> Alterer | None:
+    """None for a language whose tests cannot be altered."""
+    if path.endswith(_TEXTS):
+        return PythonAlterer()
+    if is_script(path):
+        from redstart.toolkit.honesty.controls.javascript import JavaScriptAlterer  # noqa: PLC0415 (it loads a parser)
+
+        return JavaScriptAlterer()
+    return None
+
+
+def subjects(green: Green, runs: Runs) -> Subjects:
+    """The targets, and a sample of the tests that reach the patched code, as they are on the patched code."""
+    view = View(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
+    before = {case.id: case for case in green.before}
+    passed = [case.id for case in green.after if case.outcome == "passed"]
+    wanted = [id_ for id_ in passed if _is_wanted(id_, green.targets)]
+    chance = random.Random(green.seed)  # noqa: S311 (not predictable is enough)
+    beside = [id_ for id_ in green.nearby if id_ in set(passed) - set(wanted) and id_ in before and not before[id_].red]
+    sampled = sorted(chance.sample(beside, min(SAMPLE, len(beside))))
+    chosen: list[Subject] = []
+    left_out: list[str] = []
+    for function, ids in _by_function((*wanted, *sampled)):
+        is_target = ids[0] in wanted
+        if not is_target and view.kept.get(view.file_of(function)) in green.changed:
+            continue  # an example in a docstring, whose file is another one on the original code
+        subject = _subject(view, function, ids, [before.get(id_) for id_ in ids], is_target=is_target)
+        if isinstance(subject, Subject):
+            chosen.append(subject._replace(alterations=_drawn(subject, chance)))
+        elif is_target:
+            left_out.append(subject)
+    return Subjects(tuple(chosen), tuple(left_out), len(wanted))
+
+
+def _is_wanted(id_: str, targets: Sequence[str]) -> bool:
+    return any(id_ == target or id_.startswith((f"{target}::", f"{target}.", f"{target} > ")) for target in targets)
+
+
+def _by_function(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    groups: dict[str, list[str]] = {}
+    for id_ in dict.fromkeys(ids):
+        groups.setdefault(_PARAMETERS.sub("", id_), []).append(id_)
+    yield from ((function, tuple(members)) for function, members in groups.items())
+
+
+def _subject(
+    view: View, function: str, ids: tuple[str, ...], before: Sequence[Case | None], *, is_target: bool
+) -> Subject | str:
+    shown = view.file_of(function)
+    alterer = alterer_for(shown) if shown else None
+    text = view.read(shown) if shown else None
+    if alterer is None or text is None:
+        return f"{function}: it is not known in which file it is written" if not shown else f"{shown}: not altered"
+    name = function.removeprefix(shown).removeprefix("::").removeprefix(" > ")
+    if name == function:
+        name = function.removeprefix(shown.removesuffix(".py").replace("/", ".") + ".")
+    failed = next((line for case in before if case is not None and (line := failed_line(case, shown))), None)
+    made = alterer.alterations(shown, text, name, failed)
+    if not made:
+        return f"{function}: it has no assertion that can be altered"
+    return Subject(function, ids, view.kept[shown], name, text, failed, is_target, alterer, tuple(made))
+
+
+def failed_line(case: Case, shown: str) -> int | None:
+    """The innermost line of the test's own file in what the runner said of a failure."""
+    if not case.red:
+        return None
+    lines = re.findall(rf"{re.escape(shown)}\"?(?::|, line )(\d+)", case.detail)
+    if not lines:
+        return None
+    return int(lines[0] if is_script(shown) else lines[-1])
+
+
+def _drawn(subject: Subject, chance: random.Random) -> tuple[Alteration, ...]:
+    """Those of the line that failed first, each kind in turn; then the others in an order that nobody can foresee."""
+    at_failure = [alteration for alteration in subject.alterations if alteration.line == subject.failed]
+    rest = [alteration for alteration in subject.alterations if alteration.line != subject.failed]
+    kinds = list(dict.fromkeys(alteration.kind for alteration in at_failure))
+    first = [next(alteration for alteration in at_failure if alteration.kind is kind) for kind in kinds]
+    others = [alteration for alteration in at_failure if alteration not in first]
+    chance.shuffle(rest)
+    rest.sort(key=lambda alteration: alteration.kind == "other")
+    return tuple((*first, *rest, *others)[:MOST])
