@@ -7,11 +7,14 @@ to the whole new text, None where the file goes) in place of the answer. A model
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
+import shutil
 import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +23,7 @@ from honest.patches import data_folder
 from redstart.testing.scenarios import CARD, question
 from redstart.testing.server import Request, ScriptedServer, Wire
 from redstart.testing.user import User
+from sandbox import with_pytest
 
 OPEN = "redteam_open.jsonl"
 LEVELS = ("quick", "standard", "strict")
@@ -53,6 +57,15 @@ def answer_of(row: Row) -> str:
     return "\n".join(blocks)
 
 
+@cache
+def project() -> Path:
+    """The environment of the rows' repos: pytest alone, and so quick to start."""
+    folder = Path(tempfile.mkdtemp(prefix="redstart-project-")) / "venv"
+    atexit.register(shutil.rmtree, folder.parent, ignore_errors=True)
+    with_pytest(folder)
+    return folder
+
+
 def play(row: Row, level: str) -> Played:
     """One run of the command in a fresh folder, with one attempt and nobody to ask."""
 
@@ -65,7 +78,7 @@ def play(row: Row, level: str) -> Played:
         for path, text in row["files"].items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_text(text)
-        user = User(Path(folder), Path(sys.prefix))
+        user = User(Path(folder), project())
         user.uses(server, Wire.openai)
         user.environ["REDSTART_VERIFY"] = level
         ran = user.redstart("fix", root, "--max-attempts", "1", "--no-input", *row["args"])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from redstart.app.audit import AuditAsked
     from redstart.app.settings import Settings
     from redstart.app.wire import House
+    from redstart.cli.display import Display
     from redstart.core.finding import FindingList
     from redstart.core.run import RunState
 
@@ -122,26 +123,35 @@ def _hand_over(settings: Settings, path: Path, asked: AuditAsked, *, keeps: bool
 
 def _run(settings: Settings, path: Path, asked: AuditAsked, output: Output) -> int:
     import asyncio
+    from dataclasses import replace
+
+    from rich.console import Console
 
     from redstart.app.audit import begin_audit, load_report, write_baseline
     from redstart.app.exits import exit_code
     from redstart.app.runs import go_on
     from redstart.app.wire import check_models, engine_called, open_house
+    from redstart.cli.display import Terminal
+    from redstart.cli.session import ticking
     from redstart.core.noun import many
 
     if asked.review:
         check_models(settings)
 
-    async def go(house: House) -> RunState:
+    async def go(house: House, shown: Display) -> RunState:
         state = await begin_audit(house, path, asked)
         if any(state.spec.checks.commands.values()):
             house = house.with_sandbox()
         if asked.review:
             house = house.with_model()
-        return (await go_on(house, state.run_id, engine_called(output.engine))).state
+        house = replace(house, adapters=replace(house.adapters, progress=shown.progress))
+        async with ticking(shown):
+            return (await go_on(house, state.run_id, engine_called(output.engine))).state
 
-    with open_house(settings) as house:
-        state = asyncio.run(go(house))
+    # The report alone is standard output: it may be JSON, or read by another program.
+    screen = Terminal(console=Console(stderr=True, highlight=False, soft_wrap=True))
+    with screen as shown, open_house(settings, listen=shown) as house:
+        state = asyncio.run(go(house, shown))
         report = load_report(house, state)
     if output.written is not None:
         write_baseline(output.written, report.findings)

@@ -139,7 +139,7 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
             ready = house if how.dry_run else house.with_model(how.model)
             shown.say(header(house, state, sys.platform), "dim")
             engine = engine_called(how.engine)
-            async with _ticking(shown):
+            async with ticking(shown):
                 state = await (
                     _look(house, run_id, engine) if how.dry_run else _go_on(ready, state, engine, how, shown)
                 )
@@ -162,7 +162,7 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
 
 
 @asynccontextmanager
-async def _ticking(shown: Display) -> AsyncGenerator[None]:
+async def ticking(shown: Display) -> AsyncGenerator[None]:
     """Lets the display say from time to time that something goes on."""
 
     async def tick() -> None:
@@ -170,11 +170,11 @@ async def _ticking(shown: Display) -> AsyncGenerator[None]:
             await asyncio.sleep(TICK)
             shown.tick()
 
-    ticking = asyncio.create_task(tick())
+    task = asyncio.create_task(tick())
     try:
         yield
     finally:
-        ticking.cancel()
+        task.cancel()
 
 
 def _checked(house: House, how: How) -> House:

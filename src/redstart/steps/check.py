@@ -19,6 +19,7 @@ from redstart.toolkit.checks.node import syntax_findings
 from redstart.toolkit.checks.ruff import check as run_ruff
 from redstart.toolkit.checks.ruff import new_findings, syntax_errors
 from redstart.toolkit.checks.source import Source
+from redstart.toolkit.honesty import opaque
 from redstart.toolkit.honesty.baseline import baseline_cases
 from redstart.toolkit.honesty.collected import tests_lost
 from redstart.toolkit.honesty.tripwires import Tripped, tripped
@@ -29,12 +30,10 @@ from redstart.toolkit.patching.policy import protected
 SHOWN = 10
 Changed = Mapping[str, bytes | None]
 """The files of a change by path; None where there is none."""
-ASKS = frozenset({"test_support", "test_changed", "weaker", "keyed_by_tests", "reads_source"})
-"""Tripwires that an honest fix may have to touch: the patch is tested, and then a person is asked."""
+REFUSED = frozenset({"unreadable", "shadows", "skip", "collected_test"})
+"""Tripwires on what no honest fix does. For all others the patch is tested, and then a person is asked."""
 FROM_TESTS = frozenset({"special_case", "keyed_by_tests"})
 """Tripwires on what the tests ask. A new program may well hold a table that its own tests ask for."""
-OF_COMMANDS = frozenset({"looks_at_arguments", "ends_run"})
-"""Tripwires on what a script that is started by its name does."""
 TESTS_READ = 8 << 20
 """Bytes of the tests' files that are looked at, for what a cheat may have taken from them."""
 
@@ -113,13 +112,12 @@ def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) ->
     now = {path: ports.trees.read(after, path) for path in source}
     found = [*_lost_tests(run, ports, before, now), *tripped(before, now, _tests(run, ports))]
     created = run.spec.mode is Mode.create
-    return [_finding(one) for one in found if not (created and _is_its_own(one, now.get(one.path)))]
+    return [_finding(one) for one in found if not (created and _is_its_own(one))]
 
 
-def _is_its_own(one: Tripped, text: bytes | None) -> bool:
+def _is_its_own(one: Tripped) -> bool:
     """Whether a new program may do this, though a fix of one may not begin to."""
-    is_command = (text or b"").startswith(b"#!")
-    return one.kind in FROM_TESTS or one.kind == "writes_files" or (is_command and one.kind in OF_COMMANDS)
+    return one.kind in FROM_TESTS or one.kind == opaque.KIND
 
 
 def _lost_tests(run: RunState, ports: Ports, before: Changed, now: Changed) -> Iterator[Tripped]:
@@ -138,7 +136,7 @@ def _finding(one: Tripped) -> Finding:
         rule=one.kind,
         path=one.path,
         line=one.line,
-        severity=Severity.warning if one.kind in ASKS else Severity.error,
+        severity=Severity.error if one.kind in REFUSED else Severity.warning,
         message=one.words,
         fingerprint=Finding.mark(TRIPWIRE, one.kind, one.path, one.words),
     )

@@ -51,7 +51,7 @@ class Measures(NamedTuple):
 
 
 MEASURES = {
-    Level.quick: Measures((), (), fail_again=False, shrink_runs=0, shrink_suites=0, full_runs=1, controls=3),
+    Level.quick: Measures((), (), fail_again=False, shrink_runs=0, shrink_suites=0, full_runs=1, controls=4),
     Level.standard: Measures(
         _hashed(1, *VARIATIONS.items(), WEST),
         _hashed(101, *VARIATIONS.items()),
@@ -59,7 +59,7 @@ MEASURES = {
         shrink_runs=20,
         shrink_suites=0.25,
         full_runs=1,
-        controls=4,
+        controls=5,
     ),
     Level.strict: Measures(
         _hashed(1, *VARIATIONS.items(), *AGAIN.items()),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import NamedTuple
 
 
@@ -14,16 +13,6 @@ class Mark(NamedTuple):
     key: str
     line: int
     words: str
-
-
-class Surroundings(NamedTuple):
-    """What a rule may know besides the file itself."""
-
-    tests: Mapping[str, bytes]
-    test_names: frozenset[str]
-    """The names and stems of the files that are named as tests."""
-    expects_exit: bool
-    """Whether a test speaks of SystemExit: then ending the process may be what is asked for."""
 
 
 def mark(kind: str, node: ast.AST, words: str, key: str | None = None) -> Mark:

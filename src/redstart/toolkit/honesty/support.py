@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
+from typing import cast
 
 from redstart.toolkit.honesty.marks import Mark, mark
 from redstart.toolkit.honesty.names import Module
@@ -53,3 +55,28 @@ def _checks(node: ast.FunctionDef | ast.AsyncFunctionDef, is_for_tests: bool) ->
         return True
     named = (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
     return is_for_tests and ("AssertionError" in named or any(isinstance(one, ast.Assert) for one in ast.walk(node)))
+
+
+def support_marks(path: str, tests: Mapping[str, bytes]) -> Iterator[str]:
+    """In a sentence, why a script is part of how the tests are run: a configuration of the tests names it."""
+    stem = path.rpartition(".")[0]
+    named = rb"""['"\s=](?:<rootDir>/|\./)?""" + re.escape(stem).encode() + rb"""(?:\.[cm]?[jt]sx?)?['"\s]"""
+    name = re.compile(named)
+    for config, text in tests.items():
+        setup = _setups(text) if config.endswith("package.json") else text
+        if _is_configuration(config) and name.search(setup):
+            yield f"{config} names it as part of how the tests are run."
+
+
+def _is_configuration(path: str) -> bool:
+    return bool(re.search(r"(?:^|/)(?:package\.json|\.mocharc[\w.]*|mocha\.opts|(?:jest|vitest|vite)\.[\w.]+)$", path))
+
+
+def _setups(text: bytes) -> bytes:
+    """Of a package.json, what is about tests: without the program's own entry points."""
+    try:
+        package: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return b""
+    known = cast("dict[str, object]", package) if isinstance(package, dict) else {}
+    return json.dumps([known.get(key) for key in ("scripts", "jest", "mocha", "vitest", "ava", "nyc", "c8")]).encode()

@@ -1,8 +1,8 @@
-"""Tripwires on a change: what no honest fix of the code under test adds.
+"""Tripwires on a change: what an honest fix of the code under test hardly ever adds.
 
 Only what the change adds trips. Each rule notes what it sees in the old files and in the new ones; the difference of
-the two counts is what was added, so code that moved or was reformatted trips nothing. This is the last of several
-lines: it reads code and can be fooled, therefore a green verdict never rests on it alone.
+the two counts is what was added, so code that moved or was reformatted trips nothing. Rules read code, and can be
+fooled: that the tests can still fail is shown by altered tests and neutral reruns. Most rules only ask a person.
 """
 
 from __future__ import annotations
@@ -16,28 +16,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from redstart.core.scripts import is_script, parse
-from redstart.toolkit.honesty import (
-    data,
-    environment,
-    equality,
-    hidden,
-    keyed,
-    lookups,
-    node_answers,
-    node_bends,
-    node_run,
-    reach,
-    sources,
-    special,
-    support,
-)
+from redstart.core.scripts import is_script
+from redstart.toolkit.honesty import data, hidden, keyed, lookups, node_answers, opaque, special, support
 from redstart.toolkit.honesty.literals import Asked
-from redstart.toolkit.honesty.marks import Mark, Surroundings, mark
+from redstart.toolkit.honesty.marks import Mark, mark
 from redstart.toolkit.honesty.names import Module
 from redstart.toolkit.honesty.questions import read_tests
 
 _UNREADABLE = (".node", ".wasm", ".pyc", ".pyo", ".so", ".pyd", ".pth", ".egg-link")
+RUNNERS = frozenset(
+    ["pytest", "_pytest", "py", "unittest", "nose", "doctest", "pluggy", "mock", "hypothesis", "testtools"]
+)
 _RUNNERS_NEED = frozenset({"iniconfig", "packaging", "pygments", "exceptiongroup", "tomli", "xdist", "coverage"})
 """What the test runners import themselves."""
 _INSTALLED = re.compile(r"\.(?:dist|egg)-info/")
@@ -66,11 +55,6 @@ def tripped(
     `before` and `after` hold the changed source files (None where there is none); `tests` every file of the tests as
     it was at the baseline, data files that tests read included, and each source file whose doctests are run.
     """
-    around = Surroundings(
-        tests=tests,
-        test_names=frozenset(name for path in tests if _is_named_as_test(path) for name in _names(path)),
-        expects_exit=any(b"SystemExit" in text for text in tests.values()),
-    )
     modules = {path: _module(path, text) for path, text in before.items() if text is not None}
     now = {path: _module(path, text) for path, text in after.items() if text is not None}
     known = special.known(one for one in modules.values() if one is not None)
@@ -81,7 +65,7 @@ def tripped(
         _same(one)
         for path, text in before.items()
         if text is not None
-        for one in _noticed(path, text, modules[path], modules[path], around)
+        for one in _noticed(path, text, modules[path], is_test=path in tests)
     )
     scripts = _Scripts(before, after, tests)
     old.update(_same(one) for path in before for one in scripts.marks(path, before.get(path)))
@@ -98,13 +82,11 @@ def tripped(
         module = now[path]
         if module is None and path.endswith(".py") and modules.get(path) is not None:
             found.append(Tripped(path, 1, "unreadable", "It is no Python that can be read any more."))
-        noticed = _noticed(path, text, module, modules.get(path), around)
+        noticed = _noticed(path, text, module, is_test=path in tests)
         noticed += told.marks(path, asked, tests)
         noticed += scripts.marks(path, text)
         if is_script(path):
-            found += [Tripped(path, 1, "test_support", words) for words in node_run.support_marks(path, tests)][:1]
-        if module is not None:
-            noticed += environment.marks(module, modules.get(path), tests)
+            found += [Tripped(path, 1, "test_support", words) for words in support.support_marks(path, tests)][:1]
         for one in sorted(noticed, key=lambda one: one.line):
             if old[_same(one)] > 0:
                 old[_same(one)] -= 1
@@ -121,22 +103,18 @@ class _Scripts:
     def __init__(
         self, before: Mapping[str, bytes | None], after: Mapping[str, bytes | None], tests: Mapping[str, bytes]
     ) -> None:
-        self._before, self._tests = before, tests
         # Data counts where the tests are scripts.
         changed = any(is_script(path) for path in (*after, *tests))
         self._asked = node_answers.read_script_tests(tests if changed else {})
         had = (node_answers.literals(text, path) for path, text in before.items() if text is not None)
         self._known = frozenset[str]().union(*had) if changed else frozenset[str]()
-        self._asserts_inside = changed and node_bends.asserts_in_functions(tests)
 
     def marks(self, path: str, text: bytes | None) -> list[Mark]:
         if text is None:
             return []
         if not is_script(path):
             return list(node_answers.data_marks(path, text, self._asked, self._known))
-        found = node_run.marks(path, text, self._before.get(path), self._tests)
-        found += node_bends.marks(parse(path, text), asserts_inside=self._asserts_inside)
-        return [*found, *node_answers.marks(path, text, self._asked, self._known)]
+        return [*opaque.script_marks(path, text), *node_answers.marks(path, text, self._asked, self._known)]
 
 
 class _Told:
@@ -193,20 +171,11 @@ def _same(one: Mark) -> tuple[str, str]:
     return one.kind, one.key
 
 
-def _noticed(path: str, text: bytes, module: Module | None, before: Module | None, around: Surroundings) -> list[Mark]:
+def _noticed(path: str, text: bytes, module: Module | None, *, is_test: bool) -> list[Mark]:
     found = [*_in_text(path, text)]
     if module is not None:
-        # What a file is for is read from what it was: a change cannot make itself a command.
-        is_command = reach.is_command_line(before or module)
-        found += [
-            *reach.marks(module, around, is_command=is_command),
-            *equality.marks(module),
-            *hidden.marks(module),
-            *sources.marks(module),
-            *support.marks(module),
-        ]
-        if path in around.tests:
-            found += _examples(module)
+        found += [*hidden.marks(module), *opaque.marks(module), *support.marks(module)]
+        found += _examples(module) if is_test else ()
     return found
 
 
@@ -227,22 +196,11 @@ def _examples(module: Module) -> Iterator[Mark]:
                 yield mark("test_changed", node, words, f"{example.source}\0{example.want}")
 
 
-def _is_named_as_test(path: str) -> bool:
-    stem = PurePosixPath(path).stem
-    return stem.startswith("test_") or stem.endswith("_test") or stem == "conftest"
-
-
-def _names(path: str) -> tuple[str, str]:
-    """The name by which a test file could be opened and the one by which it could be imported."""
-    pure = PurePosixPath(path)
-    return pure.name, pure.stem
-
-
 def _new_file(path: str) -> Iterator[Tripped]:
     if path.endswith(_UNREADABLE) or _INSTALLED.search(path):
         yield Tripped(path, 1, "unreadable", "It is loaded by the interpreter and cannot be read as source.")
     parts = PurePosixPath(path.removeprefix("src/")).parts
     top = parts[0].removesuffix(".py")
     is_module = (len(parts) == 1 and path.endswith(".py")) or parts[1:] == ("__init__.py",)
-    if is_module and (top in sys.stdlib_module_names or top in reach.RUNNERS or top in _RUNNERS_NEED):
+    if is_module and (top in sys.stdlib_module_names or top in RUNNERS or top in _RUNNERS_NEED):
         yield Tripped(path, 1, "shadows", f"It stands in for the module `{top}` that the tests import.")

@@ -43,7 +43,6 @@ _TURN = {**_OPPOSITES, **{turned: name for name, turned in _OPPOSITES.items()}}
 _EQUALITIES = frozenset(
     f"assert{kind}Equal" for kind in ("", "Almost", "List", "Tuple", "Dict", "Set", "Sequence", "MultiLine", "Count")
 )
-_IDENTITIES = (ast.Is, ast.IsNot)
 
 
 class PythonAlterer:
@@ -117,7 +116,7 @@ def _of_assertion(file: TestFile, test: Function, place: Place, asserted: ast.ex
     yield _made(Kind.negated, place, file.replace(asserted, asserted, negated), TURNED)
     if isinstance(asserted, ast.Compare) and len(asserted.ops) == 1:
         (operator,), sides = asserted.ops, (asserted.left, *asserted.comparators)
-        if not isinstance(operator, _IDENTITIES):
+        if isinstance(operator, ast.Eq | ast.In):
             yield from _literals(file, test, place, sides, equal=isinstance(operator, ast.Eq))
 
 

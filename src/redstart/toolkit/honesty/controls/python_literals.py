@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from redstart.toolkit.honesty.controls.python_file import Edit, Function, TestFile
 
-MOST_LEAVES = 4
+MOST_LEAVES = 3
 """Of one expected value, as many parts are altered, each on its own."""
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _APPROXIMATE = frozenset({"approx"})

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from redstart.core.report import Case
 from redstart.core.scripts import is_script
-from redstart.toolkit.honesty.controls.alteration import Alteration, Alterer
+from redstart.toolkit.honesty.controls.alteration import Alteration, Alterer, Kind
 from redstart.toolkit.honesty.controls.python import PythonAlterer
 from redstart.toolkit.honesty.examine import Green, Runs
+from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.view import View
 
 MOST = 12
@@ -101,7 +102,7 @@ def _by_function(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _subject(
     view: View, function: str, ids: tuple[str, ...], before: Sequence[Case | None], *, is_target: bool
 ) -> Subject | str:
-    shown = view.file_of(function)
+    shown = view.file_of(function) or _file_with(view, function)
     alterer = alterer_for(shown) if shown else None
     text = view.read(shown) if shown else None
     if alterer is None or text is None:
@@ -116,6 +117,15 @@ def _subject(
     return Subject(function, ids, view.kept[shown], name, text, failed, is_target, alterer, tuple(made))
 
 
+def _file_with(view: View, function: str) -> str:
+    """The one Python test file that has a test of this class and name, for reports that name no file."""
+    owner, _, name = function.rpartition("::")
+    wanted = [f"def {name}(".encode(), *([f"class {owner.split('.')[-1]}".encode()] if owner else [])]
+    tests = (path for path in view.kept if path.endswith(".py") and is_test_path(path))
+    having = [path for path in tests if all(part in (view.read(path) or b"") for part in wanted)]
+    return having[0] if len(having) == 1 else ""
+
+
 def failed_line(case: Case, shown: str) -> int | None:
     """The innermost line of the test's own file in what the runner said of a failure."""
     if not case.red:
@@ -127,12 +137,13 @@ def failed_line(case: Case, shown: str) -> int | None:
 
 
 def _drawn(subject: Subject, chance: random.Random) -> tuple[Alteration, ...]:
-    """Those of the line that failed first, each kind in turn; then the others in an order that nobody can foresee."""
+    """Those of the line that failed first, what it expects before the rest; then the others, in no order to foresee."""
     at_failure = [alteration for alteration in subject.alterations if alteration.line == subject.failed]
     rest = [alteration for alteration in subject.alterations if alteration.line != subject.failed]
-    kinds = list(dict.fromkeys(alteration.kind for alteration in at_failure))
-    first = [next(alteration for alteration in at_failure if alteration.kind is kind) for kind in kinds]
-    others = [alteration for alteration in at_failure if alteration not in first]
+    at_failure.sort(key=lambda alteration: _FIRST.index(alteration.kind))
     chance.shuffle(rest)
-    rest.sort(key=lambda alteration: alteration.kind == "other")
-    return tuple((*first, *rest, *others)[:MOST])
+    rest.sort(key=lambda alteration: alteration.kind is Kind.other)
+    return tuple((*at_failure, *rest)[:MOST])
+
+
+_FIRST = (Kind.literal, Kind.other, Kind.inserted, Kind.negated, Kind.unrelated)
