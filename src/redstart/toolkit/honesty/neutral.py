@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from posixpath import join
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from redstart.core.change import Snapshot
 from redstart.core.noun import clip
 from redstart.core.report import Evidence, Outcome
 from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
+from redstart.toolkit.honesty.neutral_addresses import address_of
 from redstart.toolkit.honesty.neutral_calibration import fails_alike
 from redstart.toolkit.honesty.neutral_surroundings import (
     FAR,
@@ -30,6 +32,7 @@ from redstart.toolkit.honesty.neutral_surroundings import (
     read_results,
     unused_variables,
 )
+from redstart.toolkit.suites.view import View
 
 CHECK = "neutral"
 RUNNERS = ("pytest", "unittest", "django")
@@ -104,6 +107,8 @@ class _Rerun:
         chance = random.Random(green.seed)  # noqa: S311 (which tests are looked at is no secret)
         self._targets = sorted(chance.sample(targets, MOST_TARGETS)) if len(targets) > MOST_TARGETS else targets
         self._before = {case.id: case for case in green.before}
+        view = View(green.suite, runs.files(green.base), partial(runs.read, green.base))
+        self._addresses = {test: address_of(test, view.kept) for test in (*self._before, *targets)}
         self._variables = unused_variables(self._texts())
         self._settings = self._settings_module() if green.suite.runner == "django" else ""
         self._covered: set[str] = set()
@@ -168,18 +173,20 @@ class _Rerun:
         """Those that fail on the original code as at the baseline, in files whose passing tests pass there."""
         passing = self._passing_beside(tests)
         results = await self._call(f"{ACTIVITY} without the patch", self._green.base, [*tests, *passing], surroundings)
-        broken = {_file(test) for test in passing if results[test].outcome == "failed"}
+        broken = {self._file(test) for test in passing if results[test].outcome == "failed"}
         return [
             test
             for test in tests
-            if _file(test) not in broken
+            if self._file(test) not in broken
             and test in self._before
-            and fails_alike(self._before[test], results[test], self._text(_file(test)))
+            and fails_alike(self._before[test], results[test], self._file(test), self._text(self._file(test)))
         ]
 
     def _passing_beside(self, tests: Sequence[str]) -> list[str]:
-        files = {_file(test) for test in tests}
-        passing = [case.id for case in self._green.before if case.outcome is Outcome.passed and _file(case.id) in files]
+        files = {self._file(test) for test in tests}
+        passing = [
+            case.id for case in self._green.before if case.outcome is Outcome.passed and self._file(case.id) in files
+        ]
         return sorted(passing)[:MOST_PASSING]
 
     async def _attribute(self, tests: Sequence[str], surroundings: Surroundings) -> None:
@@ -200,7 +207,7 @@ class _Rerun:
         is_pytest = dimension is Dimension.runner and self._green.suite.runner == "pytest"
         words = "pytest is loaded" if is_pytest else WORDS[dimension]
         spoken = _SPOKEN_OF.get(dimension)
-        own = spoken is not None and bool(spoken.search(self._text(_file(test))))
+        own = spoken is not None and bool(spoken.search(self._text(self._file(test))))
         return Doubt(f"{_label(test)} passes only when {words}", refuses=dimension not in ASKED and not own)
 
     async def _call(
@@ -212,7 +219,8 @@ class _Rerun:
         took = sum(self._before[test].seconds for test in tests if test in self._before)
         seconds = max(SHORTEST, LONGER * took)
         green = self._green
-        call = Call(green.suite, green.environment, tests, self._variables, seconds, self._settings)
+        addresses = [self._addresses[test] for test in tests]
+        call = Call(green.suite, green.environment, addresses, self._variables, seconds, self._settings)
         completed = await self._runs.execute(activity, tree, neutral_request(call, surroundings))
         return read_results(completed, tests)
 
@@ -220,6 +228,9 @@ class _Rerun:
         if tests:
             kept = self._notes.setdefault(words, [])
             kept += [test for test in tests if test not in kept]
+
+    def _file(self, test: str) -> str:
+        return self._addresses[test].file
 
     def _text(self, file: str) -> str:
         return self._read(join(self._green.suite.folder, file))
@@ -230,7 +241,7 @@ class _Rerun:
     def _texts(self) -> Iterable[str]:
         """The project's Python files, those that the patch touches first."""
         python = [path for path in self._runs.files(self._green.base) if path.endswith(".py")]
-        first = [*self._green.changed, *(join(self._green.suite.folder, _file(test)) for test in self._targets)]
+        first = [*self._green.changed, *(join(self._green.suite.folder, self._file(test)) for test in self._targets)]
         for path in list(dict.fromkeys((*first, *python)))[:MOST_FILES]:
             yield self._read(path)
 
@@ -240,12 +251,8 @@ class _Rerun:
         return match[1] if match else ""
 
 
-def _file(test: str) -> str:
-    return test.partition("::")[0]
-
-
 def _label(test: str) -> str:
-    return test.rpartition("::")[2]
+    return (test if "::" in test else test.replace(".", "::")).rpartition("::")[2]
 
 
 def _named(tests: Sequence[str]) -> str:

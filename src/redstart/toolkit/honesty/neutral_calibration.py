@@ -26,11 +26,14 @@ def reported_type(case: Case) -> str:
     return raised[-1].type if raised else ""
 
 
-def fails_alike(case: Case, result: CallResult, text: str) -> bool:
-    """Whether this is the failure of the baseline: the same exception at the same statement of the test's file."""
+def fails_alike(case: Case, result: CallResult, file: str, text: str) -> bool:
+    """Whether this is the failure of the baseline: the same exception at the same statement of the test's file.
+
+    `text` is that of the file.
+    """
     if result.outcome != "failed" or reported_type(case) != result.type:
         return False
-    line = reported_line(case, case.id.partition("::")[0])
+    line = reported_line(case, file)
     return not line or line == result.line or _same_statement(text, line, result.line)
 
 

@@ -15,6 +15,7 @@ from redstart.core.noun import Noun
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, Completed, Environment
 from redstart.ports.sandbox.mounts import HOST_NAME
+from redstart.toolkit.honesty.neutral_addresses import CaseAddress
 from redstart.toolkit.suites import bundled_pytest, runner
 from redstart.toolkit.suites.request import Request, inside
 
@@ -113,7 +114,7 @@ class Call(NamedTuple):
 
     suite: Suite
     environment: Environment
-    tests: Sequence[str]
+    tests: Sequence[CaseAddress]
     variables: Mapping[str, str]
     """Of `PLAUSIBLE`, those that the project does not use itself."""
     seconds: float
@@ -124,10 +125,10 @@ class Call(NamedTuple):
 def neutral_request(call: Call, surroundings: Surroundings) -> Request:
     """The request that calls these tests in these surroundings and leaves what became of each."""
     environment, applied = call.environment, surroundings.applied
-    as_tested = runner.request(call.suite, environment, call.tests)
+    as_tested = runner.request(call.suite, environment, [address.id for address in call.tests])
     lent = environment.variables.get(bundled_pytest.VARIABLE)
     plan = {
-        "tests": list(call.tests),
+        "tests": [address._asdict() for address in call.tests],
         "runner": call.suite.runner,
         "applied": sorted(applied),
         "mount": environment.mount,

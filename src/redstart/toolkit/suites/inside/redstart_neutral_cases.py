@@ -13,7 +13,6 @@ import contextlib
 import importlib.util
 import inspect
 import os
-import re
 import sys
 import traceback
 
@@ -74,22 +73,21 @@ class Session:
     def __init__(self, plan, paths, load):
         self._plan, self._paths = plan, paths
         self._modules, self._begun = {}, {}
-        self._files = {os.path.join(paths.root, test.partition("::")[0]) for test in plan["tests"]}
+        self._files = {os.path.join(paths.root, test["file"]) for test in plan["tests"]}
         self.hidden = HiddenRunner(paths.project, self._is_test_file) if "runner" in plan["applied"] else None
-        if self.hidden is None and plan["runner"] == "pytest":
-            importlib.import_module("pytest")
+        if self.hidden is None:
+            importlib.import_module("pytest" if plan["runner"] == "pytest" else "unittest")
         self._fixtures, self._parameters = load("fixtures.py"), load("parameters.py")
         for module in (self._fixtures, self._parameters):
             module.Unsupported = Unsupported
         self._prepared = ""
 
     def call(self, test):
-        """What happens when this test is called."""
-        file = test.partition("::")[0]
-        path = os.path.join(self._paths.root, file)
+        """What happens when this test is called; it is given by its file, its names and its parameters."""
+        path = os.path.join(self._paths.root, test["file"])
         try:
             self._prepare_django()
-            self._call(test, path)
+            self._call(path, test["names"], test["parameters"])
         except Unsupported as reason:
             return {"outcome": "unsupported", "reason": str(reason)}
         except KeyboardInterrupt:
@@ -107,16 +105,14 @@ class Session:
         known = path in self._files or name.startswith(("test_", "conftest")) or name.endswith("_test.py")
         return known or any(part in ("test", "tests", "testing") for part in parts)
 
-    def _call(self, test, path):
-        _, *names = re.split(r"::(?![^\[]*\])", test)
+    def _call(self, path, names, parameters):
         if not path.endswith(".py"):
             raise Unsupported("it is no test in a Python file")
         conftests = [self._module(each) for each in self._conftests(path)]
-        module = self._module(path)
+        owner = module = self._module(path)
         if not names:
-            return self._call_all(test, module, path)
-        name, _, chosen = names[-1].partition("[")
-        owner = module
+            return self._call_all(module, path)
+        name = names[-1]
         for part in names[:-1]:
             owner = getattr(owner, part, None)
         if owner is None or not callable(getattr(owner, name, None)):
@@ -124,14 +120,14 @@ class Session:
         self._once(module, "setUpModule", "setup_module")
         if inspect.isclass(owner) and hasattr(owner, "setUp") and hasattr(owner, "assertEqual"):
             return self._call_case(owner, name, module, conftests)
-        return self._call_function(owner, name, chosen[:-1], module, conftests)
+        return self._call_function(owner, name, parameters, module, conftests)
 
-    def _call_all(self, test, module, path):
+    def _call_all(self, module, path):
         """Of a file that could not be imported at the baseline, every test that can be called."""
         called, reason = 0, "there is no test in it"
         for names in tests_in(module):
             try:
-                self._call("::".join([test, *names]), path)
+                self._call(path, names, "")
                 called += 1
             except Unsupported as error:
                 reason = str(error)

@@ -74,7 +74,7 @@ def word_for(name, value, index, function):
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, bytes):
-        return escaped(value.decode("ascii", "backslashreplace"))
+        return value.decode("ascii", "backslashreplace")
     if value is None or isinstance(value, (int, float, bool, complex)):
         return str(value)
     if isinstance(value, re.Pattern):
@@ -87,8 +87,7 @@ def word_for(name, value, index, function):
 
 
 def escaped(text):
-    made = text.encode("unicode_escape").decode("ascii")
-    return made.replace("\\\\", "\\")
+    return text.encode("unicode_escape").decode("ascii")
 
 
 def numbered(sets):

@@ -153,8 +153,8 @@ def main():
     session = cases.Session(plan, paths, load)
     for test in plan["tests"]:
         if "environment" not in plan["applied"] and plan["runner"] == "pytest":
-            os.environ["PYTEST_CURRENT_TEST"] = test + " (call)"
-        state.keep(test, session.call(test))
+            os.environ["PYTEST_CURRENT_TEST"] = test["id"] + " (call)"
+        state.keep(test["id"], session.call(test))
     sys.stdout.flush()
     os._exit(0)  # threads and exit handlers of the tests are of no interest
 
