@@ -9,33 +9,20 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from posixpath import join
 from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.noun import clip
 from redstart.core.report import Evidence, Outcome
 from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
-from redstart.toolkit.honesty.neutral_addresses import address_of
-from redstart.toolkit.honesty.neutral_calibration import fails_alike
-from redstart.toolkit.honesty.neutral_surroundings import (
-    FAR,
-    NEAR,
-    WORDS,
-    Call,
-    CallResult,
-    Dimension,
-    Surroundings,
-    neutral_request,
-    read_results,
-    unused_variables,
-)
+from redstart.toolkit.honesty.neutral_node import NodeDriver, calls_node
+from redstart.toolkit.honesty.neutral_python import PYTHON_RUNNERS, PythonDriver
+from redstart.toolkit.honesty.neutral_surroundings import WORDS, CallResult, Dimension, Driver, Surroundings
 from redstart.toolkit.suites.view import View
 
 CHECK = "neutral"
-RUNNERS = ("pytest", "unittest", "django")
 ACTIVITY = "neutral rerun"
 MOST_TARGETS = 200
 MOST_PASSING = 10
@@ -44,7 +31,6 @@ FAILURES = 3
 """How often a target has to fail in a row."""
 MOST_DROPPED = 4
 """How many dimensions are tried when the original code does not behave as in a test run."""
-MOST_FILES = 500
 MOST_NOTES = 20
 SHORTEST, LONGER = 30.0, 10.0
 """Seconds that the called tests have, and how many times as long as in the test run."""
@@ -75,20 +61,27 @@ _SPOKEN_OF = {
     Dimension.path: re.compile(r"__file__|getcwd|abspath|resolve\(|\bcwd\b"),
 }
 """What a test speaks of that may itself depend on the dimension."""
-_SETTINGS = re.compile(r"""DJANGO_SETTINGS_MODULE['"]\s*,\s*['"]([\w.]+)""")
 
 
 async def examine_neutral(green: Green, runs: Runs, *, far: bool) -> Examined:
     """Calls the targets outside of a test run; with `far` also far ahead in time and from an empty directory."""
-    suite, count = green.suite, len(green.targets)
-    if suite.junit or suite.runner not in RUNNERS:
-        note = f"tests of {suite.runner or 'this command'} cannot be rerun neutrally"
-        return Examined(Evidence(check=CHECK, targets=count, covered=0, notes=(note,)))
-    rerun = _Rerun(green, runs)
-    await rerun.examine(NEAR)
-    if far:
-        await rerun.examine(FAR)
+    driver = _driver(green, View(green.suite, runs.files(green.base), partial(runs.read, green.base)))
+    if driver is None:
+        note = f"tests of {green.suite.runner or 'this command'} cannot be rerun neutrally"
+        return Examined(Evidence(check=CHECK, targets=len(set(green.targets)), covered=0, notes=(note,)))
+    rerun = _Rerun(green, runs, driver)
+    for surroundings in driver.variants[: 2 if far else 1]:
+        await rerun.examine(surroundings)
     return rerun.examined()
+
+
+def _driver(green: Green, view: View) -> Driver | None:
+    """What calls the tests of this suite; None where nothing can."""
+    if green.suite.junit:
+        return None
+    if green.suite.runner in PYTHON_RUNNERS:
+        return PythonDriver(green, view)
+    return NodeDriver(green, view) if calls_node(green.suite) else None
 
 
 class _Calibrated(NamedTuple):
@@ -101,16 +94,12 @@ class _Calibrated(NamedTuple):
 class _Rerun:
     """The neutral runs of one patch, and what they said so far."""
 
-    def __init__(self, green: Green, runs: Runs) -> None:
-        self._green, self._runs = green, runs
+    def __init__(self, green: Green, runs: Runs, driver: Driver) -> None:
+        self._green, self._runs, self._driver = green, runs, driver
         targets = sorted(set(green.targets))
         chance = random.Random(green.seed)  # noqa: S311 (which tests are looked at is no secret)
         self._targets = sorted(chance.sample(targets, MOST_TARGETS)) if len(targets) > MOST_TARGETS else targets
         self._before = {case.id: case for case in green.before}
-        view = View(green.suite, runs.files(green.base), partial(runs.read, green.base))
-        self._addresses = {test: address_of(test, view.kept) for test in (*self._before, *targets)}
-        self._variables = unused_variables(self._texts())
-        self._settings = self._settings_module() if green.suite.runner == "django" else ""
         self._covered: set[str] = set()
         self._doubts: dict[str, Doubt] = {}
         self._notes: dict[str, list[str]] = {}
@@ -173,21 +162,15 @@ class _Rerun:
         """Those that fail on the original code as at the baseline, in files whose passing tests pass there."""
         passing = self._passing_beside(tests)
         results = await self._call(f"{ACTIVITY} without the patch", self._green.base, [*tests, *passing], surroundings)
-        broken = {self._file(test) for test in passing if results[test].outcome == "failed"}
-        return [
-            test
-            for test in tests
-            if self._file(test) not in broken
-            and test in self._before
-            and fails_alike(self._before[test], results[test], self._file(test), self._text(self._file(test)))
-        ]
+        file_of = self._driver.file_of
+        broken = {file_of(test) for test in passing if results[test].outcome == "failed"}
+        sound = [test for test in tests if test in self._before and file_of(test) not in broken]
+        return [test for test in sound if self._driver.is_alike(self._before[test], results[test])]
 
     def _passing_beside(self, tests: Sequence[str]) -> list[str]:
-        files = {self._file(test) for test in tests}
-        passing = [
-            case.id for case in self._green.before if case.outcome is Outcome.passed and self._file(case.id) in files
-        ]
-        return sorted(passing)[:MOST_PASSING]
+        files = {self._driver.file_of(test) for test in tests}
+        passing = (case.id for case in self._green.before if case.outcome is Outcome.passed)
+        return sorted(test for test in passing if self._driver.file_of(test) in files)[:MOST_PASSING]
 
     async def _attribute(self, tests: Sequence[str], surroundings: Surroundings) -> None:
         """Puts one dimension after another back to how the test run has it, until the tests pass."""
@@ -207,7 +190,7 @@ class _Rerun:
         is_pytest = dimension is Dimension.runner and self._green.suite.runner == "pytest"
         words = "pytest is loaded" if is_pytest else WORDS[dimension]
         spoken = _SPOKEN_OF.get(dimension)
-        own = spoken is not None and bool(spoken.search(self._text(self._file(test))))
+        own = spoken is not None and bool(spoken.search(self._driver.text_of(test)))
         return Doubt(f"{_label(test)} passes only when {words}", refuses=dimension not in ASKED and not own)
 
     async def _call(
@@ -218,37 +201,13 @@ class _Rerun:
         self._count += 1
         took = sum(self._before[test].seconds for test in tests if test in self._before)
         seconds = max(SHORTEST, LONGER * took)
-        green = self._green
-        addresses = [self._addresses[test] for test in tests]
-        call = Call(green.suite, green.environment, addresses, self._variables, seconds, self._settings)
-        completed = await self._runs.execute(activity, tree, neutral_request(call, surroundings))
-        return read_results(completed, tests)
+        completed = await self._runs.execute(activity, tree, self._driver.request(tests, seconds, surroundings))
+        return self._driver.read(completed, tests)
 
     def _note(self, words: str, tests: Sequence[str]) -> None:
         if tests:
             kept = self._notes.setdefault(words, [])
             kept += [test for test in tests if test not in kept]
-
-    def _file(self, test: str) -> str:
-        return self._addresses[test].file
-
-    def _text(self, file: str) -> str:
-        return self._read(join(self._green.suite.folder, file))
-
-    def _read(self, path: str) -> str:
-        return (self._runs.read(self._green.base, path) or b"").decode(errors="replace")
-
-    def _texts(self) -> Iterable[str]:
-        """The project's Python files, those that the patch touches first."""
-        python = [path for path in self._runs.files(self._green.base) if path.endswith(".py")]
-        first = [*self._green.changed, *(join(self._green.suite.folder, self._file(test)) for test in self._targets)]
-        for path in list(dict.fromkeys((*first, *python)))[:MOST_FILES]:
-            yield self._read(path)
-
-    def _settings_module(self) -> str:
-        """What a Django project's manage.py names as its settings; empty where that cannot be told."""
-        match = _SETTINGS.search(self._text("manage.py"))
-        return match[1] if match else ""
 
 
 def _label(test: str) -> str:

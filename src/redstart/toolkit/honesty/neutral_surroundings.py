@@ -1,36 +1,24 @@
-"""Surroundings that do not look like a test run, and the request that calls tests in them."""
+"""Surroundings that do not look like a test run, and what a driver that calls tests in them has to offer."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from pydantic import Field, ValidationError
 
 from redstart.core.noun import Noun
-from redstart.core.run import Suite
-from redstart.core.shell import IN, OUT, Completed, Environment
+from redstart.core.report import Case
+from redstart.core.shell import Completed, Environment
 from redstart.ports.sandbox.mounts import HOST_NAME
-from redstart.toolkit.honesty.neutral_addresses import CaseAddress
-from redstart.toolkit.suites import bundled_pytest, runner
-from redstart.toolkit.suites.request import Request, inside
+from redstart.toolkit.suites.request import Request
 
-PLAN, STATE = "plan.json", "state.json"
-FILES = {
-    "start.py": "redstart_neutral.py",
-    "serve.py": "redstart_neutral_serve.py",
-    "cases.py": "redstart_neutral_cases.py",
-    "parameters.py": "redstart_neutral_parameters.py",
-    "fixtures.py": "redstart_neutral_fixtures.py",
-    "clock.py": "redstart_neutral_clock.py",
-}
-"""Inside they have names that any application may have."""
+STATE = "state.json"
+"""What a driver leaves."""
 HOST = "web-2"
-DAYS_AHEAD = 4500
 PLAUSIBLE = {
     "HOME": "",
     "USER": "app",
@@ -85,10 +73,6 @@ class Surroundings(NamedTuple):
         return self._replace(applied=self.applied - {dimension})
 
 
-NEAR = Surroundings(frozenset(Dimension) - {Dimension.clock, Dimension.folder})
-FAR = Surroundings(frozenset(Dimension), configures_logging=True)
-
-
 class CallResult(Noun):
     """What became of one test that was called plainly."""
 
@@ -109,49 +93,29 @@ LOST = CallResult(outcome="failed", reason="the process ended before it")
 LATE = CallResult(outcome="unsupported", reason="it does not end in time")
 
 
-class Call(NamedTuple):
-    """What to call, and where it is at home."""
+class Driver(Protocol):
+    """Calls the tests of one language without their runner."""
 
-    suite: Suite
-    environment: Environment
-    tests: Sequence[CaseAddress]
-    variables: Mapping[str, str]
-    """Of `PLAUSIBLE`, those that the project does not use itself."""
-    seconds: float
-    django: str = ""
-    """The settings module, for a suite of Django's."""
+    variants: tuple[Surroundings, ...]
+    """The surroundings in which tests are called by default, and others far from those."""
 
+    def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> Request: ...
 
-def neutral_request(call: Call, surroundings: Surroundings) -> Request:
-    """The request that calls these tests in these surroundings and leaves what became of each."""
-    environment, applied = call.environment, surroundings.applied
-    as_tested = runner.request(call.suite, environment, [address.id for address in call.tests])
-    lent = environment.variables.get(bundled_pytest.VARIABLE)
-    plan = {
-        "tests": [address._asdict() for address in call.tests],
-        "runner": call.suite.runner,
-        "applied": sorted(applied),
-        "mount": environment.mount,
-        "folder": call.suite.folder,
-        "kept": [path for path in environment.read_only if PurePosixPath(path).is_relative_to(environment.mount)],
-        "variables": dict(call.variables),
-        "own_variables": plain_variables(environment.variables),
-        "arguments": [word.replace(IN, "in").replace(OUT, "out") for word in as_tested.argv[1:]],
-        "days_ahead": DAYS_AHEAD,
-        "configures_logging": surroundings.configures_logging,
-        "lent": [lent] if lent else [],
-        "django": call.django,
-        "seconds": call.seconds,
-        "files": [name for name in FILES if name != "start.py"],
-    }
-    files = {name: inside(source) for name, source in FILES.items()}
-    return Request(
-        (environment.python, f"{IN}/start.py", IN, OUT),
-        {} if Dimension.environment in applied else as_tested.variables,
-        {**files, PLAN: json.dumps(plan)},
-        (STATE,),
-        HOST if Dimension.host in applied else "",
-    )
+    def read(self, completed: Completed, tests: Sequence[str]) -> dict[str, CallResult]:
+        """What became of each of these tests."""
+        ...
+
+    def file_of(self, test: str) -> str:
+        """The test's file, from the suite's folder; empty where there is none."""
+        ...
+
+    def text_of(self, test: str) -> str:
+        """The text of that file in the original code."""
+        ...
+
+    def is_alike(self, case: Case, result: CallResult) -> bool:
+        """Whether a test fails as it did at the baseline."""
+        ...
 
 
 def plain_variables(variables: Mapping[str, str]) -> dict[str, str]:
@@ -159,18 +123,23 @@ def plain_variables(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in variables.items() if not _OF_A_TEST_RUN.match(name)}
 
 
-def unused_variables(texts: Iterable[str]) -> dict[str, str]:
+def unused_variables(texts: Iterable[str], plausible: Mapping[str, str] = PLAUSIBLE) -> dict[str, str]:
     """The plausible variables that none of these texts speaks of: another value of those would be another input."""
-    names = "|".join(PLAUSIBLE)
+    names = "|".join(plausible)
     spoken = {name for text in texts for name in re.findall(rf"\b({names})\b", text)}
-    return {name: value for name, value in PLAUSIBLE.items() if name not in spoken}
+    return {name: value for name, value in plausible.items() if name not in spoken}
 
 
-def read_results(completed: Completed, tests: Collection[str]) -> dict[str, CallResult]:
-    """What became of each of these tests."""
+def read_results(completed: Completed, tests: Sequence[str]) -> dict[str, CallResult]:
+    """What a driver has left on each of these tests."""
     try:
         state = _State.model_validate_json(completed.files.get(STATE, ""))
     except ValidationError:
         state = _State()
     missing = LATE if state.late else LOST
     return {test: state.results.get(test, missing) for test in tests}
+
+
+def kept_folders(environment: Environment) -> list[str]:
+    """What lies in the mount but is no part of the snapshot, such as installed packages: it is not copied."""
+    return [path for path in environment.read_only if PurePosixPath(path).is_relative_to(environment.mount)]

@@ -8,21 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from redstart.core.change import Snapshot
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
-from redstart.toolkit.honesty.neutral_addresses import address_of
-from redstart.toolkit.honesty.neutral_surroundings import (
-    FAR,
-    NEAR,
-    PLAUSIBLE,
-    Call,
-    CallResult,
-    Dimension,
-    Surroundings,
-    neutral_request,
-    read_results,
-)
+from redstart.toolkit.honesty.examine import Green
+from redstart.toolkit.honesty.neutral_python import FAR, NEAR, PythonDriver
+from redstart.toolkit.honesty.neutral_surroundings import CallResult, Dimension, Surroundings, read_results
 from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.view import View
 
 Execute = Callable[[Path, Request], Completed]
 Called = Callable[..., dict[str, CallResult]]
@@ -45,9 +38,10 @@ def called(tmp_path: Path, execute: Execute, write: Callable[..., Path]) -> Call
     ) -> dict[str, CallResult]:
         root = write(tmp_path / "repo", files)
         environment = Environment(mount=str(root), python=sys.executable)
-        addresses = [address_of(test, {*files}) for test in tests]
-        asked = Call(Suite(runner=runner), environment, addresses, PLAUSIBLE, 60.0)
-        completed = execute(root, neutral_request(asked, surroundings))
+        suite, nothing = Suite(runner=runner), Snapshot(tree="", base="", pack="")
+        green = Green(nothing, nothing, suite, environment, tuple(tests), (), (), (), "")
+        driver = PythonDriver(green, View(suite, files, lambda path: (root / path).read_bytes()))
+        completed = execute(root, driver.request(tests, 60.0, surroundings))
         assert "state.json" in completed.files, completed.output
         return read_results(completed, tests)
 
