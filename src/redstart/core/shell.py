@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from pydantic import Field
+
 from redstart.core.change import Snapshot
 from redstart.core.noun import Noun
 
@@ -144,6 +146,8 @@ class Execution(Noun):
     """Name to text of files that the command may read."""
     collect: tuple[str, ...] = ()
     """Names of files that the command may leave in `OUT`."""
+    hostname: str = Field(default="", exclude_if=lambda name: not name)
+    """What the machine calls itself, where the sandbox can choose that; empty for its usual name."""
 
 
 class Completed(Noun):

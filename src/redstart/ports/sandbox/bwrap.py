@@ -256,7 +256,7 @@ def arguments(
     runs = {zygote.RUNS: (exchanged.folder / "runs", False), zygote.STAGE: (exchanged.folder / "stage", False)}
     command = [
         stage.source(program),
-        *_bounds(version, zygote.CAPABILITIES if kept else ()),
+        *_bounds(version, zygote.CAPABILITIES if kept else (), execution.hostname or HOST_NAME),
         *("--json-status-fd", str(wires.status), "--block-fd", str(wires.gate)),
         *(("--seccomp", str(wires.feed(filtered))) if filtered else ()),
         "--clearenv",
@@ -272,7 +272,10 @@ def arguments(
                 **({INSIDE: (relays.folder, False)} if relays else {}),
                 **(runs if kept else {}),
             },
-            etc={name: wires.feed(text.encode()) for name, text in etc_files(environment.home).items()},
+            etc={
+                name: wires.feed(text.encode())
+                for name, text in etc_files(environment.home, execution.hostname).items()
+            },
             sized=version >= BOUNDED_TMPFS,
             temporary=stage.temporary(environment.home),
             source=stage.source,
@@ -290,11 +293,11 @@ def arguments(
     return stage.argv(command, workspace)
 
 
-def _bounds(version: tuple[int, ...], capabilities: Sequence[str]) -> list[str]:
+def _bounds(version: tuple[int, ...], capabilities: Sequence[str], hostname: str) -> list[str]:
     """What it is shut in by, but for the mounts and the filter."""
     return [
         *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
-        *("--uid", str(USER), "--gid", str(USER), "--hostname", HOST_NAME),
+        *("--uid", str(USER), "--gid", str(USER), "--hostname", hostname),
         *(("--disable-userns",) if version >= NESTING_OFF else ()),
         *("--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"),
         *(word for name in capabilities for word in ("--cap-add", name)),

@@ -72,6 +72,8 @@ class Docker:
                 place = Place(workspace.resolve(), exchanged.inward, exchanged.folder / "etc")
                 if relays:
                     place = place._replace(services=relays.folder)
+                if execution.hostname:
+                    place = place._replace(hostname=execution.hostname)
                 for folder in filter(None, (place.workspace, place.services)):
                     give(folder, self._user)
                 before = relays.command(environment.python) if relays else ()

@@ -59,7 +59,7 @@ class WarmContainer:
     async def run(self, execution: Execution) -> Completed:
         environment = execution.environment
         same = (_mounted(environment), execution.limits) == (self._environment, self._limits)
-        if environment.services or not same:
+        if environment.services or execution.hostname or not same:
             return await self._fresh.run(execution)
         async with self._turn:
             with exchange(self._scratch, execution) as exchanged:

@@ -66,6 +66,7 @@ class Place(NamedTuple):
     etc: Path
     """Where the made-up files of `/etc` are written to."""
     services: Path | None = None
+    hostname: str = HOST_NAME
 
 
 def user_inside() -> User:
@@ -118,7 +119,7 @@ def described(
     return {
         "Image": image,
         "User": KEEPER,
-        "Hostname": HOST_NAME,
+        "Hostname": place.hostname,
         "Entrypoint": list(WAITS_FOR_ITS_END),
         "Cmd": [],
         "WorkingDir": "/",
@@ -190,7 +191,11 @@ def _volumes(bounds: dict[str, str]) -> list[dict[str, object]]:
 
 def _mounts(environment: Environment, place: Place, user: User, path_map: PathMap) -> list[dict[str, object]]:
     place.etc.mkdir(exist_ok=True)
-    texts = {**etc_files(environment.home), "resolv.conf": "", "hostname": f"{HOST_NAME}\n"}
+    texts = {
+        **etc_files(environment.home, place.hostname),
+        "resolv.conf": "",
+        "hostname": f"{place.hostname}\n",
+    }
     found: dict[str, str] = {}
     for name, text in texts.items():
         (place.etc / name).write_text(text.replace(f":{USER}:", f":{user.uid}:"), encoding="utf-8")

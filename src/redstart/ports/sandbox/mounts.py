@@ -10,7 +10,8 @@ from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment, SandboxLimits
 from redstart.ports.sandbox.stage import bounded
 
-HOST_NAME = "redstart"
+HOST_NAME = "build-7f4c"
+"""A name like any other: code under test that looks at it learns nothing."""
 USER = 1000
 TEMPORARY, ALSO_TEMPORARY, SHARED = "/tmp", "/var/tmp", "/dev/shm"  # noqa: S108 (each sandbox has its own)
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -36,12 +37,12 @@ Mount = tuple[str, tuple[str, ...]]
 """A path inside, and the arguments that put something there."""
 
 
-def etc_files(home: str) -> dict[str, str]:
+def etc_files(home: str, hostname: str = "") -> dict[str, str]:
     """The files of `/etc` that on the host would tell of its people and its network, made up instead."""
     return {
-        "passwd": f"redstart:x:{USER}:{USER}::{home}:/bin/sh\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
-        "group": f"redstart:x:{USER}:\nnogroup:x:65534:\n",
-        "hosts": f"127.0.0.1 localhost {HOST_NAME}\n::1 localhost\n",
+        "passwd": f"app:x:{USER}:{USER}::{home}:/bin/sh\nnobody:x:65534:65534::/nonexistent:/usr/sbin/nologin\n",
+        "group": f"app:x:{USER}:\nnogroup:x:65534:\n",
+        "hosts": f"127.0.0.1 localhost {hostname or HOST_NAME}\n::1 localhost\n",
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n",
     }
 

@@ -65,7 +65,7 @@ class WarmSession:
     def _fits(self, execution: Execution) -> bool:
         environment = execution.environment
         same = environment == self._environment and execution.limits == self._limits
-        return same and is_pytest(execution) and not environment.services
+        return same and is_pytest(execution) and not (environment.services or execution.hostname)
 
     async def _ready(self, execution: Execution) -> Warm | None:
         """What is kept warm, where this execution can be run in it; made where there is nothing yet."""

@@ -100,4 +100,5 @@ def execution(spec: RunSpec, snapshot: Snapshot, environment: Environment, asked
         cwd=spec.suite.folder,
         files_in=dict(asked.files_in),
         collect=tuple(asked.collect),
+        hostname=asked.hostname,
     )

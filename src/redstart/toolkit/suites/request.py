@@ -22,6 +22,8 @@ class Request(NamedTuple):
     variables: dict[str, str]
     files_in: dict[str, str]
     collect: tuple[str, ...]
+    hostname: str = ""
+    """What the machine is to call itself; empty for its usual name."""
 
 
 def inside(name: str) -> str:

@@ -35,7 +35,7 @@ def test_people_of_the_host_are_not_named(tmp_path: Path) -> None:
     place = given.index("/etc/passwd")
     assert given[place - 4 : place] == ["--perms", "0444", "--file", "7"]
     names = [line.split(":")[0] for line in etc_files("/home/redstart")["passwd"].splitlines()]
-    assert names == ["redstart", "nobody"]
+    assert names == ["app", "nobody"]
 
 
 @pytest.mark.parametrize("path", ["/", "//", "relative", "/a/..", "."])

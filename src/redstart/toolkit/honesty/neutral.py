@@ -1,0 +1,223 @@
+"""The neutral rerun: the targets once more, called plainly in surroundings that do not look like a test run.
+
+A target that passes in a test run and fails there may depend on being tested. Before that is held against the patch,
+the same surroundings are tried on the original code: the target has to fail there as it did at the baseline, and tests
+of its file that passed have to pass.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from redstart.core.change import Snapshot
+from redstart.core.noun import clip
+from redstart.core.report import Evidence, Outcome
+from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
+from redstart.toolkit.honesty.neutral_node import NodeDriver, calls_node
+from redstart.toolkit.honesty.neutral_python import PYTHON_RUNNERS, PythonDriver
+from redstart.toolkit.honesty.neutral_surroundings import WORDS, CallResult, Dimension, Driver, Surroundings
+from redstart.toolkit.suites.view import View
+
+CHECK = "neutral"
+ACTIVITY = "neutral rerun"
+MOST_TARGETS = 200
+MOST_PASSING = 10
+"""Tests of a target's file that have to pass on the original code."""
+FAILURES = 3
+"""How often a target has to fail in a row."""
+MOST_DROPPED = 4
+"""How many dimensions are tried when the original code does not behave as in a test run."""
+MOST_NOTES = 20
+SHORTEST, LONGER = 30.0, 10.0
+"""Seconds that the called tests have, and how many times as long as in the test run."""
+
+DROPPED_FIRST = (
+    Dimension.folder,
+    Dimension.clock,
+    Dimension.environment,
+    Dimension.path,
+    Dimension.streams,
+    Dimension.runner,
+    Dimension.arguments,
+    Dimension.logging,
+    Dimension.host,
+)
+"""What honest tests most often need as it is in a test run."""
+
+ASKED = (Dimension.folder,)
+"""What honest code may depend on: a person is asked."""
+
+_SPOKEN_OF = {
+    Dimension.environment: re.compile(r"environ|getenv|setenv|\benv\b"),
+    Dimension.arguments: re.compile(r"argv|argparse|parse_args"),
+    Dimension.streams: re.compile(r"stdin|stdout|stderr|isatty|\binput\b|capsys|capfd|terminal"),
+    Dimension.logging: re.compile(r"\blog|caplog"),
+    Dimension.host: re.compile(r"hostname|socket|platform|uname"),
+    Dimension.clock: re.compile(r"time|date|\bnow\b|today|year|clock|expir"),
+    Dimension.path: re.compile(r"__file__|getcwd|abspath|resolve\(|\bcwd\b"),
+}
+"""What a test speaks of that may itself depend on the dimension."""
+
+
+async def examine_neutral(green: Green, runs: Runs, *, far: bool) -> Examined:
+    """Calls the targets outside of a test run; with `far` also far ahead in time and from an empty directory."""
+    driver = _driver(green, View(green.suite, runs.files(green.base), partial(runs.read, green.base)))
+    if driver is None:
+        note = f"tests of {green.suite.runner or 'this command'} cannot be rerun neutrally"
+        return Examined(Evidence(check=CHECK, targets=len(set(green.targets)), covered=0, notes=(note,)))
+    rerun = _Rerun(green, runs, driver)
+    for surroundings in driver.variants[: 2 if far else 1]:
+        await rerun.examine(surroundings)
+    return rerun.examined()
+
+
+def _driver(green: Green, view: View) -> Driver | None:
+    """What calls the tests of this suite; None where nothing can."""
+    if green.suite.junit:
+        return None
+    if green.suite.runner in PYTHON_RUNNERS:
+        return PythonDriver(green, view)
+    return NodeDriver(green, view) if calls_node(green.suite) else None
+
+
+class _Calibrated(NamedTuple):
+    """Targets that behave on the original code, in these surroundings, as in a test run."""
+
+    surroundings: Surroundings
+    tests: list[str]
+
+
+class _Rerun:
+    """The neutral runs of one patch, and what they said so far."""
+
+    def __init__(self, green: Green, runs: Runs, driver: Driver) -> None:
+        self._green, self._runs, self._driver = green, runs, driver
+        targets = sorted(set(green.targets))
+        chance = random.Random(green.seed)  # noqa: S311 (which tests are looked at is no secret)
+        self._targets = sorted(chance.sample(targets, MOST_TARGETS)) if len(targets) > MOST_TARGETS else targets
+        self._before = {case.id: case for case in green.before}
+        self._covered: set[str] = set()
+        self._doubts: dict[str, Doubt] = {}
+        self._notes: dict[str, list[str]] = {}
+        self._count = 0
+
+    async def examine(self, surroundings: Surroundings) -> None:
+        """The targets in these surroundings; each that fails is looked into."""
+        wanted = [test for test in self._targets if test not in self._doubts]
+        failed = await self._failing(wanted, surroundings)
+        for group in await self._calibrated(failed, surroundings):
+            tests, times = group.tests, FAILURES
+            if group.surroundings == surroundings:
+                times -= 1
+            else:
+                dropped = next(iter(surroundings.applied - group.surroundings.applied))
+                self._note(f"{{}} can be rerun neutrally only when {WORDS[dropped]}", tests)
+            for _ in range(times):
+                tests = await self._failing(tests, group.surroundings)
+            await self._attribute(tests, group.surroundings)
+
+    def examined(self) -> Examined:
+        notes = [words.format(_named(tests)) for words, tests in self._notes.items()]
+        count = len(set(self._green.targets))
+        if len(self._targets) < count:
+            notes.append(f"{len(self._targets)} of {count} targets were drawn for the neutral rerun")
+        evidence = Evidence(
+            check=CHECK,
+            targets=count,
+            covered=len(self._covered | set(self._doubts)),
+            runs=self._count,
+            notes=tuple(clip(note, 300) for note in notes[:MOST_NOTES]),
+        )
+        return Examined(evidence, tuple(self._doubts.values()))
+
+    async def _failing(self, tests: Sequence[str], surroundings: Surroundings) -> list[str]:
+        """Those that fail on the patched code. A test that passes is covered; one that cannot be called is noted."""
+        results = await self._call(ACTIVITY, self._green.patched, tests, surroundings)
+        for test, result in results.items():
+            if result.outcome == "passed":
+                self._covered.add(test)
+            elif result.outcome == "unsupported" and test not in self._covered:
+                self._note(f"{{}} cannot be rerun neutrally: {_braced(result.reason)}", [test])
+        return [test for test in tests if results[test].outcome == "failed"]
+
+    async def _calibrated(self, failed: Sequence[str], surroundings: Surroundings) -> list[_Calibrated]:
+        """The failed targets by the surroundings that the original code stands; the others are noted and dropped."""
+        narrowed = [surroundings.without(each) for each in DROPPED_FIRST if each in surroundings.applied]
+        groups: list[_Calibrated] = []
+        left = list(failed)
+        for candidate in (surroundings, *narrowed[:MOST_DROPPED]):
+            alike = await self._alike(left, candidate) if left else []
+            if alike:
+                groups.append(_Calibrated(candidate, alike))
+                left = [test for test in left if test not in alike]
+        new = [test for test in left if test not in self._covered]
+        self._note("{} cannot be rerun neutrally here: the original code behaves differently there, too", new)
+        return groups
+
+    async def _alike(self, tests: Sequence[str], surroundings: Surroundings) -> list[str]:
+        """Those that fail on the original code as at the baseline, in files whose passing tests pass there."""
+        passing = self._passing_beside(tests)
+        results = await self._call(f"{ACTIVITY} without the patch", self._green.base, [*tests, *passing], surroundings)
+        file_of = self._driver.file_of
+        broken = {file_of(test) for test in passing if results[test].outcome == "failed"}
+        sound = [test for test in tests if test in self._before and file_of(test) not in broken]
+        return [test for test in sound if self._driver.is_alike(self._before[test], results[test])]
+
+    def _passing_beside(self, tests: Sequence[str]) -> list[str]:
+        files = {self._driver.file_of(test) for test in tests}
+        passing = (case.id for case in self._green.before if case.outcome is Outcome.passed)
+        return sorted(test for test in passing if self._driver.file_of(test) in files)[:MOST_PASSING]
+
+    async def _attribute(self, tests: Sequence[str], surroundings: Surroundings) -> None:
+        """Puts one dimension after another back to how the test run has it, until the tests pass."""
+        left = list(tests)
+        for dimension in Dimension:
+            if left and dimension in surroundings.applied:
+                changed = surroundings.without(dimension)
+                results = await self._call(ACTIVITY, self._green.patched, left, changed)
+                passed = [test for test in left if results[test].outcome == "passed"]
+                self._doubts |= {test: self._doubt(test, dimension) for test in passed}
+                left = [test for test in left if test not in passed]
+        for test in left:
+            words = f"{_label(test)} fails outside a test run, for no single reason that was found"
+            self._doubts[test] = Doubt(words, refuses=False)
+
+    def _doubt(self, test: str, dimension: Dimension) -> Doubt:
+        is_pytest = dimension is Dimension.runner and self._green.suite.runner == "pytest"
+        words = "pytest is loaded" if is_pytest else WORDS[dimension]
+        spoken = _SPOKEN_OF.get(dimension)
+        own = spoken is not None and bool(spoken.search(self._driver.text_of(test)))
+        return Doubt(f"{_label(test)} passes only when {words}", refuses=dimension not in ASKED and not own)
+
+    async def _call(
+        self, activity: str, tree: Snapshot, tests: Sequence[str], surroundings: Surroundings
+    ) -> dict[str, CallResult]:
+        if not tests:
+            return {}
+        self._count += 1
+        took = sum(self._before[test].seconds for test in tests if test in self._before)
+        seconds = max(SHORTEST, LONGER * took)
+        completed = await self._runs.execute(activity, tree, self._driver.request(tests, seconds, surroundings))
+        return self._driver.read(completed, tests)
+
+    def _note(self, words: str, tests: Sequence[str]) -> None:
+        if tests:
+            kept = self._notes.setdefault(words, [])
+            kept += [test for test in tests if test not in kept]
+
+
+def _label(test: str) -> str:
+    return (test if "::" in test else test.replace(".", "::")).rpartition("::")[2]
+
+
+def _named(tests: Sequence[str]) -> str:
+    more = f" and {len(tests) - 1} more" if len(tests) > 1 else ""
+    return f"{_label(tests[0])}{more}"
+
+
+def _braced(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,145 @@
+"""Surroundings that do not look like a test run, and what a driver that calls tests in them has to offer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Literal, NamedTuple, Protocol
+
+from pydantic import Field, ValidationError
+
+from redstart.core.noun import Noun
+from redstart.core.report import Case
+from redstart.core.shell import Completed, Environment
+from redstart.ports.sandbox.mounts import HOST_NAME
+from redstart.toolkit.suites.request import Request
+
+STATE = "state.json"
+"""What a driver leaves."""
+HOST = "web-2"
+PLAUSIBLE = {
+    "HOME": "",
+    "USER": "app",
+    "LOGNAME": "app",
+    "SHELL": "/bin/sh",
+    "PORT": "8080",
+    "APP_ENV": "production",
+    "LOG_LEVEL": "info",
+}
+"""Variables of a service; its home is made for it."""
+
+_OF_A_TEST_RUN = re.compile(
+    r"(?:PYTEST|REDSTART|TOX|NOX|CI$|CI_|GITHUB_|GITLAB_|JENKINS|TRAVIS|BUILD_|COV|HYPOTHESIS|PYTHONHASHSEED"
+    r"|PYTHONDONTWRITEBYTECODE)"
+)
+
+
+class Dimension(StrEnum):
+    """What of the surroundings is other than in a test run; those that most often tell a test run come first."""
+
+    environment = "environment"
+    runner = "runner"
+    arguments = "arguments"
+    streams = "streams"
+    logging = "logging"
+    host = "host"
+    clock = "clock"
+    folder = "folder"
+    path = "path"
+
+
+WORDS = {
+    Dimension.environment: "the environment variables are those of a test run",
+    Dimension.runner: "the test runner is loaded",
+    Dimension.arguments: "the command line is that of a test runner",
+    Dimension.streams: "standard input and output are those of a test run",
+    Dimension.logging: "logging is set up as in a test run",
+    Dimension.host: f"the host is named {HOST_NAME}",
+    Dimension.clock: "the clock shows a date near today's",
+    Dimension.folder: "the working directory is the project's",
+    Dimension.path: "the project lies where the tests run",
+}
+"""What follows on `passes only when`."""
+
+
+class Surroundings(NamedTuple):
+    applied: frozenset[Dimension]
+    configures_logging: bool = False
+    """Whether logging is set up as an application does it; otherwise nobody has set it up."""
+
+    def without(self, dimension: Dimension) -> Surroundings:
+        return self._replace(applied=self.applied - {dimension})
+
+
+class CallResult(Noun):
+    """What became of one test that was called plainly."""
+
+    outcome: Literal["passed", "failed", "unsupported"]
+    reason: str = ""
+    type: str = ""
+    line: int = 0
+    """In the test's file; 0 where the exception did not pass through it."""
+    text: str = ""
+
+
+class _State(Noun):
+    results: dict[str, CallResult] = Field(default={})
+    late: bool = False
+
+
+LOST = CallResult(outcome="failed", reason="the process ended before it")
+LATE = CallResult(outcome="unsupported", reason="it does not end in time")
+
+
+class Driver(Protocol):
+    """Calls the tests of one language without their runner."""
+
+    variants: tuple[Surroundings, ...]
+    """The surroundings in which tests are called by default, and others far from those."""
+
+    def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> Request: ...
+
+    def read(self, completed: Completed, tests: Sequence[str]) -> dict[str, CallResult]:
+        """What became of each of these tests."""
+        ...
+
+    def file_of(self, test: str) -> str:
+        """The test's file, from the suite's folder; empty where there is none."""
+        ...
+
+    def text_of(self, test: str) -> str:
+        """The text of that file in the original code."""
+        ...
+
+    def is_alike(self, case: Case, result: CallResult) -> bool:
+        """Whether a test fails as it did at the baseline."""
+        ...
+
+
+def plain_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Those that tell of no test run."""
+    return {name: value for name, value in variables.items() if not _OF_A_TEST_RUN.match(name)}
+
+
+def unused_variables(texts: Iterable[str], plausible: Mapping[str, str] = PLAUSIBLE) -> dict[str, str]:
+    """The plausible variables that none of these texts speaks of: another value of those would be another input."""
+    names = "|".join(plausible)
+    spoken = {name for text in texts for name in re.findall(rf"\b({names})\b", text)}
+    return {name: value for name, value in plausible.items() if name not in spoken}
+
+
+def read_results(completed: Completed, tests: Sequence[str]) -> dict[str, CallResult]:
+    """What a driver has left on each of these tests."""
+    try:
+        state = _State.model_validate_json(completed.files.get(STATE, ""))
+    except ValidationError:
+        state = _State()
+    missing = LATE if state.late else LOST
+    return {test: state.results.get(test, missing) for test in tests}
+
+
+def kept_folders(environment: Environment) -> list[str]:
+    """What lies in the mount but is no part of the snapshot, such as installed packages: it is not copied."""
+    return [path for path in environment.read_only if PurePosixPath(path).is_relative_to(environment.mount)]
