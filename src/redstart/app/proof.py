@@ -175,7 +175,8 @@ class _Evidence:
             "not green in every repeat": verdict.flaky,
             "green without the patch as well": verdict.green_without,
         }
-        lines = [f"{what}: {one}" for what, ids in named.items() for one in _named(ids)]
+        lines = [f"refused: {words}" for words in verdict.refuted]
+        lines += [f"{what}: {one}" for what, ids in named.items() for one in _named(ids)]
         lines += [f"contradiction: {verdict.unexplained}"] if verdict.unexplained else []
         rejects = {_readable(one.path): one.reason for one in now.apply.rejects} if now.apply else {}
         theirs = {one.path: one.protected for one in self._files if one.protected and one.path not in rejects}

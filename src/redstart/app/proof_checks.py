@@ -39,6 +39,8 @@ def checks(facts: Facts) -> tuple[Check, ...]:
         _others(facts),
         _repeats(facts),
         _red_without(facts),
+        _examined(facts, CheckName.able_to_fail, "control", "failed when altered"),
+        _examined(facts, CheckName.neutral, "neutral", "passed in surroundings that look like production"),
         _untouched(facts),
         _no_cheat(facts),
         _findings(facts),
@@ -91,6 +93,18 @@ def _red_without(facts: Facts) -> Check:
     red = min(one.red for one in bare)
     passed = red == facts.targets and not facts.verdict.green_without
     return _check(CheckName.red_without, passed, f"{red:,} of {facts.targets:,} red on the code without it")
+
+
+def _examined(facts: Facts, name: CheckName, check: str, words: str) -> Check:
+    """What a check of a green covered. Where it refused the patch, the reason is among what speaks against it."""
+    results = [one for one in (facts.judged.evidence if facts.judged else ()) if one.check == check]
+    if not results:
+        return _not_done(name, _why_not(facts, True))
+    result = results[-1]
+    said = f"{result.covered:,} of {result.targets:,} {words}, {many(result.runs, 'run')}"
+    if facts.verdict.refuted and facts.judged is not None and facts.judged.evidence[-1] is result:
+        return _check(name, False, said)
+    return _check(name, True, said) if result.covered else _not_done(name, said)
 
 
 def _untouched(facts: Facts) -> Check:

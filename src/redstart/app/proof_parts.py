@@ -23,6 +23,8 @@ class CheckName(StrEnum):
     others = "others"
     repeats = "repeats"
     red_without = "red_without"
+    able_to_fail = "able_to_fail"
+    neutral = "neutral"
     untouched = "untouched"
     no_cheat = "no_cheat"
     findings = "findings"

@@ -30,8 +30,10 @@ TITLES = {
     CheckName.others: "No other test got worse",
     CheckName.repeats: "They pass in every rerun",
     CheckName.red_without: "They still fail without the patch",
+    CheckName.able_to_fail: "They still fail when they are altered",
+    CheckName.neutral: "They pass outside a test run",
     CheckName.untouched: "Tests and test configuration are unchanged",
-    CheckName.no_cheat: "The patch does not game the tests",
+    CheckName.no_cheat: "Nothing in the patch suggests a cheat",
     CheckName.findings: "No new serious static findings",
     CheckName.shrunk: "The patch is reduced to what is needed",
 }

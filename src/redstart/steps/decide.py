@@ -242,11 +242,11 @@ def _stop(run: RunState) -> Decision | None:
     if applied is not None and applied.refused:
         named = "; ".join(f"{reject.path}: {reject.reason}" for reject in applied.rejects[:3])
         return _end(Result.refused, f"the last patch was refused: {named}")
+    if refuted := _refuted(run):
+        return _end(Result.refused, refuted[0])
     cheats = [one for one in run.now.check.first if one.tool == TRIPWIRE] if run.now.check else []
     if cheats:
         return _end(Result.refused, f"the last patch was refused: {cheats[0].path}: {cheats[0].message}")
-    if refuted := _refuted(run):
-        return _end(Result.refused, f"the last patch was refused: {refuted[0]}")
     return _end(Result.unsolved, _unsolved(run))
 
 

@@ -16,6 +16,7 @@ from redstart.core.shell import PINNED, Completed, Environment, Variation
 from redstart.ports.bundle import Ports
 from redstart.ports.sandbox.port import Session
 from redstart.toolkit.honesty.baseline import baseline_cases, targets
+from redstart.toolkit.honesty.controls.rewritten import doubt_text, rewrite
 from redstart.toolkit.honesty.examine import Green
 from redstart.toolkit.honesty.examining import examine
 from redstart.toolkit.honesty.hunks import compose, hunks_of
@@ -122,14 +123,14 @@ class _Seen(NamedTuple):
 
 
 class _Trial:
-    """The runs on one attempt's patch. Each is on a fresh copy whose tests are the baseline's.
+    """The runs on one attempt's patch, as its checks may ask for them (`Runs`). Each is on a fresh copy of a tree.
 
     Those that only look ahead, at the nearest tests of the patch or of a part of it, are in `session`; whatever a
     verdict of the whole suite stands on is in a fresh sandbox each.
     """
 
     def __init__(self, run: RunState, ports: Ports, patched: Snapshot, session: Session) -> None:
-        self._run, self.ports, self._patched, self._session = run, ports, patched, session
+        self._run, self._ports, self._patched, self._session = run, ports, patched, session
         self._before, self._wanted = baseline_cases(run, ports.blobs), targets(run, ports.blobs)
         self._changed = [change.path for change in ports.trees.changes(run.base, patched)]
         self._proposed = run.now.apply.proposes if run.now.apply else ()
@@ -138,6 +139,7 @@ class _Trial:
         self._measures = MEASURES[run.spec.verify]
         self._known: dict[str, _Seen] = {}
         self._bare: frozenset[str] | None = None
+        self._needs_text: set[str] = set()
         self._runs, self._seconds, self._dropped = 0, 0.0, 0
         self._suite_seconds = run.now.reproduce.report.seconds if run.now.reproduce else 0.0
 
@@ -186,7 +188,7 @@ class _Trial:
         """The patch without what a green of its nearest tests does not need; None where all of it is needed."""
         if not self._measures.shrink_runs or self._run.spec.mode is Mode.create:
             return None
-        trees, base = self.ports.trees, self._run.base
+        trees, base = self._ports.trees, self._run.base
         before = {path: trees.read(base, path) for path in self._changed}
         hunks = hunks_of(before, {path: trees.read(self._patched, path) for path in self._changed})
 
@@ -211,11 +213,7 @@ class _Trial:
             again = await self._suite("all tests again", tree)
             if not (verdict := self._verdict(again)).honest_green:
                 return self.judged(_Seen(again, verdict))
-        reruns = len(self._measures.after)
-        repeats = [
-            await self._suite(f"rerun {number} of {reruns}", tree, self._wanted, vary)
-            for number, (_, vary) in enumerate(self._measures.after, 1)
-        ]
+        repeats = await self._repeated(tree)
         told = [self._repeat(done, name) for done, (name, _) in zip(repeats, self._measures.after, strict=True)]
         without: Sequence[Case] = ()
         if self._measures.fail_again:
@@ -225,17 +223,39 @@ class _Trial:
         verdict = self._verdict(
             final.done, unsteady=final.unsteady, repeats=[done.cases for done in repeats], without=without
         )
-        diff = self.ports.blobs.put(self.ports.trees.diff(self._run.base, shrunk)) if shrunk else ""
+        diff = self._ports.blobs.put(self._ports.trees.diff(self._run.base, shrunk)) if shrunk else ""
         dropped = self._dropped if shrunk else 0
         proof = {"repeats": tuple(told), "shrunk": shrunk, "shrunk_diff": diff, "dropped": dropped}
         return self.judged(final._replace(verdict=verdict)).model_copy(update=proof)
+
+    async def _repeated(self, tree: Snapshot) -> list[SuiteRun]:
+        """The targets again, each time with one thing other, in test files that are rewritten to mean the same.
+
+        Where that fails the same run is made with the files as they were: whether the text matters is examined later.
+        """
+        tests = self._with_baseline_tests(tree)
+        rewritten = rewrite(self, self._run.spec.suite, tests, self._wanted, self._seed(tree))
+        repeats: list[SuiteRun] = []
+        for number, (_, vary) in enumerate(self._measures.after, 1):
+            activity = f"rerun {number} of {len(self._measures.after)}"
+            done = await self._run_tests(activity, rewritten, self._wanted, vary)
+            failed = set(self._wanted) - green_among(self._wanted, done.cases)
+            if failed and rewritten is not tests:
+                done = await self._run_tests(activity, tests, self._wanted, vary)
+                self._needs_text |= failed & green_among(self._wanted, done.cases)
+            repeats.append(done)
+        return repeats
+
+    def _seed(self, tree: Snapshot) -> str:
+        """For every draw: nobody who writes a patch can foresee it, and a replay makes the same."""
+        return f"{self._run.run_id}/{tree.tree}"
 
     async def examined(self, judged: Judged, tree: Snapshot) -> Judged:
         """The same, held against every check of a green, if it is one or a person may make it one."""
         verdict = judged.verdict
         if not (verdict.honest_green or verdict.asks):
             return judged
-        run, blobs = self._run, self.ports.blobs
+        run, blobs = self._run, self._ports.blobs
         green = Green(
             base=run.base,
             patched=self._with_baseline_tests(tree),
@@ -245,11 +265,13 @@ class _Trial:
             before=self._before,
             nearby=self._near,
             changed=tuple(self._changed),
-            seed=f"{run.run_id}/{tree.tree}",
+            seed=self._seed(tree),
             after=CaseList.model_validate_json(blobs.get(judged.report.full)).cases,
         )
-        results = await examine(green, _TrialRuns(self), self._measures)
+        results = await examine(green, self, self._measures)
         doubts = [doubt for result in results for doubt in result.doubts]
+        if self._needs_text and (doubt := await doubt_text(green, self, sorted(self._needs_text))):
+            doubts.append(doubt)
         doubted = {
             "refuted": tuple(clip(doubt.words, 300) for doubt in doubts if doubt.refuses),
             "tampered": (*verdict.tampered, *(clip(doubt.words, 300) for doubt in doubts if not doubt.refuses)),
@@ -286,9 +308,11 @@ class _Trial:
         found = self._run.now.reproduce
         names = (found.report.plugins if found else "", done.report.plugins)
         # What was installed for the program brings plugins of its own; the installer has looked at each.
-        if not all(names) or names[0] == names[1] or self._run.installed is not None:
+        if not names[0] or names[0] == names[1] or self._run.installed is not None:
             return ""
-        was, now = (set(self.ports.blobs.get(name).decode().splitlines()) for name in names)
+        if not names[1]:
+            return "the run did not say which plugins took part, as the one before the patch did"
+        was, now = (set(self._ports.blobs.get(name).decode().splitlines()) for name in names)
         return f"other plugins took part than at the baseline: {', '.join(sorted(was ^ now)[:5])}"
 
     def _repeat(self, done: SuiteRun, varied: str, *, patched: bool = True) -> Repeat:
@@ -298,7 +322,7 @@ class _Trial:
     @cached_property
     def _near(self) -> tuple[str, ...]:
         """The targets, and of the files from which a touched one is imported every test."""
-        trees, suite = self.ports.trees, self._run.spec.suite
+        trees, suite = self._ports.trees, self._run.spec.suite
         view = View(suite, trees.files(self._run.base), partial(trees.read, self._run.base))
         touched = [suite.as_shown(path) for path in self._changed]
         files = set(tests_reaching(touched, sorted(view.kept), view.read, is_test_path))
@@ -315,13 +339,13 @@ class _Trial:
         ahead: bool = False,
     ) -> SuiteRun:
         tree = self._with_baseline_tests(snapshot)
-        return await self.run_tests(activity, tree, ids, vary, ahead=ahead)
+        return await self._run_tests(activity, tree, ids, vary, ahead=ahead)
 
-    async def run_tests(
+    async def _run_tests(
         self, activity: str, tree: Snapshot, ids: Sequence[str], vary: Variation = PINNED, *, ahead: bool = False
     ) -> SuiteRun:
         """Runs these tests, or all, on exactly this tree."""
-        run, ports = self._run, self.ports
+        run, ports = self._run, self._ports
         ports.announce(activity, tests=len(ids or self._before), seconds=0.0 if ids else self._suite_seconds)
         where = self._session if ahead else ports.sandbox
         view = View(run.spec.suite, ports.trees.files(tree), partial(ports.trees.read, tree))
@@ -331,9 +355,21 @@ class _Trial:
         self._seconds += done.report.seconds
         return done
 
+    async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
+        return await self._run_tests(activity, tree, ids)
+
+    def files(self, tree: Snapshot) -> Sequence[str]:
+        return self._ports.trees.files(tree)
+
+    def read(self, tree: Snapshot, path: str) -> bytes | None:
+        return self._ports.trees.read(tree, path)
+
+    def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
+        return self._ports.trees.write(tree, files)
+
     async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
         """Runs another command on exactly this tree."""
-        ports, spec = self.ports, self._run.spec
+        ports, spec = self._ports, self._run.spec
         ports.announce(activity)
         completed = await ports.sandbox.run(execution(spec, tree, environment_of(ports.blobs, spec), asked))
         self._runs += 1
@@ -345,38 +381,16 @@ class _Trial:
         )
 
     def _is_about_packages(self, path: str) -> bool:
-        read, run = self.ports.trees.read, self._run
+        read, run = self._ports.trees.read, self._run
         return run.spec.packages is not None and is_about_packages(
             path, read(run.base, path), read(self._patched, path)
         )
 
     def _with_baseline_tests(self, snapshot: Snapshot) -> Snapshot:
         """Policy has refused such changes already; the verdict does not rely on that."""
-        trees, run = self.ports.trees, self._run
+        trees, run = self._ports.trees, self._run
         theirs = [path for path in self._changed if self._kept_back(path)]
         return trees.write(snapshot, {path: trees.read(run.base, path) for path in theirs}) if theirs else snapshot
-
-
-class _TrialRuns:
-    """The runs of a trial, as a check of a green may ask for them."""
-
-    def __init__(self, trial: _Trial) -> None:
-        self._trial = trial
-
-    async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
-        return await self._trial.run_tests(activity, tree, ids)
-
-    async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
-        return await self._trial.execute(activity, tree, asked)
-
-    def files(self, tree: Snapshot) -> Sequence[str]:
-        return self._trial.ports.trees.files(tree)
-
-    def read(self, tree: Snapshot, path: str) -> bytes | None:
-        return self._trial.ports.trees.read(tree, path)
-
-    def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
-        return self._trial.ports.trees.write(tree, files)
 
 
 def _few_got_red(verdict: Verdict) -> bool:

@@ -19,6 +19,7 @@ from redstart.toolkit.honesty.controls.python_file import (
 )
 from redstart.toolkit.honesty.controls.python_harmless import rearranged
 from redstart.toolkit.honesty.controls.python_literals import expected
+from redstart.toolkit.honesty.controls.python_timing import slowed
 
 CHANGED = "its expected value is changed"
 TURNED = "its assertion is turned round"
@@ -91,6 +92,7 @@ def _alterations(file: TestFile, test: Function, failed: int | None) -> Iterator
     for place in places:
         if not can_only_fail(place.statement):
             yield from _of_statement(file, test, place)
+    yield from slowed(file, test)
     at_failure = PythonAlterer().reach("a.py", file.text, "", failed) if failed is not None else None
     if at_failure is not None:
         yield at_failure

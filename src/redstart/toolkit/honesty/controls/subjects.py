@@ -21,6 +21,8 @@ MOST = 12
 SAMPLE = 6
 """Tests beside the targets that are altered too."""
 _PARAMETERS = re.compile(r"\[.*\]$", re.DOTALL)
+_NUMBER = re.compile(r" \[#\d+\]$")
+"""Of a script's test among several with the same titles; other brackets belong to the title."""
 _TEXTS = (".py", ".rst", ".txt", ".md")
 
 
@@ -95,7 +97,8 @@ def _is_wanted(id_: str, targets: Sequence[str]) -> bool:
 def _by_function(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     groups: dict[str, list[str]] = {}
     for id_ in dict.fromkeys(ids):
-        groups.setdefault(_PARAMETERS.sub("", id_), []).append(id_)
+        cut = _NUMBER if is_script(re.split("::| > ", id_)[0]) else _PARAMETERS
+        groups.setdefault(cut.sub("", id_), []).append(id_)
     yield from ((function, tuple(members)) for function, members in groups.items())
 
 

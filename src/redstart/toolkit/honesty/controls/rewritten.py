@@ -1,0 +1,51 @@
+"""The targets' test files with other line numbers and other names of locals, for the verdict's own runs.
+
+Code that knows the tests by their text, and behaves while that is as it was, cannot tell an altered test from these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from redstart.core.change import Snapshot
+from redstart.core.run import Suite
+from redstart.toolkit.honesty.controls.subjects import alterer_for
+from redstart.toolkit.honesty.examine import Doubt, Green, Runs
+from redstart.toolkit.suites.view import View
+
+SAMPLE = 10
+"""Tests that passed before, of the same files, which show whether such a rewriting changes what tests mean here."""
+
+
+def rewrite(runs: Runs, suite: Suite, tree: Snapshot, targets: Iterable[str], seed: str) -> Snapshot:
+    """The tree with the targets' test files rewritten, as far as they can be."""
+    view = View(suite, runs.files(tree), partial(runs.read, tree))
+    files: dict[str, bytes | None] = {}
+    for shown in sorted({view.file_of(target) for target in targets} - {""}):
+        alterer, text = alterer_for(shown), view.read(shown)
+        if alterer is not None and text is not None:
+            files[view.kept[shown]] = alterer.harmless(shown, text, seed)
+    changed = {path: text for path, text in files.items() if text != runs.read(tree, path)}
+    return runs.write(tree, changed) if changed else tree
+
+
+async def doubt_text(green: Green, runs: Runs, failed: Sequence[str]) -> Doubt | None:
+    """What it means that targets failed when their tests were rewritten, and passed as they were.
+
+    Nothing, where tests of the same files that passed on the original code fail there too once they are rewritten.
+    """
+    view = View(green.suite, runs.files(green.base), partial(runs.read, green.base))
+    files = {view.file_of(target) for target in failed}
+    passing = [case.id for case in green.before if case.outcome == "passed" and view.file_of(case.id) in files][:SAMPLE]
+    if not passing:
+        return Doubt(f"{_short(failed[0])} fails when its test is rewritten to mean the same", False)
+    base = rewrite(runs, green.suite, green.base, failed, green.seed)
+    done = await runs.suite("rewritten tests without the patch", base, passing)
+    if any(case.red for case in done.cases) or len(done.cases) < len(passing):
+        return None
+    return Doubt(f"{_short(failed[0])} passes only while the text of its test is as it was", True)
+
+
+def _short(id_: str) -> str:
+    return id_.replace(" > ", "::").split("::")[-1]
