@@ -1,0 +1,457 @@
+"""Which alterations are made of tests in JavaScript and TypeScript, in the idioms of each runner."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from redstart.core.scripts import faults
+from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.toolkit.honesty.controls.javascript import JavaScriptAlterer
+
+ALTERER = JavaScriptAlterer()
+NODE = "const test = require('node:test');\nconst assert = require('node:assert');\n"
+UNRELATED = 'new (class Unrelated extends Error {})("Unrelated ~")'
+FAILING = 'throw new Error("~");'
+
+
+class Made(NamedTuple):
+    kind: str
+    text: str
+    """The first line that differs, without its indentation."""
+
+
+def alter(text: str, name: str, failed: int | None = None, path: str = "test/a.test.js") -> list[Alteration]:
+    alterations = ALTERER.alterations(path, text.encode(), name, failed)
+    assert all(not faults(path, one.of(text.encode())) for one in alterations)
+    return alterations
+
+
+def made(text: str, name: str, failed: int | None = None, path: str = "test/a.test.js") -> list[Made]:
+    return [Made(one.kind, differing(text, one)) for one in alter(text, name, failed, path)]
+
+
+def differing(text: str, alteration: Alteration) -> str:
+    old, new = text.splitlines(), alteration.of(text.encode()).decode().splitlines()
+    return next(after for before, after in zip(old, new, strict=False) if before != after).strip()
+
+
+def of_statement(statement: str, head: str = NODE) -> list[tuple[str, str]]:
+    """What is made of one statement in an async test, but for the failing statement at the end."""
+    text = f"{head}test('it', async (t) => {{\n  {statement}\n  last();\n}});\n"
+    return [(kind, line) for kind, line in made(text, "it") if kind != Kind.inserted]
+
+
+ASSERT = [
+    (
+        "assert.equal(f(), 3);",
+        [("literal", "assert.equal(f(), 4);"), ("negated", "assert.notEqual(f(), 3);")],
+    ),
+    (
+        "assert.strictEqual(f(), 'it\\'s');",
+        [("literal", "assert.strictEqual(f(), 'it\\'s~');"), ("negated", "assert.notStrictEqual(f(), 'it\\'s');")],
+    ),
+    (
+        "assert.deepStrictEqual(f(), { a: [x, -1], 'b': 2 }, 'why');",
+        [
+            ("literal", "assert.deepStrictEqual(f(), { a: [x, -2], 'b': 2 }, 'why');"),
+            ("negated", "assert.notDeepStrictEqual(f(), { a: [x, -1], 'b': 2 }, 'why');"),
+        ],
+    ),
+    (
+        "assert.deepEqual(f(), []);",
+        [("literal", 'assert.deepEqual(f(), ["~"]);'), ("negated", "assert.notDeepEqual(f(), []);")],
+    ),
+    (
+        "assert.deepEqual(f(), {});",
+        [("literal", 'assert.deepEqual(f(), {"~": 1});'), ("negated", "assert.notDeepEqual(f(), {});")],
+    ),
+    ("assert.notEqual(f(), 3);", [("negated", "assert.equal(f(), 3);")]),
+    ("assert.equal(f(), g());", [("negated", "assert.notEqual(f(), g());")]),
+    (
+        "assert.equal(null, f());",
+        [("literal", "assert.equal(0, f());"), ("negated", "assert.notEqual(null, f());")],
+    ),
+    ("assert(f());", [("negated", "assert(!(f()));")]),
+    (
+        "assert.ok(f() === true, 'why');",
+        [("literal", "assert.ok(f() === false, 'why');"), ("negated", "assert.ok(!(f() === true), 'why');")],
+    ),
+    (
+        "assert.ok(f() > 3);",
+        [("negated", "assert.ok(!(f() > 3));"), ("other", "assert.ok(f() > 999999999999999);")],
+    ),
+    (
+        "t.assert.strictEqual(f(), 0.5);",
+        [("literal", "t.assert.strictEqual(f(), 1.5);"), ("negated", "t.assert.notStrictEqual(f(), 0.5);")],
+    ),
+    (
+        "assert.throws(() => f(), RangeError);",
+        [
+            ("negated", "assert.doesNotThrow(() => f(), RangeError);"),
+            ("unrelated", f"assert.throws(() => {{ throw {UNRELATED}; }}, RangeError);"),
+        ],
+    ),
+    ("assert.throws(() => f());", [("negated", "assert.doesNotThrow(() => f());")]),
+    ("assert.throws(() => f(), Error);", [("negated", "assert.doesNotThrow(() => f(), Error);")]),
+    (
+        "await assert.rejects(f(), { code: 'E' });",
+        [
+            ("negated", "await assert.doesNotReject(f(), { code: 'E' });"),
+            ("unrelated", f"await assert.rejects(Promise.reject({UNRELATED}), {{ code: 'E' }});"),
+            ("literal", "await assert.rejects(f(), { code: 'E~' });"),
+        ],
+    ),
+    (
+        "assert.match(f(), /a|b/u);",
+        [("negated", "assert.doesNotMatch(f(), /a|b/u);"), ("other", "assert.match(f(), /(?:a|b)~/u);")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("statement", "expected"), ASSERT)
+def test_an_assertion_of_node(statement: str, expected: list[tuple[str, str]]):
+    assert of_statement(statement) == expected
+
+
+EXPECT = [
+    ("expect(f()).toBe(3);", [("literal", "expect(f()).toBe(4);"), ("negated", "expect(f()).not.toBe(3);")]),
+    (
+        'expect(f()).toEqual([{ a: "x" }]);',
+        [("literal", 'expect(f()).toEqual([{ a: "x~" }]);'), ("negated", 'expect(f()).not.toEqual([{ a: "x" }]);')],
+    ),
+    ("expect(f()).not.toStrictEqual(3);", [("negated", "expect(f()).toStrictEqual(3);")]),
+    ("expect(f()).toBeNull();", [("negated", "expect(f()).not.toBeNull();")]),
+    (
+        "await expect(f()).resolves.toBe(`a ${b}`);",
+        [
+            ("literal", "await expect(f()).resolves.toBe(`a ${b}~`);"),
+            ("negated", "await expect(f()).resolves.not.toBe(`a ${b}`);"),
+        ],
+    ),
+    ("expect(f()).resolves.toBe(3);", []),
+    (
+        "expect(() => f()).toThrow(TypeError);",
+        [
+            ("negated", "expect(() => f()).not.toThrow(TypeError);"),
+            ("unrelated", f"expect(() => {{ throw {UNRELATED}; }}).toThrow(TypeError);"),
+        ],
+    ),
+    (
+        "expect(f()).toContain('a');",
+        [("other", "expect(f()).toContain('a~');"), ("negated", "expect(f()).not.toContain('a');")],
+    ),
+    (
+        "expect(f()).toBeLessThan(3);",
+        [("other", "expect(f()).toBeLessThan(-999999999999999);"), ("negated", "expect(f()).not.toBeLessThan(3);")],
+    ),
+    ("expect(f()).toMatchInlineSnapshot(`a`);", [("literal", "expect(f()).toMatchInlineSnapshot(`a~`);")]),
+    ("expect(f()).toMatchSnapshot();", []),
+    ("expect.assertions(3);", []),
+    (
+        "expect(f()).to.deep.equal([1]);",
+        [("literal", "expect(f()).to.deep.equal([2]);"), ("negated", "expect(f()).to.not.deep.equal([1]);")],
+    ),
+    (
+        "expect(f()).to.eql('a');",
+        [("literal", "expect(f()).to.eql('a~');"), ("negated", "expect(f()).to.not.eql('a');")],
+    ),
+    ("expect(f()).to.be.true;", [("negated", "expect(f()).to.not.be.true;")]),
+    ("expect(f()).to.not.be.empty;", [("negated", "expect(f()).to.be.empty;")]),
+    (
+        "expect(f).to.throw(RangeError, 'far');",
+        [
+            ("negated", "expect(f).to.not.throw(RangeError, 'far');"),
+            ("unrelated", f"expect(() => {{ throw {UNRELATED}; }}).to.throw(RangeError, 'far');"),
+        ],
+    ),
+    (
+        "f().should.equal(3);",
+        [("literal", "f().should.equal(4);"), ("negated", "f().should.not.equal(3);")],
+    ),
+    (
+        "should(f()).be.exactly(3);",
+        [("literal", "should(f()).be.exactly(4);"), ("negated", "should(f()).not.be.exactly(3);")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("statement", "expected"), EXPECT)
+def test_an_assertion_of_jest_vitest_chai_and_should(statement: str, expected: list[tuple[str, str]]):
+    assert of_statement(statement, "") == expected
+
+
+def test_functions_that_were_imported_by_name():
+    head = "import test from 'node:test';\nimport { equal as same, notEqual, ok } from 'node:assert/strict';\n"
+    assert of_statement("same(f(), 3);", head) == [("literal", "same(f(), 4);"), ("negated", "notEqual(f(), 3);")]
+    assert of_statement("ok(f());", head) == [("negated", "ok(!(f()));")]
+    alone = "import test from 'node:test';\nimport { equal } from 'node:assert/strict';\n"
+    assert of_statement("equal(f(), 3);", alone) == [("literal", "equal(f(), 4);")]
+
+
+def test_functions_of_chais_assert():
+    head = "const { assert } = require('chai');\n"
+    assert of_statement("assert.isTrue(f());", head) == [("negated", "assert.isNotTrue(f());")]
+    assert ("negated", "assert.notMatch(f(), /a/);") in of_statement("assert.match(f(), /a/);", head)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "assert.fail('no');",
+        "throw new Error('no');",
+        "expect.fail();",
+        "assert(false);",
+        "assert.ok(false, 'no');",
+        "expect(true).toBe(false);",
+        "try { assert.equal(f(), 3); } catch { last(); }",
+        "assert.throws(() => { assert.equal(f(), g()); }) || 1;",
+        "later(() => { assert.equal(f(), 3); });",
+        "f().then(() => assert.equal(f(), 3));",
+        "assert.rejects(f(), RangeError);",
+        "console.assert(f() === 3);",
+    ],
+)
+def test_what_can_only_fail_or_may_be_lost_is_left_alone(statement: str):
+    changed = [line for _, line in of_statement(statement)]
+    assert [line for line in changed if "doesNotThrow" not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_conditional"),
+    [
+        ("assert.equal(f(), 3);", False),
+        ("for (const x of [1, 2]) assert.equal(f(x), 3);", False),
+        ("[1, 2].forEach((x) => { assert.equal(f(x), 3); });", False),
+        ("await (async () => { assert.equal(f(), 3); })();", False),
+        ("for (const x of names()) assert.equal(f(x), 3);", True),
+        ("if (f()) { assert.equal(f(), 3); }", True),
+        ("switch (f()) { case 1: assert.equal(f(), 3); }", True),
+        ("f() && assert.equal(f(), 3);", True),
+        ("if (!f()) return; assert.equal(f(), 3);", True),
+        ("if (!f()) t.skip(); assert.equal(f(), 3);", True),
+        ("for (const x of [1]) { if (x) continue; g(); } assert.equal(f(), 3);", False),
+        ("try { f(); } catch (e) { assert.equal(e.n, 3); }", True),
+        ("try { assert.equal(f(), 3); } finally { g(); }", False),
+    ],
+)
+def test_what_is_in_a_branch_or_a_loop_is_conditional(statement: str, is_conditional: bool):
+    text = f"{NODE}test('it', async (t) => {{\n  {statement}\n}});\n"
+    (literal,) = [one for one in alter(text, "it") if one.kind is Kind.literal]
+    assert literal.conditional is is_conditional
+
+
+def test_a_literal_is_changed_behind_a_name_that_is_used_once():
+    assert of_statement("const want = { a: 1 }; assert.deepEqual(f(), want);")[0] == (
+        "literal",
+        "const want = { a: 2 }; assert.deepEqual(f(), want);",
+    )
+    twice = of_statement("const want = 3; g(want); assert.equal(f(), want);")
+    assert [kind for kind, _ in twice] == ["negated"]
+    not_constant = of_statement("let want = 3; assert.equal(f(), want);")
+    assert [kind for kind, _ in not_constant] == ["negated"]
+
+
+@pytest.mark.parametrize(
+    ("loop", "changed"),
+    [
+        (
+            "for (const [a, want] of [[1, 'x'], [2, 'y']]) assert.equal(f(a), want);",
+            "for (const [a, want] of [[1, 'x~'], [2, 'y']]) assert.equal(f(a), want);",
+        ),
+        (
+            "for (const { a, out: want } of [{ a: 1, out: 5 }]) assert.equal(f(a), want);",
+            "for (const { a, out: want } of [{ a: 1, out: 6 }]) assert.equal(f(a), want);",
+        ),
+        (
+            "for (const row of [{ a: 1, want: 5 }]) assert.equal(f(row.a), row.want);",
+            "for (const row of [{ a: 1, want: 6 }]) assert.equal(f(row.a), row.want);",
+        ),
+        (
+            "[[1, 5]].forEach(([a, want]) => assert.equal(f(a), want));",
+            "[[1, 6]].forEach(([a, want]) => assert.equal(f(a), want));",
+        ),
+        ("for (const [a, want] of [[1, 5]]) { g(want); assert.equal(f(a), want); }", None),
+    ],
+)
+def test_a_literal_in_a_table(loop: str, changed: str | None):
+    literals = [line for kind, line in of_statement(loop) if kind == "literal"]
+    assert literals == ([changed] if changed else [])
+
+
+def test_every_row_is_changed_where_each_is_a_test():
+    text = f"{NODE}const ROWS = [['a', 1], ['b', 2]];\nfor (const [given, want] of ROWS) {{\n"
+    text += "  test(`of ${given}`, () => {\n    assert.equal(f(given), want);\n  });\n}\n"
+    assert made(text, "of b")[0] == ("literal", "const ROWS = [['a', 2], ['b', 3]];")
+    shown = text.replace("of ${given}", "of ${given} is ${want}")
+    assert [one.kind for one in made(shown, "of b is 2")] == ["negated", "inserted"]
+
+
+TITLES = """import { describe, it as check, test } from 'vitest';
+describe('Cart', () => {
+  describe(`of ${kind}`, () => {
+    check('adds  a "line"', () => { expect(a()).toBe(1); });
+  });
+  test.each([[1, 2], [3, 4]])('%i and %i', (a, b) => { expect(f(a)).toBe(1); });
+  test.concurrent('it\\'s', async () => { expect(b()).toBe(1); });
+  test('twice', () => { expect(c()).toBe(1); });
+  test('twice', () => { expect(d()).toBe(1); });
+  test.skip('later', () => { expect(e()).toBe(1); });
+  test.fails('known', () => { expect(g()).toBe(1); });
+  test('given', { todo: true }, () => { expect(h()).toBe(1); });
+  test('elsewhere', shared);
+});
+function shared() {
+  expect(i()).toBe(1);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ('Cart > of pears > adds a "line"', "a()"),
+        ("Cart > 3 and 4", "f(a)"),
+        ("Cart > 3 and 4 [#2]", "f(a)"),
+        ("Cart > it's", "b()"),
+        ("Cart > elsewhere", "i()"),
+        ("Cart > twice", None),
+        ("Cart > later", None),
+        ("Cart > known", None),
+        ("Cart > given", None),
+        ("Cart > missing", None),
+        ("Cart", None),
+        ("", None),
+    ],
+)
+def test_a_test_is_known_by_its_titles(name: str, call: str | None):
+    literals = [one.text for one in made(TITLES, name) if one.kind == "literal"]
+    assert [f"expect({call}).toBe(2)" in line for line in literals] == ([True] if call else [])
+    assert bool(made(TITLES, name)) is (call is not None)
+
+
+FAILED = f"""{NODE}function check(a) {{
+  assert.equal(f(a), 7);
+}}
+
+test('it', async () => {{
+  assert.equal(f(), 1);
+  bus.on((event) => assert.equal(event.n, 3));
+  assert.deepEqual(
+    f(2),
+    [5],
+  );
+  assert.throws(() => {{
+    f(3);
+  }}, RangeError);
+  try {{
+    f(4);
+  }} catch (error) {{
+    assert.equal(error.code, 9);
+  }}
+  if (f(5)) assert.fail();
+  check(6);
+}});
+"""
+
+
+def first(failed: str) -> list[tuple[str, str, int]]:
+    """The alterations of the line that holds this text, and their order."""
+    line = 1 + next(index for index, text in enumerate(FAILED.splitlines()) if failed in text)
+    return [(one.kind, differing(FAILED, one), one.line - line) for one in alter(FAILED, "it", line)]
+
+
+def test_what_failed_comes_first():
+    assert first("event.n")[:4] == [
+        ("literal", "bus.on((event) => assert.equal(event.n, 4));", 0),
+        ("inserted", f"bus.on((event) => {{ {FAILING} }});", 0),
+        ("negated", "bus.on((event) => assert.notEqual(event.n, 3));", 0),
+        ("literal", "assert.equal(f(), 2);", -1),
+    ]
+    assert first("f(2)")[:3] == [
+        ("literal", "[6],", 0),
+        ("inserted", f"{FAILING} assert.deepEqual(", 0),
+        ("negated", "assert.notDeepEqual(", 0),
+    ]
+    assert [one[:2] for one in first("f(3)")[:3]] == [
+        ("inserted", f"{FAILING} assert.throws(() => {{"),
+        ("negated", "assert.doesNotThrow(() => {"),
+        ("unrelated", f"assert.throws(() => {{ throw {UNRELATED}; }}, RangeError);"),
+    ]
+
+
+def test_a_failure_in_a_helper_or_behind_a_catch():
+    assert [one[:2] for one in first("f(a)")[:3]] == [
+        ("literal", "assert.equal(f(a), 8);"),
+        ("inserted", f"{FAILING} assert.equal(f(a), 7);"),
+        ("negated", "assert.notEqual(f(a), 7);"),
+    ]
+    assert first("f(4)")[0] == ("inserted", f"{FAILING} try {{", 0)
+    assert [kind for kind, *_ in first("f(4)")].count("inserted") == 1
+
+
+def test_a_failure_that_can_only_fail_is_not_stood_before():
+    assert first("f(5)")[-1][:2] == ("inserted", f"{FAILING} check(6);")
+    line = FAILED.splitlines().index("  if (f(5)) assert.fail();") + 1
+    assert ALTERER.reach("test/a.test.js", FAILED.encode(), "it", line) is None
+
+
+def test_a_line_is_reached_or_not():
+    text = f"{NODE}test('it', () => {{\n  if (f())\n    assert.equal(g(), 3);\n  else h();\n}});\n"
+    reach = ALTERER.reach("test/a.test.js", text.encode(), "it", 5)
+    assert reach is not None
+    assert (reach.kind, reach.conditional, reach.line) == (Kind.inserted, True, 5)
+    assert f"{{ {FAILING} assert.equal(g(), 3); }}\n  else h();" in reach.of(text.encode()).decode()
+    assert ALTERER.reach("test/a.test.js", text.encode(), "it", 99) is None
+    assert ALTERER.reach("test/a.test.js", text.encode(), "other", 5) is None
+
+
+def test_a_test_in_typescript():
+    text = "import { expect, test } from 'vitest';\ntest('it', () => {\n  const want = { a: 1 } as Row;\n"
+    text += "  expect<Row>(f()!).toEqual(want);\n});\n"
+    assert made(text, "it", path="a.test.ts") == [
+        ("literal", "const want = { a: 2 } as Row;"),
+        ("negated", "expect<Row>(f()!).not.toEqual(want);"),
+        ("inserted", f"{FAILING} expect<Row>(f()!).toEqual(want);"),
+    ]
+
+
+def test_a_file_with_an_error_is_left_alone():
+    text = f"{NODE}test('it', () => {{ assert.equal(f(), 3);\n"
+    assert alter(text, "it") == []
+    assert ALTERER.harmless("test/a.test.js", text.encode(), "seed") == text.encode()
+
+
+KEPT = f"""#!/usr/bin/env node
+// @ts-check
+'use strict';
+{NODE}
+// about this test
+test('it', () => {{
+  const sum = f();
+  const short = 1;
+  const spoken = 2;
+  const work = () => 3;
+  assert.deepEqual(g({{ short }}), 'spoken', spoken, work);
+  assert.equal(sum, 3);
+}});
+"""
+
+
+def test_harmless_changes_differ_by_seed_and_keep_what_is_named_elsewhere():
+    texts = {ALTERER.harmless("a.test.js", KEPT.encode(), str(seed)).decode() for seed in range(20)}
+    assert len(texts) > 5
+    for text in texts:
+        assert text.startswith("#!/usr/bin/env node\n// @ts-check\n'use strict';\n")
+        assert "// about this test\ntest('it'" in text
+        assert "const sum = " not in text
+        assert "assert.equal(sum, 3)" not in text
+        assert all(kept in text for kept in ("const short = 1;", "const spoken = 2;", "const work = ", "{ short }"))
+        assert len(text.splitlines()) > len(KEPT.splitlines())
+    assert ALTERER.harmless("a.test.js", KEPT.encode(), "7") == ALTERER.harmless("a.test.js", KEPT.encode(), "7")
+
+
+def test_nothing_is_renamed_where_names_are_read_as_text():
+    text = KEPT.replace("f();", "eval('f()');")
+    assert "const sum = " in ALTERER.harmless("a.test.js", text.encode(), "1").decode()
