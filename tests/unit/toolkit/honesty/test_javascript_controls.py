@@ -12,7 +12,7 @@ from redstart.toolkit.honesty.controls.javascript import JavaScriptAlterer
 
 ALTERER = JavaScriptAlterer()
 NODE = "const test = require('node:test');\nconst assert = require('node:assert');\n"
-UNRELATED = 'new (class Unrelated extends Error {})("Unrelated ~")'
+UNRELATED = 'new (class Unrelated extends Error { name = "Unrelated"; code = "Unrelated"; })("Unrelated ~")'
 FAILING = 'throw new Error("~");'
 
 

@@ -66,7 +66,8 @@ _HIGH, _LOW = "999999999999999", "-999999999999999"
 _VALUE_CHANGED = "its expected value is changed"
 _TURNED_ROUND = "its assertion is turned round"
 _OTHER_ERROR = "an unrelated error is thrown"
-_ERROR = 'new (class Unrelated extends Error {})("Unrelated ~")'
+_ERROR = 'new (class Unrelated extends Error { name = "Unrelated"; code = "Unrelated"; })("Unrelated ~")'
+"""It can be recognized in whatever a runner shows of it: type, name, code or message."""
 
 
 class Change(NamedTuple):

@@ -93,21 +93,22 @@ def _first(nodes: Sequence[Node]) -> ScriptEdit | None:
 def _of_name(use: Node, name: str, field: str | None, callback: Node | None) -> ScriptEdit | None:
     """The literal behind a name that is declared around `use`; `field` where its property is meant."""
     node: Node | None = use
-    is_inside = True
     while node is not None:
-        if is_inside and callback is not None and node == callback:
-            is_inside = False
         if node.type in _SCOPES:
             value = _constant(node, name)
             if value is not None:
                 return changed(value) if field is None and _is_used_once(node, name, None) else None
         table = _table(node)
         if table is not None and _binds(table.pattern, name):
-            return _of_table(table, node, name, field, every_row=not is_inside)
+            return _of_table(table, node, name, field, every_row=not _is_inside(node, callback))
         if table is None and node.type in FUNCTIONS and _binds(node.child_by_field_name("parameters"), name):
             return None
         node = node.parent
     return None
+
+
+def _is_inside(node: Node, callback: Node | None) -> bool:
+    return callback is not None and callback.start_byte < node.start_byte and node.end_byte <= callback.end_byte
 
 
 class _Table(NamedTuple):
