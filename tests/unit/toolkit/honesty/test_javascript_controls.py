@@ -197,6 +197,27 @@ def test_functions_of_chais_assert():
 
 
 @pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("request(app).get('/').expect(200, done);", ["request(app).get('/').expect(201, done);"]),
+        (
+            "await request(app).get('/').expect(404).expect('Type', 'text');",
+            [
+                "await request(app).get('/').expect(405).expect('Type', 'text');",
+                "await request(app).get('/').expect(404).expect('Type', 'text~');",
+            ],
+        ),
+        ("request(app).get('/').expect('body').end(done);", ["request(app).get('/').expect('body~').end(done);"]),
+        ("request(app).get('/').expect(200);", []),
+        ("other(app).get('/').expect(200, done);", []),
+    ],
+)
+def test_an_expected_response_of_supertest(statement: str, expected: list[str]):
+    head = "const request = require('supertest');\n"
+    assert of_statement(statement, head) == [("literal", line) for line in expected]
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "assert.fail('no');",
@@ -301,6 +322,7 @@ describe('Cart', () => {
   test.fails('known', () => { expect(g()).toBe(1); });
   test('given', { todo: true }, () => { expect(h()).toBe(1); });
   test('elsewhere', shared);
+  it('asks', () => { const test = ask('/'); test.set('Type', 'a'); expect(j()).toBe(1); });
 });
 function shared() {
   expect(i()).toBe(1);
@@ -316,6 +338,8 @@ function shared() {
         ("Cart > 3 and 4 [#2]", "f(a)"),
         ("Cart > it's", "b()"),
         ("Cart > elsewhere", "i()"),
+        ("Cart > asks", "j()"),
+        ("Cart > asks > Type", None),
         ("Cart > twice", None),
         ("Cart > later", None),
         ("Cart > known", None),
