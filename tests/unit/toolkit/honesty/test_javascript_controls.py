@@ -293,6 +293,11 @@ def test_a_literal_is_changed_behind_a_name_that_is_used_once():
             "[[1, 5]].forEach(([a, want]) => assert.equal(f(a), want));",
             "[[1, 6]].forEach(([a, want]) => assert.equal(f(a), want));",
         ),
+        (
+            "for (const [a, want] of [[1, 5], [2, 7]]) { if (g(a)) continue; assert.equal(f(a), want); }",
+            "for (const [a, want] of [[1, 6], [2, 8]]) { if (g(a)) continue; assert.equal(f(a), want); }",
+        ),
+        ("for (const [a, want] of [[1, 5], [2, h()]]) { if (g(a)) assert.equal(f(a), want); }", None),
         ("for (const [a, want] of [[1, 5]]) { g(want); assert.equal(f(a), want); }", None),
     ],
 )
