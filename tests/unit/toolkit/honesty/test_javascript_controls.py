@@ -341,6 +341,7 @@ function shared() {
         ('Cart > of pears > adds a "line"', "a()"),
         ("Cart > 3 and 4", "f(a)"),
         ("Cart > 3 and 4 [#2]", "f(a)"),
+        ("Cart > asks ", "j()"),
         ("Cart > it's", "b()"),
         ("Cart > elsewhere", "i()"),
         ("Cart > asks", "j()"),

@@ -75,7 +75,7 @@ class ScriptFile:
 
     def find(self, name: str) -> ScriptTest | None:
         """The test of this name; None where there is none, or where it may be several."""
-        wanted = _NUMBER.sub("", name)
+        wanted = _NUMBER.sub("", name).strip()
         exact = [test for test in self.tests if test.title == wanted]
         similar = [test for test in self.tests if _ANYTHING in test.title and _may_be(test.title, wanted)]
         chosen = exact or similar
