@@ -197,6 +197,27 @@ def test_functions_of_chais_assert():
 
 
 @pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("request(app).get('/').expect(200, done);", ["request(app).get('/').expect(201, done);"]),
+        (
+            "await request(app).get('/').expect(404).expect('Type', 'text');",
+            [
+                "await request(app).get('/').expect(405).expect('Type', 'text');",
+                "await request(app).get('/').expect(404).expect('Type', 'text~');",
+            ],
+        ),
+        ("request(app).get('/').expect('body').end(done);", ["request(app).get('/').expect('body~').end(done);"]),
+        ("request(app).get('/').expect(200);", []),
+        ("other(app).get('/').expect(200, done);", []),
+    ],
+)
+def test_an_expected_response_of_supertest(statement: str, expected: list[str]):
+    head = "const request = require('supertest');\n"
+    assert of_statement(statement, head) == [("literal", line) for line in expected]
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "assert.fail('no');",
@@ -272,6 +293,11 @@ def test_a_literal_is_changed_behind_a_name_that_is_used_once():
             "[[1, 5]].forEach(([a, want]) => assert.equal(f(a), want));",
             "[[1, 6]].forEach(([a, want]) => assert.equal(f(a), want));",
         ),
+        (
+            "for (const [a, want] of [[1, 5], [2, 7]]) { if (g(a)) continue; assert.equal(f(a), want); }",
+            "for (const [a, want] of [[1, 6], [2, 8]]) { if (g(a)) continue; assert.equal(f(a), want); }",
+        ),
+        ("for (const [a, want] of [[1, 5], [2, h()]]) { if (g(a)) assert.equal(f(a), want); }", None),
         ("for (const [a, want] of [[1, 5]]) { g(want); assert.equal(f(a), want); }", None),
     ],
 )
@@ -301,6 +327,7 @@ describe('Cart', () => {
   test.fails('known', () => { expect(g()).toBe(1); });
   test('given', { todo: true }, () => { expect(h()).toBe(1); });
   test('elsewhere', shared);
+  it('asks', () => { const test = ask('/'); test.set('Type', 'a'); expect(j()).toBe(1); });
 });
 function shared() {
   expect(i()).toBe(1);
@@ -314,8 +341,11 @@ function shared() {
         ('Cart > of pears > adds a "line"', "a()"),
         ("Cart > 3 and 4", "f(a)"),
         ("Cart > 3 and 4 [#2]", "f(a)"),
+        ("Cart > asks ", "j()"),
         ("Cart > it's", "b()"),
         ("Cart > elsewhere", "i()"),
+        ("Cart > asks", "j()"),
+        ("Cart > asks > Type", None),
         ("Cart > twice", None),
         ("Cart > later", None),
         ("Cart > known", None),

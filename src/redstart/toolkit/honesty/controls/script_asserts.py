@@ -89,7 +89,7 @@ class _Step(NamedTuple):
 
 
 def is_assertion(node: Node, file: ScriptFile) -> bool:
-    return _assert_name(node, file) is not None or _chain(node) is not None
+    return _assert_name(node, file) is not None or _chain(node) is not None or bool(_response_steps(node, file))
 
 
 def changes(node: Node, file: ScriptFile, callback: Node | None) -> list[Change]:
@@ -98,7 +98,9 @@ def changes(node: Node, file: ScriptFile, callback: Node | None) -> list[Change]
     if name is not None:
         return list(_assert_changes(node, name, file, callback))
     chain = _chain(node)
-    return list(_chain_changes(node, chain, callback)) if chain is not None else []
+    if chain is not None:
+        return list(_chain_changes(node, chain, callback))
+    return [change for given in _response_steps(node, file) for change in _response_changes(given, callback)]
 
 
 def _assert_name(node: Node, file: ScriptFile) -> str | None:
@@ -278,6 +280,38 @@ def _value_changes(last: _Step, callback: Node | None) -> Iterator[Change]:
         yield from _loose_literal(given[0], 0)
     elif direction := (_JEST_ORDER | _CHAI_ORDER).get(last.name, 0):
         yield from _loose_literal(given[0], direction)
+
+
+def _response_steps(node: Node, file: ScriptFile) -> list[list[Node]]:
+    """What supertest expects of a response, `request(app).get("/").expect(200, done)`, where the test waits for it."""
+    parent = node.parent if node.type == "call_expression" and b".expect(" in (node.text or b"") else None
+    if parent is None or parent.type == "member_expression":
+        return []
+    steps: list[list[Node]] = []
+    is_waited = _is_settled(node)
+    inner: Node | None = node
+    while inner is not None and inner.type == "call_expression":
+        called = inner.child_by_field_name("function")
+        field = called.child_by_field_name("property") if called is not None else None
+        if called is None or field is None:
+            binding = file.bindings.get(text_of(called)) if called is not None else None
+            return steps[::-1] if is_waited and binding is not None and binding.module == "supertest" else []
+        given = arguments(inner)
+        is_waited = is_waited or any(text_of(last) in ("done", "cb", "callback") for last in given[-1:])
+        steps += [given] if text_of(field) == "expect" and given else []
+        inner = called.child_by_field_name("object")
+    return []
+
+
+def _response_changes(given: list[Node], callback: Node | None) -> Iterator[Change]:
+    """A status, a body, or a header's value after its name."""
+    literals = ("string", "template_string", "number", "object", "array")
+    is_header = given[0].type == "string" and len(given) > 1 and given[1].type in (*literals, "regex")
+    value = given[1] if is_header else given[0]
+    if value.type in literals:
+        yield from _literal_of(Kind.literal, [value], callback)
+    elif value.type == "regex":
+        yield from _loose_literal(value, 0)
 
 
 def _is_settled(node: Node) -> bool:

@@ -28,6 +28,9 @@ _GROUPS = frozenset(("describe", "suite", "context", "fdescribe", "xdescribe", "
 _TESTS = frozenset(("it", "test", "specify", "fit", "ftest", "xit", "xtest", "xspecify"))
 _UNUSABLE = frozenset(("skip", "todo", "failing", "fails", "fail", "xit", "xtest", "xspecify"))
 _UNUSABLE_OPTION = re.compile(r"\b(?:todo|skip|fails|expectFailure)\b")
+_MODIFIERS = frozenset(
+    ("only", "concurrent", "sequential", "serial", "shuffle", "each", "for", "skipIf", "runIf", *_UNUSABLE)
+)
 _TABLES = frozenset(("each", "for"))
 _PLACEHOLDER = re.compile(r"%[a-zA-Z#%$]|\$[\w.#]+")
 _NUMBER = re.compile(r" \[#\d+\]$")
@@ -72,7 +75,7 @@ class ScriptFile:
 
     def find(self, name: str) -> ScriptTest | None:
         """The test of this name; None where there is none, or where it may be several."""
-        wanted = _NUMBER.sub("", name)
+        wanted = _NUMBER.sub("", name).strip()
         exact = [test for test in self.tests if test.title == wanted]
         similar = [test for test in self.tests if _ANYTHING in test.title and _may_be(test.title, wanted)]
         chosen = exact or similar
@@ -120,7 +123,8 @@ class ScriptFile:
         binding = self.bindings.get(root)
         root = binding.name or "test" if binding and binding.module in _RUNNERS else root
         words.append(root)
-        is_definition = root in _GROUPS | _TESTS or words[0] == "test"
+        is_known = _MODIFIERS.issuperset(words[:-1]) or words[0] in _GROUPS | _TESTS
+        is_definition = (root in _GROUPS | _TESTS and is_known) or words[0] == "test"
         needs_table = not is_curried and words[0] in ("each", "for", "skipIf", "runIf")
         return words if is_definition and not needs_table else []
 

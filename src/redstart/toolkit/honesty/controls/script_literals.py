@@ -17,6 +17,7 @@ _DECIMAL = re.compile(r"(\d*)(\.\d[\d_]*)?((?:[eE][+-]?\d+)?)")
 _BASED = re.compile(r"0[xXoObB][\da-fA-F]+")
 _SAFE = 2**53 - 1
 _COLLECTIONS = re.compile(r"new (?:Set|Map|Date|\w*Error)\b|Object\.freeze\(|expect\.objectContaining\(")
+_BRANCHES = re.compile(rb"\b(?:if|switch|continue|break|return)\b|&&|\|\||\?")
 _NAMES = ("identifier", "shorthand_property_identifier", "shorthand_property_identifier_pattern")
 _SCOPES = frozenset(("statement_block", "program", "switch_case", "switch_default"))
 
@@ -100,7 +101,8 @@ def _of_name(use: Node, name: str, field: str | None, callback: Node | None) -> 
                 return changed(value) if field is None and _is_used_once(node, name, None) else None
         table = _table(node)
         if table is not None and _binds(table.pattern, name):
-            return _of_table(table, node, name, field, every_row=not _is_inside(node, callback))
+            every_row = not _is_inside(node, callback) or _BRANCHES.search(node.text or b"") is not None
+            return _of_table(table, node, name, field, every_row=every_row)
         if table is None and node.type in FUNCTIONS and _binds(node.child_by_field_name("parameters"), name):
             return None
         node = node.parent
@@ -149,7 +151,7 @@ def _declared_around(name: Node) -> Node | None:
 
 
 def _of_table(table: _Table, loop: Node, name: str, field: str | None, *, every_row: bool) -> ScriptEdit | None:
-    """The cells of a name changed: in one row where the loop is in the test, in all where each row is a test."""
+    """The cells of a name changed: in one row where all rows run, in all where each is a test or may be left out."""
     if not _is_used_once(loop, name, field):
         return None
     rows = [unwrapped(row) for row in table.rows.named_children if row.type != "comment"]
