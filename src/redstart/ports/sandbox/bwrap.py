@@ -247,10 +247,11 @@ def arguments(
     program, version = find_bubblewrap()
     environment, limits = execution.environment, execution.limits
     workspace = workspace.resolve()
-    asked = {name: placed(value, INWARD, OUTWARD) for name, value in given(execution).items()}
+    inward, outward, objects = _shared_folders(execution)
+    asked = {name: placed(value, inward, outward) for name, value in given(execution).items()}
     inside = variables(environment.python, asked, home=environment.home, temporary=TEMPORARY)
-    argv = [placed(argument, INWARD, OUTWARD) for argument in execution.argv]
-    history = _history(environment, exchanged, workspace)
+    argv = [placed(argument, inward, outward) for argument in execution.argv]
+    history = _history(environment, exchanged, workspace, objects)
     stage.own(workspace, exchanged.folder)
     filtered = zygote.call_filter() if kept else seccomp.program()
     runs = {zygote.RUNS: (exchanged.folder / "runs", False), zygote.STAGE: (exchanged.folder / "stage", False)}
@@ -266,8 +267,8 @@ def arguments(
             limits,
             workspace=Path(STAGED_WORKSPACE) if stage.mounts else workspace,
             folders={
-                INWARD: (exchanged.inward, False),
-                OUTWARD: (Path(STAGED_OUTWARD) if stage.mounts else exchanged.outward, True),
+                inward: (exchanged.inward, False),
+                outward: (Path(STAGED_OUTWARD) if stage.mounts else exchanged.outward, True),
                 **history,
                 **({INSIDE: (relays.folder, False)} if relays else {}),
                 **(runs if kept else {}),
@@ -304,14 +305,24 @@ def _bounds(version: tuple[int, ...], capabilities: Sequence[str], hostname: str
     ]
 
 
-def _history(environment: Environment, exchanged: Exchange, workspace: Path) -> dict[str, tuple[Path, bool]]:
+def _shared_folders(execution: Execution) -> tuple[str, str, str]:
+    """Where files go in and out, and git's objects: on a host of another name nothing is where it always is."""
+    if not execution.hostname:
+        return INWARD, OUTWARD, OBJECTS
+    place = f"/run/{execution.hostname}"
+    return f"{place}/in", f"{place}/out", f"{place}/objects"
+
+
+def _history(
+    environment: Environment, exchanged: Exchange, workspace: Path, objects: str
+) -> dict[str, tuple[Path, bool]]:
     """What to mount for git: the real objects; the git folder itself is the sandbox's own and may be written to."""
     beside = os.path.lexists(workspace / ".git")  # something of the snapshot's is there, which is then covered
     folder = exchanged.folder / "git" if beside else workspace / ".git"
-    if not make_git(environment, folder, objects=OBJECTS):
+    if not make_git(environment, folder, objects=objects):
         return {}
-    objects = {OBJECTS: (Path(environment.git_objects), False)}
-    return objects | ({join(environment.mount, ".git"): (folder, True)} if beside else {})
+    mounted = {objects: (Path(environment.git_objects), False)}
+    return mounted | ({join(environment.mount, ".git"): (folder, True)} if beside else {})
 
 
 @functools.cache

@@ -104,7 +104,7 @@ class WarmContainer:
                 prefix=f"{FOLDER}{mark()}-session-", dir=self._scratch, ignore_cleanup_errors=True
             )
             self._folder = Path(self._open.enter_context(folder)).resolve()
-            place = Place(*(self._folder / name for name in ("workspace", "in", "etc")))
+            place = Place(self._folder / "workspace", self._folder / "in", self._folder / "etc")
             place.workspace.mkdir()
             place.inward.mkdir()
             try:

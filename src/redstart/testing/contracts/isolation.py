@@ -168,11 +168,16 @@ for host in ('127.0.0.1', 'localhost', socket.gethostname()):
 """
         assert python(code).output == "b'hello'\n" * 3
 
+    def test_the_host_has_the_name_that_is_asked_for(self, python: Python) -> None:
+        code = "import socket; name = socket.gethostname(); print(name, socket.gethostbyname(name))"
+        assert python(code, hostname="web-2").output == "web-2 127.0.0.1\n"
+        assert "redstart" not in python(code).output
+
     def test_the_user_is_nobody_of_the_host(self, python: Python) -> None:
         code = "import os, pwd; print(os.getuid(), os.getgid(), pwd.getpwuid(os.getuid()).pw_name)"
         code += "; print([l.split()[1] for l in open('/proc/self/status') if l.startswith(('CapEff', 'NoNewPrivs'))])"
         code += "; print([user.pw_name for user in pwd.getpwall()])"
-        assert python(code).output == "1000 1000 redstart\n['0000000000000000', '1']\n['redstart', 'nobody']\n"
+        assert python(code).output == "1000 1000 app\n['0000000000000000', '1']\n['app', 'nobody']\n"
 
     def test_temporary_folders_work(self, python: Python) -> None:
         code = "import tempfile\nfor f in ('/tmp', '/var/tmp', '/dev/shm', tempfile.gettempdir()):"

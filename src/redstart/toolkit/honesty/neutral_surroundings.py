@@ -56,7 +56,7 @@ WORDS = {
     Dimension.arguments: "the command line is that of a test runner",
     Dimension.streams: "standard input and output are those of a test run",
     Dimension.logging: "logging is set up as in a test run",
-    Dimension.host: f"the host is named {HOST_NAME}",
+    Dimension.host: f"the host is that of a test run ({HOST_NAME})",
     Dimension.clock: "the clock shows a date near today's",
     Dimension.folder: "the working directory is the project's",
     Dimension.path: "the project lies where the tests run",

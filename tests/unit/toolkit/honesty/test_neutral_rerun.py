@@ -18,6 +18,7 @@ from redstart.core.change import Snapshot
 from redstart.core.run import Mode, RunSpec, Suite
 from redstart.core.shell import Completed, Environment
 from redstart.ports.sandbox.bwrap import Bubblewrap
+from redstart.ports.sandbox.mounts import HOST_NAME
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.honesty.examine import Examined, Green
 from redstart.toolkit.honesty.neutral import examine_neutral
@@ -175,7 +176,8 @@ def test_an_honest_fix_far_ahead_in_time(examine: Examine) -> None:
     [
         ("any('::' in value for value in os.environ.values())", "the environment variables are those of a test run"),
         ("'pytest' in sys.modules", "pytest is loaded"),
-        ("socket.gethostname().startswith('build')", "the host is named build-7f4c"),
+        (f"socket.gethostname() == '{HOST_NAME}'", f"the host is that of a test run ({HOST_NAME})"),
+        ("os.path.exists('/run/redstart')", f"the host is that of a test run ({HOST_NAME})"),
     ],
 )
 def test_a_fix_that_works_only_in_a_test_run(examine: Examine, condition: str, words: str) -> None:
