@@ -145,7 +145,8 @@ def _place(alteration: Alteration) -> tuple[int, int]:
 
 def _is_red(cases: Iterable[Case], subject: Subject, reason: str = "") -> bool:
     """Whether the test failed, and for that reason where one is named; a file that cannot be collected fails too."""
-    own = [case for case in cases if case.id == subject.id or case.id.startswith((f"{subject.id}[", f"{subject.id} [#"))]
+    sets = (f"{subject.id}[", f"{subject.id} [#")
+    own = [case for case in cases if case.id == subject.id or case.id.startswith(sets)]
     shown = subject.id.split("::")[0]
     mine = own or [case for case in cases if case.id == shown]
     return any(case.red and (not reason or reason in case.message + case.detail) for case in mine)
