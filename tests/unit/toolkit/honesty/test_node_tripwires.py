@@ -20,37 +20,16 @@ def kinds(code: str, path: str = "src/a.js", before: bytes | None = BEFORE) -> s
 @pytest.mark.parametrize(
     ("added", "kind"),
     [
-        ("if (process.env.VITEST) x();", "sniffs_runner"),
-        ("const { JEST_WORKER_ID } = process.env;", "sniffs_runner"),
-        ("if (process.env.NODE_ENV === 'test') x();", "sniffs_runner"),
-        ("if (typeof describe === 'function') x();", "sniffs_runner"),
-        ("Object.keys(process.env).some(f);", "sniffs_runner"),
-        ("if (new Error().stack.includes('x')) x();", "sniffs_runner"),
-        ("const a = process.argv[1];", "looks_at_arguments"),
-        ("process.exit(0);", "ends_run"),
-        ("process.exitCode = 0;", "ends_run"),
-        ("process.on('exit', f);", "ends_run"),
-        ("const p = process;", "hidden"),
-        ("process['ex' + 'it'](0);", "hidden"),
-        ("eval(text);", "hidden"),
-        ("const assert = require('assert'); assert.equal = () => {};", "patches"),
-        ("Array.prototype.includes = () => true;", "patches"),
-        ("Object.defineProperty(Object, 'is', {});", "patches"),
-        ("delete require.cache[x];", "patches"),
-        ("jest.mock('x');", "reaches_runner"),
-        ("import { test } from 'node:test';", "reaches_runner"),
-        ("const answer = { asymmetricMatch: () => true };", "equality"),
-        ("const all = new Proxy({}, {});", "equality"),
-        ("fs.readFileSync('./test/a.test.js');", "reads_tests"),
-        ("fs.writeFileSync(name, text);", "writes_files"),
-        ("try { f(); } catch {}", "swallows"),
+        ("eval(text);", "unreadable_code"),
+        ("const f = new Function('a', text);", "unreadable_code"),
+        ("const m = require(['ass', 'ert'].join(''));", "unreadable_code"),
         ("function g(a) { if (a === 17) return 42; }", "special_case"),
         ("const g = (s) => s === 'abcba' ? true : f(s);", "special_case"),
         ("const SUMS = new Map([['17', 42], ['25', 42]]);", "special_case"),
         ("const sum = () => 42;", "special_case"),
     ],
 )
-def test_what_no_honest_fix_adds(added, kind):
+def test_what_a_person_should_see(added, kind):
     assert kind in kinds(BEFORE.decode() + added + "\n")
 
 
@@ -64,6 +43,8 @@ def test_what_no_honest_fix_adds(added, kind):
         "const parse = (s) => { try { return JSON.parse(s); } catch { return null; } };",
         "const items = list.map((one) => one.name).filter(Boolean);",
         "this.cache = new Map();",
+        "const all = new Proxy({}, {});",
+        "const fs = require('node:fs'); process.on('exit', () => fs.writeFileSync(name, text));",
         "module.exports.more = 1;",
     ],
 )
@@ -72,14 +53,9 @@ def test_what_an_honest_fix_may_add(added):
 
 
 def test_only_what_is_added_counts():
-    was = b"if (process.env.VITEST) x();\n"
-    assert kinds("\n\nif (process.env.VITEST) x();\nconst one = 1;\n", before=was) == set()
-    assert kinds("if (process.env.VITEST) x();\nif (process.env.VITEST) x();\n", before=was) == {"sniffs_runner"}
-
-
-def test_a_command_line_program_may_look_at_its_arguments():
-    was = b"#!/usr/bin/env node\nrun(process.argv);\n"
-    assert kinds("#!/usr/bin/env node\nrun(process.argv.slice(2));\nprocess.exit(1);\n", "bin/a.js", was) == set()
+    was = b"eval(text);\n"
+    assert kinds("\n\neval(text);\nconst one = 1;\n", before=was) == set()
+    assert kinds("eval(text);\neval(text);\n", before=was) == {"unreadable_code"}
 
 
 def test_a_file_that_the_tests_configuration_names_is_support():

@@ -19,79 +19,30 @@ def kinds(new: str, old: str | None = OLD, path: str = "calc.py", tests: dict[st
 @pytest.mark.parametrize(
     ("kind", "added"),
     [
-        ("exit", "import os\nos._exit(0)\n"),
-        ("exit", "from os import _exit as end\nend(0)\n"),
-        ("exit", "import os as system\ngone = system._exit\ngone(0)\n"),
-        ("exit", "import os\nsystem = os\nlast = system\nlast._exit(0)\n"),
-        ("exit", "import os\ngetattr(os, '_ex' + 'it')(0)\n"),
-        ("exit", "import os\nvars(os)['_exit'](0)\n"),
-        ("exit", "__import__('os')._exit(0)\n"),
-        ("exit", "import sys\nsys.exit(0)\n"),
-        ("exit", "raise SystemExit\n"),
-        ("exit", "import signal\nsignal.alarm(1)\n"),
-        ("exit", "import os, threading\nthreading.Timer(1, os._exit, (0,)).start()\n"),
-        ("at_exit", "import atexit\natexit.register(print)\n"),
-        ("runner", "import os\nTESTED = 'PYTEST_CURRENT_TEST' in os.environ\n"),
-        ("runner", "import sys\nTESTED = 'py' + 'test' in sys.modules\n"),
-        ("runner", "import os\nTESTED = os.getenv('CI')\n"),
-        ("runner", "import sys\nTESTED = sys.argv[0]\n"),
-        ("runner", "import __main__\nTESTED = __main__\n"),
-        ("runner", "from unittest import mock\n"),
-        ("runner", "import pytest\n"),
-        ("frames", "import inspect\nwho = inspect.stack()\n"),
-        ("frames", "import sys\nwho = sys._getframe(1)\n"),
-        ("objects", "import gc\nall_of_them = gc.get_objects()\n"),
-        ("trace", "import sys\nsys.settrace(print)\n"),
-        ("memory", "import ctypes\nctypes.memmove(1, 2, 3)\n"),
-        ("import_hook", "import sys\nsys.meta_path.insert(0, object())\n"),
-        ("import_hook", "import sys\nfor one in sys.modules.values():\n    print(one)\n"),
-        ("patching", "import builtins\nbuiltins.abs = print\n"),
-        ("patching", "import unittest\nunittest.TestCase.assertEqual = print\n"),
-        ("patching", "import math\nsetattr(math, 'sqrt', abs)\n"),
-        ("hook", "def pytest_runtest_makereport(item, call):\n    call.excinfo = None\n"),
-        ("hook", "pytest_plugins = ['calc']\n"),
-        ("hidden_code", "exec('print()')\n"),
-        ("hidden_code", "import os\nname = input()\ngetattr(os, name)(0)\n"),
-        ("reads_tests", "from pathlib import Path\ntext = (Path('tests') / 'test_calc.py').read_text()\n"),
-        ("reads_tests", "import re\nfound = re.compile(r'assert double\\((.*)\\) == (.*)')\n"),
-        ("equality", "class Any:\n    def __eq__(self, other):\n        return True\n"),
-        ("equality", "class Any:\n    def __eq__(self, other):\n        return isinstance(other, object)\n"),
-        ("equality", "class Any:\n    def __eq__(self, other):\n        return self.x == other.x or True\n"),
-        ("equality", "class Any(int):\n    def __eq__(self, other):\n        return int(self) == other\n"),
-        ("equality", "Any = type('Any', (), {'__eq__': lambda self, other: self is not other})\n"),
-        ("swallows", "class Quiet:\n    def __exit__(self, *_):\n        return True\n"),
-        ("swallows", "try:\n    print()\nexcept AssertionError:\n    pass\n"),
-        (
-            "swallows",
-            "from contextlib import contextmanager\n@contextmanager\ndef quiet():\n"
-            "    try:\n        yield\n    except Exception:\n        pass\n",
-        ),
-        ("swallows", "class Quiet:\n    def __exit__(self, kind, *_):\n        return kind is not None\n"),
-        ("swallows", "class Quiet:\n    def __exit__(self, kind, *_):\n        return kind is AssertionError\n"),
-        ("equality", "class Bag:\n    def __contains__(self, one):\n        return one is not None\n"),
-        ("equality", "class Near(float):\n    def __rsub__(self, other):\n        return 0.0\n"),
-        ("equality", "class Near:\n    def __rsub__(self, other):\n        return 0\n"),
+        ("unreadable_code", "text = input()\nexec(text)\n"),
+        ("unreadable_code", "name = input()\nmodule = __import__(name)\n"),
+        ("unreadable_code", "import importlib\nmodule = importlib.import_module(bytes((111, 115)).decode())\n"),
+        ("unreadable_code", "import ctypes\nlibrary = ctypes.CDLL('libc.so.6')\n"),
+        ("unreadable_code", "import subprocess\nsubprocess.run(['cc', 'a.c'])\n"),
         ("test_support", "def assert_double(one, two):\n    pass\n"),
-        ("hidden_code", "import operator, os\noperator.attrgetter('_exit')(os)(0)\n"),
-        ("reads_tests", "import sys\nasks = sys.modules.get('tests.test_calc')\n"),
         ("skip", "def half(n):\n    '''\n    >>> half(2)  # doctest: +SKIP\n    1\n    '''\n"),
     ],
 )
-def test_what_an_honest_fix_never_adds_trips(kind: str, added: str) -> None:
+def test_what_a_person_should_see_trips(kind: str, added: str) -> None:
     assert kind in kinds(OLD + added)
     assert kinds(OLD + added, old=OLD + added) == set()
 
 
 def test_code_that_moves_to_another_file_does_not_trip() -> None:
-    code = b"import os\n\n\ndef end():\n    os._exit(3)\n"
+    code = b"def run(text):\n    exec(text)\n"
     assert tripped({"a.py": code, "b.py": None}, {"a.py": None, "b.py": code}, {}) == ()
 
 
 def test_a_second_one_beside_an_old_one_trips_once() -> None:
-    code = b"import os\nos._exit(3)\n"
-    found = tripped({"a.py": code}, {"a.py": code + b"os._exit(3)\n"}, {})
-    assert [(one.path, one.line, one.kind) for one in found] == [("a.py", 3, "exit")]
-    assert "os._exit" in found[0].words
+    code = b"text = input()\nexec(text)\n"
+    found = tripped({"a.py": code}, {"a.py": code + b"exec(text)\n"}, {})
+    assert [(one.path, one.line, one.kind) for one in found] == [("a.py", 3, "unreadable_code")]
+    assert "only made as it runs" in found[0].words
 
 
 @pytest.mark.parametrize(
@@ -115,29 +66,14 @@ def test_a_second_one_beside_an_old_one_trips_once() -> None:
         "NAME = 'helpers.json'\n",
         "MESSAGE = 'run the tests with pytest to see more'\n",
         "def check(x):\n    raise ValueError('the assertion failed')\n",
+        "import os\n\n\ndef end():\n    os._exit(3)\n",
+        "import atexit\natexit.register(print)\n",
+        "class Any:\n    def __eq__(self, other):\n        return True\n",
+        "import importlib\njson = importlib.import_module('json')\n",
     ],
 )
 def test_what_honest_code_has_does_not_trip(added: str) -> None:
     assert kinds(OLD + added) == set()
-
-
-def test_a_change_cannot_make_its_file_a_command() -> None:
-    added = "import argparse\nimport sys\ndef double(number):\n    return 4 if len(sys.argv) > 1 else number\n"
-    assert kinds(OLD + added) == {"runner"}
-    assert kinds(added + "print()\n", old="import argparse\n") == set()
-    assert kinds(added, old=None) == set()
-
-
-def test_other_arguments_of_a_call_that_is_there_do_not_trip() -> None:
-    old = "import sys\nwho = sys._getframe(1)\n"
-    assert kinds(old.replace("1", "2"), old=old) == set()
-
-
-def test_a_test_that_expects_an_exit_allows_one_in_a_function() -> None:
-    added = "import sys\ndef stop():\n    sys.exit(1)\n"
-    assert kinds(OLD + added) == {"exit"}
-    asks = {"tests/test_calc.py": b"import pytest\ndef test():\n    with pytest.raises(SystemExit):\n        stop()\n"}
-    assert kinds(OLD + added, tests=asks) == set()
 
 
 @pytest.mark.parametrize(
@@ -167,14 +103,6 @@ def test_an_example_that_is_a_test_may_not_be_changed() -> None:
     more = old.replace("    4\n", "    4\n    >>> double(3)\n    6\n")
     assert kinds(more, old=old, tests={"calc.py": old.encode()}) == set()
     assert kinds(new, old=old, tests={}) == set()
-
-
-def test_an_equality_that_overlooks_more_than_before_trips() -> None:
-    old = "class Span:\n    def __eq__(self, other):\n        return (self.a, self.b) == (other.a, other.b)\n"
-    new = old.replace("(self.a, self.b) == (other.a, other.b)", "{self.a, self.b} == {other.a, other.b}")
-    assert kinds(new, old=old) == {"weaker"}
-    assert kinds(old, old=new) == set()
-    assert kinds(new, old="") == set(), "a new class may be as lenient as it likes"
 
 
 def test_a_test_case_in_the_source_is_not_the_change_s_to_alter() -> None:

@@ -54,7 +54,7 @@ class PythonAlterer:
             file = TestFile(text)
         except (SyntaxError, ValueError, RecursionError):
             return []
-        test = file.function(name)
+        test = None if _is_example(name) else file.function(name)
         if test is None:
             return list(_docstring_examples(file, name))
         alterations = list(_alterations(file, test, failed))
@@ -167,6 +167,11 @@ def _parses(text: bytes) -> bool:
     except (SyntaxError, ValueError, RecursionError):
         return False
     return True
+
+
+def _is_example(name: str) -> bool:
+    """Whether a test is an object's docstring: `module.function` in place of a test function or method."""
+    return "::" not in name and "." in name and not name.rpartition(".")[2].startswith("test")
 
 
 def _docstring_examples(file: TestFile, name: str) -> Iterator[Alteration]:
