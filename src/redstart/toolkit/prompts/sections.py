@@ -9,10 +9,11 @@ from redstart.core.course import Strategy, Turn
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan, Recalled, Reflection
 from redstart.core.lesson import Shown
-from redstart.core.noun import clip, one_line
+from redstart.core.noun import clip
 from redstart.core.pattern import RecalledPattern
 from redstart.core.report import Case
 from redstart.core.run import AttemptSummary
+from redstart.core.visible import one_line
 from redstart.toolkit.prompts.reflections import reflected
 from redstart.toolkit.prompts.render import data, section
 
