@@ -65,7 +65,7 @@ def list_memory(
             (
                 one.id,
                 when(one.created.timestamp())[:10],
-                one.state.value,
+                f"{one.state.value}, asked" if one.card.asked else one.state.value,
                 visible_line(one.repo),
                 visible_line(one.card.summary),
             )

@@ -29,6 +29,7 @@ def card_lines(found: CardStory) -> Iterable[str]:
         "fix": card.fix,
         "proof": card.verification,
         "outcome": card.outcome,
+        "asked": "the run asked a person before its tests passed" if card.asked else "",
         "files": ", ".join(card.files_changed),
         "test": card.test_id,
         "failure": card.error_signature,

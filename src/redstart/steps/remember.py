@@ -70,6 +70,7 @@ def _card(run: RunState, tested: Judged, signature: Signature, said: CardAnswer 
         provenance=_provenance(run),
         signature=signature,
         test_id=_first_red(run),
+        asked=any(attempt.asked for attempt in run.history),
     )
 
 

@@ -133,7 +133,8 @@ def lessons(recalled: Iterable[Recalled]) -> str:
         card = one.card
         same = _LIKE.get(one.source, "a failure like it")
         summary, cause, fix = map(one_line, (card.summary, card.root_cause, card.fix))
-        told = f"{same}, fixed before: {summary}\ncause: {cause}\nfix: {fix}"
+        asked = " (its run asked a person, so trust it less)" if card.asked else ""
+        told = f"{same}, fixed before{asked}: {summary}\ncause: {cause}\nfix: {fix}"
         blocks.append(data(f"memory {card.id}", told, 1500))
     return section("Learned from earlier fixes", *blocks)
 
