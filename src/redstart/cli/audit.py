@@ -12,6 +12,7 @@ import typer
 from redstart.cli import options
 from redstart.cli.env_file import EnvFile, use_env_file
 from redstart.cli.output import echo, echo_json, new_console
+from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
     from redstart.app.audit import AuditAsked
@@ -81,7 +82,6 @@ def audit(
 
     Example: redstart audit --since main --fail-on high
     """
-    from redstart.app import settings as configuration
     from redstart.app.audit import BASELINE, AuditAsked, find_baseline
     from redstart.core.errors import ConfigError
     from redstart.core.finding import Risk
@@ -91,7 +91,7 @@ def audit(
     if baseline is not None and no_baseline:
         raise ConfigError("--baseline and --no-baseline exclude each other", remedy="give one of them")
     use_env_file(env_file, folder := path if path.is_dir() else path.parent)
-    settings = configuration.load(model, project=folder)
+    settings = load_settings(folder, model, somebody_there=sys.stdin.isatty() and output is FormatName.text)
     if not no_llm and not settings.models.strong:
         raise ConfigError("no model is configured", remedy="name one with -m, or run the tools only: --no-llm")
     asked = AuditAsked(

@@ -12,6 +12,7 @@ import typer
 from redstart.cli import options
 from redstart.cli.env_file import EnvFile, use_env_file
 from redstart.cli.output import confirm, echo, prompt
+from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
     from redstart.app.runs import Asked
@@ -69,12 +70,10 @@ def fix(
 ) -> None:
     """Fix the failing tests of a project. The result is a patch file; your files stay as they are."""
     path, named = _place(path, tests or (), json=json)
-    from redstart.app import settings as configuration
-
     use_env_file(env_file, path)
     flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory, sandbox_network)
-    settings = configuration.load(model, project=path, flags={**flags, **options.reflect_flag(reflect)})
     somebody_there = sys.stdin.isatty() and not (no_input or json)
+    settings = load_settings(path, model, {**flags, **options.reflect_flag(reflect)}, somebody_there=somebody_there)
     asked = _asked(
         settings,
         options.limits_of(settings.limits, max_attempts or (NO_LIMIT if until_green else None), max_usd, max_minutes),
