@@ -228,3 +228,53 @@ def test_every_bench_tells_its_figures_in_one_way() -> None:
     assert {name for name, _ in by_hand} == {"_figures.py"}, by_hand
     scripts = {file.name: file.read_text() for file in (ROOT / "bench").glob("*.py") if not file.name.startswith("_")}
     assert [name for name, text in scripts.items() if '"--quick"' in text and "print_figures(" not in text] == []
+
+
+SCREEN = "output.py"
+"""The module of `cli` through which everything is shown: it filters what a terminal would obey."""
+WRITERS = re.compile(
+    r"(typer|click)\.(echo|secho|echo_via_pager|confirm|prompt|style)|print|input|os\.write"
+    r"|sys\.(__)?std(out|err)(__)?\.(write|writelines|buffer)|.*\b_?console\.(print|out|input|log)"
+)
+MADE_THERE = ("Console", "Text", "Panel", "Table", "Markdown", "Syntax", "Prompt", "Confirm")
+"""Classes of rich that take a text: only calls count, since a type may be named anywhere."""
+
+
+def bypasses(source: str) -> list[str]:
+    """What in the source of a command writes to the terminal, or asks at it, past that module."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute | ast.Name) and WRITERS.fullmatch(spelled := ast.unparse(node)):
+            found.append(spelled)
+        elif isinstance(node, ast.Call) and (made := ast.unparse(node.func).rpartition(".")[2]) in MADE_THERE:
+            found.append(made)
+        elif isinstance(node, ast.ImportFrom) and node.module in ("typer", "click"):
+            found += [name for alias in node.names if WRITERS.fullmatch(name := f"{node.module}.{alias.name}")]
+    return found
+
+
+def test_commands_print_through_one_filter() -> None:
+    past = {path.name: found for path in (SOURCE / "cli").glob("*.py") if (found := bypasses(path.read_text()))}
+    assert past.pop(SCREEN)
+    assert past == {"display.py": ["self._console.print"]}  # what it prints is made by `styled`
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "typer.echo(x)",
+        "call(typer.echo)",
+        "click.secho(x)",
+        "print(x)",
+        "sys.stdout.write(x)",
+        "sys.stderr.buffer.write(x)",
+        "from typer import echo",
+        "typer.confirm(x)",
+        "input(x)",
+        "rich.console.Console().print(x)",
+        "Text(x)",
+        "self._console.print(x)",
+    ],
+)
+def test_a_line_that_bypasses_the_filter_would_be_noticed(line: str) -> None:
+    assert bypasses(line)

@@ -180,3 +180,9 @@ def test_a_project_may_add_a_tool_and_not_switch_one_off(user: User, folder: Pat
     ran = user.redstart("audit", folder, "--no-llm")
     assert ran.code == 2
     assert "checks.commands.rules" in ran.err
+    (folder / "redstart.toml").write_text(
+        "[checks.commands]\nshouts = \"grep -n 'return pickle' shop/store.py /dev/null\"\n"
+    )
+    ran = user.redstart("audit", folder, "--no-llm", "--format", "json")
+    assert "shouts" in {one["tool"] for one in json.loads(ran.out)["findings"]}
+    assert "redstart.toml adds 1 check command:\n  shouts: grep -n 'return pickle' shop/store.py /dev/null\n" in ran.err

@@ -98,6 +98,20 @@ def test_ctrl_c_pauses_the_run_and_says_how_to_resume(user, repo_of):
     assert (code, QUESTION in opened.shown) == (130, False)
 
 
+def test_check_commands_of_the_repo_are_asked_about_once(user, repo_of):
+    repo = repo_of(SCENARIO.name)
+    (repo / "redstart.toml").write_text('[checks.commands]\ntheirs = "flake8 ."\n')
+    with ScriptedServer(SCENARIO.reply) as server:
+        user.uses(server, Wire.openai)
+        opened = AtTerminal(user, "fix", str(repo), "--dry-run")
+        opened.until("  theirs: flake8 .\nRun these commands in the sandbox, now and in later runs? [y/N]: ")
+        opened.type("y\n")
+        assert opened.end() == 0
+        again = AtTerminal(user, "fix", str(repo), "--dry-run")
+        assert again.end() == 0
+    assert "Run these commands" not in again.shown
+
+
 def test_nobody_is_asked_with_no_input(user, repo_of):
     with ScriptedServer(SCENARIO.reply) as server:
         user.uses(server, Wire.openai)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,27 @@ def test_the_change_is_shown_side_by_side_and_taken_on_a_yes(user, repo, server)
     assert user.redstart("apply", cwd=repo).code == 0
     assert "5 cents" in (repo / "test_shop.py").read_text()
     assert user.redstart("runs", "replay", cwd=repo).code == 0
+    assert user.redstart("memory", "list", "--json").out == "", "a patch that a person answers for leaves no card"
+
+
+def test_the_card_of_a_run_that_asked_says_so(user, repo):
+    fixes = (
+        'WHY: a price is in euros\n\nshop.py\n<<<<<<< SEARCH\n    return f"{cents} cents"\n=======\n'
+        '    return f"{cents} euros" if cents else "0 cents"\n>>>>>>> REPLACE\n'
+    )
+    with ScriptedServer(lambda request: Reply(fixes if "the test is right" in request.text else OPEN)) as running:
+        user.uses(running, Wire.openai)
+        assert user.redstart("fix", repo).code == 7
+        ran = user.redstart("resume", "--reject", "--say", "the test is right", cwd=repo)
+        assert (ran.code, "GREEN" in ran.out) == (0, True), ran.out + ran.err
+        card = json.loads(user.redstart("memory", "list", "--json").out.splitlines()[0])
+        assert card["card"]["asked"]
+        assert "shown, asked" in user.redstart("memory", "list").out
+        shown = user.redstart("memory", "show", card["id"]).out
+        assert "  asked        the run asked a person before its tests passed\n" in shown
+        assert user.redstart("fix", repo).code == 7
+    prompts = [request.text for request in running.requests]
+    assert any("fixed before (its run asked a person, so trust it less): " in text for text in prompts)
 
 
 @pytest.mark.soak

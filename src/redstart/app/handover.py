@@ -11,9 +11,10 @@ from pathlib import Path, PurePosixPath
 from redstart.app.runs import result_snapshot
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
-from redstart.core.noun import many, one_line
+from redstart.core.noun import many
 from redstart.core.report import Ids
 from redstart.core.run import Mode, RunState
+from redstart.core.visible import one_line
 from redstart.toolkit.repo.git import require_git
 from redstart.toolkit.repo.handover import (
     Desk,

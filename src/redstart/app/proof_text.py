@@ -15,11 +15,10 @@ from typing import NamedTuple
 from redstart.app.proof_parts import CheckName, Edited, Mark, Proof, Tried
 from redstart.core.change import EditKind, Rung
 from redstart.core.noun import many
+from redstart.core.visible import visible_line
 
 SHOWN = 20
 """Ids, files and other names in a list."""
-LINE = 300
-"""Characters of a line."""
 DIFF = 30_000
 """Characters of the diff, if there is room."""
 ROOM = 56_000
@@ -79,16 +78,16 @@ def as_text(proof: Proof) -> str:
 
 def text_lines(proof: Proof) -> Iterator[Line]:
     """For a terminal, which breaks them."""
-    yield Line(visible(proof.sentence))
+    yield Line(visible_line(proof.sentence))
     yield Line("")
     yield Line("What was checked")
     for check in proof.checks:
-        said = f": {visible(check.said)}" if check.said else ""
+        said = f": {visible_line(check.said)}" if check.said else ""
         yield Line(f"  {RESULTS[check.mark]:<8}  {TITLES[check.name]}{said}", hang=12)
     for block in _blocks(proof):
         yield Line("")
         yield Line(block.title)
-        yield from (Line(f"    {visible(line)}".rstrip(), hang=8) for line in block.lines)
+        yield from (Line(f"    {visible_line(line)}".rstrip(), hang=8) for line in block.lines)
 
 
 def as_markdown(proof: Proof) -> str:
@@ -97,7 +96,7 @@ def as_markdown(proof: Proof) -> str:
     table = "\n".join(("| What was checked | Result | |", "|---|---|---|", *rows))
     parts = [f"**{_inert(proof.sentence)}**", table]
     for block in _blocks(proof):
-        lines = [visible(line) for line in block.lines]
+        lines = [visible_line(line) for line in block.lines]
         longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
         fence = "`" * max(3, longest + 1)
         parts.append("\n".join((f"### {block.title}", "", f"{fence}{block.language}", *lines, fence)))
@@ -109,22 +108,9 @@ def as_json(proof: Proof) -> str:
     return json.dumps(proof.model_dump(mode="json"), indent=2) + "\n"
 
 
-def visible(text: str) -> str:
-    """One line in which nothing is hidden: line breaks, controls and marks of direction are spelled out.
-
-    A line that is longer than `LINE` is cut, and says so.
-    """
-    shown = "".join(letter if letter.isprintable() or letter == "\t" else _spelled(letter) for letter in text)
-    return shown if len(shown) <= LINE else f"{shown[:LINE]} [… {len(shown) - LINE:,} more characters]"
-
-
-def _spelled(letter: str) -> str:
-    return letter.encode("unicode_escape", errors="surrogatepass").decode()
-
-
 def _inert(text: str) -> str:
     """Text that Markdown shows as it is: whatever might mean something is an entity."""
-    return "".join(one if _PLAIN.match(one) else f"&#{ord(one)};" for one in visible(text))
+    return "".join(one if _PLAIN.match(one) else f"&#{ord(one)};" for one in visible_line(text))
 
 
 def _blocks(proof: Proof) -> list[Block]:
@@ -141,7 +127,7 @@ def _blocks(proof: Proof) -> list[Block]:
         Block("Files in the patch", _first([_file(one.path, one.protected) for one in proof.files])),
     ]
     below = [Block("How it was made", _made(proof)), Block("How to check it", _how_to_check(proof))]
-    taken = sum(len(visible(line)) + 1 for block in (*above, *below) for line in block.lines)
+    taken = sum(len(visible_line(line)) + 1 for block in (*above, *below) for line in block.lines)
     title = "The patch" if proof.verified or proof.by_person else "The last patch"
     patch = Block(title, _diff(proof, min(DIFF, ROOM - taken)), "diff")
     return [block for block in (*above, patch, *below) if block.lines]
@@ -178,7 +164,7 @@ def _diff(proof: Proof, room: int) -> list[str]:
     lines = proof.diff.removesuffix("\n").split("\n") if proof.diff else []
     kept: list[str] = []
     for line in lines:
-        room -= len(visible(line)) + 1
+        room -= len(visible_line(line)) + 1
         if room < 0:
             return [*kept, f"... and {len(lines) - len(kept):,} more lines: redstart show {proof.run}"]
         kept.append(line)

@@ -25,6 +25,7 @@ from redstart.core.events import Event
 from redstart.core.graph import Graph, Mirrored
 from redstart.core.run import Limits, Spend
 from redstart.core.run_options import RunOptions
+from redstart.core.visible import visible
 from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters, StepLedger
 from redstart.engines.port import Engine
@@ -284,7 +285,7 @@ def _nobody(event: Event) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(visible(text), file=sys.stderr, flush=True)
 
 
 def check_models(settings: Settings, *, keys: bool = True) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
+from redstart.cli.output import echo
 
 if TYPE_CHECKING:
     from redstart.toolkit.repo.handover import FileOutcome, Outcome
@@ -51,18 +52,18 @@ def report_applied(run_id: str, outcome: Outcome, branch: str | None = None) -> 
 
     _print_files(outcome)
     if outcome.happened is Happened.refused:
-        typer.echo("error: the patch conflicts with your files; nothing was written", err=True)
-        typer.echo(f"hint: compare with the patch: redstart show {run_id}", err=True)
+        echo("error: the patch conflicts with your files; nothing was written", err=True)
+        echo(f"hint: compare with the patch: redstart show {run_id}", err=True)
         return _CONFLICT
     if outcome.happened is Happened.already:
-        typer.echo("Already applied: nothing to do.")
+        echo("Already applied: nothing to do.")
     elif branch is not None:
-        typer.echo(f"Committed {outcome.commit[:12]} on branch {branch}; your files are unchanged.")
-        typer.echo(f"Show it with: git show {branch}")
+        echo(f"Committed {outcome.commit[:12]} on branch {branch}; your files are unchanged.")
+        echo(f"Show it with: git show {branch}")
     else:
-        typer.echo(f"Applied. Undo with: redstart undo {run_id}")
+        echo(f"Applied. Undo with: redstart undo {run_id}")
     if any(file.what == "merged" for file in outcome.files):
-        typer.echo("Merged files hold your own changes too, which the run has not tested: run your tests.")
+        echo("Merged files hold your own changes too, which the run has not tested: run your tests.")
     return 0
 
 
@@ -85,20 +86,20 @@ def undo(run: options.RunId = None) -> None:
         run_id, outcome = asyncio.run(go())
     _print_files(outcome)
     if outcome.happened is Happened.refused:
-        typer.echo("error: the applied lines were changed since; nothing was written", err=True)
-        typer.echo("hint: undo your edits of these lines first, or use git", err=True)
+        echo("error: the applied lines were changed since; nothing was written", err=True)
+        echo("hint: undo your edits of these lines first, or use git", err=True)
         raise typer.Exit(_CONFLICT)
     if outcome.happened is Happened.unknown:
-        typer.echo(f"Nothing to undo: run {run_id} is not applied.")
+        echo(f"Nothing to undo: run {run_id} is not applied.")
     elif outcome.happened is Happened.already:
-        typer.echo("Nothing to undo: it was undone already.")
+        echo("Nothing to undo: it was undone already.")
     else:
-        typer.echo(f"Undone. Apply again with: redstart apply {run_id}")
+        echo(f"Undone. Apply again with: redstart apply {run_id}")
 
 
 def _print_files(outcome: Outcome) -> None:
     for file in outcome.files:
-        typer.echo(_line(file), err=file.what == "refused")
+        echo(_line(file), err=file.what == "refused")
 
 
 def _line(file: FileOutcome) -> str:

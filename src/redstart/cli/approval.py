@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-import typer
-
 from redstart.app.answers import Wish, hear, standing
 from redstart.app.exits import exit_code
 from redstart.app.settings import Settings
 from redstart.app.wire import House, open_house
+from redstart.cli.output import confirm, echo
 from redstart.cli.session import How, drive_run
 from redstart.core.run import RunState, Step
 from redstart.flow.route import waits_for_a_person
@@ -24,12 +23,12 @@ def settle_packages(settings: Settings, how: How, run_id: str, code: int, *, som
     while _waits_for_packages(settings, run_id, code):
         if not somebody_there:
             if not how.json:
-                typer.echo(
+                echo(
                     f"hint: to approve, run: redstart resume {run_id} --accept\n"
                     "      or start again with --approve, or add the packages to dependencies.allow in your settings"
                 )
             return code
-        accepts = typer.confirm("Install these packages?", default=False)
+        accepts = confirm("Install these packages?", default=False)
         code = _answer(settings, how, run_id, Word.accept if accepts else Word.reject)
     return code
 

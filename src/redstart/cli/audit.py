@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -10,6 +11,8 @@ import typer
 
 from redstart.cli import options
 from redstart.cli.env_file import EnvFile, use_env_file
+from redstart.cli.output import echo, echo_json, new_console
+from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
     from redstart.app.audit import AuditAsked
@@ -79,7 +82,6 @@ def audit(
 
     Example: redstart audit --since main --fail-on high
     """
-    from redstart.app import settings as configuration
     from redstart.app.audit import BASELINE, AuditAsked, find_baseline
     from redstart.core.errors import ConfigError
     from redstart.core.finding import Risk
@@ -89,7 +91,7 @@ def audit(
     if baseline is not None and no_baseline:
         raise ConfigError("--baseline and --no-baseline exclude each other", remedy="give one of them")
     use_env_file(env_file, folder := path if path.is_dir() else path.parent)
-    settings = configuration.load(model, project=folder)
+    settings = load_settings(folder, model, somebody_there=sys.stdin.isatty() and output is FormatName.text)
     if not no_llm and not settings.models.strong:
         raise ConfigError("no model is configured", remedy="name one with -m, or run the tools only: --no-llm")
     asked = AuditAsked(
@@ -125,8 +127,6 @@ def _run(settings: Settings, path: Path, asked: AuditAsked, output: Output) -> i
     import asyncio
     from dataclasses import replace
 
-    from rich.console import Console
-
     from redstart.app.audit import begin_audit, load_report, write_baseline
     from redstart.app.exits import exit_code
     from redstart.app.runs import go_on
@@ -149,13 +149,13 @@ def _run(settings: Settings, path: Path, asked: AuditAsked, output: Output) -> i
             return (await go_on(house, state.run_id, engine_called(output.engine))).state
 
     # The report alone is standard output: it may be JSON, or read by another program.
-    screen = Terminal(console=Console(stderr=True, highlight=False, soft_wrap=True))
+    screen = Terminal(console=new_console(stderr=True))
     with screen as shown, open_house(settings, listen=shown) as house:
         state = asyncio.run(go(house, shown))
         report = load_report(house, state)
     if output.written is not None:
         write_baseline(output.written, report.findings)
-        typer.echo(f"accepted {many(len(report.findings), 'finding')}: wrote {output.written}", err=True)
+        echo(f"accepted {many(len(report.findings), 'finding')}: wrote {output.written}", err=True)
         return 0
     _print(report, state, asked, output)
     return exit_code(state)
@@ -167,11 +167,11 @@ def _print(report: FindingList, state: RunState, asked: AuditAsked, output: Outp
     from redstart.toolkit.checks.formats import as_github, as_json, as_sarif
 
     if output.form is FormatName.json:
-        typer.echo(as_json(report))
+        echo_json(as_json(report))
     elif output.form is FormatName.sarif:
-        typer.echo(as_sarif(report, version("redstart")))
+        echo_json(as_sarif(report, version("redstart")))
     elif output.form is FormatName.github:
-        typer.echo(as_github(report))
+        echo(as_github(report))
     else:
         _print_text(report, state, asked, output.show)
 
@@ -179,7 +179,6 @@ def _print(report: FindingList, state: RunState, asked: AuditAsked, output: Outp
 def _print_text(report: FindingList, state: RunState, asked: AuditAsked, show: RiskName | None) -> None:
     import os
     import shutil
-    import sys
 
     from redstart.cli.findings import Screen, report_lines
     from redstart.core.finding import Risk
@@ -194,4 +193,4 @@ def _print_text(report: FindingList, state: RunState, asked: AuditAsked, show: R
         baseline = baseline.resolve().relative_to(Path.cwd())
     screen = Screen(shutil.get_terminal_size().columns if is_wrapped else None, least, baseline)
     for line in report_lines(report, state, screen):
-        typer.echo(line)
+        echo(line)

@@ -9,9 +9,11 @@ def complete_run_id(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]
     """Ids of runs, newest first, each with what it was; nothing where the settings cannot be read."""
     from redstart.app.recent import recent_runs
     from redstart.core.errors import RedstartError
+    from redstart.core.visible import visible_line
 
     is_demo = bool(ctx.find_root().params.get("demo_store"))
     try:
-        return [(run.run_id, f"{run.mode} {run.repo}: {run.state}") for run in recent_runs(incomplete, demo=is_demo)]
+        runs = recent_runs(incomplete, demo=is_demo)
+        return [(run.run_id, visible_line(f"{run.mode} {run.repo}: {run.state}")) for run in runs]
     except RedstartError:
         return []

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from redstart.cli.output import echo, echo_json
+
 app = typer.Typer(help="Show and change settings.", no_args_is_help=True, rich_markup_mode=None)
 
 VERSION = 1
@@ -28,13 +30,13 @@ def show(
     values = public_values(settings)
     if json:
         rows = [{"name": name, "value": value, "origin": origins[name]} for name, value in values.items()]
-        typer.echo(encoder.dumps({"v": VERSION, "settings": rows}, indent=2))
+        echo_json(encoder.dumps({"v": VERSION, "settings": rows}, indent=2))
         return
     # ASCII: a project's file may hold what a terminal would obey.
     shown = {name: encoder.dumps(value) for name, value in values.items()}
     names, widest = max(map(len, shown)), min(max(map(len, shown.values())), 40)
     for name, value in shown.items():
-        typer.echo(f"{name:<{names}}  {value:<{widest}}  {origins[name]}")
+        echo(f"{name:<{names}}  {value:<{widest}}  {origins[name]}")
 
 
 @app.command("get")
@@ -47,7 +49,7 @@ def get(key: Key) -> None:
 
     refuse_unknown(key)
     value = public_values(resolve(project=Path.cwd()).settings)[key]
-    typer.echo(value if isinstance(value, str) and value.isprintable() else encoder.dumps(value))
+    echo(value if isinstance(value, str) and value.isprintable() else encoder.dumps(value))
 
 
 @app.command("set")
@@ -63,9 +65,9 @@ def set_(
 
     change = set_value(key, value, os.environ)
     settings, origins = resolve(project=Path.cwd())
-    typer.echo(f"set {key} in {change.path}")
+    echo(f"set {key} in {change.path}")
     if origins[key] != str(change.path):
-        typer.echo(f"note: {origins[key]} outranks it: {key} = {public_values(settings)[key]!r} is in force", err=True)
+        echo(f"note: {origins[key]} outranks it: {key} = {public_values(settings)[key]!r} is in force", err=True)
 
 
 @app.command("path")
@@ -75,7 +77,7 @@ def path() -> None:
 
     from redstart.app.user_file import path_of
 
-    typer.echo(path_of(os.environ))
+    echo(str(path_of(os.environ)))
 
 
 @app.command("edit")
@@ -96,7 +98,7 @@ def edit() -> None:
     if code:
         raise ConfigError(f"{words[0]} ended with exit code {code}", remedy=f"look at {file}")
     check_file(os.environ)
-    typer.echo(f"{file} is valid")
+    echo(f"{file} is valid")
 
 
 @app.command("schema")
@@ -106,4 +108,4 @@ def schema() -> None:
 
     from redstart.app.settings import Settings
 
-    typer.echo(encoder.dumps(Settings.model_json_schema(), indent=2))
+    echo_json(encoder.dumps(Settings.model_json_schema(), indent=2))

@@ -11,6 +11,7 @@ import typer
 
 from redstart.cli import options
 from redstart.cli.env_file import EnvFile, use_env_file
+from redstart.cli.output import prompt
 
 if TYPE_CHECKING:
     from redstart.app.wire import House
@@ -108,5 +109,5 @@ def goal_of(given: str | None, file: Path | None, *, somebody_there: bool) -> st
         return given
     if not somebody_there:
         raise ConfigError("no goal is given", remedy='describe the program: redstart create "a CSV sorter"')
-    answer: str = typer.prompt("What do you want to create?")
+    answer: str = prompt("What do you want to create?")
     return answer.strip()

@@ -7,19 +7,22 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pydantic import JsonValue
 from rich.cells import cell_len
-from rich.console import Console
 from rich.live import Live
-from rich.text import Text
 
 from redstart.cli.moving import MovingLine
+from redstart.cli.output import echo_json, new_console, styled
 from redstart.cli.words import explained, is_outcome, lines_below, note_in_words, tone, warning_in_words, words
 from redstart.cli.wrap import wrap
 from redstart.core.events import Event, Phase
 from redstart.core.progress import Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 _STYLES = {"good": "green", "bad": "red", "": ""}
 PACE = 30.0
@@ -111,8 +114,7 @@ class JsonLines:
             self._write(held)
 
     def _write(self, event: Event) -> None:
-        sys.stdout.write(event.model_dump_json() + "\n")
-        sys.stdout.flush()
+        echo_json(event.model_dump_json())
 
 
 class Terminal:
@@ -128,7 +130,7 @@ class Terminal:
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._console = console or new_console()
         self._verbose = verbose
         self._clock = clock
         self._spoken = clock()
@@ -156,7 +158,7 @@ class Terminal:
 
     def say(self, text: str, style: str = "", hang: int | None = None) -> None:
         for line in wrap(text, self._width, hang=hang):
-            self._print(Text(line, style=style))
+            self._print(styled((line, style)))
 
     def progress(self, progress: Progress) -> None:
         self._moving.follow(progress)
@@ -207,12 +209,10 @@ class Terminal:
             head, _, word = lines[-1].rpartition(" ")
             lines[-1:] = [head.rstrip() or " " * len(start), f"{' ' * len(start)}{word}"]
         for number, line in enumerate(lines, 1):
-            shown = Text(start[: -len(event.name.ljust(10))], style="dim") if number == 1 else Text(" " * len(start))
-            if number == 1:
-                shown.append(event.name.ljust(10), style="bold")
-            shown.append(line[len(start) :], style=_STYLES[tone(event)])
-            shown.append(took if number == len(lines) else "", style="dim")
-            self._print(shown)
+            name = event.name.ljust(10)
+            before = ((start[: -len(name)], "dim"), (name, "bold")) if number == 1 else ((" " * len(start), ""),)
+            after = took if number == len(lines) else ""
+            self._print(styled(*before, (line[len(start) :], _STYLES[tone(event)]), (after, "dim")))
 
     def _print(self, text: Text) -> None:
         self._spoken = self._clock()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli.env_file import EnvFile, use_env_file
+from redstart.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
     from redstart.app.health import Check
@@ -35,16 +36,16 @@ def doctor(
         use_env_file(env_file, folder)
     examination = examine(online=online, project=folder)
     if json:
-        typer.echo(examination.model_dump_json(indent=2))
+        echo_json(examination.model_dump_json(indent=2))
         raise typer.Exit(0 if examination.ok else NOT_READY)
     width = min(shutil.get_terminal_size().columns, WIDEST)
     group = ""
     for check in examination.checks:
         if check.group != group:
             group = check.group
-            typer.echo(group)
-        typer.echo("\n".join(row_of(check, width)))
-    typer.echo("\n" + textwrap.fill(examination.summary, width, subsequent_indent="  "))
+            echo(group)
+        echo("\n".join(row_of(check, width)))
+    echo("\n" + textwrap.fill(examination.summary, width, subsequent_indent="  "))
     raise typer.Exit(0 if examination.ok else NOT_READY)
 
 

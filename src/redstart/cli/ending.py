@@ -15,6 +15,7 @@ from redstart.cli.display import Display
 from redstart.cli.side_by_side import side_by_side
 from redstart.core.noun import many
 from redstart.core.run import Mode, Result, RunState, Status, Step
+from redstart.core.visible import visible
 from redstart.flow.route import waits_for_a_person, waits_for_errands
 from redstart.toolkit.honesty.shortfall import green_in_words
 
@@ -70,12 +71,17 @@ def say_headline(shown: Display, result: str, reason: str) -> None:
 
 def say_diff(shown: Display, diff: str, run_id: str) -> None:
     """The first lines of a diff, in color where the terminal has it."""
-    lines = [line for line in diff.splitlines() if not line.startswith(_NOISE)]
+    lines = [line for line in diff_lines(diff) if not line.startswith(_NOISE)]
     shown.say("")
     say_diff_lines(shown, lines[:MOST_LINES], indent="    ")
     if len(lines) > MOST_LINES:
         shown.say(f"    … {many(len(lines) - MOST_LINES, 'more line')}: redstart show {run_id}", "dim")
     shown.say("")
+
+
+def diff_lines(diff: str) -> list[str]:
+    """The lines as git counts them: nothing that a file holds begins a line that would look like ours."""
+    return visible(diff).removesuffix("\n").split("\n")
 
 
 def say_diff_lines(shown: Display, lines: Sequence[str], indent: str = "") -> None:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from redstart.cli.output import echo
+
 EnvFile = Annotated[
     Path | None,
     typer.Option("--env-file", metavar="FILE", help="Take API keys, and nothing else, from this file."),
@@ -20,7 +22,7 @@ def use_env_file(file: Path | None, folder: Path) -> None:
     """
     if file is None:
         if (folder / ".env").is_file():
-            typer.echo("note: .env is not loaded; to take API keys from it: --env-file .env", err=True)
+            echo("note: .env is not loaded; to take API keys from it: --env-file .env", err=True)
         return
     import os
 
@@ -30,4 +32,4 @@ def use_env_file(file: Path | None, folder: Path) -> None:
 
     taken = take_keys(file, key_variables(load()), os.environ)
     names = f" ({', '.join(taken)})" if taken else ""
-    typer.echo(f"{file}: took {many(len(taken), 'API key')}{names} and nothing else", err=True)
+    echo(f"{file}: took {many(len(taken), 'API key')}{names} and nothing else", err=True)

@@ -8,9 +8,8 @@ import shutil
 import sys
 from typing import Any
 
-import typer
-
 from redstart.cli.help import path_of
+from redstart.cli.output import echo
 
 
 def print_error(message: str, hint: str = "") -> None:
@@ -29,7 +28,7 @@ def _print(text: str) -> None:
     for further in rest:
         lines += wrap(further, width)
     for line in lines:
-        typer.echo(line, err=True)
+        echo(line, err=True)
 
 
 def report_error(error: Exception) -> int | None:
@@ -52,7 +51,7 @@ def report_error(error: Exception) -> int | None:
 def _print_usage_error(error: Any) -> int:
     ctx = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
-        typer.echo(error.format_message())
+        echo(error.format_message())
         return 0
     command = f"redstart {path_of(ctx)}".strip() if ctx is not None else "redstart"
     option = getattr(error, "option_name", None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
+from redstart.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
     from redstart.app.settings import Settings
@@ -80,16 +81,16 @@ def run(
     def tell(row: Outcome) -> None:
         nonlocal done
         done += 1
-        typer.echo(row_line(row, done, planned))
+        echo(row_line(row, done, planned))
 
     with open_lab(settings, plan.name) as lab:
         work = evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, tell)
         left = len(work.left())
         done = planned - left
-        typer.echo(forecast(plan, work.results.rows(), left) if left else "all runs are finished")
+        echo(forecast(plan, work.results.rows(), left) if left else "all runs are finished")
         asyncio.run(work.go(parallel))
         for line in report_lines(plan, figures(work.results.rows()), planned):
-            typer.echo(line)
+            echo(line)
 
 
 @app.command("report", short_help="Print the figures of an evaluation.")
@@ -114,13 +115,16 @@ def report(
         rows = results.rows()
     found = figures(rows)
     planned = len(results.plan.keys(sorted({row.key.task for row in rows})))
-    for line in [found.model_dump_json()] if json else report_lines(results.plan, found, planned):
-        typer.echo(line)
+    if json:
+        echo_json(found.model_dump_json())
+    else:
+        for line in report_lines(results.plan, found, planned):
+            echo(line)
     if html is not None:
         size = write_page(html, html_page(results.plan, rows, found, planned))
-        typer.echo(f"wrote {html} ({size / 1000:.0f} kB)", err=json)
+        echo(f"wrote {html} ({size / 1000:.0f} kB)", err=json)
     if not json:
-        typer.echo(f"list its runs with: REDSTART_TENANT={tenant_of(settings.tenant, name)} redstart runs list")
+        echo(f"list its runs with: REDSTART_TENANT={tenant_of(settings.tenant, name)} redstart runs list")
 
 
 @app.command("compare", short_help="Compare two evaluations.")
@@ -135,7 +139,7 @@ def compare(a: Name, b: Name) -> None:
     with open_trials(configuration.load()) as trials:
         one, two = Results(trials, a), Results(trials, b)
         for line in comparison_lines(one.plan, two.plan, compare_rows(one.rows(), two.rows())):
-            typer.echo(line)
+            echo(line)
 
 
 @app.command("export-predictions", short_help="Print patches in SWE-bench's format.")
@@ -147,7 +151,7 @@ def export_predictions(name: Name) -> None:
 
     with open_trials(configuration.load()) as trials:
         for line in predictions(Results(trials, name)):
-            typer.echo(line)
+            echo(line)
 
 
 @app.command("check-tasks", short_help="Check that tasks fail before their fix and pass after.")
@@ -175,14 +179,14 @@ def check_tasks(
             good, done = good + one.ok, done + 1
             if one.ok:
                 # Apart from the list of those left out, which is what the command is for.
-                typer.echo(f"[{done}/{len(tasks)}] {one.task}: red, then green", err=True)
+                echo(f"[{done}/{len(tasks)}] {one.task}: red, then green", err=True)
             else:
-                typer.echo(f"unusable: {one.task}: {one.why}")
+                echo(f"unusable: {one.task}: {one.why}")
         return good
 
     with open_house(settings) as house:
         good = asyncio.run(go(house))
-    typer.echo(
+    echo(
         f"{good} of {many(len(tasks), 'task')} usable: tests fail before the reference fix and pass after it, "
         f"in {many(repeats, 'run')}"
     )
@@ -212,7 +216,7 @@ def mutate(
     with open_house(configuration.load()) as house:
         tasks, tried = asyncio.run(go(house.with_sandbox()))
     write_tasks(tasks, out)
-    typer.echo(f"wrote {many(len(tasks), 'task')} from {many(tried, 'change')} to {out}")
+    echo(f"wrote {many(len(tasks), 'task')} from {many(tried, 'change')} to {out}")
 
 
 @app.command("mine", short_help="Make tasks from a git history.")
@@ -243,7 +247,7 @@ def mine(
         async for one in mining.mine(house, repo, found, hide=hide, python=python or "", repeats=repeats):
             looked += 1
             tasks += [one.task] if one.verified.ok else []
-            typer.echo(f"{one.task.id}: {'kept' if one.verified.ok else one.verified.why}")
+            echo(f"{one.task.id}: {'kept' if one.verified.ok else one.verified.why}")
             if len(tasks) == most:
                 break
         return tasks, looked
@@ -251,7 +255,7 @@ def mine(
     with open_house(configuration.load()) as house:
         tasks, looked = asyncio.run(go(house.with_sandbox()))
     write_tasks(tasks, out)
-    typer.echo(f"wrote {many(len(tasks), 'task')} from {many(looked, 'commit')} to {out}")
+    echo(f"wrote {many(len(tasks), 'task')} from {many(looked, 'commit')} to {out}")
 
 
 def _tasks(settings: Settings, source: str, repos: Path | None, first: int | None, goal: str = "") -> list[Task]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.finding import Finding, FindingList, Risk
-from redstart.core.noun import many, one_line
+from redstart.core.noun import many
 from redstart.core.run import RunState
+from redstart.core.visible import one_line, visible_line
 
 GRAVEST_FIRST = tuple(reversed(Risk))
 
@@ -43,7 +44,7 @@ def finding_text(finding: Finding) -> str:
     used = f" (used on line {finding.reaches})" if finding.reaches else ""
     also = f", {', '.join(finding.also)}" if finding.also else ""
     text = f"{finding.message}{used} [{finding.tool} {finding.rule}{also}]"
-    return f"{_visible(finding.path)}:{finding.line}  {finding.risk.value}  {one_line(text)}"
+    return f"{visible_line(finding.path)}:{finding.line}  {finding.risk.value}  {one_line(text)}"
 
 
 def summary_lines(found: Sequence[Finding], least: Risk) -> list[str]:
@@ -64,7 +65,7 @@ def _remarks(report: FindingList, state: RunState, screen: Screen) -> list[str]:
     dropped = state.now.audit.dropped if state.now.audit else 0
     remarks: list[str] = []
     if screen.baseline is not None:
-        remarks.append(_accepted(report.accepted, _visible(str(screen.baseline))))
+        remarks.append(_accepted(report.accepted, visible_line(str(screen.baseline))))
     if dropped:
         does = "does" if dropped == 1 else "do"
         remarks.append(f"{many(dropped, 'claim')} of the model {does} not match the code and {_are(dropped)} left out")
@@ -82,12 +83,6 @@ def _accepted(count: int, file: str) -> str:
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
-
-
-def _visible(path: str) -> str:
-    """A path whose bytes are not valid Unicode, or that holds control characters, with these spelled out."""
-    text = path.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def _wrapped(text: str, screen: Screen, indent: str) -> list[str]:

@@ -11,6 +11,8 @@ import typer
 
 from redstart.cli import options
 from redstart.cli.env_file import EnvFile, use_env_file
+from redstart.cli.output import confirm, echo, prompt
+from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
     from redstart.app.runs import Asked
@@ -68,18 +70,16 @@ def fix(
 ) -> None:
     """Fix the failing tests of a project. The result is a patch file; your files stay as they are."""
     path, named = _place(path, tests or (), json=json)
-    from redstart.app import settings as configuration
-
     use_env_file(env_file, path)
     flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory, sandbox_network)
-    settings = configuration.load(model, project=path, flags={**flags, **options.reflect_flag(reflect)})
+    somebody_there = sys.stdin.isatty() and not (no_input or json)
+    settings = load_settings(path, model, {**flags, **options.reflect_flag(reflect)}, somebody_there=somebody_there)
     asked = _asked(
         settings,
         options.limits_of(settings.limits, max_attempts or (NO_LIMIT if until_green else None), max_usd, max_minutes),
         *(test_cmd, hint, python, named, keyword, tuple(scope or ()), junit, verify),
     )._replace(looks=looks, issue=_issue(issue))
     display = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch)
-    somebody_there = sys.stdin.isatty() and not (no_input or json)
     raise typer.Exit(_drive(settings, path, asked, display, (dry_run, detach, apply), somebody_there=somebody_there))
 
 
@@ -91,7 +91,7 @@ def _place(path: Path, tests: Sequence[str], *, json: bool) -> tuple[Path, tuple
     options.require_folder(path)
     if not json:
         # What follows takes a second or two to load, and longer to look at a large repo: say at once that it is on.
-        typer.echo(f"reading {path.resolve().name}")
+        echo(f"reading {path.resolve().name}")
     return path, named
 
 
@@ -154,19 +154,19 @@ def _drive(
 
 
 def _ask_which(folders: Sequence[str]) -> str:
-    typer.echo(f"This repo has {len(folders)} test suites:")
+    echo(f"This repo has {len(folders)} test suites:")
     for number, folder in enumerate(folders, 1):
-        typer.echo(f"  {number}  {folder}")
+        echo(f"  {number}  {folder}")
     import click
 
-    number: int = typer.prompt("Which one", type=click.IntRange(1, len(folders)))
+    number: int = prompt("Which one", click.IntRange(1, len(folders)))
     return folders[number - 1]
 
 
 def _ask_about_pytest(what: str) -> bool:
-    typer.echo(f"{what[:1].upper()}{what[1:]}.")
-    return typer.confirm("Run its tests there with Redstart's own pytest? Nothing is installed.")
+    echo(f"{what[:1].upper()}{what[1:]}.")
+    return confirm("Run its tests there with Redstart's own pytest? Nothing is installed.")
 
 
 def _ask_whether(seconds: float) -> bool:
-    return typer.confirm(f"To prove a green will take about {seconds / 60:.0f} minutes. Go on?")
+    return confirm(f"To prove a green will take about {seconds / 60:.0f} minutes. Go on?")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from redstart.cli.output import echo
+
 if TYPE_CHECKING:
     from redstart.engines.temporal.client import FleetClient
 
@@ -32,16 +34,16 @@ def up(
     settings = configuration.load()
     configuration.require_model(settings)
     with trial(settings, folder or settings.home / "fleet", workers) as running:
-        typer.echo(f"The fleet runs at {running.address} and stores runs in {running.keeps}.")
-        typer.echo("Use it from another terminal:")
-        typer.echo(f"  . {running.variables}")
-        typer.echo("  redstart fix --detach        # start a run on the fleet")
-        typer.echo("  redstart runs watch          # follow the run")
-        typer.echo("  redstart fleet status        # list workers and active runs")
-        typer.echo("Ctrl-C stops it after the current steps; finished steps are kept.")
+        echo(f"The fleet runs at {running.address} and stores runs in {running.keeps}.")
+        echo("Use it from another terminal:")
+        echo(f"  . {running.variables}")
+        echo("  redstart fix --detach        # start a run on the fleet")
+        echo("  redstart runs watch          # follow the run")
+        echo("  redstart fleet status        # list workers and active runs")
+        echo("Ctrl-C stops it after the current steps; finished steps are kept.")
         with suppress(KeyboardInterrupt):
-            keep_up(running, typer.echo)
-        typer.echo("stopping")
+            keep_up(running, echo)
+        echo("stopping")
 
 
 @app.command("status")
@@ -56,15 +58,15 @@ def status(
 
     async def look(fleet: FleetClient) -> None:
         counts = await fleet.workers()
-        typer.echo(
+        echo(
             f"{settings.fleet.address}: "
             + ", ".join(f"{many(count, 'worker')} in pool {pool}" for pool, count in counts.items())
         )
         for pool, count in counts.items():
             if not count:
-                typer.echo(f"no worker in pool {pool}; start one: redstart worker --pool {pool}")
+                echo(f"no worker in pool {pool}; start one: redstart worker --pool {pool}")
         for one in await fleet.supervised(settings.tenant, limit):
-            typer.echo(f"{one.run_id}  {one.mode:<7} {one.outcome or one.status:<14} {one.repo}")
+            echo(f"{one.run_id}  {one.mode:<7} {one.outcome or one.status:<14} {one.repo}")
 
     _with_fleet(look)
 
@@ -75,7 +77,7 @@ def register() -> None:
 
     async def make_known(fleet: FleetClient) -> None:
         new = await fleet.register()
-        typer.echo(f"registered: {', '.join(new)}" if new else "all attributes are registered already")
+        echo(f"registered: {', '.join(new)}" if new else "all attributes are registered already")
 
     _with_fleet(make_known)
 
@@ -99,7 +101,7 @@ def promote(
 
     async def make_current(client: FleetClient) -> None:
         await client.promote(fleet.deployment, chosen)
-        typer.echo(f"{fleet.deployment} {chosen} now continues all runs")
+        echo(f"{fleet.deployment} {chosen} now continues all runs")
 
     _with_fleet(make_current)
 

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from redstart.cli.output import echo
+
 
 class ModeName(StrEnum):
     """The modes again: importing the real ones takes long, and help must not. A test compares them."""
@@ -40,4 +42,4 @@ def graph(
 
     chosen = form or (DrawingName.text if sys.stdout.isatty() else DrawingName.mermaid)
     draw = as_text if chosen is DrawingName.text else as_mermaid
-    typer.echo(draw(Mode(mode.value)))
+    echo(draw(Mode(mode.value)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -11,6 +12,8 @@ import typer
 
 from redstart.cli import options
 from redstart.cli.env_file import EnvFile, use_env_file
+from redstart.cli.output import prompt
+from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
     from redstart.app.improve import Cap
@@ -62,19 +65,18 @@ def improve(
 
     Your files are not changed: `redstart apply` applies what was kept. Ctrl-C stops, `redstart resume` continues.
     """
-    import shlex
-
-    from redstart.app import settings as configuration
     from redstart.app.improve import Wanted, begin_improve, capped
     from redstart.app.runs import Asked
+    from redstart.app.settings import require_model
     from redstart.cli.session import How, drive_run
     from redstart.core.run import Step
     from redstart.core.wishes import Better
 
     use_env_file(env_file, options.require_folder(path))
-    settings = configuration.load(model, project=path, flags=options.reflect_flag(reflect))
-    configuration.require_model(settings)
-    cap = _cap(max_usd, max_minutes, no_cap=no_limit, somebody_there=sys.stdin.isatty() and not (no_input or json))
+    somebody_there = sys.stdin.isatty() and not (no_input or json)
+    settings = load_settings(path, model, options.reflect_flag(reflect), somebody_there=somebody_there)
+    require_model(settings)
+    cap = _cap(max_usd, max_minutes, no_cap=no_limit, somebody_there=somebody_there)
     words, level = tuple(shlex.split(test_cmd or settings.tests.command)), options.level_of(settings.verify, verify)
     asked = Asked(capped(settings, cap), words, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit)
     asked = asked._replace(verify=level, looks=looks, approve=approve)
@@ -99,4 +101,4 @@ def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, somebody_the
         return Cap(usd, minutes)
     if not somebody_there:
         raise no_cap_said()
-    return read_cap(typer.prompt(ASK))
+    return read_cap(prompt(ASK))

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from redstart.cli.output import confirm, echo
+
 
 def init(
     path: Annotated[Path, typer.Argument(help="The directory of the project.")] = Path(),
@@ -19,12 +21,12 @@ def init(
 
     proposal = propose(path)
     runner = f"test runner: {proposal.runner}" if proposal.runner else "no tests found"
-    typer.echo(f"{runner}\nproposed {proposal.path}:\n\n{proposal.text}")
+    echo(f"{runner}\nproposed {proposal.path}:\n\n{proposal.text}")
     if not yes and (no_input or not sys.stdin.isatty()):
-        typer.echo("nothing written; to write it: redstart init --yes")
+        echo("nothing written; to write it: redstart init --yes")
         return
-    if yes or typer.confirm("Write this file?", default=True):
+    if yes or confirm("Write this file?", default=True):
         write(proposal)
-        typer.echo(f"wrote {proposal.path}")
+        echo(f"wrote {proposal.path}")
     else:
-        typer.echo("nothing written")
+        echo("nothing written")

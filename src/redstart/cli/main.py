@@ -39,6 +39,7 @@ from redstart.cli import eval as evaluation
 from redstart.cli.errors import print_error, report_error
 from redstart.cli.help import WIDEST, FirstScreen, adopt
 from redstart.cli.help_texts import TAGLINE
+from redstart.cli.output import echo, print_defect
 
 app = typer.Typer(
     name="redstart",
@@ -86,7 +87,7 @@ def _print_version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        typer.echo(f"redstart {version('redstart')}")
+        echo(f"redstart {version('redstart')}")
         raise typer.Exit
 
 
@@ -115,6 +116,7 @@ def is_refused(platform: str, arguments: Sequence[str]) -> bool:
 
 def main() -> None:
     """Runs the command; ends with one of the documented exit codes, whatever happens."""
+    sys.excepthook = print_defect
     try:
         _run()
     except SystemExit as end:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from redstart.cli.memory_search import search
+from redstart.cli.output import echo, echo_json, echo_output
 
 app = typer.Typer(
     help="List, search, approve and forget what runs learned.", no_args_is_help=True, rich_markup_mode=None
@@ -48,19 +49,26 @@ def list_memory(
     from redstart.app import settings as configuration
     from redstart.app.lessons import LessonView, list_lessons
     from redstart.app.memory import list_cards, open_memory
-    from redstart.app.proof_text import visible
     from redstart.cli.memory_text import table, when
+    from redstart.core.visible import visible_line
 
     with open_memory(configuration.load()) as shelf:
         found = asyncio.run(list_cards(shelf, repo=repo, limit=limit))
         lessons = asyncio.run(list_lessons(shelf, repo=repo))[:limit]
     if json:
-        _print(one.model_dump_json() for one in (*found, *(LessonView(lesson=one) for one in lessons)))
+        for view in (*found, *(LessonView(lesson=lesson) for lesson in lessons)):
+            echo_json(view.model_dump_json())
     elif not found and not lessons:
-        typer.echo("no fix cards or lessons yet: a run saves a fix card when it ends GREEN")
+        echo("no fix cards or lessons yet: a run saves a fix card when it ends GREEN")
     else:
         rows = [
-            (one.id, when(one.created.timestamp())[:10], one.state.value, visible(one.repo), visible(one.card.summary))
+            (
+                one.id,
+                when(one.created.timestamp())[:10],
+                f"{one.state.value}, asked" if one.card.asked else one.state.value,
+                visible_line(one.repo),
+                visible_line(one.card.summary),
+            )
             for one in found
         ]
         _print(table(("fix card", "saved", "state", "repo", "summary"), rows, "no fix cards yet"))
@@ -71,8 +79,8 @@ def list_memory(
                 f"{one.counts.green_when_shown}/{one.counts.shown}",
                 f"{one.counts.green_when_withheld}/{one.counts.withheld}",
                 "everyone" if one.scope.value == "global" else one.scope.value,
-                visible(one.repo),
-                visible(one.when),
+                visible_line(one.repo),
+                visible_line(one.when),
             )
             for one in lessons
         ]
@@ -94,10 +102,10 @@ def show(card: CardId, json: Json = False) -> None:
     with open_memory(configuration.load()) as shelf:
         if is_lesson(card):
             told = asyncio.run(show_lesson(shelf, card))
-            _print([told.model_dump_json(indent=2)] if json else lesson_lines(told))
+            echo_json(told.model_dump_json(indent=2)) if json else _print(lesson_lines(told))
             return
         found = asyncio.run(show_card(shelf, card))
-    _print([found.model_dump_json(indent=2)] if json else card_lines(found))
+    echo_json(found.model_dump_json(indent=2)) if json else _print(card_lines(found))
 
 
 @app.command("approve")
@@ -115,23 +123,23 @@ def approve(
     from redstart.app import settings as configuration
     from redstart.app.lessons import approve_lesson, is_lesson
     from redstart.app.memory import approve_card, open_memory
-    from redstart.app.proof_text import visible
     from redstart.core.lesson import Scope
+    from redstart.core.visible import visible_line
 
     name = by or _user()
     with open_memory(configuration.load()) as shelf:
         if is_lesson(card):
             wider = Scope(scope.value) if scope else None
             lesson = asyncio.run(approve_lesson(shelf, card, by=name, scope=wider))
-            who = {"repo": f"its repo {visible(lesson.repo)}", "tenant": "all of your repos", "global": "everyone"}
-            typer.echo(f"lesson {lesson.id} is for {who[lesson.scope.value]}, approved by {visible(name)}")
-            typer.echo("Its effect is measured from now on: half of the runs that it applies to are shown it.")
+            who = {"repo": f"its repo {visible_line(lesson.repo)}", "tenant": "all of your repos", "global": "everyone"}
+            echo(f"lesson {lesson.id} is for {who[lesson.scope.value]}, approved by {visible_line(name)}")
+            echo("Its effect is measured from now on: half of the runs that it applies to are shown it.")
             return
         if scope is not None:
             raise typer.BadParameter("--scope is for lessons")
         found = asyncio.run(approve_card(shelf, card, by=name, now=datetime.now(UTC)))
     said = found.card.provenance.get("approved_by")
-    typer.echo(f"fix card {found.id} is shown to later runs{f', approved by {visible(said)}' if said else ''}")
+    echo(f"fix card {found.id} is shown to later runs{f', approved by {visible_line(said)}' if said else ''}")
 
 
 @app.command("forget")
@@ -148,10 +156,10 @@ def forget(card: CardId) -> None:
     with open_memory(configuration.load()) as shelf:
         gone = asyncio.run(forget_lesson(shelf, card) if of_lesson else forget_learned(shelf, card))
     notes = f" and {many(gone.notes, 'note')} of manual answers" if gone.notes else ""
-    typer.echo(f"removed {gone.kind} {gone.name} and {many(gone.blobs, 'record')} of runs that quoted it{notes}")
-    typer.echo("Runs that made or saw it can still be shown, but not replayed or exported.")
+    echo(f"removed {gone.kind} {gone.name} and {many(gone.blobs, 'record')} of runs that quoted it{notes}")
+    echo("Runs that made or saw it can still be shown, but not replayed or exported.")
     for path in gone.left:
-        typer.echo(f"not removed: {path} holds the same words")
+        echo(f"not removed: {path} holds the same words")
 
 
 app.command("search")(search)
@@ -170,7 +178,7 @@ def stats(json: Json = False) -> None:
     with open_memory(configuration.load()) as shelf:
         lessons = asyncio.run(list_lessons(shelf))
         found = asyncio.run(memory_stats(shelf, lessons))
-    _print([found.model_dump_json()] if json else count_lines(found))
+    echo_json(found.model_dump_json()) if json else _print(count_lines(found))
 
 
 @app.command("export")
@@ -187,7 +195,7 @@ def export_skill(
 
     with open_memory(configuration.load()) as shelf:
         written = write_skill(asyncio.run(list_lessons(shelf, repo=repo)), skill)
-    typer.echo(f"wrote {written}")
+    echo(f"wrote {written}")
 
 
 @app.command("graph")
@@ -231,7 +239,7 @@ def mirror(
     with open_memory(configuration.load()) as shelf:
         done = asyncio.run(mirror_graph(shelf, url, database, os.environ))
     gone = f"; removed {many(done.removed, 'forgotten card')}" if done.removed else ""
-    typer.echo(f"the copy has {many(done.nodes, 'node')} and {many(done.edges, 'edge')}{gone}")
+    echo(f"the copy has {many(done.nodes, 'node')} and {many(done.edges, 'edge')}{gone}")
 
 
 def _ask(*, files: bool, signature: str, types: bool, repo: str | None, limit: int, json: bool) -> None:
@@ -245,7 +253,7 @@ def _ask(*, files: bool, signature: str, types: bool, repo: str | None, limit: i
     with open_memory(configuration.load()) as shelf:
         found = asyncio.run(ask_graph(shelf, asked))
     if json:
-        typer.echo(found.model_dump_json(exclude_none=True))
+        echo_json(found.model_dump_json(exclude_none=True))
         return
     if found.files is not None:
         _print(file_lines(found.files))
@@ -266,15 +274,16 @@ def _export(form: FormName, out: Path | None, repo: str | None) -> None:
     with open_memory(configuration.load()) as shelf:
         drawn = asyncio.run(whole_graph(shelf, repo=repo))
     if out is None:
-        _print(exported(drawn, Format(form.value)))
+        for line in exported(drawn, Format(form.value)):
+            echo_output(f"{line}\n")
         return
     write_graph(drawn, Format(form.value), out)
-    typer.echo(f"wrote {many(len(drawn.nodes), 'node')} and {many(len(drawn.links), 'edge')} to {out}")
+    echo(f"wrote {many(len(drawn.nodes), 'node')} and {many(len(drawn.links), 'edge')} to {out}")
 
 
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
-        typer.echo(line)
+        echo(line)
 
 
 def _user() -> str:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from redstart.cli.output import echo, echo_json
+
 if TYPE_CHECKING:
     from redstart.app.memory_search import FailureMatch, FixMatch, LessonMatch, MemoryAnswer
 
@@ -41,18 +43,18 @@ def search(
     with open_memory(configuration.load()) as shelf:
         found = asyncio.run(search_memory(shelf, given, root=Path.cwd(), repo=repo, limit=limit))
     if json:
-        typer.echo(found.model_dump_json(indent=2))
+        echo_json(found.model_dump_json(indent=2))
         return
     for line in answer_lines(found):
-        typer.echo(line)
+        echo(line)
 
 
 def answer_lines(found: MemoryAnswer) -> Iterator[str]:
     """What was found, wrapped at words."""
-    from redstart.app.proof_text import visible
     from redstart.core.noun import many
+    from redstart.core.visible import visible_line
 
-    error = visible(found.error)
+    error = visible_line(found.error)
     if not (found.fixes or found.failures or found.lessons):
         yield from _wrapped(f"nothing known about: {error}", "")
         yield from _wrapped("hint: each run saves what it fixed and what failed; list it: redstart memory list", "")
@@ -90,18 +92,18 @@ def _lesson(found: LessonMatch) -> Iterator[str]:
 
 
 def _head(name: str, match: str, repo: str, more: str) -> Iterator[str]:
-    from redstart.app.proof_text import visible
+    from redstart.core.visible import visible_line
 
     yield ""
-    yield from _wrapped(f"{visible(name)}  {match}  {visible(repo)}  {more}", "")
+    yield from _wrapped(f"{visible_line(name)}  {match}  {visible_line(repo)}  {more}", "")
 
 
 def _parts(parts: dict[str, str]) -> Iterator[str]:
-    from redstart.app.proof_text import visible
+    from redstart.core.visible import visible_line
 
     for name, text in parts.items():
         if text:
-            yield from _wrapped(f"  {name + ':':<10}{visible(' '.join(text.split()))}", " " * 12)
+            yield from _wrapped(f"  {name + ':':<10}{visible_line(' '.join(text.split()))}", " " * 12)
 
 
 def _wrapped(text: str, indent: str) -> list[str]:

@@ -8,8 +8,8 @@ from shutil import get_terminal_size
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from redstart.app.proof_text import visible
 from redstart.core.noun import many
+from redstart.core.visible import visible_line
 
 if TYPE_CHECKING:
     from redstart.app.lessons import LessonStory
@@ -22,13 +22,14 @@ LEAST = 30
 
 def card_lines(found: CardStory) -> Iterable[str]:
     card = found.card
-    yield f"fix card {found.id}  {found.state.value}  {visible(found.repo)}  {when(found.created.timestamp())}"
+    yield f"fix card {found.id}  {found.state.value}  {visible_line(found.repo)}  {when(found.created.timestamp())}"
     told = {
         "what": card.summary,
         "cause": card.root_cause,
         "fix": card.fix,
         "proof": card.verification,
         "outcome": card.outcome,
+        "asked": "the run asked a person before its tests passed" if card.asked else "",
         "files": ", ".join(card.files_changed),
         "test": card.test_id,
         "failure": card.error_signature,
@@ -36,13 +37,13 @@ def card_lines(found: CardStory) -> Iterable[str]:
     }
     told |= {f"step {number}": step for number, step in enumerate(card.debug_steps, 1)}
     told |= {name.replace("_", " "): said for name, said in card.provenance.items()}
-    yield from (f"  {name:<12} {visible(said)}" for name, said in told.items() if said)
+    yield from (f"  {name:<12} {visible_line(said)}" for name, said in told.items() if said)
     yield f"  {'shown to':<12} {', '.join(found.recalled_by) or 'no run yet'}"
 
 
 def lesson_lines(found: LessonStory) -> Iterable[str]:
     lesson, worth = found.lesson, found.worth
-    yield f"lesson {lesson.id}  {lesson.status.value}  {visible(lesson.repo)}  {when(lesson.made_at)}"
+    yield f"lesson {lesson.id}  {lesson.status.value}  {visible_line(lesson.repo)}  {when(lesson.made_at)}"
     measured = f"{worth.estimate:+.0f} points of solve rate, between {worth.low:+.0f} and {worth.high:+.0f}"
     told = {
         "when": lesson.when,
@@ -57,12 +58,12 @@ def lesson_lines(found: LessonStory) -> Iterable[str]:
         "model": lesson.provenance.model,
         "approved by": lesson.approved_by,
     }
-    yield from (f"  {name:<12} {visible(said)}" for name, said in told.items() if said)
+    yield from (f"  {name:<12} {visible_line(said)}" for name, said in told.items() if said)
 
 
 def count_lines(found: MemoryStats) -> Iterable[str]:
     def counts(told: dict[str, int]) -> str:
-        return ", ".join(f"{visible(name)} {count}" for name, count in told.items()) or "none"
+        return ", ".join(f"{visible_line(name)} {count}" for name, count in told.items()) or "none"
 
     yield f"{'fix cards':<24} {found.cards}"
     yield f"{'  by state':<24} {counts(found.states)}"
@@ -70,11 +71,11 @@ def count_lines(found: MemoryStats) -> Iterable[str]:
     yield f"{'lessons':<24} {counts(found.lessons)}"
     yield f"{'failed attempts':<24} {found.failures}"
     yield f"{'cards recalled':<24} {found.recalled}, by {many(found.recalling_runs, 'run')}"
-    yield from (f"{f'  {visible(one.card)}':<24} {many(one.runs, 'run')}" for one in found.often)
+    yield from (f"{f'  {visible_line(one.card)}':<24} {many(one.runs, 'run')}" for one in found.often)
 
 
 def file_lines(found: Sequence[FailingFile]) -> Iterable[str]:
-    rows = [(str(one.attempts), str(one.runs), visible(one.repo), visible(one.path)) for one in found]
+    rows = [(str(one.attempts), str(one.runs), visible_line(one.repo), visible_line(one.path)) for one in found]
     yield from table(("failed attempts", "runs", "repo", "file"), rows, "no failed attempts yet")
 
 
@@ -84,18 +85,18 @@ def fix_lines(found: Sequence[KnownFix], signature: str) -> Iterable[str]:
             one.card,
             when(one.created),
             one.state,
-            visible(one.repo),
-            ", ".join(map(visible, one.files)),
-            visible(one.summary),
+            visible_line(one.repo),
+            ", ".join(map(visible_line, one.files)),
+            visible_line(one.summary),
         )
         for one in found
     ]
     head = ("fix card", "saved", "state", "repo", "files", "summary")
-    yield from table(head, rows, f"no fix card for {visible(signature)}")
+    yield from table(head, rows, f"no fix card for {visible_line(signature)}")
 
 
 def type_lines(found: Sequence[TypeInMonth]) -> Iterable[str]:
-    rows = [(one.month, str(one.runs), visible(one.repo), visible(one.type)) for one in found]
+    rows = [(one.month, str(one.runs), visible_line(one.repo), visible_line(one.type)) for one in found]
     yield from table(("month", "runs", "repo", "type"), rows, "no exceptions yet")
 
 

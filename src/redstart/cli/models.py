@@ -10,6 +10,7 @@ import typer
 
 from redstart.cli import options
 from redstart.cli.env_file import EnvFile, use_env_file
+from redstart.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
     from redstart.app.model_list import ListedEndpoint, ModelList, OfferedModel
@@ -39,11 +40,11 @@ def models(
     use_env_file(env_file, folder)
     listed = offered_models(load(model, project=folder), os.environ)
     if json:
-        typer.echo(listed.model_dump_json(indent=2))
+        echo_json(listed.model_dump_json(indent=2))
         return
     width = min(shutil.get_terminal_size().columns, WIDEST)
     for line in lines_of(listed, width, every=every):
-        typer.echo(line)
+        echo(line)
 
 
 def lines_of(listed: ModelList, width: int, *, every: bool) -> list[str]:

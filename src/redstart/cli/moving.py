@@ -7,12 +7,12 @@ from collections.abc import Callable
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.spinner import Spinner
-from rich.text import Text
 
-from redstart.cli.wrap import printable
+from redstart.cli.output import styled
 from redstart.core.events import Event, Phase
 from redstart.core.noun import many
 from redstart.core.progress import Progress
+from redstart.core.visible import visible_line
 
 SURE_AFTER = 5
 """Tests that must have ended before the time left is told from them."""
@@ -62,7 +62,7 @@ class MovingLine:
         if now is None:
             return [_seconds(self._clock() - self._step_began)]
         elapsed = self._clock() - self._began
-        name = printable(now.activity)
+        name = visible_line(now.activity)
         count = f"{now.done:,}/{now.total:,}" if now.total else many(now.done, "test")
         left = self._seconds_left(now, elapsed)
         return [
@@ -74,7 +74,7 @@ class MovingLine:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         text = self.fitted(options.max_width)
-        self._spinner.update(text=Text(text, no_wrap=True, overflow="ellipsis"))
+        self._spinner.update(text=styled((text, ""), no_wrap=True, overflow="ellipsis"))
         yield self._spinner
 
     def fitted(self, width: int) -> str:

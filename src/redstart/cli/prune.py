@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from redstart.cli.output import echo
+
 
 def prune(
     older_than: Annotated[
@@ -28,7 +30,7 @@ def prune(
     settings = configuration.load()
     swept = asyncio.run(prune_runs(settings, days=older_than, keep=keep, dry=dry_run, now=time.time()))
     did = "would remove" if dry_run else "removed"
-    typer.echo(
+    echo(
         f"{did} {many(len(swept.runs), 'run')}, {swept.patches} patch files, {many(swept.blobs, 'blob')} and "
         f"{many(swept.folders, 'work folder')}: {swept.size / 1e6:.1f} MB"
     )

@@ -10,6 +10,7 @@ import typer
 
 from redstart.cli import options
 from redstart.cli.env_file import EnvFile, use_env_file
+from redstart.cli.output import echo
 
 if TYPE_CHECKING:
     from redstart.app.answers import Heard, Wish
@@ -93,7 +94,7 @@ def resume(
     heard, chosen = ready.heard, ready.resumption
     for note in (heard.note, "" if heard.driver is not None else chosen.note):
         if note and not json:
-            typer.echo(note)
+            echo(note)
     if heard.driver is not None:
         raise typer.Exit
 
@@ -169,5 +170,5 @@ async def _by_fleet(house: House, run_id: str, engine: DriverName | None) -> boo
     try:
         await tell(house.settings, state, "let_go")
     except PortError as error:
-        typer.echo(f"{error}\nThe fleet may take the run over again when it is back.", err=True)
+        echo(f"{error}\nThe fleet may take the run over again when it is back.", err=True)
     return False

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from redstart.app.standing import RunView
+from redstart.core.visible import visible_line
 
 HEAD = ("ID", "AGE", "MODE", "STATE", "RESULT", "MODEL", "COST", "GOAL")
 GAP = "  "
@@ -60,9 +61,9 @@ def _cells(view: RunView, now: datetime) -> tuple[str, ...]:
         view.mode,
         view.status.value,
         RESULTS.get(view.result, view.result) or "-",
-        view.model or "-",
+        visible_line(view.model) or "-",
         cost,
-        about,
+        visible_line(about),
     )
 
 

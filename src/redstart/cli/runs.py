@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from redstart.cli import options
+from redstart.cli.output import echo, echo_json
 
 app = typer.Typer(
     help="List, watch, pause, cancel, replay, export and fork runs.", no_args_is_help=True, rich_markup_mode=None
@@ -36,11 +37,11 @@ def list_runs(
         now = house.moment
     if json:
         for view in views:
-            typer.echo(view.model_dump_json())
+            echo_json(view.model_dump_json())
     elif views:
-        typer.echo("\n".join(table(views, now, shutil.get_terminal_size().columns)))
+        echo("\n".join(table(views, now, shutil.get_terminal_size().columns)))
     else:
-        typer.echo("There are no runs yet. Try one with: redstart demo")
+        echo("There are no runs yet. Try one with: redstart demo")
 
 
 @app.command("replay")
@@ -95,9 +96,9 @@ def export(
             return await export_cassette(house, await find_run(house, run, Path.cwd()), cassette)
 
         done = asyncio.run(go())
-    typer.echo(f"wrote {many(done.calls, 'call')} to {cassette}. Use it with: redstart fix -m replay:{cassette}")
+    echo(f"wrote {many(done.calls, 'call')} to {cassette}. Use it with: redstart fix -m replay:{cassette}")
     if done.begins_late:
-        typer.echo(f"this run continues run {done.begins_late}, whose calls are not in the file")
+        echo(f"this run continues run {done.begins_late}, whose calls are not in the file")
 
 
 @app.command("fork")
@@ -125,7 +126,7 @@ def fork(
             made = await fork_run(house, run_id, attempt, Step(after.value), limits)
             return made.run_id
 
-        typer.echo(f"forked. Continue with: redstart resume {asyncio.run(go())}")
+        echo(f"forked. Continue with: redstart resume {asyncio.run(go())}")
 
 
 @app.command("watch")
@@ -155,7 +156,7 @@ def watch(run: options.RunId = None, json: options.Json = False, verbose: option
 def pause(run: options.NamedRunId) -> None:
     """Pause a run after its current step, wherever it is driven. `resume` continues it."""
     run_id, _ = _ask(run, "pause")
-    typer.echo(f"run {run_id} pauses after its current step. Continue with: redstart resume {run_id}")
+    echo(f"run {run_id} pauses after its current step. Continue with: redstart resume {run_id}")
 
 
 @app.command("cancel")
@@ -163,9 +164,9 @@ def cancel(run: options.NamedRunId) -> None:
     """Cancel a run at once, wherever it is driven. Its committed steps stay; `resume --force` reopens it."""
     run_id, cancelled = _ask(run, "cancel")
     if cancelled:
-        typer.echo(f"run {run_id} is cancelled")
+        echo(f"run {run_id} is cancelled")
     else:
-        typer.echo(f"run {run_id} is asked to cancel, and its driver has not answered yet. See: redstart runs list")
+        echo(f"run {run_id} is asked to cancel, and its driver has not answered yet. See: redstart runs list")
 
 
 def _ask(run: str, word: str) -> tuple[str, bool]:

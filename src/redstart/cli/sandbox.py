@@ -10,6 +10,7 @@ import typer
 
 from redstart.cli import options
 from redstart.cli.errors import print_error
+from redstart.cli.output import echo, echo_output
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -46,8 +47,7 @@ def run(
 
     async def go(house: House, ground: Ground) -> int:
         done = await run_command(house, ground, tuple(command))
-        sys.stdout.write(done.output)
-        sys.stdout.flush()
+        echo_output(done.output)
         if why := what_ended_it(done, ground.limits):
             print_error(why)
         return done.exit_code
@@ -74,7 +74,7 @@ def shell(
     from redstart.core.shell import ExitCause
 
     async def go(house: House, ground: Ground) -> int:
-        typer.echo(whereabouts(house, ground))
+        echo(whereabouts(house, ground))
         try:
             done = await run_shell(house, ground, sys.stdin.fileno(), sys.stdout.fileno())
         except asyncio.CancelledError:
@@ -96,8 +96,8 @@ def build(
 
     from redstart.app.images import build_image
 
-    built = asyncio.run(build_image(os.environ, anew=anew, say=lambda words: typer.echo(words, err=True)))
-    typer.echo(f"{built.name} {'built' if built.new else 'exists already'}")
+    built = asyncio.run(build_image(os.environ, anew=anew, say=lambda words: echo(words, err=True)))
+    echo(f"{built.name} {'built' if built.new else 'exists already'}")
 
 
 def _inside(path: Path, python: str | None, unsafe: bool, go: Callable[[House, Ground], Awaitable[int]]) -> int:

@@ -25,6 +25,7 @@ from redstart.app.wire import House, check_models, engine_called, open_house
 from redstart.cli.apply import report_applied
 from redstart.cli.display import Display, display
 from redstart.cli.ending import EarlyGreen, say_ending, say_kept
+from redstart.cli.output import confirm, echo
 from redstart.cli.words import sandbox_in_words, tests_in_words
 from redstart.core.errors import PortError
 from redstart.core.noun import many
@@ -104,9 +105,9 @@ def _is_there_to_ask(how: How, shown: Display) -> bool:
 
 def _wants_it() -> bool:
     try:
-        return typer.confirm("Apply this patch to your working tree?", default=False)
+        return confirm("Apply this patch to your working tree?", default=False)
     except typer.Abort:
-        typer.echo()
+        echo()
         return False
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
+from redstart.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +65,7 @@ def _print_proof(run: str | None, form: Form) -> None:
 
         proof = asyncio.run(make())
     if form is not Form.text:
-        typer.echo({Form.markdown: as_markdown, Form.json: as_json}[form](proof), nl=False)
+        echo(as_markdown(proof), nl=False) if form is Form.markdown else echo_json(as_json(proof), nl=False)
         return
     shown = Terminal()
     for line in text_lines(proof):
@@ -94,7 +95,7 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
         state, view, diff, shares, thoughts = asyncio.run(gather())
         tried = asyncio.run(cycles(house, state))
     if json:
-        typer.echo((view or state).model_dump_json(indent=2))
+        echo_json((view or state).model_dump_json(indent=2))
         return
     from redstart.cli.display import Terminal
 
@@ -189,8 +190,8 @@ def _print_attempt(shown: Terminal, view: AttemptView) -> None:
 
 
 def _print_diff(shown: Terminal, diff: str) -> None:
-    from redstart.cli.ending import say_diff_lines
+    from redstart.cli.ending import diff_lines, say_diff_lines
 
     if diff:
         shown.say("")
-        say_diff_lines(shown, diff.splitlines())
+        say_diff_lines(shown, diff_lines(diff))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
+from redstart.core.visible import visible_line
+
 AROUND = 2
 """Lines shown before and after each place that differs."""
 
@@ -25,5 +27,5 @@ def side_by_side(old: str, new: str, width: int) -> Iterator[tuple[str, str]]:
 
 
 def _cut(text: str, width: int) -> str:
-    shown = "".join(letter if letter.isprintable() else "·" for letter in text.expandtabs(4))
+    shown = visible_line(text.expandtabs(4))
     return f"{shown[: width - 1]}…" if len(shown) > width else shown.ljust(width)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from redstart.cli.output import echo, echo_json
+
 
 def stats(
     since: Annotated[
@@ -46,9 +48,9 @@ def stats(
     with open_house(configuration.load()) as house:
         found = asyncio.run(go(house))
     if json:
-        typer.echo(encoder.dumps(found.model_dump(mode="json")))
+        echo_json(encoder.dumps(found.model_dump(mode="json")))
         return
     width = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else None
     for line in stats_lines(found, {**RESULTS, "needs_input": "needs input"}):
         for part in wrap(line.text, width, hang=line.hang):
-            typer.echo(part)
+            echo(part)

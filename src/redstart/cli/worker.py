@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from redstart.cli.output import echo
+
 
 class PoolName(StrEnum):
     think = "think"
@@ -41,7 +43,7 @@ def worker(
         configuration.require_model(settings)
 
     def ready() -> None:
-        typer.echo(f"worker {os.getpid()} serves {settings.fleet.address}, pool {pool.value}")
+        echo(f"worker {os.getpid()} serves {settings.fleet.address}, pool {pool.value}")
 
     async def go() -> None:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
@@ -50,4 +52,4 @@ def worker(
         await work(settings, pool.value, at_once or settings.fleet.at_once, stop, ready)
 
     asyncio.run(go())
-    typer.echo("worker stopped")
+    echo("worker stopped")

@@ -6,18 +6,11 @@ import re
 
 from rich.cells import cell_len
 
+from redstart.core.visible import visible
+
 _BLANKS = re.compile(r"( +)(?!·)")
 """Where a line may be broken: a separator stays at the end of its line."""
 _AFTER_SEPARATOR = re.compile(r"(?<= ·)( +)")
-
-
-def printable(text: str) -> str:
-    """The text without what a terminal would obey: controls, escape sequences and marks of direction."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else _replacement(letter) for letter in text)
-
-
-def _replacement(letter: str) -> str:
-    return "    " if letter == "\t" else "" if letter == "\r" else "�"
 
 
 def wrap(text: str, width: int | None, *, hang: int | None = None) -> list[str]:
@@ -27,7 +20,7 @@ def wrap(text: str, width: int | None, *, hang: int | None = None) -> list[str]:
     a whole line overflows. Without a width, which is for logs, nothing is broken.
     """
     lines: list[str] = []
-    for line in printable(text).split("\n"):
+    for line in visible(text).replace("\t", "    ").split("\n"):
         own = len(line) - len(line.lstrip(" "))
         lines += _wrapped(line, width, own if hang is None else hang)
     return lines

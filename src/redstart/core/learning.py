@@ -100,6 +100,8 @@ class FixCard(Noun):
     signature: Signature | None = None
     """What was red, in words; None on a card of before this was kept."""
     test_id: str = ""
+    asked: bool = Field(default=False, exclude_if=lambda asked: not asked)
+    """Whether the run asked a person something before it ended green; False on a card of before this was kept."""
 
     @property
     def state(self) -> CardState:

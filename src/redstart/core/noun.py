@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 from pydantic import BaseModel, ConfigDict
 
 
@@ -27,13 +25,3 @@ def clip(text: str, limit: int) -> str:
     keep = max(limit - len(mark.encode()), 2)
     head = keep * 2 // 3
     return data[:head].decode(errors="ignore") + mark + data[head - keep :].decode(errors="ignore")
-
-
-def one_line(text: str) -> str:
-    """`text` as it reads: its words with single blanks between them, and nothing that cannot be seen."""
-    return " ".join("".join(sign for sign in text if sign.isspace() or is_seen(sign)).split())
-
-
-def is_seen(sign: str) -> bool:
-    """Whether this character shows. What steers others, is not assigned or belongs to nobody does not."""
-    return unicodedata.category(sign) not in ("Cf", "Cc", "Co", "Cn", "Cs")

@@ -243,6 +243,8 @@ class Decision(Noun):
     """None where fewer than two counts of red tests can be compared."""
     warning: str = ""
     """That the run will be ended if it goes on bringing nothing."""
+    answered: bool = Field(default=False, exclude_if=lambda answered: not answered)
+    """Whether a person's answer led to it."""
 
 
 class Attempt(Noun):
@@ -306,6 +308,8 @@ class AttemptSummary(Noun):
     """How the attempt after it was to differ."""
     waited: bool = Field(default=False, exclude_if=lambda waited: not waited)
     """Whether it only waited for a person to approve packages, which is no attempt at the fix."""
+    asked: bool = Field(default=False, exclude_if=lambda asked: not asked)
+    """Whether it ended with a question to a person."""
 
 
 class RunState(Noun):

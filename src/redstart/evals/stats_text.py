@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from redstart.app.proof_text import Line, visible
+from redstart.app.proof_text import Line
 from redstart.core.errors import ConfigError
 from redstart.core.noun import many
 from redstart.core.run import Spend
+from redstart.core.visible import visible_line
 from redstart.evals.intervals import LEVEL, Estimate, short
 from redstart.evals.stats import MemoryUse, Spread, Stats
 
@@ -54,7 +55,7 @@ def stats_lines(found: Stats, results: Mapping[str, str] | None = None) -> list[
         ("unusable model answers", found.faults),
     ):
         lines += [f"{name:<34} {_counts(counts)}"] if counts else []
-    reasons = [Line(f"{count:>6}  {visible(reason)}", hang=8) for reason, count in found.reasons.items()]
+    reasons = [Line(f"{count:>6}  {visible_line(reason)}", hang=8) for reason, count in found.reasons.items()]
     rest = _memory(found.memory)
     if found.spent.unpriced:
         rest.append(f"{many(found.spent.unpriced, 'model call')} without a known price: not counted in the cost")
@@ -72,7 +73,7 @@ def _memory(found: MemoryUse) -> list[str]:
     lines += _share("  verified with memory", found.verified_with)
     lines += _share("  verified without memory", found.verified_without)
     lines += [
-        f"{f'  card {visible(one.card)}':<34} verified in {one.verified} of {many(one.runs, 'run')}"
+        f"{f'  card {visible_line(one.card)}':<34} verified in {one.verified} of {many(one.runs, 'run')}"
         for one in found.often
     ]
     return lines
@@ -103,10 +104,10 @@ def _of_step(found: Spend) -> str:
 
 def _name(model: str) -> str:
     """A model's name that leaves room for its figures: of a command, its beginning."""
-    shown = visible(model)
+    shown = visible_line(model)
     return shown if len(shown) <= NAME else f"{shown[: NAME - 1]}…"
 
 
 def _counts(counts: dict[str, int], words: Mapping[str, str] | None = None) -> str:
     words = words or {}
-    return ", ".join(f"{visible(words.get(name, name))} {count}" for name, count in counts.items())
+    return ", ".join(f"{visible_line(words.get(name, name))} {count}" for name, count in counts.items())

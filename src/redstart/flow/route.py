@@ -229,6 +229,7 @@ def _summary(state: RunState) -> AttemptSummary:
         seen=seen(state),
         turn=attempt.decide.turn if attempt.decide else None,
         waited=bool(attempt.decide and attempt.decide.approved and attempt.decide.work is None),
+        asked=bool(attempt.decide and attempt.decide.answered),
     )
 
 

@@ -49,7 +49,9 @@ async def decide(run: RunState, ports: Ports) -> Decision:
         return await _errands(run, ports)
     if run.now.decide is not None:
         reply = await ports.person.answer()
-        return run.now.decide if reply is None else answered(run, run.now.decide, reply)
+        if reply is None:
+            return run.now.decide
+        return answered(run, run.now.decide, reply).model_copy(update={"answered": True})
     if run.now.check is not None and run.now.check.asks:
         return _ask_packages(run.now.check)
     found = run.now.reproduce

@@ -7,11 +7,12 @@ from functools import partial
 from redstart.core.chat import Ask, Tier
 from redstart.core.learning import FixCard, Plan, Remembered, Signature
 from redstart.core.lesson import Placed
-from redstart.core.noun import clip, one_line
+from redstart.core.noun import clip
 from redstart.core.pattern import LONGEST as GOAL
 from redstart.core.pattern import SUBTASKS, Pattern
 from redstart.core.report import Judged
 from redstart.core.run import Mode, Result, RunState
+from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
 from redstart.toolkit.learning.advice import proposed
 from redstart.toolkit.learning.failures import failure_record
@@ -69,6 +70,7 @@ def _card(run: RunState, tested: Judged, signature: Signature, said: CardAnswer 
         provenance=_provenance(run),
         signature=signature,
         test_id=_first_red(run),
+        asked=any(attempt.asked for attempt in run.history),
     )
 
 

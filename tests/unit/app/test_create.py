@@ -151,7 +151,7 @@ def test_the_goal_is_said_in_one_of_four_ways(tmp_path, monkeypatch):
     assert goal_of(None, file, somebody_there=False) == "a shop"
     monkeypatch.setattr("sys.stdin", io.StringIO(" a shop\n"))
     assert goal_of("-", None, somebody_there=False) == "a shop"
-    monkeypatch.setattr("typer.prompt", lambda _: " a shop ")
+    monkeypatch.setattr("sys.stdin", io.StringIO(" a shop \n"))
     assert goal_of(None, None, somebody_there=True) == "a shop"
     for given, path in ((None, None), ("a", file), (None, tmp_path / "none.txt")):
         with pytest.raises(ConfigError):

@@ -28,8 +28,9 @@ from redstart.app.proof_parts import (
     Touched,
     Tried,
 )
-from redstart.app.proof_text import RESULTS, SHOWN, TITLES, as_json, as_markdown, as_text, visible
+from redstart.app.proof_text import RESULTS, SHOWN, TITLES, as_json, as_markdown, as_text
 from redstart.core.run import Level, Mode, Result
+from redstart.core.visible import visible_line
 
 SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "proof.schema.json"
 BODY_LIMIT = 65_536
@@ -160,8 +161,8 @@ def test_a_check_in_markup_stays_in_its_cell():
 
 
 def test_what_cannot_be_seen_is_spelled_out():
-    assert visible("a\u202eb\nc\x1b\x00\u200b\tü\U0001f600") == "a\\u202eb\\nc\\x1b\\x00\\u200b\tü\U0001f600"
-    assert visible("x" * 1000).startswith("x" * 300 + " [… 700 more")
+    assert visible_line("a\u202eb\nc\x1b\x00\u200b\tü\U0001f600") == "a\\u202eb\\nc\\x1b\\x00\\u200b\tü\U0001f600"
+    assert visible_line("x" * 1000).startswith("x" * 300 + " [… 700 more")
 
 
 def test_the_verdict_is_the_first_line_and_every_check_has_a_row():

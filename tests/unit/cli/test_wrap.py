@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redstart.cli.wrap import printable, wrap
+from redstart.cli.wrap import wrap
 
 
 def test_a_line_that_fits_stays_as_it_is():
@@ -41,7 +41,7 @@ def test_wide_letters_count_as_two():
 
 
 def test_nothing_that_a_terminal_obeys_is_left():
-    assert printable("a\x1b[2Jb\tc\rd\u202ee\n") == "a�[2Jb    cd�e\n"
+    assert wrap("a\x1b[2Jb\tc\rd\u202ee\n", 80) == ["a\\x1b[2Jb    c\\rd\\u202ee", ""]
 
 
 @given(text=st.text(alphabet="ab cd\n·", max_size=300), width=st.integers(10, 140), hang=st.integers(0, 8))

@@ -7,14 +7,11 @@ is assigned to a name of a secret where it looks random.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
-import math
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
+
+from redstart.ports.model.secret_values import URL, is_dense, is_invented, is_password, is_random, is_used, is_web_token
 
 SHORTEST = 8
 """Characters of a variable's value that is masked wherever it stands: shorter ones are words."""
@@ -29,62 +26,22 @@ class _Kind(NamedTuple):
     """Whether what was found (the group `secret`, or all) is more than an example."""
 
 
-def _random(text: str) -> bool:
-    """Whether the text looks drawn by chance: letters and digits mixed, no word repeated, nothing spelt out."""
-    if _EXAMPLE.search(text) or not (re.search(r"\d", text) and re.search(r"[A-Za-z]", text)):
-        return False
-    return _entropy(text) >= min(3.0, math.log2(len(text)) - 1.2)
-
-
-def _dense(text: str) -> bool:
-    """As random as a key that has no shape of its own must be to be told from other text."""
-    if _UUID.fullmatch(text) or not _random(text) or re.search(r"[ (){}<>$%]", text):
-        return False
-    if _HEX.fullmatch(text):
-        return len(text) >= 32
-    mixed = sum(bool(re.search(kind, text)) for kind in ("[a-z]", "[A-Z]", r"\d"))
-    return mixed == 3 and _entropy(text) >= 3.5 and not _WORDS.fullmatch(text)
-
-
-def _entropy(text: str) -> float:
-    counts = Counter(text).values()
-    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
-
-
-def _token(text: str) -> bool:
-    """Whether it is a JSON web token: its first part says so."""
-    head = text.split(".", 1)[0]
-    try:
-        said = json.loads(base64.urlsafe_b64decode(head + "=" * (-len(head) % 4)))
-    except (binascii.Error, ValueError):
-        return False
-    return isinstance(said, dict) and "alg" in said
-
-
-def _password(text: str) -> bool:
-    """Whether what stands between user and host in a URL is a password and no place for one."""
-    return not (_EXAMPLE.search(text) or re.search(r"[{}<>$%*,]", text)) and not _INVENTED.fullmatch(text)
-
-
-_EXAMPLE = re.compile(
-    r"example|dummy|fake|sample|placeholder|changeme|redacted|your[_-]|xxxx|\*\*\*|\.\.\.|…|0{6}|1234567890|abcdefgh|deadbeef",
-    re.IGNORECASE,
-)
-_INVENTED = re.compile(
-    r"p|pw|pwd|p[a4@]ss(?:w(?:or)?d)?\d{0,4}|secret|foo|bar|baz|test(?:ing)?|user(?:name)?|admin|root|guest|token|x+|y|me"
-    r"|1?2?3?4?5?6?|hunter2|tiger|letmein|postgres|mysql|redis|rabbit|mongo|qwerty|abc\d{0,3}",
-    re.IGNORECASE,
-)
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
-_WORDS = re.compile(r"(?:[A-Z]?[a-z]{3,}+[\d_./:-]*+)++|[\w.-]*\.\w{1,5}")
 _NAMED = (
     r"(?:(?:api|secret|access|auth|account|private)[_-]?(?:access[_-]?)?key|client[_-]?secret|passw(?:or)?d|passphrase"
     r"|(?:auth|access|refresh|bearer|api|secret|session|bot)[_-]?token|[_-](?:token|secret|key|pwd))"
 )
+_PLAINLY = (
+    r"(?:(?:api|secret|access|auth|account|private|signing|encryption|master)[_-]?(?:access[_-]?)?key|passw(?:or)?d"
+    r"|passphrase|passcode|(?<![a-z])(?:pass|pwd|secret|token)|(?-i:(?<=[a-z])(?:Pwd|Secret|Token)))"
+)
+"""Names under which even a short value is a secret. A `sort_key` is none, and a `token_type` does not end so."""
+_TYPE = r"(?::\s*[\w.]{1,40}(?:\[[\w.,\s|]{1,40}\])?(?:\s*\|\s*\w{1,40})?\s*(?==))?"
+_CALL = r"(?:\w{0,20}(?:Field|Secret|Str|String|Bytes)\w{0,10}\(\s*(?:\w{1,20}\s*=\s*)?)?"
+"""What may stand around a value: `SecretStr(…)`, `Field(default=…)`."""
+_QUOTED = r"[rbuf]{0,2}(?P<quote>[\"'])(?P<secret>[^\"'\s\\]{6,200})(?P=quote)"
 
 
-def _kind(name: str, pattern: str, hint: str, real: Callable[[str], bool] = _random, flags: int = 0) -> _Kind:
+def _kind(name: str, pattern: str, hint: str, real: Callable[[str], bool] = is_random, flags: int = 0) -> _Kind:
     return _Kind(name, re.compile(pattern, flags), hint, real)
 
 
@@ -115,24 +72,61 @@ _KINDS = (
     _kind("sendgrid-key", r"\bSG\.[\w-]{20,24}\.[\w-]{40,46}", "SG."),
     _kind("telegram-token", r"\b\d{8,10}:AA[\w-]{33}\b", ":AA"),
     _kind("age-key", r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}", "AGE-SECRET"),
-    _kind("jwt", r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}", "eyJ", _token),
+    _kind("jwt", r"(?<![\w-])eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}", "eyJ", is_web_token),
     _kind("azure-key", r"(?<=AccountKey=)[A-Za-z0-9+/]{60,}={0,2}", "AccountKey="),
     _kind(
         "password",
         r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@'\"<>]{0,100}:(?P<secret>[^\s/@'\"<>]{3,200})@[\w.\[-]",
         "://",
-        _password,
+        is_password,
         re.I,
     ),
-    _kind("bearer", r"\b(?:Bearer|Basic)\s+(?P<secret>[\w.~+/-]{24,}=*)", "B", _dense),
+    _kind("bearer", r"\b(?:Bearer|Basic)\s+(?P<secret>[\w.~+/-]{24,}=*)", "B", is_dense),
     _kind(
         "assigned",
         rf"{_NAMED}[\"']?\s*(?::|=>?|:=)\s*[\"']?(?P<secret>[\w+/.~-]{{20,}}+=*+)(?![(\[])",
         "",
-        _dense,
+        is_dense,
         re.I,
     ),
+    # api_key: str = "…", "client_secret": "…", password="…", token := "…", process.env.API_KEY || "…"
+    _kind(
+        "assigned",
+        rf"{_PLAINLY}[\"']?\]?\)?\s*{_TYPE}(?::=|=>|[:=]|\|\||\?\?|\bor\b)\s*\(?\s*{_CALL}{_QUOTED}",
+        "",
+        is_used,
+        re.I,
+    ),
+    # environ.get("X_TOKEN", "…")
+    _kind(
+        "assigned",
+        rf"\b(?:get|getenv|env|config|setdefault|setenv|set)\(\s*[\"'][\w.-]*{_PLAINLY}[\"']\s*,\s*{_CALL}(?:default\s*=\s*)?{_QUOTED}",
+        "",
+        is_used,
+        re.I,
+    ),
+    # A line of its own, without quotes: `password: …` of YAML, `PASSWORD=…` of a shell
+    _kind(
+        "assigned",
+        rf"^[ \t]*(?:- |export |set )?[\w.-]*{_PLAINLY}(?::[ \t]+|=|[ \t]*=[ \t]*(?=\w+[!@$]))"
+        r"(?P<secret>[^\s\"'#,;]{6,200})(?=[ \t]*(?:#.*)?$)",
+        "",
+        is_used,
+        re.I | re.M,
+    ),
+    _kind(
+        "password",
+        r"\b(?:machine\s+\S+|default)\s+login\s+\S+\s+(?:account\s+\S+\s+)?password\s+(?P<secret>\S{3,200})",
+        "login",
+        is_password,
+    ),
 )
+_PART = r"[\"'](?:[\w+/.~=-]|\\\n[ \t]*){4,}[\"']"
+_SPLIT = re.compile(rf"{_PART}(?:\s*[+\\]?\s*{_PART})+|[\"'][\w+/.~=-]{{4,}}(?:\\\n[ \t]*[\w+/.~=-]{{4,}})+[\"']")
+"""Strings that a language puts together: side by side, by a plus, or continued behind a backslash."""
+_JOINTS = re.compile(r"[\"']\s*[+\\]?\s*[\"']|\\\n[ \t]*")
+_BEFORE = 80
+"""Characters before such strings in which their name is looked for."""
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:API_?KEYS?|KEYS?|SECRETS?|TOKENS?|PASS(?:WORD|WD|PHRASE)?|PWD|CREDENTIALS?|AUTH|COOKIE|DSN)(?:_|\d|$)"
     r"|(?:KEY|TOKEN|SECRET|PASSWORD)$",
@@ -141,7 +135,6 @@ _SECRET_NAME = re.compile(
 _HARMLESS_NAME = re.compile(
     r"(?:^|_)(?:PUBLIC|PATH|FILE|DIR|SOCK|NAME|URL_BASE|LENGTH|TYPE|HOST|PORT)(?:_|$)|^S?PWD$|^OLDPWD$", re.I
 )
-_URL = re.compile(r"\w+://")
 
 
 def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
@@ -158,9 +151,9 @@ def secrets_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _worth_hiding(value: str) -> bool:
-    if len(value) < SHORTEST or _INVENTED.fullmatch(value) or value.startswith(("/", "~", "./")):
+    if len(value) < SHORTEST or is_invented(value) or value.startswith(("/", "~", "./")):
         return False
-    if _URL.match(value):
+    if URL.match(value):
         return "@" in value
     return not re.fullmatch(r"[A-Za-z]{1,15}|\d{1,9}|true|false", value)
 
@@ -174,10 +167,22 @@ def mask(text: str, values: Mapping[str, str] | None = None) -> str:
         if value in text:
             bounded = rf"(?<![A-Za-z0-9]){re.escape(value)}(?![A-Za-z0-9])"
             text = re.sub(bounded, lambda _, name=name: f"«secret:{name}»", text)
+    return _mask_shapes(_SPLIT.sub(_joined, text))
+
+
+def _mask_shapes(text: str) -> str:
     for kind in _KINDS:
         if kind.hint in text:
             text = kind.pattern.sub(lambda found, kind=kind: _masked(found, kind), text)
     return text
+
+
+def _joined(found: re.Match[str]) -> str:
+    """The strings as one, masked, where that is a secret; else as they are."""
+    before = found.string[max(found.start() - _BEFORE, 0) : found.start()]
+    whole = _JOINTS.sub("", found[0])
+    masked = _mask_shapes(before + whole)
+    return masked[len(before) :] if masked.startswith(before) and masked != before + whole else found[0]
 
 
 def _masked(found: re.Match[str], kind: _Kind) -> str:

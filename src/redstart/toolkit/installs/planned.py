@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from redstart.core.change import Snapshot
-from redstart.core.noun import clip, one_line
+from redstart.core.noun import clip
 from redstart.core.packages import Installed, PackageRequest
 from redstart.core.run import RunState
 from redstart.core.shell import Environment
+from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
 from redstart.ports.install.port import Language
 from redstart.toolkit.installs.asked import is_manifest, read

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from redstart.core.failures import FailureQuery, RecalledFailure
 from redstart.core.learning import FailureRecord, Recalled, Reflection, Signature
-from redstart.core.noun import clip, one_line
+from redstart.core.noun import clip
 from redstart.core.report import Judged
 from redstart.core.run import Mode, RunState
+from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
 
 SHOWN = 3

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable
 
 from redstart.core.lesson import LONGEST, Provenance
-from redstart.core.noun import is_seen
+from redstart.core.visible import is_seen
 
 _ADDRESS = re.compile(
     r"[a-z][a-z0-9+.-]*://|\bhxxps?\b|\bwww\.|\bmailto:|\b\w[\w.+-]*@[\w-]+\.\w|\b(?:\d{1,3}\.){3}\d{1,3}\b"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from redstart.core.failures import RecalledFailure
-from redstart.core.noun import clip, one_line
+from redstart.core.noun import clip
+from redstart.core.visible import one_line
 from redstart.toolkit.prompts.render import data, section
 
 _AT = {"signature": "at this failure"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from redstart.core.learning import Reflection
-from redstart.core.noun import one_line
 from redstart.core.run import Attempt, AttemptSummary
+from redstart.core.visible import one_line
 from redstart.toolkit.prompts.render import data, section
 
 ASKED = (

@@ -9,10 +9,11 @@ from redstart.core.course import Strategy, Turn
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan, Recalled, Reflection
 from redstart.core.lesson import Shown
-from redstart.core.noun import clip, one_line
+from redstart.core.noun import clip
 from redstart.core.pattern import RecalledPattern
 from redstart.core.report import Case
 from redstart.core.run import AttemptSummary
+from redstart.core.visible import one_line
 from redstart.toolkit.prompts.reflections import reflected
 from redstart.toolkit.prompts.render import data, section
 
@@ -132,7 +133,8 @@ def lessons(recalled: Iterable[Recalled]) -> str:
         card = one.card
         same = _LIKE.get(one.source, "a failure like it")
         summary, cause, fix = map(one_line, (card.summary, card.root_cause, card.fix))
-        told = f"{same}, fixed before: {summary}\ncause: {cause}\nfix: {fix}"
+        asked = " (its run asked a person, so trust it less)" if card.asked else ""
+        told = f"{same}, fixed before{asked}: {summary}\ncause: {cause}\nfix: {fix}"
         blocks.append(data(f"memory {card.id}", told, 1500))
     return section("Learned from earlier fixes", *blocks)
 

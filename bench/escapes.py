@@ -1,0 +1,33 @@
+"""Hostile texts on a real terminal: how many signs of theirs it would obey, and how many of the texts can be read.
+
+One run of a scripted model over a repo whose names, test ids, messages and output are hostile, then every command that
+shows what the run left; the terminal has 80 columns and colors. What rich writes for these does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from _figures import exactly, print_figures
+from redstart.testing.hostile_texts import PLACES, control_signs, places_shown, show_everything
+from redstart.testing.user import User
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="the same: it takes less than a minute")
+    parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        written = show_everything(User(Path(name), Path(sys.prefix)), Path(name))
+    figures = (
+        exactly("control_bytes", len(control_signs(written)), 0),
+        exactly("texts", len(places_shown(written)), len(PLACES)),
+    )
+    return 0 if print_figures("escapes", figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
