@@ -127,7 +127,8 @@ def _findings(facts: Facts) -> Check:
     found = facts.found
     if found.new is None:
         return _not_done(CheckName.findings, "the last patch was not checked")
-    new, serious = found.new - found.tripwires, found.blocking - found.tripwires
+    new = found.new - found.tripwires
+    serious = max(found.blocking - found.tripwires, 0)
     before = "" if found.before is None else f"{found.before:,} before in the same files, "
     minor = f", {new - serious:,} of them minor" if new > serious else ""
     return _check(CheckName.findings, not serious, f"{before}{new:,} new{minor}")

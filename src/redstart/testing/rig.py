@@ -6,6 +6,7 @@ start a process of the target.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -75,7 +76,8 @@ GARBAGE = "I am sorry, I would rather talk about the weather."
 
 
 def computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
-    """Runs nothing: reads what `double` returns from the code's text and writes the JUnit XML that pytest would."""
+    """Runs nothing: reads what `double` returns from the code's text, what the test expects from its own, altered or
+    not, and writes the JUnit XML that pytest would."""
 
     def run(execution: Execution) -> Completed:
         code = (trees.read(execution.snapshot, CODE) or b"").decode()
@@ -83,10 +85,14 @@ def computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
         value = {"number + number": 4, "number + number + 1": 5, "number + number + 2": 6}.get(
             found[1] if found else "", 7
         )
-        failure = "" if value == 4 else _failure(value)
+        if "pytest" not in " ".join(execution.argv):
+            return _called(value)
+        tests = (trees.read(execution.snapshot, TESTS) or b"").decode()
+        failure = _failure(value, tests)
         cases = f'<testcase classname="test_calc" name="test_double" file="{TESTS}" time="0.01">{failure}</testcase>'
         if not any(RED in word for word in execution.argv):
-            cases += f'<testcase classname="test_calc" name="test_zero" file="{TESTS}" time="0.01"/>'
+            failing = '<failure message="assert not True"/>' if "assert not (True)" in tests else ""
+            cases += f'<testcase classname="test_calc" name="test_zero" file="{TESTS}" time="0.01">{failing}</testcase>'
         xml = f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{cases}</testsuite></testsuites>'
         code_of = 1 if failure else 0
         cause = ExitCause.failed if failure else ExitCause.ok
@@ -95,10 +101,25 @@ def computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
     return run
 
 
-def _failure(value: int) -> str:
-    message = f"assert {value} == 4\n +  where {value} = double(2)"
+def _called(value: int) -> Completed:
+    """What a neutral rerun leaves, in which tests are called without a runner."""
+    outcome = "passed" if value == 4 else "failed"
+    results = {RED: {"outcome": outcome, "type": "" if value == 4 else "AssertionError", "line": 5}}
+    left = {"state.json": json.dumps({"results": results})}
+    return Completed(exit_code=0, cause=ExitCause.ok, output="", files=left, wall=0.01)
+
+
+def _failure(value: int, tests: str) -> str:
+    """What `test_double` says when it fails; empty where it passes."""
+    asserted = re.search(r"assert (not \()?double\(2\) == (\d+)", tests)
+    negated, expected = (bool(asserted[1]), int(asserted[2])) if asserted else (False, 4)
+    message = f"assert {value} == {expected}\n +  where {value} = double(2)"
+    if 'raise AssertionError("~")\n    assert double' in tests:
+        message = "AssertionError: ~"
+    elif (value == expected) is not negated:
+        return ""
     shown = "def test_double():\n>       assert double(2) == 4"
-    detail = f"{shown}\nE       assert {value} == 4\n\n{TESTS}:5: AssertionError"
+    detail = f"{shown}\nE       {message.splitlines()[0]}\n\n{TESTS}:5: AssertionError"
     return f"<failure message={quoteattr(message)}>{detail}</failure>"
 
 
