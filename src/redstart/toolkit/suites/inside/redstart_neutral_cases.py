@@ -72,7 +72,7 @@ class Session:
 
     def __init__(self, plan, paths, load):
         self._plan, self._paths = plan, paths
-        self._modules, self._begun = {}, {}
+        self._modules, self._begun, self._class = {}, {}, None
         self._files = {os.path.join(paths.root, test["file"]) for test in plan["tests"]}
         self.hidden = HiddenRunner(paths.project, self._is_test_file) if "runner" in plan["applied"] else None
         if self.hidden is None:
@@ -142,6 +142,17 @@ class Session:
                 function(*([holder] if accepts_one(function) else []))
                 self._begun[key] = True
 
+    def _enter_class(self, kind):
+        """Sets up a class of cases, once the one before it is taken down."""
+        if self._class is kind:
+            return
+        before, self._class = self._class, None
+        if before is not None:
+            before.tearDownClass()
+            before.doClassCleanups()
+        kind.setUpClass()
+        self._class = kind
+
     def _call_case(self, kind, name, module, conftests):
         """A test of a `unittest.TestCase`, by its own methods."""
         method = getattr(kind, name)
@@ -154,7 +165,7 @@ class Session:
         self._check_marks(marks)
         fixtures = self._fixtures.Fixtures(self._context(module, kind, method, conftests, marks))
         with fixtures:
-            self._once(kind, "setUpClass")
+            self._enter_class(kind)
             case = kind(name)
             fixtures.begin_autouse(case)
             if hasattr(case, "_pre_setup"):  # of Django
