@@ -16,9 +16,8 @@ import pytest
 
 from redstart.core.change import Snapshot
 from redstart.core.run import Mode, RunSpec, Suite
-from redstart.core.shell import Completed, Environment
+from redstart.core.shell import HOST_NAME, Completed, Environment
 from redstart.ports.sandbox.bwrap import Bubblewrap
-from redstart.ports.sandbox.mounts import HOST_NAME
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.honesty.examine import Examined, Green
 from redstart.toolkit.honesty.neutral import examine_neutral
