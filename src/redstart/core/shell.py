@@ -14,6 +14,8 @@ IN = "{redstart:in}"
 """In an argument or variable of an `Execution`: the folder that holds `files_in`, read-only."""
 OUT = "{redstart:out}"
 """Likewise: the folder from which `collect` is read back."""
+HOST_NAME = "build-7f4c"
+"""What a sandbox calls its host: a name like any other, so that code under test learns nothing from it."""
 
 
 class ExitCause(StrEnum):

@@ -17,13 +17,13 @@ from posixpath import join
 
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxDied, SandboxUnavailable
-from redstart.core.shell import Completed, Environment, Execution, ExitCause, SandboxLimits
+from redstart.core.shell import HOST_NAME, Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox import seccomp, zygote
 from redstart.ports.sandbox.cgroups import Group, Tree, Usage, grouped, own_tree
 from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, variables
 from redstart.ports.sandbox.launch import Ended, Watch, launch, limited
 from redstart.ports.sandbox.leftovers import passing, sweep_folders
-from redstart.ports.sandbox.mounts import HOST_NAME, TEMPORARY, USER, etc_files, mount_arguments
+from redstart.ports.sandbox.mounts import TEMPORARY, USER, etc_files, mount_arguments
 from redstart.ports.sandbox.port import Workspaces
 from redstart.ports.sandbox.prepare import bring_copies, make_git
 from redstart.ports.sandbox.services import INSIDE, Relays, Slots, relayed
@@ -245,9 +245,9 @@ def arguments(
     With `kept` it is for a process that makes sandboxes of its own, one for each run.
     """
     program, version = find_bubblewrap()
-    environment, limits = execution.environment, execution.limits
-    workspace = workspace.resolve()
+    environment, limits, workspace = execution.environment, execution.limits, workspace.resolve()
     inward, outward, objects = _shared_folders(execution)
+    etc = etc_files(environment.home, execution.hostname)
     asked = {name: placed(value, inward, outward) for name, value in given(execution).items()}
     inside = variables(environment.python, asked, home=environment.home, temporary=TEMPORARY)
     argv = [placed(argument, inward, outward) for argument in execution.argv]
@@ -273,10 +273,7 @@ def arguments(
                 **({INSIDE: (relays.folder, False)} if relays else {}),
                 **(runs if kept else {}),
             },
-            etc={
-                name: wires.feed(text.encode())
-                for name, text in etc_files(environment.home, execution.hostname).items()
-            },
+            etc={name: wires.feed(text.encode()) for name, text in etc.items()},
             sized=version >= BOUNDED_TMPFS,
             temporary=stage.temporary(environment.home),
             source=stage.source,

@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from redstart.core.errors import ConfigError
-from redstart.core.shell import Environment, SandboxLimits
+from redstart.core.shell import HOST_NAME, Environment, SandboxLimits
 from redstart.ports.sandbox.docker_seccomp import profile
-from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, HOST_NAME, SYSTEM, TEMPORARY, USER, etc_files
+from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, SYSTEM, TEMPORARY, USER, etc_files
 from redstart.ports.sandbox.stage import bounded
 
 INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"

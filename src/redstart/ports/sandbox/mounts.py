@@ -7,11 +7,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 
 from redstart.core.errors import ConfigError
-from redstart.core.shell import Environment, SandboxLimits
+from redstart.core.shell import HOST_NAME, Environment, SandboxLimits
 from redstart.ports.sandbox.stage import bounded
 
-HOST_NAME = "build-7f4c"
-"""A name like any other: code under test that looks at it learns nothing."""
 USER = 1000
 TEMPORARY, ALSO_TEMPORARY, SHARED = "/tmp", "/var/tmp", "/dev/shm"  # noqa: S108 (each sandbox has its own)
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")

@@ -12,8 +12,7 @@ from pydantic import Field, ValidationError
 
 from redstart.core.noun import Noun
 from redstart.core.report import Case
-from redstart.core.shell import Completed, Environment
-from redstart.ports.sandbox.mounts import HOST_NAME
+from redstart.core.shell import HOST_NAME, Completed, Environment
 from redstart.toolkit.suites.request import Request
 
 STATE = "state.json"

@@ -16,9 +16,8 @@ import pytest
 
 from redstart.core.change import Snapshot
 from redstart.core.run import Mode, RunSpec, Suite
-from redstart.core.shell import Completed, Environment
+from redstart.core.shell import HOST_NAME, Completed, Environment
 from redstart.ports.sandbox.bwrap import Bubblewrap
-from redstart.ports.sandbox.mounts import HOST_NAME
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.honesty.examine import Examined, Green
 from redstart.toolkit.honesty.neutral import examine_neutral
@@ -119,7 +118,12 @@ def examine(tmp_path: Path) -> Examine:
     """Examines a patch of a repo with these files; the targets are the tests that fail without it."""
 
     def run(
-        patched: dict[str, str], base: dict[str, str] | None = None, *, far: bool = False, runner: str = "pytest"
+        patched: dict[str, str],
+        base: dict[str, str] | None = None,
+        *,
+        far: bool = False,
+        runner: str = "pytest",
+        python: str = sys.executable,
     ) -> Examined:
         root = tmp_path / "repo"
         for path, text in (base or {"slug.py": BUGGY, "tests/test_slug.py": TESTS}).items():
@@ -127,7 +131,7 @@ def examine(tmp_path: Path) -> Examine:
             (root / path).write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
         blobs = DirectoryBlobs(tmp_path / "blobs")
         with closing(GitTrees(tmp_path / "trees", blobs)) as trees:
-            return examined(Bench(tmp_path, root, trees, blobs), patched, far=far, runner=runner)
+            return examined(Bench(tmp_path, root, trees, blobs, python), patched, far=far, runner=runner)
 
     return run
 
@@ -137,11 +141,12 @@ class Bench(NamedTuple):
     root: Path
     trees: GitTrees
     blobs: DirectoryBlobs
+    python: str
 
 
 def examined(bench: Bench, patched: dict[str, str], *, far: bool, runner: str) -> Examined:
-    folder, root, trees, blobs = bench
-    environment = find_environment(root, python=sys.executable, environ={"PATH": os.environ["PATH"]})
+    folder, root, trees, blobs, python = bench
+    environment = find_environment(root, python=python, environ={"PATH": os.environ["PATH"]})
     if runner == "node":
         environment = with_node(environment, "", os.environ)
     quiet = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # what else is installed here has no say, and costs seconds
@@ -302,3 +307,73 @@ def test_a_test_that_needs_a_plugin_is_noted(examine: Examine) -> None:
     outcome = examine({"slug.py": HONEST}, base)
     assert (outcome.doubts, outcome.evidence.covered, outcome.evidence.runs) == ((), 0, 1)
     assert outcome.evidence.notes == ("test_runs cannot be rerun neutrally: it uses the fixture record_property",)
+
+
+DJANGO = {
+    "manage.py": """
+        import os
+        import sys
+
+        from django.core.management import execute_from_command_line
+
+        if __name__ == "__main__":
+            os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")
+            execute_from_command_line(sys.argv)
+    """,
+    "shop/__init__.py": "",
+    "shop/settings.py": """
+        SECRET_KEY = "for tests alone"
+        INSTALLED_APPS = ["cart"]
+        DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+        DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+        USE_TZ = True
+    """,
+    "cart/__init__.py": "",
+    "cart/models.py": """
+        from django.db import models
+
+
+        class Item(models.Model):
+            cents = models.IntegerField()
+    """,
+    "cart/total.py": """
+        from cart.models import Item
+
+
+        def total():
+            return 1 + sum(item.cents for item in Item.objects.all())
+    """,
+    "cart/tests.py": """
+        from django.test import TestCase, TransactionTestCase
+
+        from cart.models import Item
+        from cart.total import total
+
+
+        class FilledTests(TestCase):
+            @classmethod
+            def setUpTestData(cls):
+                Item.objects.create(cents=250)
+
+            def test_total(self):
+                self.assertEqual(total(), 250)
+
+
+        class EmptyTests(TransactionTestCase):
+            def test_nothing(self):
+                self.assertEqual(total(), 0)
+    """,
+}
+
+
+def test_a_django_suite(examine: Examine, new_environment: Callable[..., Path]) -> None:
+    python = str(new_environment("django") / "bin" / "python")
+    summed = "sum(item.cents for item in Item.objects.all())"
+    start = "import sys\n\nfrom cart.models import Item\n\n\ndef total():\n    return "
+    honest = examine({"cart/total.py": f"{start}{summed}\n"}, DJANGO, runner="django", python=python)
+    assert (honest.doubts, honest.evidence.covered) == ((), 2)
+    cheat = f"{start}{summed} + ('test' not in sys.argv)\n"
+    doubts = examine({"cart/total.py": cheat}, DJANGO, runner="django", python=python).doubts
+    assert [doubt.words.partition(" only ")[2] for doubt in doubts] == 2 * [
+        "when the command line is that of a test runner"
+    ]

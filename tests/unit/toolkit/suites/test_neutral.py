@@ -237,13 +237,25 @@ HONEST_FILES = {
             raise AssertionError
 
 
-        @pytest.fixture(params=[1, 2])
+        @pytest.fixture(params=[1, pytest.param(2, id="two")])
         def each(request):
+            assert not request.config.getoption("--slow")
+            assert request.node.get_closest_marker("parametrize").args[0] == "more"
             return request.param
 
 
-        def test_each(each):
-            raise AssertionError
+        @pytest.fixture
+        def twice(each):
+            return 2 * each
+
+
+        @pytest.mark.parametrize("more", [3, 4])
+        def test_each(more, twice):
+            assert total([twice, more]) == 7
+
+
+        def test_terminal(request):
+            request.config.get_terminal_writer()
 
 
         @pytest.mark.skip
@@ -264,11 +276,11 @@ HONEST_FILES = {
 PASSING = [
     *("test_prices", "test_pair[x-1]", "test_pair[2-b c-minus]", "test_pair[x-minus]", "test_ids[None]"),
     *(r"test_ids[\xe9_0]", "test_ids[x::y[z]]", r"test_ids[a\\b]", "test_ids[int]", "test_ids[value4]"),
-    *("TestCart::test_method", "TestCart::test_async", "test_patched", "test_environment"),
+    *("TestCart::test_method", "TestCart::test_async", "test_patched", "test_environment", "test_each[two-3]"),
 ]
 UNSUPPORTED = {
     "test_plugin": "it uses the fixture mocker",
-    "test_each[1]": "its parameters are made by a fixture or a plugin",
+    "test_terminal": "it uses request.config.get_terminal_writer",
     "test_pair[other]": "its parameters cannot be told from its id",
     "test_skipped": "it is marked skip",
     "test_skips": "it is skipped",

@@ -72,7 +72,7 @@ class Session:
 
     def __init__(self, plan, paths, load):
         self._plan, self._paths = plan, paths
-        self._modules, self._begun = {}, {}
+        self._modules, self._begun, self._class = {}, {}, None
         self._files = {os.path.join(paths.root, test["file"]) for test in plan["tests"]}
         self.hidden = HiddenRunner(paths.project, self._is_test_file) if "runner" in plan["applied"] else None
         if self.hidden is None:
@@ -142,6 +142,17 @@ class Session:
                 function(*([holder] if accepts_one(function) else []))
                 self._begun[key] = True
 
+    def _enter_class(self, kind):
+        """Sets up a class of cases, once the one before it is taken down."""
+        if self._class is kind:
+            return
+        before, self._class = self._class, None
+        if before is not None:
+            before.tearDownClass()
+            before.doClassCleanups()
+        kind.setUpClass()
+        self._class = kind
+
     def _call_case(self, kind, name, module, conftests):
         """A test of a `unittest.TestCase`, by its own methods."""
         method = getattr(kind, name)
@@ -150,10 +161,11 @@ class Session:
                 raise Unsupported("it is skipped")
             if getattr(holder, "__unittest_expecting_failure__", False):
                 raise Unsupported("it is expected to fail")
-        self._check_marks(self._parameters.marks_of(module, kind, method))
-        fixtures = self._fixtures.Fixtures(self._context(module, kind, None, conftests))
+        marks = self._parameters.marks_of(module, kind, method)
+        self._check_marks(marks)
+        fixtures = self._fixtures.Fixtures(self._context(module, kind, method, conftests, marks))
         with fixtures:
-            self._once(kind, "setUpClass")
+            self._enter_class(kind)
             case = kind(name)
             fixtures.begin_autouse(case)
             if hasattr(case, "_pre_setup"):  # of Django
@@ -171,8 +183,11 @@ class Session:
         function = getattr(owner, name)
         marks = self._parameters.marks_of(module, kind, function)
         self._check_marks(marks)
-        values = self._parameters.values_for(marks, chosen)
-        fixtures = self._fixtures.Fixtures(self._context(module, kind, function, conftests))
+        fixtures = self._fixtures.Fixtures(self._context(module, kind, function, conftests, marks))
+        used = [name for mark in marks if mark.name == "usefixtures" for name in mark.args]
+        with_parameters = fixtures.with_parameters([*used, *self._fixtures.arguments_of(function)])
+        values = self._parameters.values_for(marks, with_parameters, chosen)
+        fixtures.parameters = {name: values.pop(name) for name in with_parameters}
         with fixtures:
             instance = None
             if kind is not None:
@@ -180,10 +195,8 @@ class Session:
                 instance = kind()
                 function = getattr(instance, name)
             fixtures.begin_autouse(instance)
-            for mark in marks:
-                if mark.name == "usefixtures":
-                    for wanted in mark.args:
-                        fixtures.value(wanted)
+            for name in used:
+                fixtures.value(name)
             begin_plain(instance or module, instance is not None, function)
             wanted = self._fixtures.arguments_of(function)
             given = {key: values[key] if key in values else fixtures.value(key) for key in wanted}
@@ -194,8 +207,8 @@ class Session:
             finally:
                 end_plain(instance or module, instance is not None, function)
 
-    def _context(self, module, kind, function, conftests):
-        return self._fixtures.Context(module, kind, function, conftests, self.hidden)
+    def _context(self, module, kind, function, conftests, marks):
+        return self._fixtures.Context(module, kind, function, conftests, self.hidden, marks, self._paths.root)
 
     def _check_marks(self, marks):
         for mark in marks:

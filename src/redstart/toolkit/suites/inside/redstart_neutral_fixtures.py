@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 
-Context = collections.namedtuple("Context", "module kind function conftests hidden")
+Context = collections.namedtuple("Context", "module kind function conftests hidden marks root")
 Definition = collections.namedtuple("Definition", "function marker")
 Captured = collections.namedtuple("CaptureResult", "out err")
 
@@ -46,7 +46,7 @@ class Fixtures:
     def __init__(self, context):
         self._context = context
         self._values, self._stack, self._begun = {}, contextlib.ExitStack(), []
-        self._instance = None
+        self._instance, self.parameters = None, {}
         self._definitions = self._all_definitions()
 
     def __enter__(self):
@@ -69,9 +69,30 @@ class Fixtures:
 
     def begin_autouse(self, instance):
         self._instance = instance
-        for name, definitions in list(self._definitions.items()):
-            if definitions[-1].marker.autouse:
-                self.value(name)
+        for name in self.autouse():
+            self.value(name)
+
+    def autouse(self):
+        return [name for name, definitions in self._definitions.items() if definitions[-1].marker.autouse]
+
+    def with_parameters(self, names):
+        """Of these fixtures and those that they use, name to marker of the ones that have parameters."""
+        seen, found, left = set(), {}, [*self.autouse(), *names]
+        while left:
+            name = left.pop(0)
+            if name not in seen:
+                seen.add(name)
+                for definition in self._definitions.get(name, ())[-1:]:
+                    left += arguments_of(definition.function)
+                    if definition.marker.params is not None:
+                        found[name] = definition.marker
+        return found
+
+    def parameter(self):
+        """The value of the fixture that is made at this moment."""
+        if not self._begun or self._begun[-1] not in self.parameters:
+            raise Unsupported("it uses request.param")
+        return self.parameters[self._begun[-1]]
 
     def value(self, name):
         """Raises `Unsupported` for a fixture that is not to be had here."""
@@ -94,8 +115,6 @@ class Fixtures:
 
     def _define(self, definition):
         function = definition.function
-        if definition.marker.params is not None:
-            raise Unsupported("it uses a fixture with parameters")
         if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             raise Unsupported("it uses an async fixture")
         wanted = arguments_of(function)
@@ -128,7 +147,12 @@ class Request:
         self._fixtures = fixtures
         context = fixtures.context
         self.module, self.cls, self.function = context.module, context.kind, context.function
-        self.scope = "function"
+        self.scope, self.instance = "function", None
+        self.config, self.node = Config(context), Node(context)
+
+    @property
+    def param(self):
+        return self._fixtures.parameter()
 
     def addfinalizer(self, function):
         self._fixtures.on_exit(function)
@@ -138,6 +162,38 @@ class Request:
 
     def __getattr__(self, name):
         raise Unsupported("it uses request." + name)
+
+
+class Config:
+    """Of pytest's settings those that need no command line: every option has its default."""
+
+    def __init__(self, context):
+        self.rootpath = pathlib.Path(context.root)
+        self.rootdir = self.rootpath
+
+    def getoption(self, name, default=None, skip=False):  # noqa: ARG002
+        return default
+
+    def __getattr__(self, name):
+        raise Unsupported("it uses request.config." + name)
+
+
+class Node:
+    """The test as pytest names it."""
+
+    def __init__(self, context):
+        self.name = getattr(context.function, "__name__", "")
+        self.module, self.cls, self._marks = context.module, context.kind, context.marks
+        self.path = self.fspath = pathlib.Path(context.module.__file__)
+
+    def iter_markers(self, name=None):
+        return iter([mark for mark in self._marks if name in (None, mark.name)])
+
+    def get_closest_marker(self, name, default=None):
+        return next(self.iter_markers(name), default)
+
+    def __getattr__(self, name):
+        raise Unsupported("it uses request.node." + name)
 
 
 class Capture:

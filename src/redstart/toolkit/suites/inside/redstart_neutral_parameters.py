@@ -11,6 +11,8 @@ import inspect
 import itertools
 import re
 
+MOST_PERMUTED = 4
+
 
 def marks_of(module, kind, function):
     """The function's marks, the nearest first, as pytest orders them."""
@@ -26,16 +28,19 @@ def listed(marks):
     return list(marks) if isinstance(marks, (list, tuple)) else [marks]
 
 
-def values_for(marks, chosen):
-    """Argument to value for the parameter set of this id. Raises `Unsupported` where there is none."""
+def values_for(marks, fixtures, chosen):
+    """Argument or fixture to value for the parameter set of this id. Raises `Unsupported` where there is none.
+
+    `fixtures` maps those of the test's fixtures that have parameters to their markers.
+    """
     groups = [sets_of(mark) for mark in marks if mark.name == "parametrize"]
-    if not groups:
-        if chosen:
-            raise Unsupported("its parameters are made by a fixture or a plugin")
+    groups += [made_sets([name], marker.params, marker.ids) for name, marker in fixtures.items()]
+    if not groups and not chosen:
         return {}
-    for combination in itertools.product(*groups):
-        if "-".join(each[0] for each in combination) == chosen:
-            return {name: value for _, values in combination for name, value in values.items()}
+    for ordered in itertools.permutations(groups) if 0 < len(groups) <= MOST_PERMUTED else [groups]:
+        for combination in itertools.product(*ordered):
+            if "-".join(each[0] for each in combination) == chosen:
+                return {name: value for _, values in combination for name, value in values.items()}
     raise Unsupported("its parameters cannot be told from its id")
 
 
@@ -46,16 +51,15 @@ def sets_of(mark):
         raise Unsupported("its parameters go to fixtures")
     names = named["argnames"]
     names = [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else list(names)
-    ids, sets = named.get("ids"), []
-    ids = list(ids) if ids is not None and not callable(ids) else ids
-    for index, given in enumerate(named["argvalues"]):
-        own, values = getattr(given, "id", None), given
-        if type(given).__name__ == "ParameterSet":
-            values = given.values
-        elif len(names) == 1:
-            own, values = None, (given,)
-        else:
-            own = None
+    return made_sets(names, named["argvalues"], named.get("ids"))
+
+
+def made_sets(names, given_values, ids):
+    ids, sets = list(ids) if ids is not None and not callable(ids) else ids, []
+    for index, given in enumerate(given_values):
+        is_set = type(given).__name__ == "ParameterSet"
+        own = given.id if is_set else None
+        values = given.values if is_set else (given,) if len(names) == 1 else given
         text = own if isinstance(own, str) else id_of(names, tuple(values), index, ids)
         sets.append((text, dict(zip(names, values))))
     return numbered(sets)
