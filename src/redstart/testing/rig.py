@@ -86,7 +86,7 @@ def computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
             found[1] if found else "", 7
         )
         if "pytest" not in " ".join(execution.argv):
-            return _called(value)
+            return called_plainly(value)
         tests = (trees.read(execution.snapshot, TESTS) or b"").decode()
         failure = _failure(value, tests)
         cases = f'<testcase classname="test_calc" name="test_double" file="{TESTS}" time="0.01">{failure}</testcase>'
@@ -101,7 +101,18 @@ def computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
     return run
 
 
-def _called(value: int) -> Completed:
+def altered_ids(tests: str) -> set[str]:
+    """The ids of tests whose text is not the rig's own; comments do not count."""
+
+    def functions(text: str) -> dict[str, str]:
+        lines = "\n".join(line for line in text.splitlines() if line != "#")
+        return {name: " ".join(body.split()) for name, body in re.findall(r"def (test_\w+)\(\):\n((?: .*\n?)+)", lines)}
+
+    own = functions(TEST_TEXT)
+    return {f"{TESTS}::{name}" for name, body in functions(tests).items() if own.get(name, body) != body}
+
+
+def called_plainly(value: int) -> Completed:
     """What a neutral rerun leaves, in which tests are called without a runner."""
     outcome = "passed" if value == 4 else "failed"
     results = {RED: {"outcome": outcome, "type": "" if value == 4 else "AssertionError", "line": 5}}

@@ -14,7 +14,7 @@ from redstart.core.shell import Completed, Execution, ExitCause
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.testing import rig as play
-from redstart.testing.rig import CODE, GREEN, RED, TESTS, Rig, make_rig
+from redstart.testing.rig import CODE, GREEN, RED, TESTS, Rig, altered_ids, called_plainly, make_rig
 
 FIX = play.block("    return number + number + 1", "    return number + number")
 EXTRA = "extra.py"
@@ -41,7 +41,12 @@ def plain(code: str, execution: Execution) -> Outcomes:
 def play_suite(rig: Rig, suite: Suite, seconds: float = 0.01) -> None:
     def run(execution: Execution) -> Completed:
         code = (rig.trees.read(execution.snapshot, CODE) or b"").decode()
-        outcomes = {id_: green for id_, green in suite(code, execution).items() if wanted(execution, id_)}
+        if "pytest" not in " ".join(execution.argv):
+            return called_plainly(4 if fixed(code) else 5)
+        altered = altered_ids((rig.trees.read(execution.snapshot, TESTS) or b"").decode())
+        outcomes = {
+            id_: green and id_ not in altered for id_, green in suite(code, execution).items() if wanted(execution, id_)
+        }
         cases = "".join(
             f'<testcase classname="test_calc" name="{id_.rpartition("::")[2]}" file="{TESTS}" time="0.01">'
             + ("" if green else '<failure message="assert False">assert False</failure>')
@@ -87,17 +92,21 @@ def test_a_green_stands_four_repeats_and_is_red_again_without_the_patch(rig: Rig
     told = [(one.patched, one.varied, one.green, one.red) for one in judged(state).repeats]
     names = ("hash seed", "random seed", "time zone", "order")
     assert told == [*((True, name, 1, 0) for name in names), (False, "", 0, 1)]
-    assert judged(state).runs == 6
+    assert judged(state).runs == 6 + 3 + 2, "and three controls, and two neutral reruns"
     assert state.now.reproduce is not None
     assert [one.varied for one in state.now.reproduce.repeats] == [*names, "time zone"]
-    seeds = [one.variables["PYTHONHASHSEED"] for one in rig.sandbox.executions]
+    seeds = [one.variables["PYTHONHASHSEED"] for one in rig.sandbox.executions if "PYTHONHASHSEED" in one.variables]
     assert len(set(seeds)) == 10, "each of the nine repeats has a hash seed of its own"
 
 
-def test_quick_runs_the_suite_twice_and_nothing_more(rig: Rig) -> None:
+def test_quick_runs_the_suite_twice_and_the_controls(rig: Rig) -> None:
     play_suite(rig, plain)
     state = fix(rig, PADDED, Level.quick)
-    assert (state.result, len(rig.sandbox.executions)) == (Result.verified, 2)
+    assert (state.result, len(rig.sandbox.executions)) == (Result.verified, 2 + 3 + 1)
+    assert [(one.check, one.covered, one.runs) for one in judged(state).evidence] == [
+        ("control", 1, 3),
+        ("neutral", 1, 1),
+    ]
     assert judged(state).shrunk is None
 
 
