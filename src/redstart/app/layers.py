@@ -127,7 +127,7 @@ def refuse_untrusted(project: Layer, below: Limits, user_file: Path) -> None:
             _refuse_more(name, given, getattr(below, name.removeprefix("limits.")), elsewhere)
         elif name == TOOLS:
             _refuse_replaced(given, elsewhere)
-        elif name not in ("tests.command", ADDS_UP):
+        elif name not in ("tests.command", "tests.files", ADDS_UP):
             raise ConfigError(f"{given.origin}: a project cannot set {name}", remedy=elsewhere)
 
 

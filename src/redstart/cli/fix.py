@@ -43,6 +43,7 @@ def fix(
     max_minutes: options.MaxMinutes = None,
     test_cmd: options.TestCommand = None,
     junit: options.Junit = "",
+    test_files: options.TestFiles = None,
     scope: options.Scope = None,
     python: options.Python = None,
     hint: options.Hint = "",
@@ -77,7 +78,7 @@ def fix(
         settings,
         options.limits_of(settings.limits, max_attempts or (NO_LIMIT if until_green else None), max_usd, max_minutes),
         *(test_cmd, hint, python, named, keyword, tuple(scope or ()), junit, verify),
-    )._replace(looks=looks, issue=_issue(issue))
+    )._replace(looks=looks, issue=_issue(issue), tests=(*settings.tests.files, *(test_files or ())))
     display = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch)
     somebody_there = sys.stdin.isatty() and not (no_input or json)
     raise typer.Exit(_drive(settings, path, asked, display, (dry_run, detach, apply), somebody_there=somebody_there))
@@ -144,7 +145,7 @@ def _drive(
         configuration.require_model(settings)
 
     async def begin(house: House) -> RunState:
-        questions = (_ask_which, _ask_about_pytest) if somebody_there else (None, None)
+        questions = (_ask_which, _ask_about_pytest, _ask_for_tests) if somebody_there else (None, None, None)
         return await begin_fix(house, path, asked, *questions)
 
     until = Step(stop_after.value) if stop_after else None
@@ -166,6 +167,11 @@ def _ask_which(folders: Sequence[str]) -> str:
 def _ask_about_pytest(what: str) -> bool:
     typer.echo(f"{what[:1].upper()}{what[1:]}.")
     return typer.confirm("Run its tests there with Redstart's own pytest? Nothing is installed.")
+
+
+def _ask_for_tests(what: str) -> str:
+    typer.echo(f"{what[:1].upper()}{what[1:]}.")
+    return typer.prompt("Glob of the test files, for example checks/*.sh")
 
 
 def _ask_whether(seconds: float) -> bool:

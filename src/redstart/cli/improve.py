@@ -42,6 +42,7 @@ def improve(
     env_file: EnvFile = None,
     test_cmd: options.TestCommand = None,
     junit: options.Junit = "",
+    test_files: options.TestFiles = None,
     scope: options.Scope = None,
     python: options.Python = None,
     hint: options.Hint = "",
@@ -77,7 +78,8 @@ def improve(
     cap = _cap(max_usd, max_minutes, no_cap=no_limit, somebody_there=sys.stdin.isatty() and not (no_input or json))
     words, level = tuple(shlex.split(test_cmd or settings.tests.command)), options.level_of(settings.verify, verify)
     asked = Asked(capped(settings, cap), words, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit)
-    asked = asked._replace(verify=level, looks=looks, approve=approve)
+    tests = (*settings.tests.files, *(test_files or ()))
+    asked = asked._replace(verify=level, looks=looks, approve=approve, tests=tests)
     wanted = Wanted(asked, goal, max_cycles or max_attempts, pause, tuple(shlex.split(metric)), Better(better.value))
 
     async def begin(house: House) -> RunState:

@@ -137,6 +137,14 @@ Scope = Annotated[
     list[str] | None, typer.Option("--scope", help="Directory or glob that edits may change; repeatable.")
 ]
 Junit = Annotated[str, typer.Option("--junit", help="JUnit XML file that --test-cmd writes, relative to the project.")]
+TestFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tests",
+        metavar="GLOB",
+        help="Test files that no edit may change, where their names do not say what they are; repeatable.",
+    ),
+]
 NoInput = Annotated[bool, typer.Option("--no-input", help="Never ask a question; stop with an error instead.")]
 Python = Annotated[str | None, typer.Option("--python", help="Python interpreter of the project's environment.")]
 Hint = Annotated[str, typer.Option("--hint", help="Advice for the model, in plain English.")]

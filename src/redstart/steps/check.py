@@ -107,7 +107,7 @@ async def _audited(run: RunState, ports: Ports, snapshot: Snapshot, paths: list[
 
 def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) -> list[Finding]:
     """What the change adds that no honest fix does. The tests themselves are policy's, and not looked at here."""
-    source = [path for path in changed if not protected(path, run.spec.protect)]
+    source = [path for path in changed if not protected(path, run.spec.guarded)]
     before = {path: ports.trees.read(run.base, path) for path in source}
     now = {path: ports.trees.read(after, path) for path in source}
     found = [*_lost_tests(run, ports, before, now), *tripped(before, now, _tests(run, ports))]
