@@ -218,17 +218,17 @@ async def stored_options(house: House, run_id: str) -> RunOptions | None:
 
 
 def result_snapshot(state: RunState) -> Snapshot | None:
-    """What a verified run made; None where there is nothing to hand over.
+    """What a verified or an unproven run made; None where there is nothing to hand over.
 
     Of improvements, the last good version: each of them is verified, and more may come.
     """
     if state.spec.mode is Mode.improve and not state.spec.errand:
         return state.draft if state.work.kept else None
-    return state.now.made if state.result is Result.verified else None
+    return state.now.made if state.result in (Result.verified, Result.unproven) else None
 
 
 def write_patch(house: House, state: RunState, to: Path | None = None) -> Path | None:
-    """Writes the verified patch to a file, by default among our own data; the repo is not touched."""
+    """Writes the patch of `result_snapshot` to a file, by default among our own data; the repo is not touched."""
     snapshot = result_snapshot(state)
     if snapshot is None:
         return None
