@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -79,9 +78,8 @@ def fix(
         options.limits_of(settings.limits, max_attempts or (NO_LIMIT if until_green else None), max_usd, max_minutes),
         *(test_cmd, hint, python, named, keyword, tuple(scope or ()), junit, verify),
     )._replace(looks=looks, issue=_issue(issue), tests=(*settings.tests.files, *(test_files or ())))
-    display = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch)
-    somebody_there = sys.stdin.isatty() and not (no_input or json)
-    raise typer.Exit(_drive(settings, path, asked, display, (dry_run, detach, apply), somebody_there=somebody_there))
+    display, way = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch), (dry_run, detach, apply)
+    raise typer.Exit(_drive(settings, path, asked, display, way, silent=no_input or json))
 
 
 def _place(path: Path, tests: Sequence[str], *, json: bool) -> tuple[Path, tuple[str, ...]]:
@@ -132,13 +130,14 @@ def _drive(
     display: tuple[bool, bool, bool, str, options.StepName | None, Path | None],
     way: tuple[bool, bool, bool],
     *,
-    somebody_there: bool,
+    silent: bool,
 ) -> int:
     from redstart.app import settings as configuration
     from redstart.app.runs import begin_fix
     from redstart.cli.session import How, drive_run
     from redstart.core.run import Step
 
+    somebody_there = options.is_somebody_there(silent=silent)
     json, verbose, unsafe, engine, stop_after, patch = display
     dry_run, detach, apply = way
     if not dry_run:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +14,6 @@ from redstart.cli.env_file import EnvFile, use_env_file
 
 if TYPE_CHECKING:
     from redstart.app.improve import Cap
-    from redstart.app.wire import House
-    from redstart.core.run import RunState
 
 ASK = "Limit for all cycles together: an amount ($5), a time (90 min), or none"
 
@@ -75,22 +73,18 @@ def improve(
     use_env_file(env_file, options.require_folder(path))
     settings = configuration.load(model, project=path, flags=options.reflect_flag(reflect))
     configuration.require_model(settings)
-    cap = _cap(max_usd, max_minutes, no_cap=no_limit, somebody_there=sys.stdin.isatty() and not (no_input or json))
+    cap = _cap(max_usd, max_minutes, no_cap=no_limit, silent=no_input or json)
     words, level = tuple(shlex.split(test_cmd or settings.tests.command)), options.level_of(settings.verify, verify)
     asked = Asked(capped(settings, cap), words, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit)
-    tests = (*settings.tests.files, *(test_files or ()))
-    asked = asked._replace(verify=level, looks=looks, approve=approve, tests=tests)
+    files = (*settings.tests.files, *(test_files or ()))
+    asked = asked._replace(verify=level, looks=looks, approve=approve, tests=files)
     wanted = Wanted(asked, goal, max_cycles or max_attempts, pause, tuple(shlex.split(metric)), Better(better.value))
-
-    async def begin(house: House) -> RunState:
-        return await begin_improve(house, path, wanted)
-
     until = Step(stop_after.value) if stop_after else None
     how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch, detach=detach)
-    raise typer.Exit(drive_run(settings, how, begin))
+    raise typer.Exit(drive_run(settings, how, partial(begin_improve, path=path, wanted=wanted)))
 
 
-def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, somebody_there: bool) -> Cap:
+def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, silent: bool) -> Cap:
     """The limits of all cycles together: from the flags, else from the user's answer."""
     from redstart.app.improve import Cap, no_cap_said, read_cap
     from redstart.core.errors import ConfigError
@@ -99,6 +93,6 @@ def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, somebody_the
         raise ConfigError("--no-limit contradicts --max-usd and --max-minutes", remedy="give one of them")
     if no_cap or usd is not None or minutes is not None:
         return Cap(usd, minutes)
-    if not somebody_there:
+    if not options.is_somebody_there(silent=silent):
         raise no_cap_said()
     return read_cap(typer.prompt(ASK))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -180,6 +181,11 @@ def require_folder(path: Path) -> Path:
         what = "is not a directory" if path.exists() else "does not exist"
         raise ConfigError(f"{path} {what}", remedy="give the directory of the project")
     return path
+
+
+def is_somebody_there(*, silent: bool) -> bool:
+    """Whether a person can be asked; `silent` where they do not want to be."""
+    return sys.stdin.isatty() and not silent
 
 
 def level_of(default: Level, asked: LevelName | None) -> Level:

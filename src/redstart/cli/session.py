@@ -93,7 +93,7 @@ def drive_run(settings: Settings, how: How, begin: Callable[[House], Awaitable[R
         shown = stack.enter_context(display(json=how.json, verbose=how.verbose))
         house = stack.enter_context(open_house(settings, listen=shown, world=how.world))
         driven = asyncio.run(_drive(house, how, begin, shown))
-        if driven.is_unproven and _is_there_to_ask(how, shown) and _agrees_to("Accept this patch as a verified fix?"):
+        if driven.is_unproven and _is_there_to_ask(how, shown) and _is_accepted(shown):
             driven = asyncio.run(_drive(house, how._replace(resumed=True), partial(_accept, driven.run_id), shown))
         has_patch = driven.is_over and driven.patch is not None and not driven.is_unproven
         code = _apply(house, driven.run_id, quiet=how.json) if has_patch and how.apply else driven.code
@@ -108,6 +108,11 @@ def drive_run(settings: Settings, how: How, begin: Callable[[House], Awaitable[R
 
 def _is_there_to_ask(how: How, shown: Display) -> bool:
     return shown.is_terminal and sys.stdin.isatty() and not (how.no_input or how.passing)
+
+
+def _is_accepted(shown: Display) -> bool:
+    with shown.still():
+        return _agrees_to("Accept this patch as a verified fix?")
 
 
 async def _accept(run_id: str, house: House) -> RunState:
