@@ -125,7 +125,7 @@ NO_FAILURE = "check:\n\t-sh all.sh\n\tsed -i '/<failure/d' out.xml\n"
 )
 def test_what_the_command_starts_from_is_not_the_patchs_to_change(user, tmp_path, path, old, new):
     repo = write_repo(tmp_path / "shop", MAKE)
-    ran = fix(user, repo, edit(path, old, new), "--test-cmd", "make check", "--json")
+    ran = fix(user, repo, edit(f"./{path}", old, new), "--test-cmd", "make check", "--json")
     assert ran.code == 6, ran.out + ran.err
     assert f"{path}: the tests are in it or start from it" in ran.ending["reason"]
 

@@ -183,7 +183,7 @@ class _Evidence:
         lines = [f"refused: {words}" for words in verdict.refuted]
         lines += [f"{what}: {one}" for what, ids in named.items() for one in _named(ids)]
         lines += [f"contradiction: {verdict.unexplained}"] if verdict.unexplained else []
-        language = self._state.foreign_language if self._verdict.honest_green else ""
+        language = self._state.foreign_language if verdict.fixed and not verdict.still_red else ""
         lines += [f"not proven: {unproven_in_words(language)}"] if language else []
         rejects = {_readable(one.path): one.reason for one in now.apply.rejects} if now.apply else {}
         theirs = {one.path: one.protected for one in self._files if one.protected and one.path not in rejects}
