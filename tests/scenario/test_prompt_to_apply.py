@@ -79,6 +79,26 @@ def test_the_patch_is_applied_where_the_user_says_so(answer, applied, user, repo
     assert ("Applied. Undo with: redstart undo" in opened.shown) is applied
 
 
+def test_a_patch_that_is_unproven_is_accepted_where_the_user_says_so(user, tmp_path):
+    repo = tmp_path / "shop"
+    report = "<testsuite><testcase name='total'>$bad</testcase></testsuite>"
+    script = f'grep -q "[*]" shop.go || bad="<failure/>"\necho "{report}" > out.xml\ntest -z "$bad"\n'
+    repo.mkdir()
+    for name, text in {"shop.go": "a + b\n", "shop_test.go": "", "all.sh": script}.items():
+        (repo / name).write_text(text)
+    answer = "WHY: a product\n\nshop.go\n<<<<<<< SEARCH\na + b\n=======\na * b\n>>>>>>> REPLACE\n"
+    with ScriptedServer(lambda request: answer) as server:
+        user.uses(server, Wire.openai)
+        opened = AtTerminal(user, "fix", str(repo), "--test-cmd", "sh all.sh", "--junit", "out.xml")
+        opened.until("Accept this patch as a verified fix? [y/N]: ")
+        assert "UNPROVEN  the tests pass by their own report" in opened.shown
+        opened.type("y\n")
+        opened.until(QUESTION)
+        opened.type("y\n")
+        assert opened.end() == 0
+    assert (repo / "shop.go").read_text() == "a * b\n"
+
+
 def test_ctrl_c_pauses_the_run_and_says_how_to_resume(user, repo_of):
     asked, release = threading.Event(), threading.Event()
 

@@ -12,7 +12,7 @@ from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import HINT_LIMIT, Limits, Mode, Result, RunState, Spend, Status
 from redstart.engines.drive import awake
 from redstart.flow.errands import errand_id
-from redstart.flow.route import begin, waits_for_a_person, waits_for_errands
+from redstart.flow.route import begin, takes_answer, waits_for_a_person, waits_for_errands
 from redstart.ports.store.port import Word
 from redstart.steps.decide import further
 from redstart.toolkit.learning.breaker import fruitless
@@ -96,7 +96,7 @@ async def _say(house: House, state: RunState, text: str) -> Heard:
 
 async def _answer(house: House, state: RunState, word: Word, text: str | None) -> Heard:
     asks = await _who_asks(house, state)
-    if not waits_for_a_person(asks):
+    if not takes_answer(asks):
         raise ConfigError(
             f"run {state.run_id} has not asked anything", remedy=f"see how it stands: redstart show {state.run_id}"
         )
@@ -152,6 +152,8 @@ async def _anew(house: House, state: RunState, wish: Wish) -> Limits:
 
 
 def _instead(state: RunState) -> str:
+    if state.result is Result.unproven:
+        return f"accept its patch with: redstart resume {state.run_id} --accept"
     if state.result is Result.verified:
         return f"its tests pass; apply its patch with: redstart apply {state.run_id}"
     if state.spec.mode is Mode.improve:

@@ -241,7 +241,8 @@ def _audit_job(path: PathLike, goal: str, since: str, model: str | None, *, revi
 
 def _asked(settings: Settings, limits: Limits | None, command: tuple[str, ...] = ()) -> Asked:
     words = command or tuple(shlex.split(settings.tests.command))
-    return Asked(limits or settings.limits, words, protect=settings.protect, verify=settings.verify)
+    asked = Asked(limits or settings.limits, words, protect=settings.protect, verify=settings.verify)
+    return asked._replace(tests=settings.tests.files)
 
 
 def _to_file(patch: PathLike | None) -> Callable[[House, RunState], Awaitable[RunResult]]:

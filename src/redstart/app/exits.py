@@ -16,6 +16,7 @@ _CODES: dict[Result, int] = {
     Result.no_tests: 5,
     Result.refused: 6,
     Result.needs_human: 7,
+    Result.unproven: 8,
     Result.reported: 0,
     Result.found: 1,
 }

@@ -16,8 +16,8 @@ from redstart.core.run import Limits
 PREFIX = "REDSTART_"
 NOT_SETTINGS = frozenset({"REDSTART_LIVE_URL", "REDSTART_PYTHON", "REDSTART_WORKERS"})
 """Variables of the project's own tasks and tests; they are documented there."""
-ADDS_UP = "protect"
-"""The one setting in which a layer adds to those below it instead of replacing them."""
+ADD_UP = frozenset({"protect", "tests.files"})
+"""Settings in which a layer adds to those below it instead of replacing them."""
 OLD_NAMES = {"limits.iterations": "limits.attempts"}
 """Settings of earlier versions that are still accepted, and their names of today."""
 TOOLS = "checks.commands"
@@ -53,17 +53,17 @@ def merged(*layers: Layer) -> Layer:
     result: Layer = {}
     for layer in layers:
         for name, given in layer.items():
-            result[name] = _added(result[name], given) if name == ADDS_UP and name in result else given
+            result[name] = _added(name, result[name], given) if name in ADD_UP and name in result else given
     return result
 
 
-def _added(before: Given, given: Given) -> Given:
+def _added(name: str, before: Given, given: Given) -> Given:
     """Both together. Raises `ConfigError` for what is no list: it must not take the other's place."""
     both: list[object] = []
     for one in (before, given):
         value = one.value
         if not isinstance(value, list):
-            raise ConfigError(f"{one.origin}: {ADDS_UP} must be a list")
+            raise ConfigError(f"{one.origin}: {name} must be a list")
         both += cast("list[object]", value)
     return Given(both, f"{before.origin}, {given.origin}")
 
@@ -127,7 +127,7 @@ def refuse_untrusted(project: Layer, below: Limits, user_file: Path) -> None:
             _refuse_more(name, given, getattr(below, name.removeprefix("limits.")), elsewhere)
         elif name == TOOLS:
             _refuse_replaced(given, elsewhere)
-        elif name not in ("tests.command", ADDS_UP):
+        elif name != "tests.command" and name not in ADD_UP:
             raise ConfigError(f"{given.origin}: a project cannot set {name}", remedy=elsewhere)
 
 

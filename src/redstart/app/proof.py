@@ -40,8 +40,10 @@ from redstart.core.run import Decision, Mode, Result, RunState, Status, Step
 from redstart.ports.store.port import Record, StepRow, digest
 from redstart.toolkit.honesty.baseline import baseline_cases, targets
 from redstart.toolkit.honesty.levels import MEASURES
+from redstart.toolkit.honesty.shortfall import unproven_in_words
 from redstart.toolkit.honesty.verdict import green_among
 from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.suites.describe import describe_runner
 
 
 async def prove(house: House, state: RunState) -> Proof:
@@ -95,7 +97,7 @@ class _Evidence:
         self._verdict: Verdict = self._judged.verdict if self._judged else Verdict()
         self._targets = sorted(set(targets(state, self._blobs)))
         self._files = self._touched()
-        self._green = result is Result.verified and self._verdict.honest_green
+        self._green = result is Result.verified and self._verdict.honest_green and not state.foreign_language
 
     def proof(self, rows: Sequence[StepRow], records: Sequence[Record]) -> Proof:
         state, judged, found = self._state, self._judged, self._now.reproduce
@@ -106,7 +108,7 @@ class _Evidence:
             parent=state.spec.parent,
             repo=state.spec.repo,
             mode=state.spec.mode,
-            runner=state.spec.suite.runner,
+            runner=describe_runner(state.spec.suite) if state.spec.suite.junit else state.spec.suite.runner,
             level=state.spec.verify,
             result=self._result,
             verified=self._green,
@@ -155,6 +157,9 @@ class _Evidence:
                 which += f", and the tests notice {found.killed} of {found.sampled} small changes to it"
             least = f" Only what level {level.value} asks for was checked." if not MEASURES[level].after else ""
             return f"Verified: {which}; no other test got worse.{least}"
+        if self._result is Result.unproven:
+            which = f"{tests} that failed without this patch {passing} with it"
+            return f"Unproven: {which}, but Redstart cannot alter such tests to prove that they can still fail."
         if self._result is Result.verified:
             return f"Accepted by a person: {tests} that failed {passing} with this patch, but not every check does."
         why = {
@@ -178,6 +183,8 @@ class _Evidence:
         lines = [f"refused: {words}" for words in verdict.refuted]
         lines += [f"{what}: {one}" for what, ids in named.items() for one in _named(ids)]
         lines += [f"contradiction: {verdict.unexplained}"] if verdict.unexplained else []
+        language = self._state.foreign_language if verdict.fixed and not verdict.still_red else ""
+        lines += [f"not proven: {unproven_in_words(language)}"] if language else []
         rejects = {_readable(one.path): one.reason for one in now.apply.rejects} if now.apply else {}
         theirs = {one.path: one.protected for one in self._files if one.protected and one.path not in rejects}
         lines += [f"not applied: {path}: {reason}" for path, reason in rejects.items()]
@@ -188,13 +195,13 @@ class _Evidence:
         return list(dict.fromkeys(lines))
 
     def _touched(self) -> tuple[Touched, ...]:
-        made = self._now.made
+        made, spec = self._now.made, self._state.spec
         if made is not None:
             paths = {change.path for change in self._trees.changes(self._state.base, made)}
         else:
             paths = set(self._now.patch.files) if self._now.patch else set[str]()
         return tuple(
-            Touched(path=_readable(path), protected=protected(path, self._state.spec.protect)) for path in sorted(paths)
+            Touched(path=_readable(path), protected=protected(path, spec.protect, spec.tests)) for path in sorted(paths)
         )
 
     def _cases(self) -> tuple[CaseLine, ...]:

@@ -20,7 +20,7 @@ class RunResult(RunState):
     """
 
     diff: str = Field(default="", exclude=True)
-    """The verified change as a unified diff; empty where there is none."""
+    """The verified or unproven change as a unified diff; empty where there is none."""
     proof: Proof | None = Field(default=None, exclude=True)
     """The recorded evidence; None where the run proposed no patch."""
 

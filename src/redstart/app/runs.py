@@ -9,6 +9,7 @@ from redstart.app.choices import options_of
 from redstart.app.ground import Choose, MayLend, equip, take_ground
 from redstart.app.parts import part_ids
 from redstart.app.standing import ALIKE, row_of, row_status
+from redstart.app.suite_files import NameTests, files_of_tests
 from redstart.app.wire import House, asking, profile
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
@@ -60,6 +61,8 @@ class Asked(NamedTuple):
     """Whether the tests run with redstart's own interpreter, without looking for the project's (the demo)."""
     issue: str = ""
     """What is wrong, in words: the red test of it is written first."""
+    tests: tuple[str, ...] = ()
+    """Globs of test files whose names do not say what they are, from the project's folder."""
 
 
 class Folder(NamedTuple):
@@ -70,19 +73,30 @@ class Folder(NamedTuple):
 
 
 async def begin_fix(
-    house: House, path: Path, asked: Asked, choose: Choose | None = None, may_lend: MayLend | None = None
+    house: House,
+    path: Path,
+    asked: Asked,
+    choose: Choose | None = None,
+    may_lend: MayLend | None = None,
+    name_tests: NameTests | None = None,
 ) -> RunState:
     """Takes a snapshot of the folder's git repo and keeps a new run on it. The folder is not touched.
 
     Where the folder holds several suites `choose` says which; without it they are listed in a `ConfigError`. Where the
     project's environment has no pytest `may_lend` says whether Redstart's runs the tests; without it, `ConfigError`.
+    Where nothing says which files are the tests of a command `name_tests` is asked; without it, `ConfigError`.
     """
-    taken = take_folder(house, path, asked, choose, may_lend)
+    taken = take_folder(house, path, asked, choose, may_lend, name_tests)
     return await keep_run(house, taken.spec, folder=taken.path)
 
 
 def take_folder(
-    house: House, path: Path, asked: Asked, choose: Choose | None = None, may_lend: MayLend | None = None
+    house: House,
+    path: Path,
+    asked: Asked,
+    choose: Choose | None = None,
+    may_lend: MayLend | None = None,
+    name_tests: NameTests | None = None,
 ) -> Folder:
     """What a run on this folder is about, from a snapshot of its git repo. Raises as `begin_fix` does."""
     chooser(asked.targets, asked.keyword)
@@ -115,6 +129,7 @@ def take_folder(
         limits=asked.limits,
         hint=asked.hint,
         protect=asked.protect,
+        tests=files_of_tests(house, ground.base, suite, asked.tests, name_tests),
         targets=tuple(_as_shown(target, folder) for target in asked.targets),
         keyword=asked.keyword,
         # Edits stay in the suite's own folder, and in what the user names beside it.
@@ -203,17 +218,17 @@ async def stored_options(house: House, run_id: str) -> RunOptions | None:
 
 
 def result_snapshot(state: RunState) -> Snapshot | None:
-    """What a verified run made; None where there is nothing to hand over.
+    """What a verified or an unproven run made; None where there is nothing to hand over.
 
     Of improvements, the last good version: each of them is verified, and more may come.
     """
     if state.spec.mode is Mode.improve and not state.spec.errand:
         return state.draft if state.work.kept else None
-    return state.now.made if state.result is Result.verified else None
+    return state.now.made if state.result in (Result.verified, Result.unproven) else None
 
 
 def write_patch(house: House, state: RunState, to: Path | None = None) -> Path | None:
-    """Writes the verified patch to a file, by default among our own data; the repo is not touched."""
+    """Writes the patch of `result_snapshot` to a file, by default among our own data; the repo is not touched."""
     snapshot = result_snapshot(state)
     if snapshot is None:
         return None

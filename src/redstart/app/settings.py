@@ -97,6 +97,8 @@ class SuiteSettings(BaseModel):
 
     command: Annotated[str, AfterValidator(command_line)] = ""
     """As one would type it; empty for what is found by looking."""
+    files: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()
+    """Globs of test files that no patch may change, where their names do not say what they are."""
 
 
 class SandboxSettings(BaseModel):

@@ -22,6 +22,7 @@ from redstart.toolkit.honesty.shortfall import green_in_words
 HEADLINES = {
     "verified": ("GREEN", "bold green"),
     "already_green": ("GREEN", "bold green"),
+    "unproven": ("UNPROVEN", "bold yellow"),
     "unsolved": ("NOT SOLVED", "bold red"),
     "stuck": ("STUCK", "bold red"),
     "capped": ("LIMIT REACHED", "bold yellow"),
@@ -54,7 +55,7 @@ class EarlyGreen:
         tested, made = state.now.test, state.now.made
         is_green = (
             state.spec.mode is Mode.fix and not state.spec.errand and tested is not None and tested.verdict.honest_green
-        )
+        ) and not state.foreign_language
         if step is not Step.remember or not is_green or made is None or tested is None:
             return
         self.announced.add(state.run_id)
@@ -127,6 +128,8 @@ async def say_ending(
             say_diff(shown, path.read_text(errors="replace"), state.run_id)
         if not passing:
             _hand_over_patch(path, state.run_id, shown)
+        if state.result is Result.unproven:
+            shown.say(f"to accept it as a verified fix: redstart resume {state.run_id} --accept")
     shown.say(cost(state) if passing else f"{cost(state)} · redstart show {state.run_id}", "dim")
     return path
 

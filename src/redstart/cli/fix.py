@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,6 +44,7 @@ def fix(
     max_minutes: options.MaxMinutes = None,
     test_cmd: options.TestCommand = None,
     junit: options.Junit = "",
+    test_files: options.TestFiles = None,
     scope: options.Scope = None,
     python: options.Python = None,
     hint: options.Hint = "",
@@ -72,15 +72,16 @@ def fix(
     path, named = _place(path, tests or (), json=json)
     use_env_file(env_file, path)
     flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory, sandbox_network)
-    somebody_there = sys.stdin.isatty() and not (no_input or json)
-    settings = load_settings(path, model, {**flags, **options.reflect_flag(reflect)}, somebody_there=somebody_there)
+    silent = no_input or json
+    there = options.is_somebody_there(silent=silent)
+    settings = load_settings(path, model, {**flags, **options.reflect_flag(reflect)}, somebody_there=there)
     asked = _asked(
         settings,
         options.limits_of(settings.limits, max_attempts or (NO_LIMIT if until_green else None), max_usd, max_minutes),
         *(test_cmd, hint, python, named, keyword, tuple(scope or ()), junit, verify),
-    )._replace(looks=looks, issue=_issue(issue))
-    display = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch)
-    raise typer.Exit(_drive(settings, path, asked, display, (dry_run, detach, apply), somebody_there=somebody_there))
+    )._replace(looks=looks, issue=_issue(issue), tests=(*settings.tests.files, *(test_files or ())))
+    display, way = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch), (dry_run, detach, apply)
+    raise typer.Exit(_drive(settings, path, asked, display, way, silent=silent))
 
 
 def _place(path: Path, tests: Sequence[str], *, json: bool) -> tuple[Path, tuple[str, ...]]:
@@ -131,20 +132,21 @@ def _drive(
     display: tuple[bool, bool, bool, str, options.StepName | None, Path | None],
     way: tuple[bool, bool, bool],
     *,
-    somebody_there: bool,
+    silent: bool,
 ) -> int:
     from redstart.app import settings as configuration
     from redstart.app.runs import begin_fix
     from redstart.cli.session import How, drive_run
     from redstart.core.run import Step
 
+    somebody_there = options.is_somebody_there(silent=silent)
     json, verbose, unsafe, engine, stop_after, patch = display
     dry_run, detach, apply = way
     if not dry_run:
         configuration.require_model(settings)
 
     async def begin(house: House) -> RunState:
-        questions = (_ask_which, _ask_about_pytest) if somebody_there else (None, None)
+        questions = (_ask_which, _ask_about_pytest, _ask_for_tests) if somebody_there else (None, None, None)
         return await begin_fix(house, path, asked, *questions)
 
     until = Step(stop_after.value) if stop_after else None
@@ -166,6 +168,11 @@ def _ask_which(folders: Sequence[str]) -> str:
 def _ask_about_pytest(what: str) -> bool:
     echo(f"{what[:1].upper()}{what[1:]}.")
     return confirm("Run its tests there with Redstart's own pytest? Nothing is installed.")
+
+
+def _ask_for_tests(what: str) -> str:
+    echo(f"{what[:1].upper()}{what[1:]}.")
+    return prompt("Glob of the test files, for example checks/*.sh")
 
 
 def _ask_whether(seconds: float) -> bool:

@@ -26,7 +26,7 @@ _FLAGS_BY_GROUP = {
     ),
     MODEL: "--model --reflect --env-file --no-llm --change-model",
     SANDBOX: "--sandbox --sandbox-image --sandbox-cpus --sandbox-memory --sandbox-network --unsafe-no-sandbox --python",
-    ADVANCED: "--verify --junit --stop-after --detach --engine --seeds --seed --repos --candidates --project",
+    ADVANCED: "--verify --junit --tests --stop-after --detach --engine --seeds --seed --repos --candidates --project",
 }
 GROUP_BY_FLAG = {flag: group for group, flags in _FLAGS_BY_GROUP.items() for flag in flags.split()}
 """In which group of the help an option stands, by its longest name. A test fails for an option that is missing here."""

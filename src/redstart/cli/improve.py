@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,8 +17,6 @@ from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
     from redstart.app.improve import Cap
-    from redstart.app.wire import House
-    from redstart.core.run import RunState
 
 ASK = "Limit for all cycles together: an amount ($5), a time (90 min), or none"
 
@@ -45,6 +43,7 @@ def improve(
     env_file: EnvFile = None,
     test_cmd: options.TestCommand = None,
     junit: options.Junit = "",
+    test_files: options.TestFiles = None,
     scope: options.Scope = None,
     python: options.Python = None,
     hint: options.Hint = "",
@@ -73,24 +72,22 @@ def improve(
     from redstart.core.wishes import Better
 
     use_env_file(env_file, options.require_folder(path))
-    somebody_there = sys.stdin.isatty() and not (no_input or json)
-    settings = load_settings(path, model, options.reflect_flag(reflect), somebody_there=somebody_there)
+    silent = no_input or json
+    there = options.is_somebody_there(silent=silent)
+    settings = load_settings(path, model, options.reflect_flag(reflect), somebody_there=there)
     require_model(settings)
-    cap = _cap(max_usd, max_minutes, no_cap=no_limit, somebody_there=somebody_there)
+    cap = _cap(max_usd, max_minutes, no_cap=no_limit, silent=silent)
     words, level = tuple(shlex.split(test_cmd or settings.tests.command)), options.level_of(settings.verify, verify)
     asked = Asked(capped(settings, cap), words, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit)
-    asked = asked._replace(verify=level, looks=looks, approve=approve)
+    files = (*settings.tests.files, *(test_files or ()))
+    asked = asked._replace(verify=level, looks=looks, approve=approve, tests=files)
     wanted = Wanted(asked, goal, max_cycles or max_attempts, pause, tuple(shlex.split(metric)), Better(better.value))
-
-    async def begin(house: House) -> RunState:
-        return await begin_improve(house, path, wanted)
-
     until = Step(stop_after.value) if stop_after else None
     how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch, detach=detach)
-    raise typer.Exit(drive_run(settings, how, begin))
+    raise typer.Exit(drive_run(settings, how, partial(begin_improve, path=path, wanted=wanted)))
 
 
-def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, somebody_there: bool) -> Cap:
+def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, silent: bool) -> Cap:
     """The limits of all cycles together: from the flags, else from the user's answer."""
     from redstart.app.improve import Cap, no_cap_said, read_cap
     from redstart.core.errors import ConfigError
@@ -99,6 +96,6 @@ def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, somebody_the
         raise ConfigError("--no-limit contradicts --max-usd and --max-minutes", remedy="give one of them")
     if no_cap or usd is not None or minutes is not None:
         return Cap(usd, minutes)
-    if not somebody_there:
+    if not options.is_somebody_there(silent=silent):
         raise no_cap_said()
     return read_cap(prompt(ASK))

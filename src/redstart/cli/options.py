@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -137,6 +138,14 @@ Scope = Annotated[
     list[str] | None, typer.Option("--scope", help="Directory or glob that edits may change; repeatable.")
 ]
 Junit = Annotated[str, typer.Option("--junit", help="JUnit XML file that --test-cmd writes, relative to the project.")]
+TestFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tests",
+        metavar="GLOB",
+        help="Test files that no edit may change, where their names do not say what they are; repeatable.",
+    ),
+]
 NoInput = Annotated[bool, typer.Option("--no-input", help="Never ask a question; stop with an error instead.")]
 Python = Annotated[str | None, typer.Option("--python", help="Python interpreter of the project's environment.")]
 Hint = Annotated[str, typer.Option("--hint", help="Advice for the model, in plain English.")]
@@ -172,6 +181,11 @@ def require_folder(path: Path) -> Path:
         what = "is not a directory" if path.exists() else "does not exist"
         raise ConfigError(f"{path} {what}", remedy="give the directory of the project")
     return path
+
+
+def is_somebody_there(*, silent: bool) -> bool:
+    """Whether a person can be asked; `silent` where they do not want to be."""
+    return sys.stdin.isatty() and not silent
 
 
 def level_of(default: Level, asked: LevelName | None) -> Level:

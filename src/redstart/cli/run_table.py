@@ -12,6 +12,7 @@ HEAD = ("ID", "AGE", "MODE", "STATE", "RESULT", "MODEL", "COST", "GOAL")
 GAP = "  "
 RESULTS = {
     "verified": "verified",
+    "unproven": "unproven",
     "already_green": "already green",
     "unsolved": "not solved",
     "stuck": "stuck",

@@ -8,11 +8,13 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import typer
 
+from redstart.app.answers import Wish, hear, standing
 from redstart.app.choices import DriveFlags
 from redstart.app.doctor import UNTESTED_MACOS
 from redstart.app.exits import INTERRUPTED, exit_code
@@ -29,11 +31,12 @@ from redstart.cli.output import confirm, echo
 from redstart.cli.words import sandbox_in_words, tests_in_words
 from redstart.core.errors import PortError
 from redstart.core.noun import many
-from redstart.core.run import Limits, Mode, RunState, Status, Step
+from redstart.core.run import Limits, Mode, Result, RunState, Status, Step
 from redstart.core.shell import Environment
 from redstart.engines.port import Engine
 from redstart.flow.route import waits_for_errands
 from redstart.ports.model.port import Model
+from redstart.ports.store.port import Word
 from redstart.ports.world.port import World
 from redstart.toolkit.repo.handover import Happened
 from redstart.toolkit.suites.describe import describe_interpreter, describe_runner
@@ -79,6 +82,8 @@ class Driven(NamedTuple):
     patch: Path | None = None
     is_over: bool = False
     """Whether the run has ended, with a patch that can be applied if there is one."""
+    is_unproven: bool = False
+    """Whether only a person can accept that patch."""
 
 
 def drive_run(settings: Settings, how: How, begin: Callable[[House], Awaitable[RunState]]) -> int:
@@ -89,12 +94,15 @@ def drive_run(settings: Settings, how: How, begin: Callable[[House], Awaitable[R
         shown = stack.enter_context(display(json=how.json, verbose=how.verbose))
         house = stack.enter_context(open_house(settings, listen=shown, world=how.world))
         driven = asyncio.run(_drive(house, how, begin, shown))
-        has_patch = driven.is_over and driven.patch is not None
+        if driven.is_unproven and _is_there_to_ask(how, shown) and _is_accepted(shown):
+            driven = asyncio.run(_drive(house, how._replace(resumed=True), partial(_accept, driven.run_id), shown))
+        has_patch = driven.is_over and driven.patch is not None and not driven.is_unproven
         code = _apply(house, driven.run_id, quiet=how.json) if has_patch and how.apply else driven.code
         kept = "" if how.passing else str(driven.patch or "")
         shown.finish(exit_code=code, patch=kept, applied=has_patch and how.apply and code == 0)
         # Nobody can be asked in the middle of the loop: it would keep Ctrl-C from them.
-        if has_patch and not how.apply and _is_there_to_ask(how, shown) and _wants_it():
+        wants_it = has_patch and not how.apply and _is_there_to_ask(how, shown)
+        if wants_it and _agrees_to("Apply this patch to your working tree?"):
             return _apply(house, driven.run_id)
         return code
 
@@ -103,9 +111,19 @@ def _is_there_to_ask(how: How, shown: Display) -> bool:
     return shown.is_terminal and sys.stdin.isatty() and not (how.no_input or how.passing)
 
 
-def _wants_it() -> bool:
+def _is_accepted(shown: Display) -> bool:
+    with shown.still():
+        return _agrees_to("Accept this patch as a verified fix?")
+
+
+async def _accept(run_id: str, house: House) -> RunState:
+    await hear(house, run_id, Wish(answer=Word.accept))
+    return await standing(house, run_id)
+
+
+def _agrees_to(question: str) -> bool:
     try:
-        return confirm("Apply this patch to your working tree?", default=False)
+        return confirm(question, default=False)
     except typer.Abort:
         echo()
         return False
@@ -159,7 +177,8 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
         raise
     announced = run_id in green.announced
     path = await say_ending(house, state, shown, patch=how.patch, announced=announced, passing=how.passing)
-    return Driven(exit_code(state), run_id, path, is_over=state.status is Status.finished)
+    is_over, is_unproven = state.status is Status.finished, state.result is Result.unproven
+    return Driven(exit_code(state), run_id, path, is_over, is_unproven)
 
 
 @asynccontextmanager

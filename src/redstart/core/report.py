@@ -237,6 +237,8 @@ class Reproduced(Noun):
     targets: Ids = Ids()
     targets_full: str = ""
     """Blob: the ids of all targets, one a line."""
+    language: str = Field(default="", exclude_if=lambda name: not name)
+    """What the targets are written in, where Redstart cannot alter such tests; empty for Python and JavaScript."""
     trouble: str = ""
     """`already_green`, `no_tests`, `no_usable_test` (a model was asked in vain), `flaky` or `environment`; empty
     where the run can go on."""

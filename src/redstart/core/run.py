@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from posixpath import relpath
 from typing import cast
 
 from pydantic import Field, model_validator
@@ -20,11 +19,13 @@ from redstart.core.packages import Installed, Packages
 from redstart.core.report import Judged, Reproduced
 from redstart.core.shell import SandboxLimits
 from redstart.core.status import Result, Status
+from redstart.core.suite import Suite
 from redstart.core.wishes import Asking, Kind, Metric
 
 GOAL_LIMIT = 4000
 HINT_LIMIT = 1000
 MOST_LOOKS = 50
+MOST_TESTS = 200
 MOST_CRITERIA = 40
 """Acceptance criteria of one part of a program."""
 PROBES = 3
@@ -75,27 +76,6 @@ class Level(StrEnum):
     strict = "strict"
 
 
-class Suite(Noun):
-    """How the target's tests are run. `environment` is the blob of an `Environment`."""
-
-    runner: str
-    command: tuple[str, ...] = ()
-    """Given by the user; empty for the runner's own."""
-    environment: str = ""
-    junit: str = ""
-    """Where the user's command leaves JUnit XML, from the suite's folder; globs may be given. Empty for our runners."""
-    folder: str = ""
-    """Where in the snapshot it runs: a folder of a monorepo, or the root. Test ids and tracebacks begin there."""
-
-    @property
-    def is_node(self) -> bool:
-        return self.runner in ("node", "jest", "vitest", "mocha")
-
-    def as_shown(self, path: str) -> str:
-        """How the runner would show this path of the snapshot."""
-        return relpath(path, self.folder) if self.folder else path
-
-
 class RunSpec(Noun):
     """What was asked for. It names no path of a machine."""
 
@@ -113,6 +93,8 @@ class RunSpec(Noun):
     """Folders or globs that edits may touch; empty for everything."""
     protect: tuple[str, ...] = Field(default=(), max_length=50)
     """Globs of files that no patch may change, besides those that policy always protects."""
+    tests: tuple[str, ...] = Field(default=(), max_length=MOST_TESTS, exclude_if=lambda globs: not globs)
+    """Globs of files that are tests or start them, besides those whose names say so."""
     limits: Limits = Limits()
     sandbox: SandboxLimits = SandboxLimits()
     test_cpu: int = Field(default=0, ge=0, exclude_if=lambda seconds: not seconds)
@@ -165,6 +147,11 @@ class RunSpec(Noun):
         """The same whose tests are started by `command`, where that is not empty."""
         suite = self.suite.model_copy(update={"command": command})
         return self.model_copy(update={"suite": suite}) if command else self
+
+    @property
+    def guarded(self) -> tuple[str, ...]:
+        """Every glob of files that no patch of this run may change."""
+        return (*self.protect, *self.tests)
 
     @property
     def lacks_test(self) -> bool:
@@ -354,12 +341,21 @@ class RunState(Noun):
 
     @property
     def suited(self) -> RunSpec:
-        """The spec as the tests are run now: with what was installed for the run, and with the tests written for it."""
-        spec = self.spec.with_command(self.now.reproduce.command) if self.now.reproduce else self.spec
+        """The spec as the tests are run now: with what was installed for the run, and with the tests written for it.
+
+        What starts the tests is protected in it as all else is.
+        """
+        spec = self.spec.model_copy(update={"protect": self.spec.guarded})
+        spec = spec.with_command(self.now.reproduce.command) if self.now.reproduce else spec
         if self.installed is None:
             return spec
         suite = spec.suite.model_copy(update={"environment": self.installed.environment})
         return spec.model_copy(update={"suite": suite})
+
+    @property
+    def foreign_language(self) -> str:
+        """The language of the targets where Redstart cannot alter them to see that they can still fail; else empty."""
+        return self.now.reproduce.language if self.now.reproduce else ""
 
     @property
     def packages(self) -> tuple[str, ...]:

@@ -33,6 +33,8 @@ class Result(StrEnum):
     """How a run ended. Its exit code is in `redstart.app.exits`."""
 
     verified = "verified"
+    unproven = "unproven"
+    """The tests pass by their own report, and Redstart cannot prove that they can still fail."""
     already_green = "already_green"
     unsolved = "unsolved"
     stuck = "stuck"

@@ -10,8 +10,11 @@ _SAYS_NOTHING = (None, Result.environment, Result.already_green, Result.no_tests
 
 
 def uses_of(run: RunState) -> dict[str, Use]:
-    """One for each lesson that was shown to the run or withheld from it, by the lesson's id; none before its end."""
-    if run.status is not Status.finished or run.taught is None:
+    """One for each lesson that was shown to the run or withheld from it, by the lesson's id; none before its end.
+
+    A run whose result a person may still accept says nothing until they have.
+    """
+    if run.status is not Status.finished or run.taught is None or run.result is Result.unproven:
         return {}
     green, cost = _green(run), _cost(run)
     return {

@@ -38,7 +38,7 @@ from redstart.engines.temporal.orders import DRAIN
 from redstart.flow.errands import begun, errand_id
 from redstart.flow.loop import STEPS, Advanced
 from redstart.flow.modes import MODES
-from redstart.flow.route import settle, waits_for_a_person, waits_for_errands, wake
+from redstart.flow.route import settle, takes_answer, waits_for_errands, wake
 from redstart.ports.bundle import Ports, announce_nothing
 from redstart.ports.install.port import Installer
 from redstart.ports.memory.port import Lessons, Memory
@@ -243,8 +243,8 @@ async def _is_there(adapters: Adapters, run_id: str) -> bool:
 
 
 async def awake(store: Store, state: RunState) -> RunState:
-    """The state as a driver goes on from it: one that waits for an answer, and has it, waits no more."""
-    if not waits_for_a_person(state) or reply_to(state, await store.told(state.run_id)) is None:
+    """The state as a driver goes on from it: one that a person has answered goes on."""
+    if not takes_answer(state) or reply_to(state, await store.told(state.run_id)) is None:
         return state
     return wake(state)
 

@@ -10,7 +10,7 @@ from redstart.core.events import Event, Phase
 from redstart.core.run import RunState, Status, Step
 from redstart.engines.drive import Adapters, Driver
 from redstart.flow.loop import Advance, Advanced, loop
-from redstart.flow.route import wake
+from redstart.flow.route import takes_answer, wake
 from redstart.ports.store.port import Commit, Control, StepRow
 
 
@@ -32,7 +32,7 @@ async def replay(adapters: Adapters, run_id: str) -> Replayed:
     driver = Driver(alone, 0, commits=expected, replayed=lambda state: took.get(state.version, 0.0))
     advance = _bounded(driver, expected)
     done = await loop(await adapters.store.first(run_id), advance)
-    while expected.left and done.state.status in (Status.paused, Status.needs_input):
+    while expected.left and (done.state.status is Status.paused or takes_answer(done.state)):
         done = await loop(wake(done.state), advance)
     stored = await adapters.store.load(run_id)
     if done.state != stored:

@@ -142,7 +142,7 @@ def _place(ran: Ran, *, localised: bool) -> Place:
         return Place.not_reproduced
     if state.result is Result.capped:
         return Place.budget
-    if state.result in (Result.refused, Result.needs_human, None):
+    if state.result in (Result.refused, Result.needs_human, Result.unproven, None):
         return Place.refused
     return _place_of(state.now) if localised else Place.not_localised
 

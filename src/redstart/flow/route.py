@@ -11,7 +11,7 @@ from redstart.core.change import Snapshot
 from redstart.core.course import Pattern, Strategy
 from redstart.core.learning import Plan, ReflectionPolicy
 from redstart.core.noun import clip
-from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Mode, RunState, Status, Step
+from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Mode, Result, RunState, Status, Step
 from redstart.flow.modes import MODES
 from redstart.toolkit.learning.stuck import seen
 
@@ -61,6 +61,12 @@ def _taken(state: RunState, decision: Decision) -> RunState:
 def waits_for_a_person(state: RunState) -> bool:
     asked = state.now.decide
     return state.status is Status.needs_input and asked is not None and asked.action is Action.ask
+
+
+def takes_answer(state: RunState) -> bool:
+    """Whether a person may answer it: it waits for that, or it ended with a patch that only they can accept."""
+    may_be_accepted = state.status is Status.finished and state.result is Result.unproven and not state.spec.errand
+    return may_be_accepted or waits_for_a_person(state)
 
 
 def waits_for_errands(state: RunState) -> bool:

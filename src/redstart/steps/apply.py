@@ -46,7 +46,8 @@ def _judged(run: RunState, ports: Ports, snapshot: Snapshot, climbed: Climbed) -
     lines = diff.decode(errors="replace").splitlines()
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
-    rejects = violations(ports.trees.changes(run.base, snapshot), diff, run.spec.protect, run.spec.scope)
+    spec = run.spec
+    rejects = violations(ports.trees.changes(run.base, snapshot), diff, spec.protect, spec.scope, spec.tests)
     if run.spec.packages is not None:
         read = ports.trees.read
         rejects = tuple(

@@ -22,6 +22,7 @@ from redstart.toolkit.checks.source import Source
 from redstart.toolkit.honesty import opaque
 from redstart.toolkit.honesty.baseline import baseline_cases
 from redstart.toolkit.honesty.collected import tests_lost
+from redstart.toolkit.honesty.inline_tests import changed_inline_tests
 from redstart.toolkit.honesty.tripwires import Tripped, tripped
 from redstart.toolkit.installs.planned import keep_installed, manifests_of
 from redstart.toolkit.installs.wanted import Known, install
@@ -109,10 +110,11 @@ async def _audited(run: RunState, ports: Ports, snapshot: Snapshot, paths: list[
 
 def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) -> list[Finding]:
     """What the change adds that no honest fix does. The tests themselves are policy's, and not looked at here."""
-    source = [path for path in changed if not protected(path, run.spec.protect)]
+    source = [path for path in changed if not protected(path, run.spec.guarded)]
     before = {path: ports.trees.read(run.base, path) for path in source}
     now = {path: ports.trees.read(after, path) for path in source}
-    found = [*_lost_tests(run, ports, before, now), *tripped(before, now, _tests(run, ports))]
+    lost = (*_lost_tests(run, ports, before, now), *changed_inline_tests(before, now))
+    found = [*lost, *tripped(before, now, _tests(run, ports))]
     created = run.spec.mode is Mode.create
     return [_finding(one) for one in found if not (created and _is_its_own(one))]
 

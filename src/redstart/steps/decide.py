@@ -19,7 +19,7 @@ from redstart.toolkit.errands.caps import spent
 from redstart.toolkit.errands.cycles import next_cycle
 from redstart.toolkit.errands.subtasks import next_subtasks
 from redstart.toolkit.honesty.metric import weigh
-from redstart.toolkit.honesty.shortfall import failing_before, failing_tests, green_in_words
+from redstart.toolkit.honesty.shortfall import failing_before, failing_tests, green_in_words, unproven_in_words
 from redstart.toolkit.installs.planned import with_planned_packages
 from redstart.toolkit.learning.breaker import Broken, broken
 from redstart.toolkit.learning.stuck import is_open, repeated, trend, turn
@@ -71,6 +71,8 @@ async def _green(run: RunState, ports: Ports, judged: Judged) -> Decision:
     fixed = judged.verdict.fixed.count
     said = green_in_words(fixed)
     metric, made = run.spec.metric, run.now.made
+    if language := run.foreign_language:
+        return Decision(action=Action.accept, reason=unproven_in_words(language), result=Result.unproven)
     if judged.mutants is not None:
         passed = judged.report.counts.passed
         return _noticing(run, judged.mutants, f"{many(passed, 'test')} {'passes' if passed == 1 else 'pass'}")

@@ -160,7 +160,7 @@ def _said(run: RunState, ports: Ports, text: str) -> Parsed:
 def _shown(run: RunState, ports: Ports) -> dict[str, str]:
     """The files of which something was shown and that a patch may change."""
     paths = {chunk.path for chunk in run.now.retrieve.chunks} if run.now.retrieve else set[str]()
-    open_ones = (path for path in sorted(paths) if not protected(path, run.spec.protect))
+    open_ones = (path for path in sorted(paths) if not protected(path, run.spec.guarded))
     return {path: (ports.trees.read(run.ground, path) or b"").decode(errors="replace") for path in open_ones}
 
 
@@ -279,7 +279,7 @@ def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, 
         "package": project(spec, run.packages),
         "hint": sections.hint(spec.hint, said),
         "tests": shown("The tests", found.tests if found else ()),
-        "code": shown("The program so far", [path for path in begun if not protected(path, spec.protect)]),
+        "code": shown("The program so far", [path for path in begun if not protected(path, spec.guarded)]),
         "failing": sections.failing_briefly(red_cases(run, ports.blobs)) if begun else "",
         "tried": learned(run.history),
         "ask": _otherwise(run, _once_more(run) or ("Give another program than what was tried." if run.history else "")),

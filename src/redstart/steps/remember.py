@@ -33,6 +33,8 @@ ANSWER = 800
 async def remember(run: RunState, ports: Ports) -> Remembered:
     tested, reproduced = run.now.test, run.now.reproduce
     signature = reproduced.report.signature if reproduced else None
+    if tested is not None and tested.verdict.honest_green and run.foreign_language:
+        return Remembered()
     if tested is not None and leaves_pattern(run):
         return Remembered(pattern=_pattern(run, ports))
     if tested is None or signature is None:

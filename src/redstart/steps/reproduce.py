@@ -47,6 +47,7 @@ from redstart.toolkit.suites.reasons import SAID, no_usable_test, reasons, sente
 from redstart.toolkit.suites.select import chooser
 from redstart.toolkit.suites.sentinel import own_packages
 from redstart.toolkit.suites.spectrum import watch
+from redstart.toolkit.suites.target_language import foreign_language
 from redstart.toolkit.suites.view import View
 from redstart.toolkit.suites.written import said_in_full, why_no_test
 
@@ -292,6 +293,7 @@ def _reproduced(
         report=_about(ports, run, done.report, wanted) if lacking and wanted else done.report,
         targets=Ids.of(case.id for case in wanted),
         targets_full=ports.blobs.put("\n".join(case.id for case in wanted).encode()),
+        language=foreign_language(run.spec.suite, ports.trees, snapshot or run.spec.base, [case.id for case in wanted]),
         trouble=trouble,
         remedy=sentence(done.report.fault, grounds, remedy) if trouble else remedy,
         grounds=grounds,

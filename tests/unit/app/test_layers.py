@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from itertools import combinations
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from redstart.app.fleet_settings import FleetSettings
+from redstart.app.layers import ADD_UP
 from redstart.app.model_settings import StepModels
 from redstart.app.settings import Models, SandboxSettings, Settings, keys_of, load, resolve
 from redstart.app.store_settings import MemorySettings, StoreSettings
@@ -19,7 +21,7 @@ from redstart.core.errors import ConfigError
 from redstart.core.run import Limits
 
 KEYS = keys_of(Settings)
-ALLOWED = {"tests.command", "protect", *(f"limits.{name}" for name in Limits.model_fields)}
+ALLOWED = {"tests.command", "tests.files", "protect", *(f"limits.{name}" for name in Limits.model_fields)}
 LAYERS = ("default", "user", "project", "variable", "flag")
 
 
@@ -104,17 +106,23 @@ def test_all_layers_at_once(places: Places):
     assert set(origins) == KEYS.settings
 
 
-def test_protected_globs_only_add_up(places: Places):
-    places.put("user", "protect", ["a"])
-    places.put("project", "protect", ["b"])
-    places.put("variable", "protect", ["c"])
-    settings, origins = resolve(project=places.project)
-    assert settings.protect == ("a", "b", "c")
-    assert origins["protect"] == f"{places.user}, {places.project / 'redstart.toml'}, REDSTART_PROTECT"
-    places.put("project", "protect", [])
-    assert load(project=places.project).protect == ("a", "c")
-    places.put("project", "protect", "b")
-    with pytest.raises(ConfigError, match=r"redstart\.toml: protect"):
+@pytest.mark.parametrize("name", sorted(ADD_UP))
+def test_protected_globs_only_add_up(places: Places, name: str):
+    def globs() -> tuple[str, ...]:
+        settings = load(project=places.project)
+        return settings.tests.files if name == "tests.files" else settings.protect
+
+    places.put("user", name, ["a"])
+    places.put("project", name, ["b"])
+    places.put("variable", name, ["c"])
+    assert globs() == ("a", "b", "c")
+    origins = resolve(project=places.project).origins
+    variable = f"REDSTART_{name.replace('.', '__').upper()}"
+    assert origins[name] == f"{places.user}, {places.project / 'redstart.toml'}, {variable}"
+    places.put("project", name, [])
+    assert globs() == ("a", "c")
+    places.put("project", name, "b")
+    with pytest.raises(ConfigError, match=rf"redstart\.toml: {re.escape(name)}"):
         load(project=places.project)
 
 
@@ -122,7 +130,7 @@ def test_protected_globs_only_add_up(places: Places):
 @pytest.mark.parametrize("file", ["redstart.toml", "pyproject.toml"])
 def test_every_setting_in_a_project(places: Places, name, file):
     table = "tool.redstart." if file == "pyproject.toml" else ""
-    value = ["x"] if name in ("protect", "sandbox.services") else "x" if name == "tests.command" else 1
+    value = ["x"] if name in ("protect", "tests.files", "sandbox.services") else "x" if name == "tests.command" else 1
     (places.project / file).write_text(f"{table}{name} = {json.dumps(value)}\n")
     if name in ALLOWED:
         assert file in resolve(project=places.project).origins[name]

@@ -15,7 +15,7 @@ from redstart.cli.ending import EarlyGreen
 from redstart.cli.session import How, drive_run
 from redstart.core.change import Applied
 from redstart.core.chat import Answer, Ask
-from redstart.core.report import Ids, Judged, Verdict
+from redstart.core.report import Ids, Judged, Reproduced, Verdict
 from redstart.core.run import Level, Limits, Mode, RunState, Step
 from redstart.testing.states import report, snapshot, spec, state
 
@@ -81,11 +81,14 @@ def test_a_conflict_is_reported_as_by_the_command_that_applies(tmp_path, capsys)
     assert "error: the patch conflicts with your files; nothing was written" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("mode", [Mode.create, Mode.improve])
-def test_a_green_that_can_still_be_turned_down_is_not_announced(mode, tmp_path, capsys):
+@pytest.mark.parametrize(("mode", "language"), [(Mode.create, ""), (Mode.improve, ""), (Mode.fix, "Go")])
+def test_a_green_that_can_still_be_turned_down_is_not_announced(mode, language, tmp_path, capsys):
     judged = Judged(report=report(passed=1), verdict=Verdict(fixed=Ids.of(["t.py::test_a"])))
     assert judged.verdict.honest_green
-    now = state().now.model_copy(update={"test": judged, "apply": Applied(ok=True, snapshot=snapshot())})
+    red = Reproduced(report=report(), language=language)
+    now = state().now.model_copy(
+        update={"reproduce": red, "test": judged, "apply": Applied(ok=True, snapshot=snapshot())}
+    )
     run = state(spec=spec(mode=mode), now=now)
     with open_house(Settings(home=tmp_path / "home")) as house:
         green = EarlyGreen(house, Terminal())

@@ -63,6 +63,18 @@ def test_the_header_of_a_node_project_names_node_once(runner, words, house: Hous
     assert header(house, node, "linux").splitlines()[0] == f"run {state.run_id} · shop · {words}"
 
 
+def test_the_header_names_the_command_whose_report_is_read(house: House, state: RunState):
+    def first_line(*command: str) -> str:
+        suite = state.spec.suite.model_copy(update={"command": command, "junit": "out.xml"})
+        foreign = state.model_copy(update={"spec": state.spec.model_copy(update={"suite": suite})})
+        return header(house, foreign, "linux").splitlines()[0]
+
+    assert first_line("make", "check") == f"run {state.run_id} · shop · make check"
+    assert first_line("python", "manage.py", "test").startswith(
+        f"run {state.run_id} · shop · python manage.py test · py"
+    )
+
+
 def test_a_run_until_green_has_no_limit_of_attempts_to_tell():
     assert limits_in_words(Limits(attempts=1000)) == "$2, 30 min"
     assert limits_in_words(Limits(attempts=1, usd=None, minutes=None), cycles=3) == "3 cycles, 1 attempt"

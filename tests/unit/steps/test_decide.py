@@ -42,6 +42,15 @@ def decided(
     return asyncio.run(decide(run, cast(Any, None)))
 
 
+def test_green_in_a_language_whose_tests_cannot_be_altered_is_unproven():
+    decision = decided(reproduce=Reproduced(report=report(), language="Go"), test=GREEN)
+    assert (decision.action, decision.result) == (Action.accept, Result.unproven)
+    assert decision.reason == (
+        "the tests pass by their own report; "
+        "Redstart cannot alter tests written in Go to prove that they can still fail"
+    )
+
+
 @pytest.mark.parametrize(
     ("trouble", "action", "result"),
     [

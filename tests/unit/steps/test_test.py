@@ -82,7 +82,8 @@ def judged(state: RunState) -> Judged:
 
 
 def whole_runs(rig: Rig) -> int:
-    return sum(wanted(one, GREEN) for one in rig.sandbox.executions)
+    runs = [" ".join(execution.argv) for execution in rig.sandbox.executions]
+    return sum("pytest" in words and "::" not in words for words in runs)
 
 
 def test_a_green_stands_four_repeats_and_is_red_again_without_the_patch(rig: Rig) -> None:

@@ -13,7 +13,7 @@ ENDING = 500
 TOLD = 8
 """How many cycles the next one is told about."""
 LINE = 240
-HOPELESS = (Result.capped, Result.environment)
+HOPELESS = (Result.capped, Result.environment, Result.unproven)
 
 
 def next_cycle(run: RunState, ended: Sequence[Ended], cap: str, *, empty: bool) -> Decision:

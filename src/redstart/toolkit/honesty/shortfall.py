@@ -11,6 +11,14 @@ def green_in_words(fixed: int) -> str:
     return f"{many(fixed, 'failing test')} now {'passes' if fixed == 1 else 'pass'}, and no other test got worse"
 
 
+def unproven_in_words(language: str) -> str:
+    """Why a fix whose tests pass is not verified."""
+    return (
+        f"the tests pass by their own report; Redstart cannot alter tests written in {language} to prove that they can "
+        "still fail"
+    )
+
+
 def failing_tests(run: RunState) -> str:
     """How many tests speak against the last attempt: `2 of 3 target tests still fail`."""
     judged, targets = run.now.test, run.now.reproduce.targets.count if run.now.reproduce else 0

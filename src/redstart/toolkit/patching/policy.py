@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase as fnmatch
 
 from redstart.core.change import Reject
+from redstart.core.languages import language_of_test
 from redstart.ports.store.port import TreeChange
 from redstart.toolkit.patching.odd import odd_path, odd_text
 
@@ -15,6 +16,7 @@ _WRITES_MASK = re.compile("^\\+.*«secret:[\\w-]+»".encode(), re.MULTILINE)
 """A model is shown a mask where a secret stands: what it gives back would be written over the secret."""
 
 IS_TEST = "it is a test: the code is to be fixed, not the test"
+STARTS_TESTS = "the tests are in it or start from it: the code is to be fixed instead"
 
 _TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.pyi?(?:/|$)")
 _SCRIPT_TEST = re.compile(
@@ -71,14 +73,19 @@ ABSENT = "000000"
 _REGULAR = ("100644", "100755", ABSENT)
 
 
-def protected(path: str, globs: Sequence[str] = ()) -> str:
-    """Why this path is not the patch's to change; empty where it is. `globs` are the user's, besides our own."""
+def protected(path: str, globs: Sequence[str] = (), tests: Sequence[str] = ()) -> str:
+    """Why this path is not the patch's to change; empty where it is.
+
+    `globs` are the user's, besides our own; `tests` are those of files that the suite's command starts from.
+    """
     plain = path.casefold()
     names = frozenset(plain.split("/"))  # a folder may be called like a file, and stand in its place elsewhere
     if any(fnmatch(plain, glob.casefold()) for glob in globs):
         return "your settings protect it"
-    if any(one.search(plain) for one in (_TEST_FILE, _TEST_FOLDER, _TEST_TEXT, _SCRIPT_TEST)):
+    if any(one.search(plain) for one in (_TEST_FILE, _TEST_FOLDER, _TEST_TEXT, _SCRIPT_TEST)) or language_of_test(path):
         return IS_TEST
+    if any(fnmatch(plain, glob.casefold()) for glob in tests):
+        return STARTS_TESTS
     if names & _GIT_FILES:
         return "it is git's own, not the program's"
     if names & _TEST_CONFIGURATION or _CI.search(plain) or _SCRIPT_CONFIGURATION.search(plain):
@@ -97,13 +104,17 @@ def protected(path: str, globs: Sequence[str] = ()) -> str:
 
 
 def violations(
-    changes: Sequence[TreeChange], diff: bytes, globs: Sequence[str] = (), scope: Sequence[str] = ()
+    changes: Sequence[TreeChange],
+    diff: bytes,
+    globs: Sequence[str] = (),
+    scope: Sequence[str] = (),
+    tests: Sequence[str] = (),
 ) -> tuple[Reject, ...]:
     """What is wrong with a change of the tree, whose diff is given; empty where it may be tested.
 
     `scope` bounds where it may be.
     """
-    reasons = ((change.path, _violation(change, globs) or _outside(change.path, scope)) for change in changes)
+    reasons = ((change.path, _violation(change, globs, tests) or _outside(change.path, scope)) for change in changes)
     found = [Reject(path=path, reason=reason) for path, reason in reasons if reason]
     if len(diff) > MAX_DIFF_BYTES:
         found.append(Reject(path="diff", reason=f"it is larger than {MAX_DIFF_BYTES // 1000} KB"))
@@ -121,9 +132,9 @@ def _outside(path: str, scope: Sequence[str]) -> str:
     return f"only {', '.join(scope)} is to be changed in this run"
 
 
-def _violation(change: TreeChange, globs: Sequence[str]) -> str:
+def _violation(change: TreeChange, globs: Sequence[str], tests: Sequence[str]) -> str:
     if change.new_mode not in _REGULAR:
         return f"it would become no regular file (mode {change.new_mode})"
     if change.old_mode not in _REGULAR:
         return f"it is no regular file (mode {change.old_mode})"
-    return protected(change.path, globs) or (odd_path(change.path) if change.old_mode == ABSENT else "")
+    return protected(change.path, globs, tests) or (odd_path(change.path) if change.old_mode == ABSENT else "")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import PurePosixPath
 from typing import cast
 
+from redstart.core.languages import language_of_test
 from redstart.toolkit.suites.django import MANAGE, is_django_manage
 from redstart.toolkit.suites.node_detect import is_node_test
 
@@ -30,7 +31,7 @@ _TEST_CASE = re.compile(rb"^[ \t]*class[ \t]+\w+[ \t]*\([^)]*TestCase\b", re.MUL
 
 def is_test_path(path: str) -> bool:
     """Whether a path of the tree belongs to its tests: by name, or by lying in a folder of tests."""
-    return is_python_test(path) or is_node_test(path)
+    return is_python_test(path) or is_node_test(path) or bool(language_of_test(path))
 
 
 def is_python_test(path: str) -> bool:

@@ -88,8 +88,8 @@ def test_it_ends_after_so_many_or_at_a_cap(told, cap, result, said):
     assert said in done.reason
 
 
-@pytest.mark.parametrize("result", [Result.capped, Result.environment])
-def test_a_cycle_at_a_cap_or_without_an_environment_is_the_last(result):
+@pytest.mark.parametrize("result", [Result.capped, Result.environment, Result.unproven])
+def test_a_cycle_that_shows_that_no_other_can_be_kept_is_the_last(result):
     run = wake(after(parent()))
     done = next_cycle(run, [bad(1, result, "nothing runs here")], "", empty=False)
     assert (done.action, done.result) == (Action.stop, result)
