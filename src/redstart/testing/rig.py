@@ -90,8 +90,9 @@ def computed_suite(trees: GitTrees) -> Callable[[Execution], Completed]:
         tests = (trees.read(execution.snapshot, TESTS) or b"").decode()
         failure = _failure(value, tests)
         cases = f'<testcase classname="test_calc" name="test_double" file="{TESTS}" time="0.01">{failure}</testcase>'
-        if not any(RED in word for word in execution.argv):
-            failing = '<failure message="assert not True"/>' if "assert not (True)" in tests else ""
+        chosen = [word for word in execution.argv if "::" in word]
+        if not chosen or GREEN in chosen:
+            failing = '<failure message="AssertionError"/>' if GREEN in altered_ids(tests) else ""
             cases += f'<testcase classname="test_calc" name="test_zero" file="{TESTS}" time="0.01">{failing}</testcase>'
         xml = f'<?xml version="1.0"?><testsuites><testsuite name="pytest">{cases}</testsuite></testsuites>'
         code_of = 1 if failure else 0
