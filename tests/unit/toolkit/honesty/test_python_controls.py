@@ -1,0 +1,228 @@
+"""How Python tests are altered so that they must fail, and rewritten so that they mean the same."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.toolkit.honesty.controls.python import PythonAlterer
+
+CODE = '''"""A few functions."""
+
+
+class Money:
+    def __init__(self, cents):
+        self.cents = cents
+
+    def __eq__(self, other):
+        return self.cents == other.cents
+
+
+def double(number):
+    if number is None:
+        raise ValueError("no number")
+    return number + number
+
+
+def words(text):
+    return text.split()
+'''
+TESTS = '''import unittest
+
+import pytest
+
+from calc import Money, double, words
+
+TABLE = [(1, 2), (4, 8)]
+ALL = ["a", "b"]
+
+
+def test_number():
+    assert double(2) == 4
+
+
+def test_text():
+    """What it says."""
+    result = words("a b")
+    assert result == ["a", "b"], "both words"
+
+
+def test_named():
+    assert words("a b") == ALL
+
+
+def test_table():
+    for number, wanted in TABLE:
+        assert double(number) == wanted
+
+
+@pytest.mark.parametrize(("number", "wanted"), [(1, 2), (4, 8)])
+def test_rows(number, wanted):
+    assert double(number) == wanted
+
+
+def test_raises():
+    with pytest.raises(ValueError):
+        double(None)
+
+
+def test_truth():
+    assert words("a")
+    assert not words("")
+    assert double(True) is not None
+
+
+def test_approximate():
+    assert double(0.1) == pytest.approx(0.2)
+
+
+def test_object():
+    assert Money(double(2)) == Money(4)
+
+
+class TestMethods(unittest.TestCase):
+    def test_equal(self):
+        self.assertEqual(double(3), 6)
+        self.assertTrue(words("a"))
+
+    def test_error(self):
+        self.assertRaises(ValueError, double, None)
+        with self.assertRaises(ValueError):
+            double(None)
+'''
+NAMES = (
+    *("test_number", "test_text", "test_named", "test_table", "test_rows", "test_raises", "test_truth"),
+    *("test_approximate", "test_object", "TestMethods::test_equal", "TestMethods::test_error"),
+)
+
+
+def alterations(name: str, text: str = TESTS, failed: int | None = None) -> list[Alteration]:
+    return PythonAlterer().alterations("tests/test_calc.py", text.encode(), name, failed)
+
+
+def altered(name: str, kind: Kind, text: str = TESTS, failed: int | None = None) -> list[str]:
+    made = (one for one in alterations(name, text, failed) if one.kind is kind)
+    return [(one.of(text.encode())).decode() for one in made]
+
+
+def run_pytest(folder: Path, tests: str, name: str) -> bool:
+    """Whether the test passes."""
+    (folder / "calc.py").write_text(CODE)
+    (folder / "test_calc.py").write_text(tests)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    done = subprocess.run([*command, f"test_calc.py::{name}"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stdout
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_test_fails_however_it_is_altered(name: str, tmp_path: Path) -> None:
+    assert run_pytest(tmp_path, TESTS, name)
+    made = alterations(name)
+    assert made
+    # All of one test at once would hide one another: the first and the last stand for the rest.
+    for alteration in {made[0], made[-1]}:
+        assert not run_pytest(tmp_path, alteration.of(TESTS.encode()).decode(), name), alteration
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("test_number", ["double(2) == 5"]),
+        ("test_text", ['result == ["a~", "b"]', 'result == ["a", "b~"]']),
+        ("test_named", ['ALL = ["a~", "b"]', 'ALL = ["a", "b~"]']),
+        ("test_table", ["TABLE = [(1, 3), (4, 8)]", "TABLE = [(1, 2), (4, 9)]"]),
+        ("test_rows", ["[(1, 3), (4, 8)]", "[(1, 2), (4, 9)]"]),
+        ("test_approximate", ["pytest.approx(1.4)"]),
+        ("TestMethods::test_equal", ["self.assertEqual(double(3), 7)"]),
+    ],
+)
+def test_an_expected_literal_is_changed_in_its_place(name: str, expected: list[str]) -> None:
+    made = altered(name, Kind.literal)
+    assert len(made) == len(expected)
+    assert all(words in text for words, text in zip(expected, made, strict=True))
+
+
+def test_a_part_of_an_object_of_the_projects_own_is_another_kind() -> None:
+    (text,) = altered("test_object", Kind.other)
+    assert "== Money(5)" in text
+    assert altered("test_object", Kind.literal) == []
+
+
+def test_an_expected_exception_is_not_raised_or_an_unrelated_one_is() -> None:
+    (silent,) = altered("test_raises", Kind.negated)
+    assert "with pytest.raises(ValueError):\n        pass\n" in silent
+    (unrelated,) = altered("test_raises", Kind.unrelated)
+    assert 'raise type("Unrelated", (Exception,), {})("~")' in unrelated
+
+
+def test_a_failing_statement_stands_before_the_line_that_failed() -> None:
+    line = TESTS.splitlines().index("    assert double(2) == 4") + 1
+    first, *_ = alterations("test_number", failed=line)
+    assert first.kind is Kind.literal
+    (text,) = altered("test_number", Kind.inserted, failed=line)
+    assert '    raise AssertionError("~")\n    assert double(2) == 4\n' in text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    try:\n        assert double(2) == 4\n    except AssertionError:\n        pass\n",
+        "    with contextlib.suppress(AssertionError):\n        assert double(2) == 4\n",
+        "    def inner():\n        assert double(2) == 4\n    Thread(target=inner).start()\n",
+        "    assert False\n",
+        "    pytest.fail('no')\n",
+    ],
+)
+def test_what_may_fail_unseen_or_can_only_fail_is_not_turned_round(body: str) -> None:
+    assert altered("test_one", Kind.negated, f"def test_one():\n{body}") == []
+    assert altered("test_one", Kind.literal, f"def test_one():\n{body}") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    wanted = 4\n    assert double(wanted) == wanted\n",
+        "    assert double(2) != 4\n",
+        "    assert double(2) > 3\n",
+        "    assert double(2) == two() + two()\n",
+    ],
+)
+def test_a_literal_that_is_not_only_expected_is_left_alone(body: str) -> None:
+    assert altered("test_one", Kind.literal, f"def test_one():\n{body}") == []
+
+
+def test_a_statement_that_can_only_fail_is_no_place_to_reach() -> None:
+    text = b"def test_one():\n    if wrong():\n        pytest.fail('no')\n    assert right()\n"
+    assert PythonAlterer().reach("test_a.py", text, "test_one", 3) is None
+    reached = PythonAlterer().reach("test_a.py", text, "test_one", 4)
+    assert reached is not None
+    assert not reached.conditional
+
+
+def test_the_output_of_examples_is_changed() -> None:
+    text = b'def one():\n    """\n    >>> one()\n    1\n    >>> one() + 1\n    2\n    """\n    return 1\n'
+    made = PythonAlterer().alterations("calc.py", text, "calc.one", None)
+    assert [alteration.of(text).splitlines()[index] for alteration, index in zip(made, (3, 5), strict=True)] == [
+        b"    1~",
+        b"    2~",
+    ]
+
+
+def test_a_timed_test_is_held_up() -> None:
+    text = "def test_fast():\n    began = now()\n    work()\n    assert now() - began < 0.5\n"
+    (slow,) = altered("test_fast", Kind.other, text)
+    assert '    began = now()\n    __import__("time").sleep(1.2)\n    work()\n' in slow
+
+
+@pytest.mark.parametrize("seed", ["a", "b", "c"])
+def test_rewritten_tests_mean_the_same(seed: str, tmp_path: Path) -> None:
+    rewritten = PythonAlterer().harmless("test_calc.py", TESTS.encode(), seed).decode()
+    assert rewritten != TESTS
+    assert "result_" in rewritten
+    assert run_pytest(tmp_path, rewritten, "test_text")
+    assert run_pytest(tmp_path, rewritten, "TestMethods::test_equal")
