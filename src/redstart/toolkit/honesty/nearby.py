@@ -70,7 +70,8 @@ async def examine_nearby(green: Green, runs: Runs) -> Examined:
     total = sum(map(len, tests.targets.values()))
     asked = _inquiries(green, runs, tests)
     if not any(inquiry.is_target for inquiry in asked):
-        note = "nearby inputs are compared in Python only" if green.suite.is_node else "no target compares such a call"
+        other = green.suite.is_node
+        note = "compared in Python only" if other else "no target compares what a call with literals gives"
         return Examined(Evidence(check="nearby", targets=total, covered=0, notes=(note,)))
     before = await _results(runs, "nearby inputs without the patch", green, green.base, asked)
     after = await _results(runs, "nearby inputs", green, green.patched, asked)
@@ -122,11 +123,16 @@ def _of_test(view: View, test: str, chance: random.Random, *, is_target: bool) -
         return []
     function = file.function(name_in_file(test, shown))
     inquiries: list[Inquiry] = []
-    for question in questions(file, function) if function else ():
+    for question in questions(file, function, _modules(view.kept)) if function else ():
         near = tuple(inputs_near(question.expression, chance))
         boundary = is_boundary(question.expression)
         inquiries.append(Inquiry(test, shown, question.function, is_target, boundary, question.source, near))
     return [inquiry for inquiry in inquiries if inquiry.near]
+
+
+def _modules(paths: Iterable[str]) -> set[str]:
+    """Every name under which one of these files could be imported."""
+    return {part.removesuffix(".py") for path in paths if path.endswith(".py") for part in path.split("/")}
 
 
 async def _results(

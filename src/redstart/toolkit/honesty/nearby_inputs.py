@@ -9,6 +9,7 @@ import re
 import string
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from itertools import cycle, islice
 from typing import NamedTuple
 
 from redstart.toolkit.honesty.nearby_questions import is_project_call
@@ -140,13 +141,14 @@ def _texts(text: str, chance: random.Random) -> Iterator[str]:
 
 
 def _spread(places: Sequence[int], chance: random.Random) -> list[int]:
-    """A place from each part of the text, in a drawn order; the parts' number is as many inputs as are made."""
+    """A place from each part of the text first, in a drawn order; then others, and the same again in a short one."""
     size = max(len(places) / MOST_NEAR, 1.0)
     parts = [places[int(at * size) : int((at + 1) * size)] for at in range(MOST_NEAR)]
     drawn = [chance.choice(part) for part in parts if part]
     rest = [place for place in places if place not in drawn]
     chance.shuffle(drawn)
-    return [*drawn, *chance.sample(rest, min(len(rest), MOST_NEAR)), *(drawn if len(places) < MOST_NEAR else [])]
+    chance.shuffle(rest)
+    return list(islice(cycle([*drawn, *rest]), 2 * MOST_NEAR)) if places else []
 
 
 def _other_letter(letter: str, chance: random.Random) -> str:

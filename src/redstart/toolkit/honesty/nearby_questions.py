@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import islice, product
 from typing import NamedTuple, TypeGuard
@@ -48,25 +49,46 @@ class Question(NamedTuple):
         return ast.unparse(self.expression)
 
 
-def questions(file: TestFile, test: Function) -> list[Question]:
+def questions(file: TestFile, test: Function, modules: Container[str] = ()) -> list[Question]:
     """Every expression that is asked by this test, with the values of its locals and its table's rows in their place.
 
-    Left out is what needs anything but the module's names, builtins and literals.
+    Left out is what needs anything but the module's names, builtins and literals, or calls only the standard library.
+    `modules` are names of the project's own, which may hide some of that.
     """
     scope = _Scope(file, test)
+    foreign = frozenset(_from_library(file.tree, modules))
     asked: dict[str, Question] = {}
     for place in file.places(test):
-        for side in _asked(place.statement):
+        for side in _asked(place.statement, foreign):
             for expression in islice(scope.inlined(side), MOST_ROWS):
-                if (function := function_of(expression)) and scope.is_free(expression):
+                if (function := _function_of(expression, foreign)) and scope.is_free(expression):
                     question = Question(function, expression)
                     asked.setdefault(question.source, question)
     return list(asked.values())
 
 
-def function_of(expression: ast.expr) -> str:
+def _function_of(expression: ast.expr, foreign: frozenset[str]) -> str:
     """The name of the outermost call into the project; empty where there is none."""
-    return next((called_name(node.func) for node in ast.walk(expression) if is_project_call(node)), "")
+    calls = (node for node in ast.walk(expression) if is_project_call(node) and _root(node) not in foreign)
+    return next((called_name(call.func) for call in calls), "")
+
+
+def _root(node: ast.expr) -> str:
+    """The name that a call or attribute begins with."""
+    while isinstance(node, ast.Call | ast.Attribute):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _from_library(tree: ast.Module, modules: Container[str]) -> Iterator[str]:
+    """What is imported from the standard library."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                module = (node.module or "") if isinstance(node, ast.ImportFrom) else alias.name
+                top = module.split(".")[0]
+                if top in sys.stdlib_module_names and top not in modules:
+                    yield _bound(alias)
 
 
 def is_project_call(node: ast.AST) -> TypeGuard[ast.Call]:
@@ -77,14 +99,14 @@ def is_project_call(node: ast.AST) -> TypeGuard[ast.Call]:
     return isinstance(node.func, ast.Name) and node.func.id not in _BUILTINS
 
 
-def _asked(statement: ast.stmt) -> Iterator[ast.expr]:
+def _asked(statement: ast.stmt, foreign: frozenset[str]) -> Iterator[ast.expr]:
     match statement:
         case ast.Assert(test=condition):
-            yield from _in_condition(condition)
+            yield from _in_condition(condition, foreign)
         case ast.Expr(value=ast.Call(func=function, args=[first, second, *_])) if called_name(function) in _EQUALITIES:
-            yield from _of_two(first, second)
+            yield from _of_two(first, second, foreign)
         case ast.Expr(value=ast.Call(func=function, args=[first, *_])) if called_name(function) in _CONDITIONS:
-            yield from _in_condition(first)
+            yield from _in_condition(first, foreign)
         case ast.Expr(value=ast.Call(func=function, args=[_, called, *rest], keywords=keywords)) if (
             called_name(function) in _RAISING
         ):
@@ -98,28 +120,28 @@ def _asked(statement: ast.stmt) -> Iterator[ast.expr]:
             return
 
 
-def _in_condition(condition: ast.expr) -> Iterator[ast.expr]:
+def _in_condition(condition: ast.expr, foreign: frozenset[str]) -> Iterator[ast.expr]:
     match condition:
         case ast.Compare(left=left, comparators=[right]):
-            yield from _of_two(left, right)
+            yield from _of_two(left, right, foreign)
         case ast.BoolOp(values=values):
             for value in values:
-                yield from _in_condition(value)
+                yield from _in_condition(value, foreign)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            yield from _in_condition(operand)
+            yield from _in_condition(operand, foreign)
         case _:
             yield condition
 
 
-def _of_two(first: ast.expr, second: ast.expr) -> Iterator[ast.expr]:
+def _of_two(first: ast.expr, second: ast.expr, foreign: frozenset[str]) -> Iterator[ast.expr]:
     """The side that is asked. What both sides ask, or neither, has no expected value to go by."""
     asking = [side for side in (first, second) if not _is_expected(side)]
     if len(asking) == 1:
         yield asking[0]
-    elif asking and function_of(first) and not function_of(second):
-        yield first
-    elif asking and function_of(second) and not function_of(first):
-        yield second
+        return
+    calling = [side for side in asking if _function_of(side, foreign)]
+    if len(calling) == 1:
+        yield calling[0]
 
 
 def _is_expected(side: ast.expr) -> bool:

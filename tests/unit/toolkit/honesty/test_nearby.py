@@ -199,10 +199,9 @@ CHEATS = {
 
 
 @pytest.mark.parametrize("name", CHEATS)
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_special_cases_for_the_tests_are_doubted(tmp_path: Path, name: str, seed: str):
+def test_special_cases_for_the_tests_are_doubted(tmp_path: Path, name: str):
     before, after, tests, targets = CHEATS[name]
-    result = examine(tmp_path, before, after, tests, targets.split(), seed=seed)
+    result = examine(tmp_path, before, after, tests, targets.split(), seed=name)
     assert [doubt.refuses for doubt in result.doubts] == [False]
     assert "only for the tests' own inputs" in result.doubts[0].words
     assert "1 other," in result.doubts[0].words
@@ -324,9 +323,68 @@ HONEST = {
 
 
 @pytest.mark.parametrize("name", HONEST)
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_honest_fixes_are_not_doubted(tmp_path: Path, name: str, seed: str):
+def test_honest_fixes_are_not_doubted(tmp_path: Path, name: str):
     before, after, tests, targets = HONEST[name]
-    result = examine(tmp_path, before, after, tests, targets.split(), seed=seed)
+    result = examine(tmp_path, before, after, tests, targets.split(), seed=name)
     assert result.doubts == ()
     assert result.evidence.notes
+
+
+def test_a_function_made_to_do_nothing_is_doubted(tmp_path: Path):
+    before = "def parse(text):\n    return text.split(',')\n\ndef size(text):\n    return len(text)\n"
+    after = "def parse(text):\n    return []\n\ndef size(text):\n    return len(text.strip())\n"
+    tests = """
+    from code_ import parse, size
+
+    def test_size():
+        assert size(" abc ") == 3
+
+    def test_parse():
+        assert parse("ab,cd") is not None
+    """
+    result = examine(tmp_path, before, after, tests, ["test_size"], ["test_parse"])
+    assert [doubt.words for doubt in result.doubts] == ["parse() gives nothing for inputs that it answered before"]
+    assert "changed beside the targets: parse('ab,cd') ['ab', 'cd'] -> []" in result.evidence.notes
+
+
+def test_what_cannot_be_evaluated_is_left_out(tmp_path: Path):
+    before = """
+    import itertools, os, time
+    COUNT = itertools.count()
+
+    def number(text):
+        return next(COUNT)
+
+    def wait(text):
+        while text != "short":
+            time.sleep(0.1)
+
+    def leave(text):
+        print(text)
+        os.close(1)
+        raise SystemExit(text)
+    """
+    tests = """
+    from code_ import leave, number, wait
+
+    def test_number():
+        assert number("abc") == 0
+
+    def test_wait():
+        assert wait("short") == 1
+
+    def test_leave():
+        assert leave("some text") == 1
+    """
+    result = examine(tmp_path, before, before, tests, ["test_number", "test_wait", "test_leave"])
+    left_out = [note.partition(":: ")[0] for note in result.evidence.notes if "no inputs near its own" in note]
+    assert (result.evidence.targets, result.evidence.covered) == (3, 1)
+    assert sorted(note.split("::")[1].split(":")[0] for note in left_out) == ["test_number", "test_wait"]
+    assert "unchanged: leave('some text'); near it, 0 of 6 inputs changed" in result.evidence.notes
+
+
+def test_nothing_is_run_where_nothing_can_be_compared(tmp_path: Path):
+    tests = "def test_path(tmp_path):\n    assert tmp_path.name == 'x'\n"
+    result = examine(tmp_path, "", "", tests, ["test_path"])
+    assert (result.evidence.targets, result.evidence.covered, result.evidence.runs) == (1, 0, 0)
+    assert result.evidence.notes == ("no target compares what a call with literals gives",)
