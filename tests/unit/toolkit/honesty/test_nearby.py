@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import textwrap
@@ -18,7 +19,7 @@ from redstart.core.shell import IN, OUT, Completed, Environment, ExitCause
 from redstart.toolkit.honesty.examine import Examined, Green
 from redstart.toolkit.honesty.nearby import examine_nearby
 from redstart.toolkit.suites.execute import SuiteRun
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import Request, inside
 
 FILE = "tests/test_code.py"
 
@@ -347,40 +348,62 @@ def test_a_function_made_to_do_nothing_is_doubted(tmp_path: Path):
     assert "changed beside the targets: parse('ab,cd') ['ab', 'cd'] -> []" in result.evidence.notes
 
 
-def test_what_cannot_be_evaluated_is_left_out(tmp_path: Path):
-    before = """
-    import itertools, os, time
+def test_what_has_no_steady_result_is_left_out(tmp_path: Path):
+    code = """
+    import itertools
     COUNT = itertools.count()
 
     def number(text):
         return next(COUNT)
 
-    def wait(text):
-        while text != "short":
-            time.sleep(0.1)
-
     def leave(text):
         print(text)
-        os.close(1)
         raise SystemExit(text)
     """
     tests = """
-    from code_ import leave, number, wait
+    from code_ import leave, number
 
     def test_number():
         assert number("abc") == 0
 
-    def test_wait():
-        assert wait("short") == 1
-
     def test_leave():
         assert leave("some text") == 1
     """
-    result = examine(tmp_path, before, before, tests, ["test_number", "test_wait", "test_leave"])
-    left_out = [note.partition(":: ")[0] for note in result.evidence.notes if "no inputs near its own" in note]
-    assert (result.evidence.targets, result.evidence.covered) == (3, 1)
-    assert sorted(note.split("::")[1].split(":")[0] for note in left_out) == ["test_number", "test_wait"]
-    assert "unchanged: leave('some text'); near it, 0 of 6 inputs changed" in result.evidence.notes
+    result = examine(tmp_path, code, code, tests, ["test_number", "test_leave"])
+    assert (result.evidence.targets, result.evidence.covered) == (2, 1)
+    assert result.evidence.notes == (
+        "unchanged: leave('some text'); near it, 0 of 6 inputs changed",
+        f"{FILE}::test_number: no inputs near its own can be compared",
+    )
+
+
+def test_the_driver_stops_what_takes_too_long(tmp_path: Path):
+    asked = {"path": "test_a.py", "expressions": ["wait('long')", "wait('short')", "Thing(3)", "iter([1])", "nothing"]}
+    code = """
+    import time
+
+    class Thing:
+        def __init__(self, size):
+            self.size = size
+
+    def wait(text):
+        while text == "long":
+            try:
+                time.sleep(0.05)
+            except Exception:
+                pass
+        return {"b", "a"}
+    """
+    (tmp_path / "test_a.py").write_text(textwrap.dedent(code))
+    (tmp_path / "redstart_nearby.py").write_text(inside("redstart_nearby.py"))
+    question = {"seconds": 30, "each": 0.2, "modules": [asked, {"path": "absent.py", "expressions": ["1"]}]}
+    (tmp_path / "nearby_asked.json").write_text(json.dumps(question))
+    done = run_process([sys.executable, "redstart_nearby.py", str(tmp_path)], tmp_path, {})
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "nearby.json").read_text()) == [
+        [None, ["{'a', 'b'}", False], ["Thing({'size': 3})", False], ["[1]", False], ["NameError", True]],
+        [None],
+    ]
 
 
 def test_nothing_is_run_where_nothing_can_be_compared(tmp_path: Path):
