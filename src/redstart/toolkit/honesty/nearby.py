@@ -21,7 +21,7 @@ from redstart.core.noun import clip
 from redstart.core.report import Evidence
 from redstart.core.shell import IN, OUT, PINNED
 from redstart.toolkit.honesty.controls.python_file import TestFile
-from redstart.toolkit.honesty.controls.subjects import group_by_function, is_chosen, name_in_file
+from redstart.toolkit.honesty.controls.subjects import find_test_file, group_by_function, is_chosen, name_in_file
 from redstart.toolkit.honesty.examine import Examined, Green, Runs
 from redstart.toolkit.honesty.nearby_inputs import NearInput, inputs_near, is_boundary
 from redstart.toolkit.honesty.nearby_judgement import LONGEST_NOTE, MOST_NOTES, Compared, Point, Result, judge
@@ -113,7 +113,7 @@ def _inquiries(green: Green, runs: Runs, tests: _Tests) -> list[Inquiry]:
 
 
 def _of_test(view: View, test: str, chance: random.Random, *, is_target: bool) -> list[Inquiry]:
-    shown = view.file_of(test)
+    shown = find_test_file(view, test)
     text = view.read(shown) if shown.endswith(".py") else None
     if text is None:
         return []

@@ -105,7 +105,7 @@ def group_by_function(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]
 def _subject(
     view: View, function: str, ids: tuple[str, ...], before: Sequence[Case | None], *, is_target: bool
 ) -> Subject | str:
-    shown = view.file_of(function) or _file_with(view, function)
+    shown = find_test_file(view, function)
     alterer = alterer_for(shown) if shown else None
     text = view.read(shown) if shown else None
     if alterer is None or text is None:
@@ -118,8 +118,13 @@ def _subject(
     return Subject(function, ids, view.kept[shown], name, text, failed, is_target, alterer, tuple(made))
 
 
-def _file_with(view: View, function: str) -> str:
-    """The one Python test file that has a test of this class and name, for reports that name no file."""
+def find_test_file(view: View, function: str) -> str:
+    """The file of a test. Where the report names none: the one Python test file that has a test of this class and name.
+
+    Empty where there is none.
+    """
+    if shown := view.file_of(function):
+        return shown
     owner, _, name = function.rpartition("::")
     wanted = [f"def {name}(".encode(), *([f"class {owner.split('.')[-1]}".encode()] if owner else [])]
     tests = (path for path in view.kept if path.endswith(".py") and is_test_path(path))
