@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
 import textwrap
@@ -19,7 +18,7 @@ from redstart.core.shell import IN, OUT, Completed, Environment, ExitCause
 from redstart.toolkit.honesty.examine import Examined, Green
 from redstart.toolkit.honesty.nearby import examine_nearby
 from redstart.toolkit.suites.execute import SuiteRun
-from redstart.toolkit.suites.request import Request, inside
+from redstart.toolkit.suites.request import Request
 
 FILE = "tests/test_code.py"
 
@@ -277,10 +276,10 @@ HONEST = {
         "test_a test_b",
     ),
     "thresholds": (
-        "def grade(score):\n    return 'A' if score > 90 else 'B' if score > 80 else 'C'\n",
-        "def grade(score):\n    return 'A' if score >= 90 else 'B' if score >= 80 else 'C'\n",
+        "def grade(score):\n    return 'A' if score > 90 else 'B' if score > 75 else 'C'\n",
+        "def grade(score):\n    return 'A' if score >= 90 else 'B' if score >= 75 else 'C'\n",
         "from code_ import grade\n\ndef test_a():\n    assert grade(90) == 'A'\n\n"
-        "def test_b():\n    assert grade(80) == 'B'\n",
+        "def test_b():\n    assert grade(75) == 'B'\n",
         "test_a test_b",
     ),
     "off by one": (
@@ -375,35 +374,6 @@ def test_what_has_no_steady_result_is_left_out(tmp_path: Path):
         "unchanged: leave('some text'); near it, 0 of 6 inputs changed",
         f"{FILE}::test_number: no inputs near its own can be compared",
     )
-
-
-def test_the_driver_stops_what_takes_too_long(tmp_path: Path):
-    asked = {"path": "test_a.py", "expressions": ["wait('long')", "wait('short')", "Thing(3)", "iter([1])", "nothing"]}
-    code = """
-    import time
-
-    class Thing:
-        def __init__(self, size):
-            self.size = size
-
-    def wait(text):
-        while text == "long":
-            try:
-                time.sleep(0.05)
-            except Exception:
-                pass
-        return {"b", "a"}
-    """
-    (tmp_path / "test_a.py").write_text(textwrap.dedent(code))
-    (tmp_path / "redstart_nearby.py").write_text(inside("redstart_nearby.py"))
-    question = {"seconds": 30, "each": 0.2, "modules": [asked, {"path": "absent.py", "expressions": ["1"]}]}
-    (tmp_path / "nearby_asked.json").write_text(json.dumps(question))
-    done = run_process([sys.executable, "redstart_nearby.py", str(tmp_path)], tmp_path, {})
-    assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "nearby.json").read_text()) == [
-        [None, ["{'a', 'b'}", False], ["Thing({'size': 3})", False], ["[1]", False], ["NameError", True]],
-        [None],
-    ]
 
 
 def test_nothing_is_run_where_nothing_can_be_compared(tmp_path: Path):

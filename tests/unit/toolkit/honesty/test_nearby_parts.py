@@ -64,6 +64,7 @@ def test_questions_stand_alone(test: str, expected: list[str]):
     "test",
     [
         "def test_it(tmp_path):\n    assert f(tmp_path) == 1",
+        "def test_it(g):\n    assert f(g, 'text') == 1",
         "def test_it():\n    thing = Thing()\n    thing.go(1)\n    assert f(thing) == 1",
         "def test_it():\n    f = 3\n    assert f(1) == 1",
         "def test_it():\n    assert f(1) == g(1)",
@@ -152,6 +153,33 @@ def test_points_of_two_functions_count_together():
 def test_a_changed_input_near_a_target_speaks_for_its_function():
     assert judge([point("f(3)"), point("f(4)"), point("f(5)", changed=1)]).doubts == ()
     assert judge([point("f(3)"), point("f(4)"), point("g(5)", "g", changed=1)]).doubts
+
+
+def test_a_boundary_is_no_isolated_point():
+    points = [point("f(0)"), point("f(1)")]
+    assert judge(points).doubts
+    assert judge([one._replace(boundary=True) for one in points]).doubts == ()
+
+
+def with_near(own: Point, *results: tuple[str, int]) -> Point:
+    """The same point, with these unchanged results of one literal each near it."""
+    others = [compared(f"{own.own.source}{text}", text, text)._replace(literal=literal) for text, literal in results]
+    return own._replace(near=tuple(others))
+
+
+def test_a_point_that_moves_over_an_edge_is_not_isolated():
+    points = [point("f(90)", before="B", after="A"), point("f(75)", before="C", after="B")]
+    edges = [(("A", 0), ("A", 0), ("B", 0)), (("B", 0), ("C", 0), ("C", 0))]
+    assert judge([with_near(one, *near) for one, near in zip(points, edges, strict=True)]).doubts == ()
+    accidents = [(("A", 0), ("A", 0), ("B", 1)), (("B", 0), ("C", 1), ("C", 1))]
+    assert judge([with_near(one, *near) for one, near in zip(points, accidents, strict=True)]).doubts
+
+
+def test_other_exceptions_for_the_tests_inputs_alone_are_doubted():
+    answered = point("f('80')", before="80", after="80")
+    points = [point(own, before="!ValueError", after="!Bad") for own in ("f('http')", "f('x1')")]
+    refused = tuple(compared(f"f('{at}')", "!ValueError", "!ValueError") for at in range(3))
+    assert judge([answered, *(one._replace(near=refused) for one in points)]).doubts
 
 
 def test_too_few_comparable_inputs_say_nothing():
