@@ -54,9 +54,9 @@ def _leaves(file: TestFile, node: ast.expr, *, certain: bool) -> Iterator[tuple[
         case ast.Dict():
             for value in node.values:
                 yield from _leaves(file, value, certain=certain)
-        case ast.Call(func=function) if _called(function) in _APPROXIMATE and node.args:
+        case ast.Call(func=function) if called_name(function) in _APPROXIMATE and node.args:
             yield from _leaves(file, node.args[0], certain=certain)
-        case ast.Call(func=function) if _called(function)[:1].isupper():
+        case ast.Call(func=function) if called_name(function)[:1].isupper():
             for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                 yield from _leaves(file, argument, certain=False)
         case _:
@@ -66,7 +66,7 @@ def _leaves(file: TestFile, node: ast.expr, *, certain: bool) -> Iterator[tuple[
 _FILLED = {ast.List: b'["~"]', ast.Tuple: b'("~",)', ast.Dict: b'{"~": 1}'}
 
 
-def _called(function: ast.expr) -> str:
+def called_name(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
@@ -93,23 +93,23 @@ def _other(source: bytes, value: object, *, in_call: bool) -> bytes | None:
 def _values_of(file: TestFile, test: Function, name: str) -> list[ast.expr]:
     """The literals that a name stands for, where it is used for nothing but the one comparison."""
     for decorator in test.decorator_list:
-        rows = _parametrized(decorator, name)
+        rows = parametrized_values(decorator, name)
         if rows and _uses(test, name) == 1:
             return rows
     for node in ast.walk(test):
-        if isinstance(node, ast.For) and name in _names(node.target) and _uses(test, name) == 1:
+        if isinstance(node, ast.For) and name in target_names(node.target) and _uses(test, name) == 1:
             table = node.iter
             if isinstance(table, ast.Name):
-                table = _assigned(test.body, table.id) or _assigned(file.tree.body, table.id)
-            return _column(table, _position(node.target, name)) if table is not None else []
-    if (value := _assigned(test.body, name)) is not None:
+                table = assigned_value(test.body, table.id) or assigned_value(file.tree.body, table.id)
+            return column_values(table, position_of(node.target, name)) if table is not None else []
+    if (value := assigned_value(test.body, name)) is not None:
         return [value] if _uses(test, name) == 1 else []
-    if (value := _assigned(file.tree.body, name)) is not None:
+    if (value := assigned_value(file.tree.body, name)) is not None:
         return [value] if _uses(file.tree, name) == 1 else []
     return []
 
 
-def _parametrized(decorator: ast.expr, name: str) -> list[ast.expr]:
+def parametrized_values(decorator: ast.expr, name: str) -> list[ast.expr]:
     match decorator:
         case ast.Call(func=ast.Attribute(attr="parametrize"), args=[names, table, *_]):
             pass
@@ -124,16 +124,16 @@ def _parametrized(decorator: ast.expr, name: str) -> list[ast.expr]:
             return []
     if name not in listed:
         return []
-    return _column(table, (listed.index(name),) if len(listed) > 1 else ())
+    return column_values(table, (listed.index(name),) if len(listed) > 1 else ())
 
 
-def _column(table: ast.expr, position: tuple[int, ...]) -> list[ast.expr]:
+def column_values(table: ast.expr, position: tuple[int, ...]) -> list[ast.expr]:
     """The values of one column of a literal table, row by row; `position` is where in a row, through nested ones."""
     rows = table.elts if isinstance(table, ast.List | ast.Tuple | ast.Set) else []
     values: list[ast.expr] = []
     for row in rows:
         value: ast.expr | None = row
-        if isinstance(value, ast.Call) and _called(value.func) == "param":
+        if isinstance(value, ast.Call) and called_name(value.func) == "param":
             value = ast.Tuple(elts=value.args) if position else (value.args[0] if value.args else None)
         for index in position:
             inside = value.elts if isinstance(value, ast.List | ast.Tuple) else []
@@ -143,19 +143,19 @@ def _column(table: ast.expr, position: tuple[int, ...]) -> list[ast.expr]:
     return values
 
 
-def _position(target: ast.expr, name: str) -> tuple[int, ...]:
+def position_of(target: ast.expr, name: str) -> tuple[int, ...]:
     if isinstance(target, ast.Tuple | ast.List):
         for index, element in enumerate(target.elts):
-            if name in _names(element):
-                return (index, *_position(element, name))
+            if name in target_names(element):
+                return (index, *position_of(element, name))
     return ()
 
 
-def _names(target: ast.expr) -> set[str]:
+def target_names(target: ast.expr) -> set[str]:
     return {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
-def _assigned(body: Sequence[ast.stmt], name: str) -> ast.expr | None:
+def assigned_value(body: Sequence[ast.stmt], name: str) -> ast.expr | None:
     """What a name is set to in these statements, if that happens exactly once."""
     values = [
         statement.value

@@ -72,13 +72,13 @@ def subjects(green: Green, runs: Runs) -> Subjects:
     view = View(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
     before = {case.id: case for case in green.before}
     passed = [case.id for case in green.after if case.outcome == "passed"]
-    wanted = [id_ for id_ in passed if _is_wanted(id_, green.targets)]
+    wanted = [id_ for id_ in passed if is_chosen(id_, green.targets)]
     chance = random.Random(green.seed)  # noqa: S311 (not predictable is enough)
     beside = [id_ for id_ in green.nearby if id_ in set(passed) - set(wanted) and id_ in before and not before[id_].red]
     sampled = sorted(chance.sample(beside, min(SAMPLE, len(beside))))
     chosen: list[Subject] = []
     left_out: list[str] = []
-    for function, ids in _by_function((*wanted, *sampled)):
+    for function, ids in group_by_function((*wanted, *sampled)):
         is_target = ids[0] in wanted
         if not is_target and view.kept.get(view.file_of(function)) in green.changed:
             continue  # an example in a docstring, whose file is another one on the original code
@@ -90,11 +90,11 @@ def subjects(green: Green, runs: Runs) -> Subjects:
     return Subjects(tuple(chosen), tuple(left_out), len(wanted))
 
 
-def _is_wanted(id_: str, targets: Sequence[str]) -> bool:
+def is_chosen(id_: str, targets: Sequence[str]) -> bool:
     return any(id_ == target or id_.startswith((f"{target}::", f"{target}.", f"{target} > ")) for target in targets)
 
 
-def _by_function(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def group_by_function(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     groups: dict[str, list[str]] = {}
     for id_ in dict.fromkeys(ids):
         cut = _NUMBER if is_script(re.split("::| > ", id_)[0]) else _PARAMETERS
@@ -105,14 +105,12 @@ def _by_function(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _subject(
     view: View, function: str, ids: tuple[str, ...], before: Sequence[Case | None], *, is_target: bool
 ) -> Subject | str:
-    shown = view.file_of(function) or _file_with(view, function)
+    shown = find_test_file(view, function)
     alterer = alterer_for(shown) if shown else None
     text = view.read(shown) if shown else None
     if alterer is None or text is None:
         return f"{function}: it is not known in which file it is written" if not shown else f"{shown}: not altered"
-    name = function.removeprefix(shown).removeprefix("::").removeprefix(" > ")
-    if name == function:
-        name = function.removeprefix(shown.removesuffix(".py").replace("/", ".") + ".")
+    name = name_in_file(function, shown)
     failed = next((line for case in before if case is not None and (line := failed_line(case, shown))), None)
     made = alterer.alterations(shown, text, name, failed)
     if not made:
@@ -120,13 +118,24 @@ def _subject(
     return Subject(function, ids, view.kept[shown], name, text, failed, is_target, alterer, tuple(made))
 
 
-def _file_with(view: View, function: str) -> str:
-    """The one Python test file that has a test of this class and name, for reports that name no file."""
+def find_test_file(view: View, function: str) -> str:
+    """The file of a test. Where the report names none: the one Python test file that has a test of this class and name.
+
+    Empty where there is none.
+    """
+    if shown := view.file_of(function):
+        return shown
     owner, _, name = function.rpartition("::")
     wanted = [f"def {name}(".encode(), *([f"class {owner.split('.')[-1]}".encode()] if owner else [])]
     tests = (path for path in view.kept if path.endswith(".py") and is_test_path(path))
     having = [path for path in tests if all(part in (view.read(path) or b"") for part in wanted)]
     return having[0] if len(having) == 1 else ""
+
+
+def name_in_file(function: str, shown: str) -> str:
+    """What follows the file in a test's id: `TestA::test_b` or `TestA.test_b`."""
+    name = function.removeprefix(shown).removeprefix("::").removeprefix(" > ")
+    return name if name != function else function.removeprefix(shown.removesuffix(".py").replace("/", ".") + ".")
 
 
 def failed_line(case: Case, shown: str) -> int | None:

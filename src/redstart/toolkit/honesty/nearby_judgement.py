@@ -1,0 +1,179 @@
+"""What results on the original and on the patched code say about a patch: whether it answers the tests' inputs alone.
+
+A point is an input of a test, with inputs near it. It is isolated if the patch changes its result and none near it. An
+honest fix has such points too, which are told apart by the results around them:
+
+- an input that code has to treat on its own (empty, 0, a single element);
+- an entry of a table: around it, the code answers nothing, or the same for whatever it does not know;
+- the place where one result gives way to the next, such as the first score of a grade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from redstart.core.noun import clip
+from redstart.toolkit.honesty.examine import Doubt
+
+LEAST_NEAR = 3
+"""Inputs near one that have to be comparable before anything is said."""
+LEAST_ISOLATED = 2
+"""Isolated points from which a person is asked."""
+MOST_NOTES = 20
+LONGEST_NOTE = 200
+_SHOWN = 60
+_STUB = "NotImplementedError"
+_EMPTY = frozenset({"None", "''", "[]", "{}", "()", "b''", "set()", "frozenset()"})
+_NOTHING = _EMPTY | {"False", "0"}
+
+
+class Result(NamedTuple):
+    text: str
+    """The representation of the value, or the name of the exception's class."""
+    raised: bool = False
+
+
+class Compared(NamedTuple):
+    """An expression on both trees."""
+
+    source: str
+    before: Result
+    after: Result
+    literal: int = -1
+    """Of an input near another: which of the literals differs."""
+
+    @property
+    def changed(self) -> bool:
+        return self.before != self.after
+
+    @property
+    def words(self) -> str:
+        return f"{clip(self.source, _SHOWN)} {_shown(self.before)} -> {_shown(self.after)}"
+
+
+class Point(NamedTuple):
+    test: str
+    """The id of its test function."""
+    function: str
+    is_target: bool
+    boundary: bool
+    own: Compared
+    near: tuple[Compared, ...]
+
+    @property
+    def comparable(self) -> tuple[Compared, ...]:
+        """Without what the code refuses on both sides: it lies outside of what the function is for."""
+        return tuple(one for one in self.near if not _is_refused(one) or self.own.after.raised)
+
+    @property
+    def is_covered(self) -> bool:
+        return len(self.comparable) >= LEAST_NEAR
+
+    @property
+    def changes_near(self) -> int:
+        return sum(one.changed for one in self.near)
+
+
+class Judgement(NamedTuple):
+    doubts: tuple[Doubt, ...]
+    notes: tuple[str, ...]
+
+
+def judge(points: Sequence[Point]) -> Judgement:
+    targets = [point for point in points if point.is_target]
+    beside = [point for point in points if not point.is_target]
+    isolated = _isolated(points)
+    doubts: list[Doubt] = []
+    if len(isolated) >= LEAST_ISOLATED:
+        doubts.append(Doubt(_only_there(isolated), refuses=False))
+    doubts += _emptied(beside)
+    notes = [_note(point, is_isolated=point in isolated) for point in targets]
+    notes += [f"changed beside the targets: {point.own.words}" for point in beside if point.own.changed]
+    notes += [
+        f"changed beside the targets: {point.changes_near} of {len(point.near)} inputs near {point.own.source}"
+        for point in beside
+        if not point.own.changed and point.changes_near
+    ]
+    return Judgement(tuple(doubts), tuple(clip(note, LONGEST_NOTE) for note in dict.fromkeys(notes)))
+
+
+def _isolated(points: Sequence[Point]) -> list[Point]:
+    """The isolated points, but for those of a function that answers other inputs near targets in another way too."""
+    targets = [point for point in points if point.is_target]
+    general = {point.function for point in targets if point.changes_near}
+    isolated: dict[str, Point] = {}
+    for point in targets:
+        answers = {
+            one.before for other in points if other.function == point.function for one in (other.own, *other.near)
+        }
+        if point.function not in general and is_isolated(point, answers):
+            isolated.setdefault(point.own.source, point)
+    return list(isolated.values())
+
+
+def is_isolated(point: Point, answers: set[Result]) -> bool:
+    """`answers` is all that the function is known to give on the original code."""
+    own, near = point.own, point.comparable
+    if point.boundary or not (own.changed and point.is_covered) or point.changes_near:
+        return False
+    around = {one.before for one in near}
+    if len(around) == 1 and not (own.before.raised and own.after.raised):
+        is_entry = own.before not in around or answers != around
+        return not is_entry
+    return not any(_is_step(own, [one.before for one in near if one.literal == literal]) for literal in _literals(near))
+
+
+def _is_step(own: Compared, along: Sequence[Result]) -> bool:
+    """Whether both results of a point occur among those that one of its literals gives: it only moved over an edge."""
+    return own.before in along and own.after in along
+
+
+def _literals(near: Iterable[Compared]) -> set[int]:
+    return {one.literal for one in near}
+
+
+def _emptied(beside: Iterable[Point]) -> list[Doubt]:
+    """Functions that do nothing any more, near inputs of tests that passed before."""
+    doubts: dict[str, Doubt] = {}
+    for point in beside:
+        compared = (point.own, *point.near)
+        if len(point.near) < LEAST_NEAR:
+            continue
+        if all(_gives_nothing(one) for one in compared):
+            words = f"{point.function}() gives nothing for inputs that it answered before"
+            doubts.setdefault(point.function, Doubt(words, refuses=False))
+        elif all(one.before.raised and not one.after.raised for one in compared):
+            words = f"{point.function}() accepts inputs that it refused before: {clip(point.own.source, _SHOWN)}"
+            doubts.setdefault(point.function, Doubt(words, refuses=False))
+    return list(doubts.values())
+
+
+def _gives_nothing(one: Compared) -> bool:
+    answered = not one.before.raised and one.before.text not in _NOTHING
+    return answered and not one.after.raised and one.after.text in _EMPTY
+
+
+def _only_there(isolated: Sequence[Point]) -> str:
+    others = len(isolated) - 1
+    return (
+        f"the patch changes results only for the tests' own inputs: {clip(isolated[0].own.source, _SHOWN)}"
+        f" and {others} other{'s' if others > 1 else ''}, not for inputs near them"
+    )
+
+
+def _note(point: Point, *, is_isolated: bool) -> str:
+    own, count = point.own, len(point.near)
+    if not own.changed:
+        return f"unchanged: {clip(own.source, _SHOWN)}; near it, {point.changes_near} of {count} inputs changed"
+    if is_isolated:
+        return f"changed only there: {own.words}; none of {count} inputs near it"
+    return f"changed: {own.words}; near it, {point.changes_near} of {count} inputs"
+
+
+def _is_refused(one: Compared) -> bool:
+    return one.before.raised and one.after.raised and not one.changed and one.before.text != _STUB
+
+
+def _shown(result: Result) -> str:
+    return f"raises {result.text}" if result.raised else clip(result.text, _SHOWN)
