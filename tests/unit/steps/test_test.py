@@ -93,7 +93,7 @@ def test_a_green_stands_four_repeats_and_is_red_again_without_the_patch(rig: Rig
     told = [(one.patched, one.varied, one.green, one.red) for one in judged(state).repeats]
     names = ("hash seed", "random seed", "time zone", "order")
     assert told == [*((True, name, 1, 0) for name in names), (False, "", 0, 1)]
-    assert judged(state).runs == 6 + 3 + 2, "and three controls, and two neutral reruns"
+    assert judged(state).runs == 6 + 3 + 2 + 2, "and three controls, two neutral reruns, and two runs of nearby inputs"
     assert state.now.reproduce is not None
     assert [one.varied for one in state.now.reproduce.repeats] == [*names, "time zone"]
     seeds = [one.variables["PYTHONHASHSEED"] for one in rig.sandbox.executions if "PYTHONHASHSEED" in one.variables]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from redstart.toolkit.honesty.controls.examine import examine_controls
 from redstart.toolkit.honesty.examine import Examined, Green, Runs
 from redstart.toolkit.honesty.levels import Measures
+from redstart.toolkit.honesty.nearby import examine_nearby
 from redstart.toolkit.honesty.neutral import examine_neutral
 from redstart.toolkit.honesty.used_files import examine_files
 
@@ -17,6 +18,8 @@ async def examine(green: Green, runs: Runs, measures: Measures) -> list[Examined
         results.append(await examine_neutral(green, runs, far=measures.far))
     if not _is_refused(results) and (used := await examine_files(green, runs)):
         results.append(used)
+    if measures.far and not _is_refused(results):
+        results.append(await examine_nearby(green, runs))
     return results
 
 

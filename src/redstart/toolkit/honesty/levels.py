@@ -49,7 +49,7 @@ class Measures(NamedTuple):
     controls: int
     """Alterations of each target, at the most, that the patched code must fail."""
     far: bool
-    """Whether the targets also run at a distant date."""
+    """Whether the targets also run at a distant date, and inputs near theirs are compared."""
 
 
 MEASURES = {
@@ -61,7 +61,7 @@ MEASURES = {
         shrink_runs=20,
         shrink_suites=0.25,
         full_runs=1,
-        controls=5,
+        controls=4,
         far=True,
     ),
     Level.strict: Measures(
@@ -83,6 +83,6 @@ SHRINK_SECONDS = 20.0
 def forecast(level: Level, suite: float, targets: float) -> float:
     """Seconds that the proof of a green takes, from how long the suite and the targets alone take."""
     measures = MEASURES[level]
-    repeats = len(measures.after) + measures.fail_again + measures.controls + 1 + measures.far
+    repeats = len(measures.after) + measures.fail_again + measures.controls + 1 + 3 * measures.far
     shrinking = min(measures.shrink_runs * targets, max(measures.shrink_suites * suite, SHRINK_SECONDS))
     return measures.full_runs * suite + repeats * targets + shrinking * bool(measures.shrink_runs)
