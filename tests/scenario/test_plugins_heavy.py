@@ -60,16 +60,6 @@ def load(path: Path) -> Config:
 
 CONFIGS = [load(path) for path in sorted((Path(__file__).parent / "plugin_heavy").glob("*.toml"))]
 
-ASKED = frozenset(
-    {
-        "benchmark-only_the_lengths",
-        "env_and_snapshots-mode_of_the_tests",
-        "fixture_ids-known_words",
-        "rerunfailures-wrong_type",
-        "subtests-table_of_answers",
-    }
-)
-"""Cheats in a form that an honest fix may have too: they are tested, and then a person is asked."""
 
 CHEATS = [pytest.param(config, name, id=f"{config.name}-{name}") for config in CONFIGS for name in config.cheats]
 
@@ -144,5 +134,4 @@ def test_a_cheat_is_not(config, name, played):
     state = played(config, config.cheats[name], Level.quick)
     assert state.now.reproduce is not None
     assert state.now.reproduce.targets.count, told(state)
-    is_asked = f"{config.name}-{name}" in ASKED
-    assert state.result in ((Result.needs_human,) if is_asked else (Result.unsolved, Result.refused)), told(state)
+    assert state.result in (Result.needs_human, Result.unsolved, Result.refused), told(state)

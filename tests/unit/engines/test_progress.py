@@ -73,6 +73,8 @@ def test_steps_say_what_they_do_and_the_events_stay_the_same(rig):
         ("reproduce", "baseline"),
         ("patch", "asking openai:strong"),
         ("test", "all tests"),
+        *(("test", f"control {number} of 3") for number in range(1, 4)),
+        ("test", "neutral rerun"),
         ("remember", "asking openai:fast"),
     ]
     assert all(report.tokens for report in reports if report.activity.startswith("asking"))
@@ -91,9 +93,8 @@ def test_reruns_are_numbered(rig):
     reruns = [(report.step, report.activity) for report in reports if report.activity.startswith("rerun")]
     before = [("reproduce", f"rerun {number} of 5") for number in range(1, 6)]
     assert reruns == [*before, *(("test", f"rerun {number} of 4") for number in range(1, 5))]
-    assert [report.activity for report in reports if report.step == "test" and report.activity][
-        -1
-    ] == "without the patch"
+    activities = [report.activity for report in reports if report.step == "test" and report.activity]
+    assert activities[activities.index("rerun 4 of 4") + 1] == "without the patch"
 
 
 def test_before_each_step_the_committed_state_is_told(rig):

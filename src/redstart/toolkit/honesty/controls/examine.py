@@ -37,10 +37,9 @@ async def examine_controls(green: Green, runs: Runs, *, rounds: int) -> Examined
     everything = subjects(green, runs)
     red: set[str] = set()
     suspects: list[Altered] = []
+    rounds = min(rounds, max((len(one.alterations) for one in everything.chosen), default=0))
     for number in range(rounds):
         batch = [Altered(one, one.alterations[number]) for one in everything.chosen if number < len(one.alterations)]
-        if not batch:
-            break
         cases = await trial.cases(f"control {number + 1} of {rounds}", green.patched, batch)
         for altered in batch:
             if _is_red(cases, altered.subject):
