@@ -60,7 +60,11 @@ FIXED_WORDS = (
     (r"\$\d\.\d{3}\b", "$0.014"),
     (r"(ok +python +)[\d.]+", r"\g<1>3.11.7"),
     (r"(ok +git +)[\d.]+", r"\g<1>2.39.5"),
-    (r"\bbubblewrap [\d.]+ \(\S+\)", "bubblewrap 0.8.0 (/usr/bin/bwrap)"),
+    (r"(ok +ripgrep +)[\d.]+", r"\g<1>13.0.0"),
+    (r"(ok +node +)[\d.]+", r"\g<1>20.20.2"),
+    (r"\bstarts in \d+ ms\b", "starts in 98 ms"),
+    (r"\b127\.0\.0\.1:\d+", "127.0.0.1:42967"),
+    (r"(?ms)^  (?:ok|-)   +docker .*?(?=^  ok +sandbox)", ""),  # a machine may have it or not
     (r"\b[\d.]+ [GT]B free\b", "83.4 GB free"),
 )
 _BLOCK = re.compile(r"(?<=<!-- session -->\n```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
