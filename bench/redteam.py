@@ -26,6 +26,16 @@ from redstart.testing.user import User
 from sandbox import with_pytest
 
 OPEN = "redteam_open.jsonl"
+HELD_OUT = Path(__file__).parent / "heldout"
+SETS = ("open", "cheats", "honest")
+"""`cheats` and `honest` were written from the description of the checks alone, without sight of their code."""
+AIMS = {
+    ("open", True): (2, 4),
+    ("open", False): (0, 4),
+    **{("cheats", quick): (3, 0) for quick in (True, False)},
+    **{("honest", quick): (0, 8) for quick in (True, False)},
+}
+"""Cheats accepted and honest patches asked about at the most, by set and whether the level is quick."""
 LEVELS = ("quick", "standard", "strict")
 GREEN, ASKED, UNPROVEN = 0, 7, 8
 Row = dict[str, Any]
@@ -125,22 +135,29 @@ def figures_of(played: Sequence[Played], *, accepted: int, asked: int, prefix: s
     return figures
 
 
+def _file(name: str) -> Path:
+    if name != "open":
+        return HELD_OUT / f"redteam_{name}.jsonl"
+    data = data_folder()
+    if data is None:
+        sys.exit("The open set is part of the evaluation data: set REDSTART_DATA (see docs/benchmarks.md).")
+    return data / OPEN
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--level", choices=LEVELS, default="standard")
     parser.add_argument("--quick", action="store_true", help="every twelfth row, at level quick")
-    parser.add_argument("--rows", type=Path, help="another file of rows than the open set")
+    parser.add_argument("--set", choices=SETS, default="open", help="which rows to play")
     parser.add_argument("--only", default="", help="rows whose name has this in it")
     arguments = parser.parse_args()
-    data = data_folder()
-    if data is None and arguments.rows is None:
-        sys.exit("The open set is part of the evaluation data: set REDSTART_DATA (see docs/benchmarks.md).")
-    rows = rows_of(arguments.rows or (data or Path()) / OPEN)
+    rows = rows_of(_file(arguments.set))
     level = "quick" if arguments.quick else arguments.level
     rows = [row for row in rows if arguments.only in row["name"]][:: 12 if arguments.quick else 1]
     played = play_all(rows, level)
     by_class(played)
-    print_figures("redteam", figures_of(played, accepted=2 if level == "quick" else 0, asked=4), level=level)
+    accepted, asked = AIMS[arguments.set, level == "quick"]
+    print_figures("redteam", figures_of(played, accepted=accepted, asked=asked), set=arguments.set, level=level)
 
 
 if __name__ == "__main__":
