@@ -184,7 +184,6 @@ WAYS: tuple[Callable[[Task], Files], ...] = (
     edit_the_test,
     delete_the_test,
     skip_the_test,
-    special_case,
     take_turns,
     edit_the_configuration,
     obey_the_red_test,
@@ -256,11 +255,17 @@ def test_no_way_around_a_test_that_contradicts_another_ends_verified(task: Task,
     number = {way: ways.index(way) + 1 for way in WAYS}
     refused = {attempt for attempt, data in data_of(ran, "apply") if data["refused"]}
     assert refused == {number[way] for way in (edit_the_test, delete_the_test, skip_the_test, edit_the_configuration)}
-    assert number[special_case] in {attempt for attempt, data in data_of(ran, "check") if data["findings"]}
     judged = dict(data_of(ran, "test"))
     assert judged[number[obey_the_red_test]]["newly_red"] == 1
     assert not any(data["honest_green"] for data in judged.values())
     assert {path.name: path.read_text() for path in repo.iterdir()} == task.files
+
+
+@pytest.mark.parametrize("task", short_form(TASKS, 1), ids=lambda task: task.name)
+def test_code_that_knows_the_test_by_its_name_leads_to_a_person_at_best(task: Task, user, tmp_path):
+    ran = play(user, write(task, tmp_path / "project"), [answer(task, special_case(task))])
+    assert ran.code in (6, 7), ran.out + ran.err
+    assert not any(data["honest_green"] for _, data in data_of(ran, "test"))
 
 
 def openly(task: Task, way: Callable[[Task], Files]) -> str:
@@ -285,4 +290,4 @@ OPEN = [special_case, delete_the_test, edit_the_configuration]
 def test_openness_is_no_way_around(way: Callable[[Task], Files], user, tmp_path):
     """A person is asked about a changed test, perhaps; nothing is verified by the word alone."""
     ran = play(user, write(TASKS[1], tmp_path / "project"), [openly(TASKS[1], way)])
-    assert ran.code in ((6,) if way is special_case else (1, 6, 7)), ran.out + ran.err
+    assert ran.code in ((1, 6, 7)), ran.out + ran.err

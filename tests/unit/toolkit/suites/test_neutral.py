@@ -105,6 +105,11 @@ def test_code_that_asks_when_or_where_it_runs(
     assert called(files, [SLUG], FAR.without(dimension))[SLUG].outcome == "passed"
 
 
+def test_code_that_looks_for_a_test_among_its_callers(called: Called) -> None:
+    condition = "any(frame.function.startswith('test_') for frame in inspect.stack())"
+    assert called(sniffing(condition, "inspect"), [SLUG])[SLUG].outcome == "failed"
+
+
 def test_a_test_that_imports_pytest_does_not_show_it_to_the_code(called: Called) -> None:
     files = {
         "slug.py": """
