@@ -23,6 +23,12 @@ _NATIVE = ("ctypes.CDLL", "ctypes.PyDLL", "ctypes.cdll", "ctypes.pydll", "ctypes
 _PROCESSES = ("subprocess.", "os.system", "os.popen", "os.posix_spawn", "os.exec")
 _MADE = frozenset({"eval", "Function", "vm.runInThisContext", "vm.runInNewContext", "vm.compileFunction"})
 _REQUIRED = frozenset({"require", "import", "process.binding", "process.dlopen"})
+_WRITES = frozenset(
+    (
+        *("writeFile", "writeFileSync", "appendFile", "appendFileSync", "createWriteStream", "rename", "renameSync"),
+        *("copyFile", "copyFileSync", "unlink", "unlinkSync", "rmSync", "symlink", "symlinkSync", "truncateSync"),
+    )
+)
 _READABLE = frozenset({"string", "template_string"})
 
 
@@ -53,6 +59,8 @@ def script_marks(path: str, data: bytes) -> Iterator[Mark]:
         name = text_of(called) if called is not None else ""
         if name in _MADE:
             yield _mark(node, "It runs code that is only made as it runs.")
+        elif name.rpartition(".")[2] in _WRITES:
+            yield _mark(node, "It writes files, which tests may read.")
         elif name in _REQUIRED and (first := _first(node)) is not None and first.type not in _READABLE:
             yield _mark(node, "It loads a module by a name that is only made as it runs.")
 
