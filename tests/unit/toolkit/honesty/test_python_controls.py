@@ -213,6 +213,12 @@ def test_the_output_of_examples_is_changed() -> None:
     ]
 
 
+def test_the_examples_of_another_object_are_left_alone() -> None:
+    text = b'"""\n>>> 1\n1\n"""\n\n\ndef one():\n    """\n    >>> one()\n    1\n    """\n    return 1\n'
+    assert [one.line for one in PythonAlterer().alterations("calc.py", text, "calc.one", None)] == [10]
+    assert [one.line for one in PythonAlterer().alterations("calc.py", text, "calc", None)] == [3]
+
+
 def test_a_timed_test_is_held_up() -> None:
     text = "def test_fast():\n    began = now()\n    work()\n    assert now() - began < 0.5\n"
     (slow,) = altered("test_fast", Kind.other, text)

@@ -178,7 +178,8 @@ def _docstring_examples(file: TestFile, name: str) -> Iterator[Alteration]:
     """The examples of the object that a doctest's id names: `module.Class.method`, or `module` for the module's own."""
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Module | ast.ClassDef | Function) and ast.get_docstring(node, clean=False):
-            is_named = isinstance(node, ast.Module) or name.rsplit(".", maxsplit=1)[-1] == node.name
+            own = name.rpartition(".")[2]
+            is_named = own == name if isinstance(node, ast.Module) else own == node.name
             text = node.body[0]
             if is_named and isinstance(text, ast.Expr):
                 yield from _examples(file.text, file.start(text), file.end(text))
