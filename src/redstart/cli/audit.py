@@ -149,7 +149,7 @@ def _run(settings: Settings, path: Path, asked: AuditAsked, output: Output) -> i
             return (await go_on(house, state.run_id, engine_called(output.engine))).state
 
     # The report alone is standard output: it may be JSON, or read by another program.
-    screen = Terminal(console=new_console(stderr=True))
+    screen = Terminal(console=new_console(stderr=True), steps=False)
     with screen as shown, open_house(settings, listen=shown) as house:
         state = asyncio.run(go(house, shown))
         report = load_report(house, state)

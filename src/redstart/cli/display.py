@@ -127,11 +127,13 @@ class Terminal:
         self,
         *,
         verbose: bool = False,
+        steps: bool = True,
         console: Console | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._console = console or new_console()
         self._verbose = verbose
+        self._shows_steps = steps
         self._clock = clock
         self._spoken = clock()
         self._moving = MovingLine(clock)
@@ -182,7 +184,7 @@ class Terminal:
 
     def __call__(self, event: Event) -> None:
         self._moving.take(event)
-        if event.name == "run" or event.phase is Phase.start:
+        if event.name == "run" or event.phase is Phase.start or not self._shows_steps:
             return
         if event.phase is Phase.note:
             self.say(f"     {note_in_words(event)}", "dim")
