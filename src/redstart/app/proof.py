@@ -33,7 +33,7 @@ from redstart.app.wire import House
 from redstart.core.change import Applied
 from redstart.core.chat import Answer
 from redstart.core.errors import ConfigError, StoreError
-from redstart.core.finding import TRIPWIRE, Finding, FindingList
+from redstart.core.finding import TRIPWIRE, Finding, FindingList, Severity
 from redstart.core.noun import many
 from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Repeat, Report, Reproduced, Verdict
 from redstart.core.run import Decision, Mode, Result, RunState, Status, Step
@@ -102,7 +102,10 @@ class _Evidence:
     def proof(self, rows: Sequence[StepRow], records: Sequence[Record]) -> Proof:
         state, judged, found = self._state, self._judged, self._now.reproduce
         made, spend = self._now.made, state.spend
-        facts = Facts(state, len(self._targets), judged, self._files, self._found(), self._shrunk(), self._green)
+        serious = sum(one.severity is Severity.error and one.tool != TRIPWIRE for one in self._new_findings())
+        facts = Facts(
+            state, len(self._targets), judged, self._files, self._found(), serious, self._shrunk(), self._green
+        )
         return Proof(
             run=state.run_id,
             parent=state.spec.parent,
@@ -230,13 +233,17 @@ class _Evidence:
         paths = {one.path for one in self._files}
         looked = {chunk.path for chunk in context.chunks} if context else set[str]()
         earlier = self._findings(audit.full) if audit else ()
-        new = self._findings(check.full) if check else ()
+        new = self._new_findings()
         return Found(
             before=sum(one.path in paths for one in earlier) if audit and paths <= looked else None,
             new=len(new) if check and self._now.apply and self._now.apply.ok else None,
             blocking=check.count if check else 0,
             tripwires=sum(one.tool == TRIPWIRE for one in new),
         )
+
+    def _new_findings(self) -> tuple[Finding, ...]:
+        """What the patch brought, tripwires among it."""
+        return self._findings(self._now.check.full) if self._now.check else ()
 
     def _findings(self, full: str) -> tuple[Finding, ...]:
         return FindingList.model_validate_json(self._blobs.get(full)).findings if full else ()

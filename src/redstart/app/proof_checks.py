@@ -23,6 +23,8 @@ class Facts(NamedTuple):
     judged: Judged | None
     files: tuple[Touched, ...]
     found: Found
+    serious: int
+    """New findings that a patch may not bring, tripwires apart."""
     shrunk: Shrunk
     green: bool
     """Whether the run is verified, by its tests alone."""
@@ -127,8 +129,7 @@ def _findings(facts: Facts) -> Check:
     found = facts.found
     if found.new is None:
         return _not_done(CheckName.findings, "the last patch was not checked")
-    new = found.new - found.tripwires
-    serious = max(found.blocking - found.tripwires, 0)
+    new, serious = found.new - found.tripwires, facts.serious
     before = "" if found.before is None else f"{found.before:,} before in the same files, "
     minor = f", {new - serious:,} of them minor" if new > serious else ""
     return _check(CheckName.findings, not serious, f"{before}{new:,} new{minor}")

@@ -19,6 +19,7 @@ from redstart.app.settings import Settings
 from redstart.app.wire import House
 from redstart.core.change import Applied, EditKind, EditRung, Rung
 from redstart.core.errors import ConfigError, StoreError
+from redstart.core.finding import TRIPWIRE, Finding, FindingList, Severity
 from redstart.core.report import Case, CaseList, Counts, Ids, Outcome
 from redstart.core.run import Level, Limits, Mode, Result, RunState, Status, Step
 from redstart.engines.drive import drive
@@ -244,6 +245,19 @@ def test_whatever_the_verdict_holds_against_a_patch_fails_its_check(ended, field
     assert not proof.verified
     assert {name for name, mark in marks(proof).items() if mark == "failed"} == {check}
     assert any(line.endswith(f": {play.GREEN}") for line in proof.lacking)
+
+
+def test_a_tripwire_that_asks_hides_no_serious_finding(ended):
+    run = ended(play.RIGHT)
+    asks = Finding(
+        tool=TRIPWIRE, rule="exec", path=play.CODE, line=1, severity=Severity.warning, message="", fingerprint="a"
+    )
+    serious = asks.model_copy(update={"tool": "ruff", "severity": Severity.error, "fingerprint": "b"})
+    full = run.rig.adapters.blobs.put(FindingList(findings=(asks, serious)).model_dump_json().encode())
+    checked = run.state.now.check.model_copy(update={"full": full, "blocking": 1})
+    proof = run.prove(now=run.state.now.model_copy(update={"check": checked}))
+    assert (marks(proof)["findings"], said(proof, "findings")) == ("failed", "0 before in the same files, 1 new")
+    assert said(proof, "no_cheat") == "1 sign of it"
 
 
 def test_what_a_person_accepted_is_not_called_verified(ended):
