@@ -75,9 +75,9 @@ def parses(before: Files, files: Files) -> bool:
     """Whether every Python file that could be read before can still be read."""
     for path, text in files.items():
         old = before.get(path)
-        if text is None or text == old or not path.endswith(".py") or _reads(text):
+        if text is None or text == old or not path.endswith(".py") or is_python(text):
             continue
-        if old is None or _reads(old):
+        if old is None or is_python(old):
             return False
     return True
 
@@ -88,14 +88,15 @@ def says_the_same(before: Files, files: Files) -> bool:
         old = before.get(path)
         if old == text:
             continue
-        if old is None or text is None or not path.endswith(".py") or not (_reads(old) and _reads(text)):
+        if old is None or text is None or not path.endswith(".py") or not (is_python(old) and is_python(text)):
             return False
         if ast.dump(ast.parse(old)) != ast.dump(ast.parse(text)):
             return False
     return True
 
 
-def _reads(text: bytes) -> bool:
+def is_python(text: bytes) -> bool:
+    """Whether this interpreter can read the text as Python."""
     try:
         ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

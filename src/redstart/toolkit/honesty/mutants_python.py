@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from redstart.toolkit.honesty import mutant as words
+from redstart.toolkit.honesty.hunks import is_python
 from redstart.toolkit.honesty.mutant import Mutant
 
 _TURNED = {
@@ -40,15 +41,7 @@ def python_mutants(path: str, text: bytes) -> list[Mutant]:
         found = list(_Walk(path, text).visit(tree))
     except (SyntaxError, ValueError, RecursionError):
         return []
-    return [one for one in found if _parses(one.of(text))]
-
-
-def _parses(text: bytes) -> bool:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    return True
+    return [one for one in found if is_python(one.of(text))]
 
 
 class _Walk:

@@ -89,9 +89,6 @@ class Module:
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
         return next((one for one in self.above(node) if isinstance(one, kinds)), None)
 
-    def is_docstring(self, node: ast.AST) -> bool:
-        return isinstance(self.parents.get(node), ast.Expr)
-
     def _name(self, name: str) -> str:
         if name in self._aliases:
             return self._aliases[name]

@@ -24,7 +24,7 @@ from redstart.toolkit.honesty.names import Module
 from redstart.toolkit.honesty.questions import read_tests
 
 _UNREADABLE = (".node", ".wasm", ".pyc", ".pyo", ".so", ".pyd", ".pth", ".egg-link")
-RUNNERS = frozenset(
+_RUNNERS = frozenset(
     ["pytest", "_pytest", "py", "unittest", "nose", "doctest", "pluggy", "mock", "hypothesis", "testtools"]
 )
 _RUNNERS_NEED = frozenset({"iniconfig", "packaging", "pygments", "exceptiongroup", "tomli", "xdist", "coverage"})
@@ -69,8 +69,8 @@ def tripped(
     )
     scripts = _Scripts(before, after, tests)
     old.update(_same(one) for path in before for one in scripts.marks(path, before.get(path)))
-    # These two tell of a change only where the same thing was there before, otherwise.
-    there = {(kind, key.partition("\0")[0]) for kind, key in old if kind in ("test_changed", "weaker")}
+    # An example tells of a change only where the same one was there before, with another output.
+    there = {key.partition("\0")[0] for kind, key in old if kind == "test_changed"}
     found: list[Tripped] = []
     for path, text in sorted(after.items(), key=lambda item: item[0]):
         if text == before.get(path):
@@ -90,7 +90,7 @@ def tripped(
         for one in sorted(noticed, key=lambda one: one.line):
             if old[_same(one)] > 0:
                 old[_same(one)] -= 1
-            elif one.kind not in ("test_changed", "weaker") or (one.kind, one.key.partition("\0")[0]) in there:
+            elif one.kind != "test_changed" or one.key.partition("\0")[0] in there:
                 found.append(Tripped(path, one.line, one.kind, one.words))
         if before.get(path) is None:
             found += _new_file(path)
@@ -202,5 +202,5 @@ def _new_file(path: str) -> Iterator[Tripped]:
     parts = PurePosixPath(path.removeprefix("src/")).parts
     top = parts[0].removesuffix(".py")
     is_module = (len(parts) == 1 and path.endswith(".py")) or parts[1:] == ("__init__.py",)
-    if is_module and (top in sys.stdlib_module_names or top in RUNNERS or top in _RUNNERS_NEED):
+    if is_module and (top in sys.stdlib_module_names or top in _RUNNERS or top in _RUNNERS_NEED):
         yield Tripped(path, 1, "shadows", f"It stands in for the module `{top}` that the tests import.")

@@ -20,6 +20,7 @@ from redstart.toolkit.honesty.controls.python_file import (
 from redstart.toolkit.honesty.controls.python_harmless import rearranged
 from redstart.toolkit.honesty.controls.python_literals import expected
 from redstart.toolkit.honesty.controls.python_timing import slowed
+from redstart.toolkit.honesty.hunks import is_python
 
 CHANGED = "its expected value is changed"
 TURNED = "its assertion is turned round"
@@ -58,7 +59,7 @@ class PythonAlterer:
         if test is None:
             return list(_docstring_examples(file, name))
         alterations = list(_alterations(file, test, failed))
-        readable = [alteration for alteration in alterations if _parses(alteration.of(text))]
+        readable = [alteration for alteration in alterations if is_python(alteration.of(text))]
         return sorted(readable, key=lambda alteration: (alteration.line != failed, _ORDER.index(alteration.kind)))
 
     def reach(self, path: str, text: bytes, name: str, line: int) -> Alteration | None:
@@ -75,13 +76,13 @@ class PythonAlterer:
         inserted = _made(Kind.inserted, place, file.insert_before(place.statement, FAILING), AT_FAILURE)._replace(
             line=line
         )
-        return inserted if _parses(inserted.of(text)) else None
+        return inserted if is_python(inserted.of(text)) else None
 
     def harmless(self, path: str, text: bytes, seed: str) -> bytes:
         if not path.endswith(".py"):
             return text
         altered = rearranged(text, f"{seed}/{path}")
-        return altered if _parses(altered) else text
+        return altered if is_python(altered) else text
 
 
 _ORDER = (Kind.literal, Kind.inserted, Kind.negated, Kind.unrelated, Kind.other)
@@ -159,14 +160,6 @@ def _of_raises(file: TestFile, place: Place, block: ast.With | ast.AsyncWith) ->
 
 def _made(kind: Kind, place: Place, edit: Edit, words: str) -> Alteration:
     return Alteration(kind, place.statement.lineno, edit.start, edit.end, edit.new, words, place.conditional)
-
-
-def _parses(text: bytes) -> bool:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    return True
 
 
 def _is_example(name: str) -> bool:
