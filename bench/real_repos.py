@@ -10,6 +10,8 @@ scripted model that knows the line: the figures measure everything around a mode
   it was committed.
 - agree: in the baseline in the sandbox each test has the outcome that it has in the run outside, by id.
 - untouched: the folder, `.git` included, is the same before and after.
+- control_share, neutral_share: how many of all targets were altered so that they must fail, and how many were rerun in
+  surroundings that look like production. Why others were not is printed below their project.
 
 It needs git, uv, bubblewrap and a package index; a project that cannot be had fails the bench.
 """
@@ -30,16 +32,19 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-from _figures import exactly, print_figures
+from _figures import at_least, exactly, print_figures
 from real.outside import Ends, difference, outside
 from real.prepare import BenchError, Mutation, Project, Ready, prepare, projects, run
 from redstart.app.settings import Settings
 from redstart.app.wire import open_house
-from redstart.core.report import CaseList
+from redstart.core.report import CaseList, Evidence
 from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from redstart.testing.scenarios import CARD, question
 from redstart.testing.server import Request, ScriptedServer
+
+SHARES = {"control": 0.9, "neutral": 0.7}
+"""What share of all targets each check of a green is to cover at the least."""
 
 
 class Outcome(NamedTuple):
@@ -51,6 +56,12 @@ class Outcome(NamedTuple):
     green: int
     seconds: float
     why: str
+    evidence: tuple[Evidence, ...] = ()
+
+    def covered(self, check: str) -> tuple[int, int]:
+        """How many targets a check of the green covered, and of how many."""
+        found = [one for one in self.evidence if one.check == check]
+        return sum(one.covered for one in found), sum(one.targets for one in found) or self.red
 
 
 def fingerprint(folder: Path) -> str:
@@ -92,6 +103,7 @@ class Fixed(NamedTuple):
     baseline: Ends | None = None
     chosen: str = ""
     """How the interpreter was found."""
+    evidence: tuple[Evidence, ...] = ()
 
 
 class Command:
@@ -130,7 +142,8 @@ class Command:
         state = RunState.model_validate_json(shown.stdout)
         told = f"{state.reason} {done.stderr.strip()[-1500:]}".strip()
         result = state.result.value if state.result else ""
-        return Fixed(done.returncode, result, told, self._baseline(), self._chosen(state))
+        evidence = state.now.test.evidence if state.now.test else ()
+        return Fixed(done.returncode, result, told, self._baseline(), self._chosen(state), evidence)
 
     def apply(self) -> str:
         """Takes the patch as a user would. What is then wrong, or nothing where the bug's file alone was set back."""
@@ -223,7 +236,8 @@ def check(project: Project, into: Path, tools: Path) -> Outcome:
     differs = difference(fixed.baseline, red)
     why += [differs] if differs else []
     why += [] if untouched else ["something in the folder was changed before `redstart apply`"]
-    return Outcome(project, verified, not differs, untouched, len(red.red), len(red.green), seconds, "; ".join(why))
+    counts = (len(red.red), len(red.green))
+    return Outcome(project, verified, not differs, untouched, *counts, seconds, "; ".join(why), fixed.evidence)
 
 
 def choose(only: list[str], quick: bool) -> list[Project]:
@@ -263,7 +277,14 @@ def _line(one: Outcome) -> str:
     marks = "  ".join(f"{'yes' if held else 'NO':<7}" for held in (one.verified, one.agree, one.untouched))
     shape = ", ".join(one.project.shape)
     line = f"{one.project.name:<24} {one.red:>4} {one.green:>6} {one.seconds:>6.1f}  {marks} {shape}"
-    return f"{line}\n    {one.why}" if one.why else line
+    notes = [f"    {found.check}: {note}" for found in one.evidence if found.check in SHARES for note in found.notes]
+    return "\n".join([line, *([f"    {one.why}"] if one.why else []), *notes])
+
+
+def share(outcomes: list[Outcome], check: str) -> float:
+    """How many of the targets of all projects a check covered."""
+    covered, targets = map(sum, zip(*(one.covered(check) for one in outcomes), strict=True))
+    return covered / targets
 
 
 def _folder(keep: Path | None) -> AbstractContextManager[str]:
@@ -288,6 +309,7 @@ def main() -> None:
         exactly(name, sum(getattr(one, name) for one in outcomes) / len(outcomes), 1)
         for name in ("verified", "agree", "untouched")
     ]
+    figures += [at_least(f"{check}_share", share(outcomes, check), least) for check, least in SHARES.items()]
     print_figures("real_repos", figures, projects=len(outcomes))
 
 
