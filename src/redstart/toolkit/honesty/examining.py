@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from redstart.toolkit.honesty.assertion_counts import examine_assertions
 from redstart.toolkit.honesty.controls.examine import examine_controls
 from redstart.toolkit.honesty.examine import Examined, Green, Runs
 from redstart.toolkit.honesty.levels import Measures
@@ -18,6 +19,8 @@ async def examine(green: Green, runs: Runs, measures: Measures) -> list[Examined
         results.append(await examine_neutral(green, runs, far=measures.far))
     if not _is_refused(results) and (used := await examine_files(green, runs)):
         results.append(used)
+    if not _is_refused(results) and (asked := await examine_assertions(green, runs)):
+        results.append(asked)
     if measures.far and not _is_refused(results):
         results.append(await examine_nearby(green, runs))
     return results

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.core.shell import IN, Environment
+from redstart.core.shell import IN, OUT, Environment
 
 JUNIT = "junit.xml"
 """The name under which a request's report is collected."""
@@ -41,4 +41,14 @@ def importing(request: Request, files: Iterable[str], environment: Environment) 
     return request._replace(
         variables={**request.variables, "PYTHONPATH": ":".join(filter(None, (own, IN)))},
         files_in={**request.files_in, **{name: inside(name) for name in files}},
+    )
+
+
+def loading(hook: str, answer: str, request: Request, environment: Environment) -> Request:
+    """The same request, each of whose Python processes loads a file of ours when it starts, and adds to that answer."""
+    asked = importing(request, (), environment)
+    return asked._replace(
+        variables={**asked.variables, "REDSTART_HOOK": f"{OUT}/{answer}"},
+        files_in={**asked.files_in, "sitecustomize.py": inside(hook)},
+        collect=(*asked.collect, answer),
     )

@@ -76,7 +76,8 @@ class TestFile:
 
     def insert_before(self, statement: ast.stmt, code: str) -> Edit:
         """The code before a statement: on a line of its own, unless something stands before it on its line."""
-        start = self._starts[statement.lineno - 1]
+        first = next(iter(getattr(statement, "decorator_list", ())), statement)
+        start = self._starts[first.lineno - 1]
         indent = self.text[start : start + statement.col_offset]
         if indent.strip():
             at = start + statement.col_offset
