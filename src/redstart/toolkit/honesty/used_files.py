@@ -1,56 +1,89 @@
 """Files that tests read their expectations from: protected by their use, whatever they are called.
 
-Where a patch changes data that lies in the repo, the targets run once with an audit hook that notes who opens what.
-What a test file opens itself is put back to what it was; targets that then fail owe their green to it.
+Where a patch changes data that lies in the repo, or tests write files themselves, the targets run once with an audit
+hook that notes who opens what. What a test file opens itself is put back to what it was; targets that then fail owe
+their green to it. A file that the tests write and then read, and that the original code did not have them write, holds
+what the patched code gave: a test that compares with it compares the code with itself.
 """
 
 from __future__ import annotations
 
+import re
+from functools import partial
+from typing import NamedTuple
+
+from redstart.core.change import Snapshot
 from redstart.core.report import Evidence
 from redstart.core.scripts import is_code
-from redstart.core.shell import OUT
 from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
 from redstart.toolkit.honesty.verdict import green_among
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.detect import is_test_path
-from redstart.toolkit.suites.request import importing, inside
+from redstart.toolkit.suites.request import loading
+from redstart.toolkit.suites.view import View
 
 CHECK = "files"
 HOOK = "redstart_opened.py"
-LOADED_AS = "sitecustomize.py"
-"""By this name every interpreter loads it when it starts."""
 OPENED = "opened.txt"
+_WRITES = re.compile(rb"write_text|write_bytes|\.dump\(|open\([^)\n]*[\"'][wax]b?[\"']")
+
+
+class Opened(NamedTuple):
+    """What the targets opened, from the suite's folder."""
+
+    readers: dict[str, str]
+    """Each file that was read, with who read it; a test file where one did."""
+    written: set[str]
 
 
 async def examine_files(green: Green, runs: Runs) -> Examined | None:
-    """None where the patch changes nothing but code, or adds files."""
+    """None where the patch changes nothing but code, and nothing writes files."""
     data = [path for path in green.changed if not is_code(path) and runs.read(green.base, path) is not None]
-    if not data or green.suite.is_node:
+    if added := [path for path in green.changed if path not in data] if not any(map(is_code, green.changed)) else []:
+        return _only_added(green, added[0])
+    if green.suite.is_node or not (data or _files_are_written(green, runs)):
         return None
-    asked = importing(runner.request(green.suite, green.environment, green.targets), (), green.environment)
-    asked = asked._replace(
-        variables={**asked.variables, "REDSTART_OPENED": f"{OUT}/{OPENED}"},
-        files_in={**asked.files_in, LOADED_AS: inside(HOOK)},
-        collect=(*asked.collect, OPENED),
-    )
-    completed = await runs.execute("files that tests read", green.patched, asked)
-    readers = _readers(completed.files.get(OPENED, ""))
+    opened = await _opened(green, runs, green.patched)
     shown = {green.suite.as_shown(path): path for path in data}
-    read = {path: by for name, path in shown.items() if (by := readers.get(name))}
+    read = {path: by for name, path in shown.items() if is_test_path(by := opened.readers.get(name, ""))}
+    count, ran, doubts = len(set(green.targets)), 1, list[Doubt]()
+    notes = [f"{by} reads {path}, which the patch changes" for path, by in read.items()]
+    if read:
+        ran += 1
+        restored = runs.write(green.patched, {path: runs.read(green.base, path) for path in read})
+        done = await runs.suite("with those files put back", restored, green.targets)
+        if failed := set(green.targets) - green_among(green.targets, done.cases):
+            doubts.append(Doubt(f"{notes[0]}; with that file as it was, {len(failed)} of its targets fail", False))
+    kept = View(green.suite, runs.files(green.patched), partial(runs.read, green.patched)).kept
+    if made := sorted((opened.readers.keys() & opened.written) - kept.keys()):
+        ran += 1
+        before = await _opened(green, runs, green.base)
+        if new := [path for path in made if path not in before.written]:
+            notes.append(f"{opened.readers[new[0]]} reads {new[0]}, which is written only with the patch")
+            doubts.append(Doubt(notes[-1], refuses=False))
+    return Examined(
+        Evidence(check=CHECK, targets=count, covered=count, runs=ran, notes=tuple(notes[:20])), tuple(doubts)
+    )
+
+
+def _only_added(green: Green, path: str) -> Examined:
     count = len(set(green.targets))
-    notes = tuple(f"{by} reads {path}, which the patch changes" for path, by in read.items())[:20]
-    if not read:
-        return Examined(Evidence(check=CHECK, targets=count, covered=count, runs=1, notes=notes))
-    restored = runs.write(green.patched, {path: runs.read(green.base, path) for path in read})
-    done = await runs.suite("with those files put back", restored, green.targets)
-    failed = set(green.targets) - green_among(green.targets, done.cases)
-    path, by = next(iter(read.items()))
-    words = f"{by} reads {path}, which the patch changes; with that file as it was, {len(failed)} of its targets fail"
-    doubts = (Doubt(words, refuses=False),) if failed else ()
-    return Examined(Evidence(check=CHECK, targets=count, covered=count, runs=2, notes=notes), doubts)
+    words = f"the patch changes no code: the tests pass because {path} is there"
+    return Examined(Evidence(check=CHECK, targets=count, covered=count, notes=(words,)), (Doubt(words, refuses=False),))
 
 
-def _readers(text: str) -> dict[str, str]:
-    """Each file that a test file opened itself, with that test file."""
-    rows = (line.split("\t") for line in text.splitlines())
-    return {row[0]: row[1] for row in rows if len(row) == 2 and is_test_path(row[1])}
+def _files_are_written(green: Green, runs: Runs) -> bool:
+    """Whether the targets' files, what they are set up by, or the patched code write files."""
+    view = View(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
+    files = {view.file_of(target) for target in green.targets} | {path for path in view.kept if "conftest" in path}
+    files |= set(map(green.suite.as_shown, green.changed))
+    return any(_WRITES.search(view.read(path) or b"") for path in files if path)
+
+
+async def _opened(green: Green, runs: Runs, tree: Snapshot) -> Opened:
+    asked = loading(HOOK, OPENED, runner.request(green.suite, green.environment, green.targets), green.environment)
+    completed = await runs.execute("files that tests read", tree, asked)
+    rows = [row for line in completed.files.get(OPENED, "").splitlines() if len(row := line.split("\t")) == 3]
+    read = sorted(((path, by) for path, by, how in rows if how == "read"), key=lambda row: is_test_path(row[1]))
+    readers = dict(read)
+    return Opened(readers, {path for path, _, how in rows if how == "written"})

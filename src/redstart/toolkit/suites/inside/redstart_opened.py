@@ -21,7 +21,8 @@ def note(event, arguments):
     while frame is not None and not frame.f_code.co_filename.startswith(ROOT):
         frame = frame.f_back
     by = os.path.relpath(frame.f_code.co_filename, ROOT) if frame is not None else ""
-    line = "%s\t%s\n" % (os.path.relpath(path, ROOT), by)  # noqa: UP031
+    how = "written" if arguments[2] & (os.O_WRONLY | os.O_RDWR) else "read"
+    line = "%s\t%s\t%s\n" % (os.path.relpath(path, ROOT), by, how)  # noqa: UP031
     if by and line not in seen:
         seen.add(line)
         descriptor = os.open(OUT, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
@@ -29,6 +30,6 @@ def note(event, arguments):
         os.close(descriptor)
 
 
-OUT = os.environ.pop("REDSTART_OPENED", "")
+OUT = os.environ.pop("REDSTART_HOOK", "")
 if OUT:
     sys.addaudithook(note)
