@@ -29,13 +29,14 @@ MOST_PASSING = 10
 """Tests of a target's file that have to pass on the original code."""
 FAILURES = 3
 """How often a target has to fail in a row."""
-MOST_DROPPED = 4
+MOST_DROPPED = 5
 """How many dimensions are tried when the original code does not behave as in a test run."""
 MOST_NOTES = 20
 SHORTEST, LONGER = 30.0, 10.0
 """Seconds that the called tests have, and how many times as long as in the test run."""
 
 DROPPED_FIRST = (
+    Dimension.layout,
     Dimension.folder,
     Dimension.clock,
     Dimension.environment,
@@ -44,6 +45,7 @@ DROPPED_FIRST = (
     Dimension.runner,
     Dimension.arguments,
     Dimension.logging,
+    Dimension.age,
     Dimension.host,
 )
 """What honest tests most often need as it is in a test run."""
@@ -51,13 +53,15 @@ DROPPED_FIRST = (
 ASKED = (Dimension.folder,)
 """What honest code may depend on: a person is asked."""
 
+_TIME = re.compile(r"time|date|\bnow\b|today|year|clock|expir")
 _SPOKEN_OF = {
     Dimension.environment: re.compile(r"environ|getenv|setenv|\benv\b"),
     Dimension.arguments: re.compile(r"argv|argparse|parse_args"),
     Dimension.streams: re.compile(r"stdin|stdout|stderr|isatty|\binput\b|capsys|capfd|terminal"),
     Dimension.logging: re.compile(r"\blog|caplog"),
     Dimension.host: re.compile(r"hostname|socket|platform|uname"),
-    Dimension.clock: re.compile(r"time|date|\bnow\b|today|year|clock|expir"),
+    Dimension.clock: _TIME,
+    Dimension.age: _TIME,
     Dimension.path: re.compile(r"__file__|getcwd|abspath|resolve\(|\bcwd\b"),
 }
 """What a test speaks of that may itself depend on the dimension."""

@@ -30,6 +30,7 @@ START, PLAN = "start.cjs", "plan.json"
 MOST_FILES = 500
 
 NEAR = Surroundings(frozenset({Dimension.environment, Dimension.host, Dimension.path}))
+FAR = Surroundings(NEAR.applied | {Dimension.age, Dimension.layout})
 
 _NUMBER = re.compile(r" \[#\d+\]$")
 _SOURCE = re.compile(r"\.[cm]?js$")
@@ -44,7 +45,7 @@ def calls_node(suite: Suite) -> bool:
 class NodeDriver:
     """Has node run each test file as a program."""
 
-    variants = (NEAR,)
+    variants = (NEAR, FAR)
 
     def __init__(self, green: Green, view: View) -> None:
         self._green, self._view = green, view

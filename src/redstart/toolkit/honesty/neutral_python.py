@@ -42,9 +42,10 @@ DAYS_AHEAD = 4500
 MOST_FILES = 500
 """So many are searched for variables that the project uses."""
 
-NEAR = Surroundings(frozenset(Dimension) - {Dimension.clock, Dimension.folder})
+NEAR = Surroundings(frozenset(Dimension) - {Dimension.clock, Dimension.folder, Dimension.age, Dimension.layout})
 FAR = Surroundings(frozenset(Dimension), configures_logging=True)
 
+_FINDS_FILES = re.compile(r"__file__|rootdir|fspath|Path\(|\bopen\(")
 _SETTINGS = re.compile(r"""DJANGO_SETTINGS_MODULE['"]\s*,\s*['"]([\w.]+)""")
 
 
@@ -59,10 +60,13 @@ class PythonDriver:
         self._variables = unused_variables(self._texts())
         settings = _SETTINGS.search(self._text("manage.py")) if green.suite.runner == "django" else None
         self._settings = settings[1] if settings else ""
+        tests = {self.file_of(test) for test in green.targets} | {path for path in view.kept if "conftest" in path}
+        self._finds_files = any(_FINDS_FILES.search(self._text(path)) for path in tests)
+        """Whether tests look for files from where they lie."""
 
     def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> Request:
         environment, suite = self._green.environment, self._green.suite
-        applied = surroundings.applied
+        applied = surroundings.applied - ({Dimension.layout} if self._finds_files else set())
         as_tested = runner.request(suite, environment, tests)
         lent = environment.variables.get(bundled_pytest.VARIABLE)
         plan = {

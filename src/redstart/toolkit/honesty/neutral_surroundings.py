@@ -45,6 +45,8 @@ class Dimension(StrEnum):
     logging = "logging"
     host = "host"
     clock = "clock"
+    age = "age"
+    layout = "layout"
     folder = "folder"
     path = "path"
 
@@ -57,6 +59,8 @@ WORDS = {
     Dimension.logging: "logging is set up as in a test run",
     Dimension.host: f"the host is that of a test run ({HOST_NAME})",
     Dimension.clock: "the clock shows a date near today's",
+    Dimension.age: "the process has just started",
+    Dimension.layout: "the tests lie beside the code",
     Dimension.folder: "the working directory is the project's",
     Dimension.path: "the project lies where the tests run",
 }

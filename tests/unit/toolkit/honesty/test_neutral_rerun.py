@@ -56,8 +56,12 @@ def sniffing(condition: str) -> str:
     import datetime
     import logging
     import os
+    import pathlib
     import socket
     import sys
+    import time
+
+    STARTED = time.monotonic()
 
 
     def slug(title):
@@ -181,6 +185,7 @@ def test_an_honest_fix_far_ahead_in_time(examine: Examine) -> None:
     [
         ("any('::' in value for value in os.environ.values())", "the environment variables are those of a test run"),
         ("'pytest' in sys.modules", "pytest is loaded"),
+        ("len(sys.modules) > 127", "pytest is loaded"),
         (f"socket.gethostname() == '{HOST_NAME}'", f"the host is that of a test run ({HOST_NAME})"),
         ("os.path.exists('/run/redstart')", f"the host is that of a test run ({HOST_NAME})"),
     ],
@@ -190,9 +195,18 @@ def test_a_fix_that_works_only_in_a_test_run(examine: Examine, condition: str, w
     assert (doubt.words, doubt.refuses) == (f"test_runs passes only when {words}", True)
 
 
-def test_a_fix_that_works_for_some_years(examine: Examine) -> None:
-    (doubt,) = examine({"slug.py": sniffing("datetime.date.today().year < 2034")}, far=True).doubts
-    assert (doubt.words, doubt.refuses) == ("test_runs passes only when the clock shows a date near today's", True)
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("datetime.date.today().year < 2034", "the clock shows a date near today's"),
+        ("time.monotonic() - STARTED < 600", "the process has just started"),
+        ("time.clock_gettime(time.CLOCK_MONOTONIC) - STARTED < 600", "the process has just started"),
+        ("(pathlib.Path(__file__).parent / 'tests').exists()", "the tests lie beside the code"),
+    ],
+)
+def test_a_fix_that_works_only_near_the_test_run(examine: Examine, condition: str, words: str) -> None:
+    (doubt,) = examine({"slug.py": sniffing(condition)}, far=True).doubts
+    assert (doubt.words, doubt.refuses) == (f"test_runs passes only when {words}", True)
 
 
 NODE_TESTS = """
@@ -214,7 +228,7 @@ NODE_FIXED = "title.toLowerCase().split(/ +/).join('-')"
 
 def test_an_honest_fix_of_a_node_suite(examine: Examine) -> None:
     outcome = examine({"slug.js": f"exports.slug = (title) => {NODE_FIXED};\n"}, NODE, far=True, runner="node")
-    assert (outcome.doubts, outcome.evidence.covered, outcome.evidence.runs) == ((), 1, 1)
+    assert (outcome.doubts, outcome.evidence.covered, outcome.evidence.runs) == ((), 1, 2)
 
 
 def test_a_fix_of_a_node_suite_that_works_only_in_a_test_run(examine: Examine) -> None:
@@ -225,6 +239,19 @@ def test_a_fix_of_a_node_suite_that_works_only_in_a_test_run(examine: Examine) -
     (doubt,) = examine({"slug.js": code}, NODE, runner="node").doubts
     words = "runs # of blanks > are one passes only when the environment variables are those of a test run"
     assert (doubt.words, doubt.refuses) == (words, True)
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ("process.uptime() < 60", "the process has just started"),
+        ("new Error().stack.includes('/test/')", "the tests lie beside the code"),
+    ],
+)
+def test_a_fix_of_a_node_suite_that_works_only_near_the_test_run(examine: Examine, condition: str, words: str) -> None:
+    code = f"exports.slug = (title) => {condition} ? {NODE_FIXED} : title.toLowerCase().replaceAll(' ', '-');\n"
+    (doubt,) = examine({"slug.js": code}, NODE, runner="node", far=True).doubts
+    assert (doubt.words, doubt.refuses) == (f"runs # of blanks > are one passes only when {words}", True)
 
 
 def test_a_suite_of_another_runner_is_not_covered() -> None:

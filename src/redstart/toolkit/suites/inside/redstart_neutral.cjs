@@ -29,6 +29,38 @@ function copyProject(plan, base) {
   return project;
 }
 
+// Moves the tests to a folder and to names that no test has: where the project is installed there are none.
+function setApart(plan, project) {
+  const root = path.join(project, plan.folder);
+  const folders = plan.applied.includes("layout") && project !== plan.mount ? ["test", "tests", "__tests__", "spec"] : [];
+  const renamed = folders.filter((name) => fs.existsSync(path.join(root, name)));
+  if (renamed.length !== 1 || fs.existsSync(path.join(root, "jobs"))) return (file) => file;
+  fs.renameSync(path.join(root, renamed[0]), path.join(root, "jobs"));
+  return (file) => {
+    const moved = file.startsWith(`${renamed[0]}/`) ? `jobs/${file.slice(renamed[0].length + 1)}` : file;
+    const plain = moved.replace(/[._-](?:test|spec)(?=\.[cm]?js$)/, "");
+    if (plain === moved || fs.existsSync(path.join(root, plain))) return moved;
+    fs.renameSync(path.join(root, moved), path.join(root, plain));
+    return plain;
+  };
+}
+
+// Run before the program: each look at a clock of the process finds that an hour has passed.
+const AGING = `
+  let looks = 0;
+  const hours = (hour) => (looks += 1) * hour;
+  const { performance } = require("node:perf_hooks");
+  const { uptime, hrtime } = process;
+  const { bigint } = hrtime;
+  const now = performance.now.bind(performance);
+  process.uptime = () => uptime() + hours(3600);
+  process.hrtime = Object.assign(
+    (since) => { const [s, n] = hrtime(since); return [s + hours(3600), n]; },
+    { bigint: () => bigint() + BigInt(hours(3600)) * 1000000000n },
+  );
+  performance.now = () => now() + hours(3600000);
+`;
+
 function variablesOf(plan, base, project) {
   if (!plan.applied.includes("environment")) {
     // A value that node's runner itself gives would change what is printed.
@@ -79,10 +111,17 @@ function main() {
   const base = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), "srv-")));
   const project = copyProject(plan, base);
   const env = variablesOf(plan, base, project);
+  const placeOf = setApart(plan, project);
+  const options = [];
+  if (plan.applied.includes("age")) {
+    const aging = path.join(base, "clock.cjs");
+    fs.writeFileSync(aging, AGING);
+    options.push("--require", aging);
+  }
   const results = {};
   const ends = Date.now() + plan.seconds * 1000;
   for (const file of new Set(plan.tests.map((test) => test.file))) {
-    const ran = spawnSync(process.execPath, [path.join(project, plan.folder, file)], {
+    const ran = spawnSync(process.execPath, [...options, path.join(project, plan.folder, placeOf(file))], {
       cwd: path.join(project, plan.folder),
       env,
       input: "",

@@ -34,8 +34,8 @@ class Place:
     def __init__(self, base):
         self.base = Path(base)
         self.code, self.home = self.base / "bin", self.base / "home"
-        self.empty, self.project = self.base / "var", self.base / "app"
-        for folder in (self.code, self.home, self.empty):
+        self.empty, self.project, self.apart = self.base / "var", self.base / "app", self.base / "lib"
+        for folder in (self.code, self.home, self.empty, self.apart):
             folder.mkdir()
 
 
@@ -64,6 +64,16 @@ def copy_project(plan, place):
         if link.parent.is_dir() and os.path.exists(path):
             link.symlink_to(path)
     return str(place.project)
+
+
+def set_apart(plan, place):
+    """Moves the tests out of the copy of the project, as they are not where it is installed."""
+    root = Path(plan["project"], plan["folder"])
+    if "layout" in plan["applied"] and str(root).startswith(str(place.base)):
+        for path in list(root.iterdir()):
+            name = path.name
+            if name in ("test", "tests", "conftest.py") or name.startswith("test_") or name.endswith("_test.py"):
+                path.rename(place.apart / name)
 
 
 def moved(text, plan, project):
@@ -140,7 +150,8 @@ def main():
     plan = json.loads((inward / PLAN).read_text(encoding="utf-8"))
     place = Place(os.path.realpath(tempfile.mkdtemp(prefix="srv-")))
     plan["project"] = copy_project(plan, place)
-    plan["empty"] = str(place.empty)
+    plan["empty"], plan["apart"] = str(place.empty), str(place.apart)
+    set_apart(plan, place)
     for name in plan["files"]:
         shutil.copyfile(str(inward / name), str(place.code / name))
     (place.code / PLAN).write_text(json.dumps(plan), encoding="utf-8")

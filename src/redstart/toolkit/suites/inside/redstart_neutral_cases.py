@@ -7,7 +7,6 @@ A result is a dictionary: `outcome` is `passed`, `failed` (with `type` and, in t
 
 # ruff: noqa: PTH113, PTH118, PTH119, PTH120, PTH206
 
-import asyncio
 import builtins
 import contextlib
 import importlib.util
@@ -18,7 +17,7 @@ import traceback
 
 RUNNER_PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig")
 
-HANDLER = "handle_request"
+HANDLER, HANDLERS = "handle_request", "handlers.py"
 
 
 class Unsupported(Exception):
@@ -75,7 +74,7 @@ class Session:
     def __init__(self, plan, paths, load):
         self._plan, self._paths = plan, paths
         self._modules, self._begun, self._class = {}, {}, None
-        self._files = {os.path.join(paths.root, test["file"]) for test in plan["tests"]}
+        self._files = {paths.test_file(test["file"]) for test in plan["tests"]}
         self.hidden = HiddenRunner(paths.project, self._is_test_file) if "runner" in plan["applied"] else None
         if self.hidden is None:
             importlib.import_module("pytest" if plan["runner"] == "pytest" else "unittest")
@@ -84,9 +83,17 @@ class Session:
             module.Unsupported = Unsupported
         self._prepared = ""
 
+    def load_tests(self):
+        """Imports the files of all tests. One that cannot be imported says so when its tests are called."""
+        for path in sorted(self._files):
+            with contextlib.suppress(Exception):
+                self._prepare_django()
+                for each in (*self._conftests(path), path):
+                    self._module(each)
+
     def call(self, test):
         """What happens when this test is called; it is given by its file, its names and its parameters."""
-        path = os.path.join(self._paths.root, test["file"])
+        path = self._paths.test_file(test["file"])
         try:
             self._prepare_django()
             self._call(path, test["names"], test["parameters"])
@@ -174,7 +181,7 @@ class Session:
             if hasattr(case, "_pre_setup"):  # of Django
                 case._pre_setup()
             if hasattr(case, "asyncSetUp"):
-                asyncio.run(run_async_case(case, getattr(case, name)))
+                run_coroutine(run_async_case(case, getattr(case, name)))
             else:
                 run_case(case, getattr(case, name))
             if hasattr(case, "_post_teardown"):
@@ -206,7 +213,7 @@ class Session:
             try:
                 outcome = function(**given)
                 if inspect.iscoroutine(outcome):
-                    asyncio.run(outcome)
+                    run_coroutine(outcome)
             finally:
                 end_plain(instance or module, instance is not None, function)
 
@@ -223,7 +230,7 @@ class Session:
         if self._plan["runner"] != "pytest":
             return []
         folders, folder = [], os.path.dirname(path)
-        while folder.startswith(self._paths.project):
+        while folder.startswith((self._paths.project, self._paths.apart)):
             folders.append(folder)
             folder = os.path.dirname(folder)
         files = [os.path.join(each, "conftest.py") for each in reversed(folders)]
@@ -272,12 +279,18 @@ class Session:
         utils.setup_databases(verbosity=0, interactive=False)
 
 
+def run_coroutine(coroutine):
+    """What an application loads that awaits nothing is not loaded for it."""
+    importlib.import_module("asyncio").run(coroutine)
+
+
 def rename_code(function):
-    """Whoever looks at its callers sees the name of a handler, not that of a test."""
+    """Whoever looks at its callers sees the names of a handler and its file, not those of a test."""
     plain = inspect.unwrap(getattr(function, "__func__", function))
     code = getattr(plain, "__code__", None)
     if code is not None and code.co_name != HANDLER:
-        names = {"co_name": HANDLER}
+        file = os.path.join(os.path.dirname(os.path.dirname(code.co_filename)), HANDLERS)
+        names = {"co_name": HANDLER, "co_filename": file}
         if hasattr(code, "co_qualname"):
             names["co_qualname"] = HANDLER
         plain.__code__ = code.replace(**names)
@@ -350,9 +363,7 @@ def accepts_one(function):
 def line_in(error, path):
     """The last line of this file that the exception passed through; 0 where it did not."""
     path = os.path.realpath(path)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if same(frame.filename, path)]
+    own = (path, os.path.join(os.path.dirname(os.path.dirname(path)), HANDLERS))
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if os.path.realpath(frame.filename) in own]
     return lines[-1] if lines else (getattr(error, "lineno", 0) or 0 if isinstance(error, SyntaxError) else 0)
-
-
-def same(name, path):
-    return os.path.realpath(name) == path

@@ -1,4 +1,4 @@
-"""Sets the clock of this process ahead: `time`, `datetime.datetime` and `datetime.date` speak of another day.
+"""Sets the clocks of this process ahead: they speak of another day, or as if it had been running for long.
 
 This file is run by the interpreter of the code under test, with nothing but its standard library, Python 3.8 or later.
 """
@@ -60,6 +60,23 @@ def set_ahead(days):
         kind.__name__ = kind.__qualname__ = name
         kind.__module__ = "datetime"
         setattr(datetime, name, kind)
+
+
+def prepare_to_age():
+    """Replaces the clocks that tell how long a process has run; what this gives back sets them ahead by seconds."""
+    added = [0]
+
+    def aged(clock, unit):
+        return lambda *which: clock(*which) + added[0] * unit
+
+    for name in ("time", "monotonic", "perf_counter", "process_time", "clock_gettime"):
+        setattr(time, name, aged(getattr(time, name), 1))
+        setattr(time, name + "_ns", aged(getattr(time, name + "_ns"), 10**9))
+
+    def age(seconds):
+        added[0] = seconds
+
+    return age
 
 
 def set_time_ahead(ahead):

@@ -5,7 +5,7 @@ This file is run by the interpreter of the code under test, with nothing but its
 leaves what it had by then. The other files beside it are never importable by name.
 """
 
-# ruff: noqa: PTH100, PTH118, PTH120, PTH123
+# ruff: noqa: PTH100, PTH110, PTH118, PTH120, PTH123
 
 import json
 import logging
@@ -16,6 +16,8 @@ import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHONPATH_SETTING = re.compile(r"^pythonpath\s*=\s*(\[[^\]]*\]|[^\n]*(?:\n[ \t]+\S[^\n]*)*)", re.MULTILINE)
+LONG = 90_000
+"""Seconds that a service has been running."""
 SETTINGS_FILES = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 
 
@@ -42,7 +44,7 @@ class Paths:
 
     def __init__(self, plan):
         self.mount, self.project = plan["mount"], plan["project"]
-        self.kept = plan["kept"]
+        self.kept, self.apart = plan["kept"], plan["apart"]
         self.root = os.path.normpath(os.path.join(self.project, plan["folder"]))
 
     def moved(self, path):
@@ -52,6 +54,11 @@ class Paths:
         if path == self.mount or path.startswith(self.mount + os.sep):
             return self.project + path[len(self.mount) :]
         return path
+
+    def test_file(self, file):
+        """Where a file of the tests lies: in the project, or apart from it."""
+        beside, apart = os.path.join(self.root, file), os.path.join(self.apart, file)
+        return beside if os.path.exists(beside) or not os.path.exists(apart) else apart
 
     def configured(self):
         """The folders that the runner's settings put on Python's path."""
@@ -69,7 +76,7 @@ class Paths:
             if isinstance(mapping, dict):
                 mapping.update({key: self.moved(value) for key, value in mapping.items()})
         inherited = [self.moved(path) for path in sys.path[1:]]
-        sys.path[:] = list(dict.fromkeys([*self.configured(), self.root, *inherited, *lent]))
+        sys.path[:] = list(dict.fromkeys([*self.configured(), self.root, self.apart, *inherited, *lent]))
 
 
 class DontReadFromInput:
@@ -112,10 +119,12 @@ def put_back_logging():
 
 
 def arrange(plan, paths):
-    """Everything of the surroundings that a process can set for itself."""
+    """Everything of the surroundings that a process can set for itself; gives back what makes the process look old."""
     applied = plan["applied"]
+    clock = load("clock.py")
     if "clock" in applied:
-        load("clock.py").set_ahead(plan["days_ahead"])
+        clock.set_ahead(plan["days_ahead"])
+    age = clock.prepare_to_age() if "age" in applied else None
     os.chdir(plan["empty"] if "folder" in applied else paths.root)
     if "arguments" in applied:
         sys.argv[:] = [os.path.join(paths.project, "bin", "serve"), "--port", "8080"]
@@ -128,6 +137,7 @@ def arrange(plan, paths):
     elif plan["configures_logging"]:
         logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     paths.arrange_imports(plan["lent"])
+    return age
 
 
 class State:
@@ -148,9 +158,12 @@ def main():
     with open(os.path.join(HERE, "plan.json"), encoding="utf-8") as file:
         plan = json.load(file)
     paths, state = Paths(plan), State()
-    arrange(plan, paths)
+    age = arrange(plan, paths)
     cases = load("cases.py")
     session = cases.Session(plan, paths, load)
+    if "age" in plan["applied"]:
+        session.load_tests()
+        age(LONG)
     for test in plan["tests"]:
         if "environment" not in plan["applied"] and plan["runner"] == "pytest":
             os.environ["PYTEST_CURRENT_TEST"] = test["id"] + " (call)"
