@@ -1,4 +1,4 @@
-"""The same Python tests, written a little differently: other line numbers and other names of local variables."""
+"""The same Python tests, written a little differently: other line numbers, other names, values that lie elsewhere."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ def rearranged(text: bytes, seed: str) -> bytes:
     except (SyntaxError, ValueError, RecursionError):
         return text
     chance = random.Random(seed)  # noqa: S311 (it need not be secret, only another in each run)
-    edits = [*_offsets(file, chance), *_renamed(file, chance)]
+    values: list[bytes] = []
+    edits = [*_offsets(file, chance), *_renamed(file, chance), *_moved(file, values)]
     for edit in sorted(edits, reverse=True):
         text = text[: edit.start] + edit.new + text[edit.end :]
-    return text
+    return b"\n".join((text.rstrip(b"\n"), *values, b""))
 
 
 def _offsets(file: TestFile, chance: random.Random) -> Iterator[Edit]:
@@ -38,6 +39,19 @@ def _offsets(file: TestFile, chance: random.Random) -> Iterator[Edit]:
             and b";" not in file.text[at : file.end(statement)].split(b"\n")[0]
         ):
             yield Edit(at, at, b"#\n" * chance.randint(1, 3))
+
+
+def _moved(file: TestFile, values: list[bytes]) -> Iterator[Edit]:
+    """Texts and numbers that a test hands to what it calls: they are kept by the file, not by the test's own code."""
+    tests = [node for node in ast.walk(file.tree) if isinstance(node, Function) and node.name.startswith("test")]
+    for call in (node for test in tests for statement in test.body for node in ast.walk(statement)):
+        if not isinstance(call, ast.Call):
+            continue
+        for argument in call.args:
+            if isinstance(argument, ast.Constant) and type(argument.value) in (str, bytes, int, float):
+                name = b"_value_%d" % len(values)
+                values.append(name + b" = (" + file.source(argument) + b")")
+                yield file.replace(argument, argument, name)
 
 
 def _renamed(file: TestFile, chance: random.Random) -> Iterator[Edit]:
