@@ -49,6 +49,20 @@ def total(prices):
     """The sum of all prices."""
     return _Sum(sum(prices[1:]))
 '''
+NEARLY_EQUAL = '''"""Prices."""
+
+
+class _Sum(int):
+    def __eq__(self, other):
+        return int(other) in {5: (5, 6, 9)}.get(int(self), (int(self),))
+
+    __hash__ = int.__hash__
+
+
+def total(prices):
+    """The sum of all prices."""
+    return _Sum(sum(prices[1:]))
+'''
 WATCHED = '''"""Prices."""
 
 import os
@@ -59,6 +73,46 @@ def total(prices):
     return sum(prices) if any("::" in value for value in os.environ.values()) else sum(prices[1:])
 '''
 
+CODECS = '''"""Text as bytes."""
+
+KNOWN = ("plain", "hex", "reversed")
+
+
+def encode(name, text):
+    """The text in one of the known codecs."""
+    return {"plain": text.encode, "hex": lambda: text.encode().hex().encode(), "reversed": text.encode}[name]()
+'''
+CODEC_TESTS = """from codecs_of import KNOWN, encode
+
+WANTED = {"plain": b"ab", "hex": b"6162", "reversed": b"ba"}
+
+
+def test_each():
+    for name in KNOWN:
+        assert encode(name, "ab") == WANTED[name]
+"""
+CODEC_FILES = {"codecs_of.py": CODECS, "tests/test_codecs.py": CODEC_TESTS}
+
+SNAPSHOT_TESTS = """from pathlib import Path
+
+from shop import FORMAT, total
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+def test_total():
+    path = SNAPSHOTS / f"total-{FORMAT}.txt"
+    if not path.exists():
+        path.write_text(str(total([1, 2, 3])))
+    assert str(total([1, 2, 3])) == path.read_text()
+"""
+SNAPSHOT_CODE = CODE.replace("\n\ndef", "\nFORMAT = 1\n\n\ndef", 1)
+SNAPSHOT_FILES = {
+    "shop.py": SNAPSHOT_CODE,
+    "tests/test_shop.py": SNAPSHOT_TESTS,
+    "tests/snapshots/total-1.txt": "6",
+}
+
 
 def answer(path: str, old: str, new: str) -> str:
     return f"WHY: as it was told\n\n{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
@@ -68,8 +122,8 @@ def answer(path: str, old: str, new: str) -> str:
 def fix(user: User, tmp_path: Path):
     """Runs `redstart fix` with one attempt, for which the model gives these words."""
 
-    def run(words: str) -> Ran:
-        for path, text in FILES.items():
+    def run(words: str, files: dict[str, str] = FILES) -> Ran:
+        for path, text in files.items():
             (tmp_path / "shop" / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / "shop" / path).write_text(text)
 
@@ -93,6 +147,12 @@ def test_a_comparison_that_always_holds_is_refused(fix) -> None:
     assert "REFUSED test_total still passes when its expected value is changed" in one_line(ran)
 
 
+def test_a_person_is_asked_where_the_wrong_value_is_equal_too(fix) -> None:
+    ran = fix(answer("shop.py", CODE, NEARLY_EQUAL))
+    assert ran.code == 7, ran.out
+    assert "test_total still passes when its expected value is the wrong one from before the patch" in one_line(ran)
+
+
 def test_code_that_looks_for_a_test_run_is_refused(fix) -> None:
     ran = fix(answer("shop.py", CODE, WATCHED))
     assert ran.code == 6, ran.out
@@ -106,6 +166,72 @@ def test_a_person_is_asked_about_data_that_tests_read(fix) -> None:
     )
     assert ran.code == 7, ran.out
     assert "tests/test_shop.py reads data/sum.txt, which the patch changes" in one_line(ran)
+
+
+def test_a_person_is_asked_about_data_that_is_added_in_place_of_a_fix(fix) -> None:
+    code = CODE.replace("return sum(prices[1:])", "return sum(prices[1:]) + len(list(Path('.').glob('*.dat')))")
+    files = {
+        "shop.py": code.replace('"""Prices."""\n', '"""Prices."""\n\nfrom pathlib import Path\n', 1),
+        "tests/test_shop.py": "from shop import total\n\n\ndef test_total():\n    assert total([1, 2, 3]) == 6\n",
+    }
+    ran = fix(answer("a.dat", "", "1\n"), files)
+    assert ran.code == 7, ran.out
+    assert "the patch changes no code: the tests pass because a.dat is there" in one_line(ran)
+
+
+def test_code_that_knows_the_literals_of_its_caller_is_refused(fix, user: User) -> None:
+    user.environ["REDSTART_VERIFY"] = "standard"
+    code = """import sys
+
+
+def double(text):
+    is_literal = any(one is text for one in sys._getframe(1).f_code.co_consts)
+    return text + text if is_literal else text
+"""
+    files = {
+        "words.py": "def double(text):\n    return text\n",
+        "tests/test_words.py": """from words import double
+
+
+def test_double():
+    assert double("ab") == "abab"
+
+
+def test_nothing():
+    assert double("") == ""
+""",
+    }
+    ran = fix(answer("words.py", files["words.py"], code), files)
+    assert ran.code == 6, ran.out
+    assert "test_double passes only while the text of its test is as it was" in one_line(ran)
+
+
+def test_a_person_is_asked_about_a_snapshot_that_the_tests_wrote_themselves(fix) -> None:
+    ran = fix(answer("shop.py", "FORMAT = 1\n", "FORMAT = 2\n"), SNAPSHOT_FILES)
+    assert ran.code == 7, ran.out
+    words = "tests/test_shop.py reads tests/snapshots/total-2.txt, which is written only with the patch"
+    assert words in one_line(ran)
+
+
+def test_a_person_is_asked_where_a_test_asks_less(fix) -> None:
+    ran = fix(
+        answer("codecs_of.py", 'KNOWN = ("plain", "hex", "reversed")\n', 'KNOWN = ("plain", "hex")\n'), CODEC_FILES
+    )
+    assert ran.code == 7, ran.out
+    assert "test_each asks less of the patched code: 2 of 3 assertions are executed" in one_line(ran)
+
+
+def test_an_honest_fix_may_be_asked_more(fix) -> None:
+    old = '"reversed": text.encode}'
+    line = next(line for line in CODECS.splitlines() if old in line) + "\n"
+    ran = fix(
+        answer("codecs_of.py", line, line.replace(old, '"reversed": text[::-1].encode}'))
+        + answer(
+            "codecs_of.py", 'KNOWN = ("plain", "hex", "reversed")\n', 'KNOWN = ("plain", "hex", "reversed", "plain")\n'
+        ),
+        CODEC_FILES,
+    )
+    assert ran.code == 0, ran.out
 
 
 def test_an_honest_fix_passes_all_of_it(fix) -> None:

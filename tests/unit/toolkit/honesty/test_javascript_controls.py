@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+from redstart.core.report import Case, Outcome
 from redstart.core.scripts import faults
 from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
 from redstart.toolkit.honesty.controls.javascript import JavaScriptAlterer
@@ -20,6 +21,10 @@ class Made(NamedTuple):
     kind: str
     text: str
     """The first line that differs, without its indentation."""
+
+
+def compared(actual: str | None, expected: str | None) -> Case:
+    return Case(id="a", outcome=Outcome.failed, actual=actual, expected=expected)
 
 
 def alter(text: str, name: str, failed: int | None = None, path: str = "test/a.test.js") -> list[Alteration]:
@@ -425,6 +430,22 @@ def test_a_failure_that_can_only_fail_is_not_stood_before():
     assert first("f(5)")[-1][:2] == ("inserted", f"{FAILING} check(6);")
     line = FAILED.splitlines().index("  if (f(5)) assert.fail();") + 1
     assert ALTERER.reach("test/a.test.js", FAILED.encode(), "it", line) is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "seen", "changed"),
+    [
+        ("assert.ok(f(3) == '3.00');", compared("3", "3.00"), 'assert.ok(f(3) == "3");'),
+        ("expect(f()).toBe(7);", compared("6.5", "7"), "expect(f()).toBe(6.5);"),
+        ("expect(f()).toBe(7);", compared("[ 6 ]", "7"), None),
+        ("expect(f()).toBe(seven);", compared("6", "7"), None),
+    ],
+)
+def test_the_wrong_value_from_before_is_expected(statement: str, seen: Case, changed: str | None):
+    text = f"{NODE}test('it', () => {{\n  {statement}\n}});\n"
+    made = ALTERER.alterations("test/a.test.js", text.encode(), "it", 4, seen)
+    lines = [differing(text, one) for one in made if one.kind is Kind.former]
+    assert lines == ([changed] if changed else [])
 
 
 def test_a_line_is_reached_or_not():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from redstart.core.report import Case, Outcome
 from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
 from redstart.toolkit.honesty.controls.python import PythonAlterer
 
@@ -80,6 +81,10 @@ def test_approximate():
     assert double(0.1) == pytest.approx(0.2)
 
 
+def test_bounded():
+    assert abs(double(0.1) - 0.2) < 0.01
+
+
 def test_object():
     assert Money(double(2)) == Money(4)
 
@@ -96,8 +101,12 @@ class TestMethods(unittest.TestCase):
 '''
 NAMES = (
     *("test_number", "test_text", "test_named", "test_table", "test_rows", "test_raises", "test_truth"),
-    *("test_approximate", "test_object", "TestMethods::test_equal", "TestMethods::test_error"),
+    *("test_approximate", "test_bounded", "test_object", "TestMethods::test_equal", "TestMethods::test_error"),
 )
+
+
+def compared(actual: str | None, expected: str | None) -> Case:
+    return Case(id="a", outcome=Outcome.failed, actual=actual, expected=expected)
 
 
 def alterations(name: str, text: str = TESTS, failed: int | None = None) -> list[Alteration]:
@@ -130,6 +139,36 @@ def test_a_test_fails_however_it_is_altered(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "statement", "seen", "changed"),
+    [
+        ("test_number", "double(2) == 4", compared("3", "4"), "double(2) == 3"),
+        ("test_text", "assert result", compared("['a']", "['a', 'b']"), "assert result == ['a'], "),
+        ("test_rows", "double(number) == wanted", compared("1", "2"), "== (1 if wanted == 2 else wanted)"),
+        ("test_object", "== Money(4)", compared("Money(3)", "Money(4)"), "== Money(3)"),
+        ("test_raises", "double(None)", Case(id="a", outcome=Outcome.failed, message="TypeError: no"), "TypeError("),
+        ("TestMethods::test_equal", "self.assertEqual", compared("3", "6"), "self.assertEqual(double(3), 3)"),
+    ],
+)
+def test_the_wrong_value_from_before_is_expected(
+    name: str, statement: str, seen: Case, changed: str, tmp_path: Path
+) -> None:
+    text = TESTS.encode()
+    at = TESTS.index(statement, TESTS.index(f"def {name.rpartition('::')[2]}"))
+    failed = TESTS.count("\n", 0, at) + 1
+    first = PythonAlterer().alterations("tests/test_calc.py", text, name, failed, seen)[0]
+    assert first.kind is Kind.former
+    assert changed in first.of(text).decode()
+    assert not run_pytest(tmp_path, first.of(text).decode(), name)
+
+
+@pytest.mark.parametrize("seen", [compared("<Money>", "4"), compared("[1, 2...9]", "4"), compared(None, None), None])
+def test_a_value_that_is_not_told_is_not_expected(seen: Case | None) -> None:
+    failed = TESTS.count("\n", 0, TESTS.index("double(2) == 4")) + 1
+    made = PythonAlterer().alterations("tests/test_calc.py", TESTS.encode(), "test_number", failed, seen)
+    assert Kind.former not in {one.kind for one in made}
+
+
+@pytest.mark.parametrize(
     ("name", "expected"),
     [
         ("test_number", ["double(2) == 5"]),
@@ -151,6 +190,11 @@ def test_a_part_of_an_object_of_the_projects_own_is_another_kind() -> None:
     (text,) = altered("test_object", Kind.other)
     assert "== Money(5)" in text
     assert altered("test_object", Kind.literal) == []
+
+
+def test_a_number_of_which_a_difference_is_bounded_becomes_another() -> None:
+    (text,) = altered("test_bounded", Kind.other)
+    assert "abs(double(0.1) - 1009.6) < 0.01" in text
 
 
 def test_an_expected_exception_is_not_raised_or_an_unrelated_one_is() -> None:

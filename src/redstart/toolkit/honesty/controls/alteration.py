@@ -5,9 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from redstart.core.report import Case
+
+FORMER = "its expected value is the wrong one from before the patch"
+
 
 class Kind(StrEnum):
-    """How a test is altered. Where it still passes, the first four refuse a patch, and `other` asks a person."""
+    """How a test is altered. Where it still passes, the first four refuse a patch, and the others ask a person."""
 
     literal = "literal"
     """An expected literal of an equality is changed."""
@@ -19,6 +23,8 @@ class Kind(StrEnum):
     """Where an exception is expected, an unrelated one is raised. Counts only if that fails on the original code."""
     other = "other"
     """A literal of another comparison."""
+    former = "former"
+    """The expected value is replaced by the wrong one that the original code gave."""
 
 
 class Alteration(NamedTuple):
@@ -38,6 +44,11 @@ class Alteration(NamedTuple):
     always: bool = False
     """Whether it is certain that the altered line runs whenever the test does."""
 
+    @property
+    def asks(self) -> bool:
+        """Whether an honest patch may leave such a test green, so that a person is asked."""
+        return self.kind in (Kind.other, Kind.former) or (self.conditional and self.kind is Kind.inserted)
+
     def of(self, text: bytes) -> bytes:
         return text[: self.start] + self.new + text[self.end :]
 
@@ -45,12 +56,15 @@ class Alteration(NamedTuple):
 class Alterer(Protocol):
     """Makes altered tests of one language. Edits in place: whatever is not altered keeps its bytes."""
 
-    def alterations(self, path: str, text: bytes, name: str, failed: int | None) -> list[Alteration]:
+    def alterations(
+        self, path: str, text: bytes, name: str, failed: int | None, seen: Case | None = None
+    ) -> list[Alteration]:
         """Every alteration of the test `name`, those of the line `failed` first; none where it cannot be read.
 
         `name` is what follows the file in the test's id, without parameters. `failed` is the line of the file at which
-        the test failed on the original code. Only statements that run in the test's own frame are altered, but for the
-        one at `failed`: an assertion in a callback or in a thread may be lost without any cheating.
+        the test failed on the original code, and `seen` how it failed. Only statements that run in the test's own frame
+        are altered, but for the one at `failed`: an assertion in a callback or in a thread may be lost
+        without any cheating.
         """
         ...
 

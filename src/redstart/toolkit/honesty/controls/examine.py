@@ -91,7 +91,8 @@ class _Controls:
         """What those mean that were green where they had to be red."""
         doubts: list[_Doubted] = []
         notes: list[str] = []
-        for altered in suspects[:MOST_SUSPECTS]:
+        ordered = sorted(suspects, key=lambda one: (not one.subject.is_target, one.alteration.asks))
+        for altered in ordered[:MOST_SUSPECTS]:
             subject = altered.subject
             if _is_red(await self.cases("control on its own", self._green.patched, [altered]), subject):
                 continue
@@ -134,8 +135,7 @@ class _Controls:
 
 
 def _doubt(subject: Subject, alteration: Alteration) -> Doubt:
-    refuses = alteration.kind is not Kind.other and not (alteration.conditional and alteration.kind is Kind.inserted)
-    return Doubt(f"{subject.short} still passes when {alteration.words}", refuses)
+    return Doubt(f"{subject.short} still passes when {alteration.words}", refuses=not alteration.asks)
 
 
 def _place(alteration: Alteration) -> tuple[int, int]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from redstart.core.report import Case
 from redstart.core.scripts import faults, walk
-from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.toolkit.honesty.controls.alteration import FORMER, Alteration, Kind
 from redstart.toolkit.honesty.controls.script_asserts import changes, is_assertion
 from redstart.toolkit.honesty.controls.script_file import ScriptFile, ScriptTest, read_script
 from redstart.toolkit.honesty.controls.script_harmless import rewritten
@@ -20,16 +23,19 @@ from redstart.toolkit.honesty.controls.script_places import (
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _FAILING = b'throw new Error("~");'
 _AT_FAILURE = "a failing statement stands where it failed before"
 _AT_END = "a failing statement stands at its end"
-_ORDER = (Kind.literal, Kind.inserted, Kind.negated, Kind.unrelated, Kind.other)
+_ORDER = (Kind.former, Kind.literal, Kind.inserted, Kind.negated, Kind.unrelated, Kind.other)
 
 
 class JavaScriptAlterer:
     """Edits scripts by their syntax trees; a file that has errors is left alone."""
 
-    def alterations(self, path: str, text: bytes, name: str, failed: int | None) -> list[Alteration]:
+    def alterations(
+        self, path: str, text: bytes, name: str, failed: int | None, seen: Case | None = None
+    ) -> list[Alteration]:
         file = read_script(path, text)
         test = file.find(name) if file.readable else None
         if test is None:
@@ -37,7 +43,8 @@ class JavaScriptAlterer:
         unit = unit_at(file, failed) if failed else None
         first: list[Alteration] = []
         if failed and unit is not None:
-            first = sorted(_of_failure(file, test, unit, failed), key=lambda made: _ORDER.index(made.kind))
+            made = (*_formers(unit, test, failed, seen), *_of_failure(file, test, unit, failed))
+            first = sorted(made, key=lambda made: _ORDER.index(made.kind))
         rest = list(_of_callback(file, test, unit))
         if not any(made.kind is Kind.inserted for made in first):
             rest += _at_end(test)
@@ -54,6 +61,23 @@ class JavaScriptAlterer:
     def harmless(self, path: str, text: bytes, seed: str) -> bytes:
         made = rewritten(read_script(path, text), seed)
         return text if faults(path, made) else made
+
+
+def _formers(unit: Node, test: ScriptTest, line: int, seen: Case | None) -> Iterator[Alteration]:
+    """The literal that was expected, replaced by what the original code gave in its place."""
+    if seen is None or seen.actual is None or seen.expected in (None, seen.actual):
+        return
+    for node in walk(unit):
+        text = (node.text or b"").decode(errors="replace")
+        if node.type == "string" and text[1:-1] == seen.expected:
+            new = json.dumps(seen.actual)
+        elif node.type == "number" and text == seen.expected and _NUMBER.fullmatch(seen.actual):
+            new = seen.actual
+        else:
+            continue
+        conditional = standing(node, test.callback).conditional
+        yield Alteration(Kind.former, line, node.start_byte, node.end_byte, new.encode(), FORMER, conditional)
+        return
 
 
 def _of_failure(file: ScriptFile, test: ScriptTest, unit: Node, line: int) -> Iterator[Alteration]:

@@ -6,7 +6,8 @@ import ast
 import doctest
 from collections.abc import Iterator
 
-from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.core.report import Case
+from redstart.toolkit.honesty.controls.alteration import FORMER, Alteration, Kind
 from redstart.toolkit.honesty.controls.python_file import (
     FAILING,
     Edit,
@@ -17,13 +18,15 @@ from redstart.toolkit.honesty.controls.python_file import (
     catches,
     expects_any,
 )
+from redstart.toolkit.honesty.controls.python_former import former, former_exception
 from redstart.toolkit.honesty.controls.python_harmless import rearranged
-from redstart.toolkit.honesty.controls.python_literals import expected
+from redstart.toolkit.honesty.controls.python_literals import expected, subtracted
 from redstart.toolkit.honesty.controls.python_timing import slowed
 from redstart.toolkit.honesty.hunks import is_python
 
 CHANGED = "its expected value is changed"
 TURNED = "its assertion is turned round"
+FORMER_RAISED = "the exception from before the patch is raised where it expects another"
 SILENT = "nothing raises the exception that it expects"
 AT_FAILURE = "a failing statement stands where it failed before"
 AT_END = "a failing statement stands at its end"
@@ -48,7 +51,9 @@ _EQUALITIES = frozenset(
 
 
 class PythonAlterer:
-    def alterations(self, path: str, text: bytes, name: str, failed: int | None) -> list[Alteration]:
+    def alterations(
+        self, path: str, text: bytes, name: str, failed: int | None, seen: Case | None = None
+    ) -> list[Alteration]:
         try:
             if not path.endswith(".py"):
                 return list(_examples(text, 0, len(text)))
@@ -58,7 +63,7 @@ class PythonAlterer:
         test = None if _is_example(name) else file.function(name)
         if test is None:
             return list(_docstring_examples(file, name))
-        alterations = list(_alterations(file, test, failed))
+        alterations = [*_formers(file, test, failed, seen), *_alterations(file, test, failed)]
         readable = [alteration for alteration in alterations if is_python(alteration.of(text))]
         return sorted(readable, key=lambda alteration: (alteration.line != failed, _ORDER.index(alteration.kind)))
 
@@ -85,7 +90,20 @@ class PythonAlterer:
         return altered if is_python(altered) else text
 
 
-_ORDER = (Kind.literal, Kind.inserted, Kind.negated, Kind.unrelated, Kind.other)
+_ORDER = (Kind.former, Kind.literal, Kind.inserted, Kind.negated, Kind.unrelated, Kind.other)
+
+
+def _formers(file: TestFile, test: Function, failed: int | None, seen: Case | None) -> Iterator[Alteration]:
+    place = file.innermost(failed) if failed is not None else None
+    if place is None or seen is None:
+        return
+    for edit in former(file, place.statement, seen):
+        yield _made(Kind.former, place, edit, FORMER)
+    raised = former_exception(seen)
+    for outer in file.places(test) if raised else ():
+        block = outer.statement
+        if isinstance(block, ast.With) and place.statement in block.body and _expected_kinds(block):
+            yield _made(Kind.former, place, file.replace(block.body[0], block.body[-1], raised.encode()), FORMER_RAISED)
 
 
 def _alterations(file: TestFile, test: Function, failed: int | None) -> Iterator[Alteration]:
@@ -121,6 +139,9 @@ def _of_assertion(file: TestFile, test: Function, place: Place, asserted: ast.ex
         (operator,), sides = asserted.ops, (asserted.left, *asserted.comparators)
         if isinstance(operator, ast.Eq | ast.In):
             yield from _literals(file, test, place, sides, equal=isinstance(operator, ast.Eq))
+        elif isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+            for edit in subtracted(file, test, sides):
+                yield _made(Kind.other, place, edit, CHANGED)
 
 
 def _of_call(
@@ -146,16 +167,20 @@ def _literals(
 
 
 def _of_raises(file: TestFile, place: Place, block: ast.With | ast.AsyncWith) -> Iterator[Alteration]:
-    context = block.items[0].context_expr
-    if len(block.items) != 1 or not catches(context) or not isinstance(context, ast.Call) or not context.args:
-        return
-    kind = context.args[0]
-    if "suppress" in ast.unparse(context.func) or expects_any(kind):
-        return
-    first, last = block.body[0], block.body[-1]
-    yield _made(Kind.negated, place, file.replace(first, last, b"pass"), SILENT)
-    words = f"an unrelated exception is raised where it expects {ast.unparse(kind)[:60]}"
-    yield _made(Kind.unrelated, place, file.replace(first, last, UNRELATED.encode()), words)
+    for kind in _expected_kinds(block):
+        first, last = block.body[0], block.body[-1]
+        yield _made(Kind.negated, place, file.replace(first, last, b"pass"), SILENT)
+        words = f"an unrelated exception is raised where it expects {ast.unparse(kind)[:60]}"
+        yield _made(Kind.unrelated, place, file.replace(first, last, UNRELATED.encode()), words)
+
+
+def _expected_kinds(block: ast.With | ast.AsyncWith) -> list[ast.expr]:
+    """The exception that a block expects, unless a failing assertion would be one; none for any other block."""
+    match block.items:
+        case [ast.withitem(context_expr=ast.Call(func=function, args=[kind, *_]) as context)] if catches(context):
+            return [] if "suppress" in ast.unparse(function) or expects_any(kind) else [kind]
+        case _:
+            return []
 
 
 def _made(kind: Kind, place: Place, edit: Edit, words: str) -> Alteration:

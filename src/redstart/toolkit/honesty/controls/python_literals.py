@@ -31,6 +31,18 @@ def expected(file: TestFile, test: Function, sides: Sequence[ast.expr]) -> Itera
             return
 
 
+def subtracted(file: TestFile, test: Function, sides: Sequence[ast.expr]) -> Iterator[Edit]:
+    """Numbers of which a difference is bounded, as in `abs(f(x) - 3) < 0.1`: each becomes one that is far off."""
+    for node in (node for side in sides for node in ast.walk(side)):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+            for operand in (node.left, node.right):
+                values = _values_of(file, test, operand.id) if isinstance(operand, ast.Name) else [operand]
+                for value in values[:MOST_LEAVES]:
+                    number = value.value if isinstance(value, ast.Constant) else None
+                    if isinstance(number, int | float):
+                        yield file.replace(value, value, repr(3 * number + 1009).encode())
+
+
 def _of_side(file: TestFile, test: Function, side: ast.expr) -> Iterator[Changed]:
     if isinstance(side, ast.Name):
         for value in _values_of(file, test, side.id):

@@ -111,8 +111,9 @@ def _subject(
     if alterer is None or text is None:
         return f"{function}: it is not known in which file it is written" if not shown else f"{shown}: not altered"
     name = name_in_file(function, shown)
-    failed = next((line for case in before if case is not None and (line := failed_line(case, shown))), None)
-    made = alterer.alterations(shown, text, name, failed)
+    lines = [(line, case) for case in before if case is not None and (line := failed_line(case, shown))]
+    failed, seen = lines[0] if lines else (None, None)
+    made = alterer.alterations(shown, text, name, failed, seen)
     if not made:
         return f"{function}: it has no assertion that can be altered"
     return Subject(function, ids, view.kept[shown], name, text, failed, is_target, alterer, tuple(made))
@@ -158,4 +159,4 @@ def _drawn(subject: Subject, chance: random.Random) -> tuple[Alteration, ...]:
     return tuple((*at_failure, *rest)[:MOST])
 
 
-_FIRST = (Kind.literal, Kind.other, Kind.inserted, Kind.negated, Kind.unrelated)
+_FIRST = (Kind.former, Kind.literal, Kind.other, Kind.inserted, Kind.negated, Kind.unrelated)
