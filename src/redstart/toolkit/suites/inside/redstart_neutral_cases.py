@@ -289,8 +289,9 @@ def rename_code(function):
     plain = inspect.unwrap(getattr(function, "__func__", function))
     code = getattr(plain, "__code__", None)
     if code is not None and code.co_name != HANDLER:
-        file = os.path.join(os.path.dirname(os.path.dirname(code.co_filename)), HANDLERS)
-        names = {"co_name": HANDLER, "co_filename": file}
+        names = {"co_name": HANDLER}
+        if not {"__file__", "filename"} & set(code.co_names):  # the test itself may ask where it lies
+            names["co_filename"] = os.path.join(os.path.dirname(os.path.dirname(code.co_filename)), HANDLERS)
         if hasattr(code, "co_qualname"):
             names["co_qualname"] = HANDLER
         plain.__code__ = code.replace(**names)
