@@ -111,6 +111,9 @@ def _subject(
     if alterer is None or text is None:
         return f"{function}: it is not known in which file it is written" if not shown else f"{shown}: not altered"
     name = name_in_file(function, shown)
+    if shown.endswith(".py") and (inherited := _defined_in(view, shown, name)):
+        shown, name = inherited, name.replace("::", ".").rpartition(".")[2]
+        text = view.read(shown) or b""
     lines = [(line, case) for case in before if case is not None and (line := failed_line(case, shown))]
     failed, seen = lines[0] if lines else (None, None)
     made = alterer.alterations(shown, text, name, failed, seen)
@@ -130,6 +133,16 @@ def find_test_file(view: View, function: str) -> str:
     wanted = [f"def {name}(".encode(), *([f"class {owner.split('.')[-1]}".encode()] if owner else [])]
     tests = (path for path in view.kept if path.endswith(".py") and is_test_path(path))
     having = [path for path in tests if all(part in (view.read(path) or b"") for part in wanted)]
+    return having[0] if len(having) == 1 else ""
+
+
+def _defined_in(view: View, shown: str, name: str) -> str:
+    """The one other test file that defines a test which a class of this file inherits; empty where there is none."""
+    definition = f"def {name.replace('::', '.').rpartition('.')[2]}(".encode()
+    if "." not in name.replace("::", ".") or definition in (view.read(shown) or b""):
+        return ""
+    others = (path for path in view.kept if path.endswith(".py") and is_test_path(path))
+    having = [path for path in others if definition in (view.read(path) or b"")]
     return having[0] if len(having) == 1 else ""
 
 

@@ -1,0 +1,75 @@
+"""Where the tests that are altered are written, also where a class inherits them from another file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from redstart.core.change import Snapshot
+from redstart.core.report import Case, Outcome
+from redstart.core.run import Suite
+from redstart.core.shell import Completed, Environment
+from redstart.toolkit.honesty.controls.subjects import subjects
+from redstart.toolkit.honesty.examine import Green
+from redstart.toolkit.suites.execute import SuiteRun
+from redstart.toolkit.suites.request import Request
+
+TREE = Snapshot(tree="", base="", pack="")
+MIXIN = b"""class SizeMixin:
+    def test_size(self):
+        self.assertEqual(self.make().size, 3)
+"""
+OWN = b"""import unittest
+
+from tests import SizeMixin
+
+
+class BoxTest(SizeMixin, unittest.TestCase):
+    def test_own(self):
+        self.assertEqual(1, 1)
+"""
+
+
+class Files:
+    """A tree that is never run."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self._files = files
+
+    async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
+        raise AssertionError(activity)
+
+    async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
+        raise AssertionError(activity)
+
+    def files(self, tree: Snapshot) -> Sequence[str]:
+        return list(self._files)
+
+    def read(self, tree: Snapshot, path: str) -> bytes | None:
+        return self._files.get(path)
+
+    def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
+        return tree
+
+
+def green(target: str) -> Green:
+    before = Case(id=target, outcome=Outcome.failed, detail='File "tests/__init__.py", line 3, in test_size')
+    after = Case(id=target, outcome=Outcome.passed)
+    environment = Environment(mount="/repo", python="python")
+    return Green(TREE, TREE, Suite(runner="pytest"), environment, (target,), (before,), (), (), "seed", (after,))
+
+
+def test_a_test_that_a_class_inherits_is_altered_where_it_is_written() -> None:
+    found = subjects(
+        green("tests/test_box.py::BoxTest::test_size"), Files({"tests/__init__.py": MIXIN, "tests/test_box.py": OWN})
+    )
+    (subject,) = found.chosen
+    assert (subject.path, subject.name, subject.failed) == ("tests/__init__.py", "test_size", 3)
+    assert b"size, 4)" in subject.alterations[0].of(MIXIN)
+    assert found.left_out == ()
+
+
+def test_a_test_that_two_files_define_is_left_out() -> None:
+    files = {"tests/__init__.py": MIXIN, "tests/other.py": MIXIN, "tests/test_box.py": OWN}
+    found = subjects(green("tests/test_box.py::BoxTest::test_size"), Files(files))
+    assert found.chosen == ()
+    assert found.left_out == ("tests/test_box.py::BoxTest::test_size: it has no assertion that can be altered",)
