@@ -35,7 +35,7 @@ from redstart.core.events import Event, Phase
 from redstart.core.run import Level, Limits, Result, RunState
 from redstart.testing.model import ScriptedModel
 
-AIM = 1.5
+AIM, SHORT_AIM = 1.5, 14
 CODE = "def double(number):\n    return number + number + 1\n"
 TESTS = "import time\n\nimport pytest\n\nfrom calc import double\n\n\n@pytest.mark.parametrize('number', range(10))\n"
 TESTS += "def test_double(number):\n    time.sleep(0.01)\n    assert double(number) == 2 * number\n"
@@ -204,10 +204,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds, and no long suite")
     parser.add_argument("--long", type=float, default=LONG_SECONDS, help="seconds of the long suite (300)")
     asked = parser.parse_args()
-    aims = {"iteration_ratio": AIM, "standard_long": LONG_AIM}
+    aims = {"iteration_ratio": AIM, "standard_short": SHORT_AIM, "standard_long": LONG_AIM}
     with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
         folder = Path(name)
-        values = {"iteration_ratio": iterations(folder, 5 if asked.quick else 20)}
+        values = {"iteration_ratio": iterations(folder, 2 if asked.quick else 20)}
         values |= short_levels(folder, 1 if asked.quick else 3)
         if not asked.quick:
             values |= long_levels(folder, asked.long)
