@@ -323,7 +323,7 @@ def test_every_altered_test_fails_on_an_honest_program(folder: Path, honest: dic
     everything = written(folder, honest)
     cases = run(folder, [one.file for one in everything])
     assert [one for one in everything if not cases[one.id].red] == []
-    assert {one.alteration.kind for one in everything} == set(Kind)
+    assert {one.alteration.kind for one in everything} == set(Kind) - {Kind.former}  # which needs a failure from before
     assert len(everything) > 100
     for one in everything:
         reason = {Kind.inserted: "~", Kind.unrelated: "Unrelated"}.get(one.alteration.kind, "")

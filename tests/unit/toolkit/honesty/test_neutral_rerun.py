@@ -319,6 +319,34 @@ def test_surroundings_that_the_original_code_does_not_stand_are_dropped(examine:
     )
 
 
+GENERATED = """
+    import pytest
+
+    import slug as module
+    from slug import slug
+
+
+    def pytest_generate_tests(metafunc):
+        if "wanted" in metafunc.fixturenames:
+            rows = [("One Two", "one-two"), ("Many   Blanks", "many-blanks")]
+            metafunc.parametrize("title,wanted", [pytest.param(*row, id=row[1]) for row in rows])
+
+
+    @pytest.fixture(params=[module], autouse=True)
+    def of(request):
+        return request.param
+
+
+    def test_rows(title, wanted):
+        assert slug(title) == wanted
+"""
+
+
+def test_parameters_that_a_hook_makes_and_a_fixture_of_modules(examine: Examine) -> None:
+    outcome = examine({"slug.py": HONEST}, {"slug.py": BUGGY, "tests/test_slug.py": GENERATED})
+    assert (outcome.doubts, outcome.evidence.covered, outcome.evidence.notes) == ((), 1, ())
+
+
 def test_a_test_that_needs_a_plugin_is_noted(examine: Examine) -> None:
     base = {
         "slug.py": BUGGY,

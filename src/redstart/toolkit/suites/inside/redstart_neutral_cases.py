@@ -195,8 +195,11 @@ class Session:
         self._check_marks(marks)
         fixtures = self._fixtures.Fixtures(self._context(module, kind, function, conftests, marks))
         used = [name for mark in marks if mark.name == "usefixtures" for name in mark.args]
-        with_parameters = fixtures.with_parameters([*used, *self._fixtures.arguments_of(function)])
-        values = self._parameters.values_for(marks, with_parameters, chosen)
+        wanted = [*used, *self._fixtures.arguments_of(function)]
+        holders = [*conftests, module, *([kind()] if hasattr(kind, "pytest_generate_tests") else [])]
+        made = self._parameters.generated_marks(holders, fixtures.closure(wanted), module, kind, function)
+        with_parameters = fixtures.with_parameters(wanted)
+        values = self._parameters.values_for([*marks, *made], with_parameters, chosen)
         fixtures.parameters = {name: values.pop(name) for name in with_parameters}
         with fixtures:
             instance = None

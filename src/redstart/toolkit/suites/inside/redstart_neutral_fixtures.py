@@ -77,16 +77,21 @@ class Fixtures:
 
     def with_parameters(self, names):
         """Of these fixtures and those that they use, name to marker of the ones that have parameters."""
-        seen, found, left = set(), {}, [*self.autouse(), *names]
+        markers = {
+            name: self._definitions[name][-1].marker for name in self.closure(names) if name in self._definitions
+        }
+        return {name: marker for name, marker in markers.items() if marker.params is not None}
+
+    def closure(self, names):
+        """These fixtures, those that are always used, and those that either use."""
+        seen, left = [], [*self.autouse(), *names]
         while left:
             name = left.pop(0)
             if name not in seen:
-                seen.add(name)
+                seen.append(name)
                 for definition in self._definitions.get(name, ())[-1:]:
                     left += arguments_of(definition.function)
-                    if definition.marker.params is not None:
-                        found[name] = definition.marker
-        return found
+        return seen
 
     def parameter(self):
         """The value of the fixture that is made at this moment."""

@@ -6,8 +6,8 @@ This file is run by the interpreter of the code under test, with nothing but its
 
 # ruff: noqa: B905, F821 (an option of Python 3.10; a name that is put here)
 
+import collections
 import enum
-import inspect
 import itertools
 import re
 
@@ -26,6 +26,36 @@ def marks_of(module, kind, function):
 
 def listed(marks):
     return list(marks) if isinstance(marks, (list, tuple)) else [marks]
+
+
+Mark = collections.namedtuple("Mark", "name args kwargs")
+
+
+class Metafunc:
+    """What a hook gets that makes parameter sets: it leaves them as marks."""
+
+    def __init__(self, names, module, kind, function):
+        self.fixturenames, self.module, self.cls, self.function = names, module, kind, function
+        self.marks = []
+
+    def parametrize(self, *args, **kwargs):
+        self.marks.append(Mark("parametrize", args, kwargs))
+
+    def __getattr__(self, name):
+        raise Unsupported("its parameters are made with metafunc." + name)
+
+
+def generated_marks(holders, names, module, kind, function):
+    """The marks of the hooks `pytest_generate_tests` of these modules and classes."""
+    made = Metafunc(names, module, kind, function)
+    for holder in holders:
+        hook = getattr(holder, "pytest_generate_tests", None)
+        if hook is not None:
+            try:
+                hook(made)
+            except Exception as error:
+                raise Unsupported("the hook that makes its parameters fails: " + type(error).__name__) from error
+    return made.marks
 
 
 def values_for(marks, fixtures, chosen):
@@ -85,7 +115,7 @@ def word_for(name, value, index, function):
         return escaped(value.pattern if isinstance(value.pattern, str) else value.pattern.decode("latin-1"))
     if isinstance(value, enum.Enum):
         return str(value)
-    if inspect.isclass(value) or inspect.isfunction(value) or inspect.isbuiltin(value):
+    if isinstance(getattr(value, "__name__", None), str):
         return value.__name__
     return name + str(index)
 
