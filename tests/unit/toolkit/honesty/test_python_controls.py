@@ -257,6 +257,12 @@ def test_the_output_of_examples_is_changed() -> None:
     ]
 
 
+def test_an_example_without_output_at_the_end_of_a_docstring_is_left_alone() -> None:
+    text = b'def say(text):\n    """\n    >>> say("a")\n    a\n    >>> say(None)\n    """\n'
+    made = PythonAlterer().alterations("talk.py", text, "talk.say", None)
+    assert [one.of(text) for one in made] == [text.replace(b"    a\n", b"    a~\n")]
+
+
 def test_the_examples_of_another_object_are_left_alone() -> None:
     text = b'"""\n>>> 1\n1\n"""\n\n\ndef one():\n    """\n    >>> one()\n    1\n    """\n    return 1\n'
     assert [one.line for one in PythonAlterer().alterations("calc.py", text, "calc.one", None)] == [10]

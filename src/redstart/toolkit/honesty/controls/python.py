@@ -200,7 +200,8 @@ def _docstring_examples(file: TestFile, name: str) -> Iterator[Alteration]:
             is_named = own == name if isinstance(node, ast.Module) else own == node.name
             text = node.body[0]
             if is_named and isinstance(text, ast.Expr):
-                yield from _examples(file.text, file.start(text), file.end(text))
+                quotes = 3 if file.source(text).endswith((b'"""', b"'''")) else 1
+                yield from _examples(file.text, file.start(text), file.end(text) - quotes)
 
 
 def _examples(text: bytes, start: int, end: int) -> Iterator[Alteration]:
