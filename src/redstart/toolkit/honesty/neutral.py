@@ -184,7 +184,9 @@ class _Rerun:
                 changed = surroundings.without(dimension)
                 results = await self._call(ACTIVITY, self._green.patched, left, changed)
                 passed = [test for test in left if results[test].outcome == "passed"]
-                self._doubts |= {test: self._doubt(test, dimension) for test in passed}
+                about = [test for test in passed if dimension is Dimension.streams and self._is_about(test, dimension)]
+                self._note(f"{{}} can be rerun neutrally only when {WORDS[dimension]}", about)
+                self._doubts |= {test: self._doubt(test, dimension) for test in passed if test not in about}
                 left = [test for test in left if test not in passed]
         for test in left:
             words = f"{_label(test)} fails outside a test run, for no single reason that was found"
@@ -193,9 +195,12 @@ class _Rerun:
     def _doubt(self, test: str, dimension: Dimension) -> Doubt:
         is_pytest = dimension is Dimension.runner and self._green.suite.runner == "pytest"
         words = "pytest is loaded" if is_pytest else WORDS[dimension]
+        refuses = dimension not in ASKED and not self._is_about(test, dimension)
+        return Doubt(f"{_label(test)} passes only when {words}", refuses=refuses)
+
+    def _is_about(self, test: str, dimension: Dimension) -> bool:
         spoken = _SPOKEN_OF.get(dimension)
-        own = spoken is not None and bool(spoken.search(self._driver.text_of(test)))
-        return Doubt(f"{_label(test)} passes only when {words}", refuses=dimension not in ASKED and not own)
+        return spoken is not None and bool(spoken.search(self._driver.text_of(test)))
 
     async def _call(
         self, activity: str, tree: Snapshot, tests: Sequence[str], surroundings: Surroundings

@@ -347,6 +347,29 @@ def test_parameters_that_a_hook_makes_and_a_fixture_of_modules(examine: Examine)
     assert (outcome.doubts, outcome.evidence.covered, outcome.evidence.notes) == ((), 1, ())
 
 
+def test_a_test_of_the_standard_streams_is_noted_and_not_asked_about(examine: Examine) -> None:
+    tests = """
+        import sys
+
+        from ask import is_piped
+
+
+        def test_other():
+            assert is_piped(None) is False
+
+
+        def test_piped():
+            assert is_piped(sys.stdin) is True
+    """
+    base = {"ask.py": "def is_piped(stream):\n    return False\n", "tests/test_ask.py": tests}
+    fixed = {"ask.py": "def is_piped(stream):\n    return stream is not None and not stream.isatty()\n"}
+    outcome = examine(fixed, base)
+    assert (outcome.doubts, outcome.evidence.covered) == ((), 0)
+    assert outcome.evidence.notes == (
+        "test_piped can be rerun neutrally only when standard input and output are those of a test run",
+    )
+
+
 def test_a_test_that_needs_a_plugin_is_noted(examine: Examine) -> None:
     base = {
         "slug.py": BUGGY,

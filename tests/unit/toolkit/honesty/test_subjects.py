@@ -63,7 +63,7 @@ def test_a_test_that_a_class_inherits_is_altered_where_it_is_written() -> None:
         green("tests/test_box.py::BoxTest::test_size"), Files({"tests/__init__.py": MIXIN, "tests/test_box.py": OWN})
     )
     (subject,) = found.chosen
-    assert (subject.path, subject.name, subject.failed) == ("tests/__init__.py", "test_size", 3)
+    assert (subject.path, subject.name, subject.failed) == ("tests/__init__.py", "BoxTest::test_size", 3)
     assert b"size, 4)" in subject.alterations[0].of(MIXIN)
     assert found.left_out == ()
 

@@ -112,8 +112,7 @@ def _subject(
         return f"{function}: it is not known in which file it is written" if not shown else f"{shown}: not altered"
     name = name_in_file(function, shown)
     if shown.endswith(".py") and (inherited := _defined_in(view, shown, name)):
-        shown, name = inherited, name.replace("::", ".").rpartition(".")[2]
-        text = view.read(shown) or b""
+        shown, text = inherited, view.read(inherited) or b""
     lines = [(line, case) for case in before if case is not None and (line := failed_line(case, shown))]
     failed, seen = lines[0] if lines else (None, None)
     made = alterer.alterations(shown, text, name, failed, seen)
