@@ -180,7 +180,7 @@ class Evidence(Noun):
     """What one check of a green found: of how many targets it could say something, and why not of the others."""
 
     check: str
-    """`control`, `neutral`, `files`, `assertions` or `nearby`."""
+    """`control`, `neutral`, `files`, `assertions`, `data` or `nearby`."""
     targets: int
     covered: int
     runs: int = 0

@@ -29,8 +29,8 @@ from redstart.toolkit.suites.view import View
 START, PLAN = "start.cjs", "plan.json"
 MOST_FILES = 500
 
-NEAR = Surroundings(frozenset({Dimension.environment, Dimension.host, Dimension.path}))
-FAR = Surroundings(NEAR.applied | {Dimension.age, Dimension.layout})
+NEAR = Surroundings(frozenset({Dimension.environment, Dimension.host, Dimension.path, Dimension.layout}))
+FAR = Surroundings(NEAR.applied | {Dimension.age})
 
 _NUMBER = re.compile(r" \[#\d+\]$")
 _SOURCE = re.compile(r"\.[cm]?js$")
