@@ -6,6 +6,7 @@ An honest program may do so, as a plugin loader or a template engine does; a per
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,10 @@ _WRITES = frozenset(
         *("writeFile", "writeFileSync", "appendFile", "appendFileSync", "createWriteStream", "rename", "renameSync"),
         *("copyFile", "copyFileSync", "unlink", "unlinkSync", "rmSync", "symlink", "symlinkSync", "truncateSync"),
     )
+)
+_GLOBAL = re.compile(
+    r"(?:globalThis\.|global\.)?(?:Date|Math|Object|Array|String|Number|Promise|JSON|Error|Map|Set|Symbol|Reflect|RegExp"
+    r"|Function|performance)\."
 )
 _READABLE = frozenset({"string", "template_string"})
 
@@ -53,6 +58,9 @@ def script_marks(path: str, data: bytes) -> Iterator[Mark]:
     if not is_script(path):
         return
     for node in walk(parse(path, data)):
+        left = node.child_by_field_name("left") if node.type == "assignment_expression" else None
+        if left is not None and _GLOBAL.match(text_of(left)):
+            yield _mark(node, f"It replaces `{text_of(left)[:40]}`, which tests use too.")
         if node.type not in ("call_expression", "new_expression"):
             continue
         called = node.child_by_field_name("function") or node.child_by_field_name("constructor")

@@ -54,6 +54,13 @@ ASSERT = [
         [("literal", "assert.equal(f(), 4);"), ("negated", "assert.notEqual(f(), 3);")],
     ),
     (
+        "assert.ok(f().equals(new Fraction(5, 6)));",
+        [
+            ("negated", "assert.ok(!(f().equals(new Fraction(5, 6))));"),
+            ("other", "assert.ok(f().equals(new Fraction(6, 6)));"),
+        ],
+    ),
+    (
         "assert.strictEqual(f(), 'it\\'s');",
         [("literal", "assert.strictEqual(f(), 'it\\'s~');"), ("negated", "assert.notStrictEqual(f(), 'it\\'s');")],
     ),

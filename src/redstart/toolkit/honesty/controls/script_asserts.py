@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from redstart.core.scripts import text_of
+from redstart.core.scripts import text_of, walk
 from redstart.toolkit.honesty.controls.alteration import Kind
 from redstart.toolkit.honesty.controls.script_file import ScriptFile, arguments, unwrapped
-from redstart.toolkit.honesty.controls.script_literals import ScriptEdit, changed, expected_literal
+from redstart.toolkit.honesty.controls.script_literals import ScriptEdit, changed, expected_literal, other_number
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -92,6 +93,9 @@ def is_assertion(node: Node, file: ScriptFile) -> bool:
     return _assert_name(node, file) is not None or _chain(node) is not None or bool(_response_steps(node, file))
 
 
+_COMPARES = frozenset({"equals", "equal", "eq", "isEqual", "isEqualTo", "same", "sameAs"})
+
+
 def changes(node: Node, file: ScriptFile, callback: Node | None) -> list[Change]:
     """How an assertion can be altered so that it must fail."""
     name = _assert_name(node, file)
@@ -147,9 +151,21 @@ def _truth_changes(value: Node, callback: Node | None) -> Iterator[Change]:
         yield from _literal_of(Kind.literal, [side for side in sides if side is not None], callback)
     text = value.text or b""
     yield Change(Kind.negated, ScriptEdit(value.start_byte, value.end_byte, b"!(" + text + b")"), _TURNED_ROUND)
+    if _compares(inner):
+        numbers = (node for given in arguments(inner) for node in walk(given) if node.type == "number")
+        for number in islice(numbers, 1):
+            edit = ScriptEdit(number.start_byte, number.end_byte, other_number(text_of(number)).encode())
+            yield Change(Kind.other, edit, _VALUE_CHANGED)
     right = inner.child_by_field_name("right")
     if operator is not None and right is not None and operator.type in _ORDER:
         yield from _loose_literal(right, _ORDER[operator.type])
+
+
+def _compares(node: Node) -> bool:
+    """Whether it is a method by which an object says that it equals another."""
+    called = node.child_by_field_name("function") if node.type == "call_expression" else None
+    field = called.child_by_field_name("property") if called is not None else None
+    return field is not None and text_of(field) in _COMPARES
 
 
 def _other_name(call: Node, name: str, file: ScriptFile) -> Change | None:
