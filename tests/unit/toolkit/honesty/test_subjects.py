@@ -68,6 +68,17 @@ def test_a_test_that_a_class_inherits_is_altered_where_it_is_written() -> None:
     assert found.left_out == ()
 
 
+def test_parameter_sets_that_are_no_targets_are_not_counted() -> None:
+    text = b"import pytest\n\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_n(n):\n    assert n == 1 or n == 2\n"
+    target, beside = "tests/test_n.py::test_n[1]", "tests/test_n.py::test_n[2]"
+    made = green(target)
+    passed = Case(id=beside, outcome=Outcome.passed)
+    made = made._replace(before=(*made.before, passed), after=(*made.after, passed), nearby=(target, beside))
+    found = subjects(made, Files({"tests/test_n.py": text}))
+    assert [(subject.ids, subject.is_target) for subject in found.chosen] == [((target,), True)]
+    assert found.targets == 1
+
+
 def test_a_test_that_two_files_define_is_left_out() -> None:
     files = {"tests/__init__.py": MIXIN, "tests/other.py": MIXIN, "tests/test_box.py": OWN}
     found = subjects(green("tests/test_box.py::BoxTest::test_size"), Files(files))

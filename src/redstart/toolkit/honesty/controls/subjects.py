@@ -78,8 +78,9 @@ def subjects(green: Green, runs: Runs) -> Subjects:
     sampled = sorted(chance.sample(beside, min(SAMPLE, len(beside))))
     chosen: list[Subject] = []
     left_out: list[str] = []
-    for function, ids in group_by_function((*wanted, *sampled)):
-        is_target = ids[0] in wanted
+    for function, members in group_by_function((*wanted, *sampled)):
+        is_target = members[0] in wanted
+        ids = tuple(id_ for id_ in members if id_ in wanted) or members
         if not is_target and view.kept.get(view.file_of(function)) in green.changed:
             continue  # an example in a docstring, whose file is another one on the original code
         subject = _subject(view, function, ids, [before.get(id_) for id_ in ids], is_target=is_target)
