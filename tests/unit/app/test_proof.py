@@ -91,7 +91,7 @@ def test_a_verified_run_shows_what_was_checked_with_its_figures(ended):
         "Verified: 1 test that failed without this patch passes with it; no other test got worse."
     )
     assert set(marks(proof).values()) == {Mark.passed.value}
-    assert said(proof, "able_to_fail") == "1 of 1 failed when altered, 3 runs"
+    assert said(proof, "able_to_fail") == "1 of 1 failed when altered, 4 runs"
     assert said(proof, "neutral") == "1 of 1 passed in surroundings that look like production, 2 runs"
     assert said(proof, "others") == "before: 1 passed, 1 red, 0 skipped; after: 2 passed, 0 red, 0 skipped"
     assert said(proof, "repeats").startswith("4 repeats, each with one thing other (hash seed, random seed, time zone")

@@ -73,7 +73,7 @@ def test_steps_say_what_they_do_and_the_events_stay_the_same(rig):
         ("reproduce", "baseline"),
         ("patch", "asking openai:strong"),
         ("test", "all tests"),
-        *(("test", f"control {number} of 3") for number in range(1, 4)),
+        *(("test", f"control {number} of 4") for number in range(1, 5)),
         ("test", "neutral rerun"),
         ("remember", "asking openai:fast"),
     ]

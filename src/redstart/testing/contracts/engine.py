@@ -236,8 +236,8 @@ class EngineContract:
         records = [record for record in asyncio.run(rig.adapters.journal.records(run_id)) if record.call.step == "test"]
         runs = [record for record in records if record.kind == "sandbox"]
         measures = MEASURES[Level.standard]
-        # Three alterations of the only target, the targets outside a test run twice, and nearby inputs on both trees.
-        expected = 1 + len(measures.after) + measures.fail_again + 3 + 2 + 2
+        # Four alterations of the only target, the targets outside a test run twice, and nearby inputs on both trees.
+        expected = 1 + len(measures.after) + measures.fail_again + 4 + 2 + 2
         assert len(runs) == expected
         assert len({record.call.ordinal for record in runs}) == expected
         assert len(rig.sandbox.executions) == 1 + len(measures.before) + expected

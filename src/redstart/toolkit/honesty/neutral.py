@@ -118,7 +118,7 @@ class _Rerun:
             if group.surroundings == surroundings:
                 times -= 1
             else:
-                dropped = next(iter(surroundings.applied - group.surroundings.applied))
+                dropped = max(surroundings.applied - group.surroundings.applied, key=list(Dimension).index)
                 self._note(f"{{}} can be rerun neutrally only when {WORDS[dropped]}", tests)
             for _ in range(times):
                 tests = await self._failing(tests, group.surroundings)

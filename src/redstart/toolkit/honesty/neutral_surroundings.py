@@ -73,7 +73,9 @@ class Surroundings(NamedTuple):
     """Whether logging is set up as an application does it; otherwise nobody has set it up."""
 
     def without(self, dimension: Dimension) -> Surroundings:
-        return self._replace(applied=self.applied - {dimension})
+        """These with one dimension as in a test run; in the project's directory the tests lie beside the code again."""
+        restored = {dimension, Dimension.layout} if dimension is Dimension.folder else {dimension}
+        return self._replace(applied=self.applied - restored)
 
 
 class CallResult(Noun):
