@@ -9,7 +9,7 @@ from redstart.core.errors import ReplayDiverged
 from redstart.engines.journal import Recorder, digest
 from redstart.ports.store.port import Call
 from redstart.testing.states import state
-from redstart.testing.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryStore
+from support.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryStore
 
 CALL = Call("run-1", 1, "patch", 0)
 

@@ -36,7 +36,8 @@ from redstart.evals.task import Base, Change, Task
 from redstart.evals.verify import standards, verify
 from redstart.ports.trials.port import Trial
 from redstart.testing.model import ScriptedModel
-from redstart.testing.rig import (
+from redstart.testing.sandbox import FakeSandbox
+from support.rig import (
     BUGGY,
     CARD,
     CODE,
@@ -49,8 +50,7 @@ from redstart.testing.rig import (
     WRONG,
     computed_suite,
 )
-from redstart.testing.sample import short_form
-from redstart.testing.sandbox import FakeSandbox
+from support.sample import short_form
 
 DRIVER = Path(__file__).parent / "drivers" / "small_eval.py"
 ORACLE = "instrument:oracle-at-recall"
