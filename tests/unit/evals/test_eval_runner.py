@@ -203,6 +203,12 @@ def test_another_plan_needs_another_name(rigged: Lab) -> None:
     assert caught.value.remedy == "there are: e"
 
 
+def test_an_evaluation_begun_under_another_engine_goes_on(rigged: Lab) -> None:
+    begun = Results.open(rigged.trials, plan([task()]).model_copy(update={"engine": "inline"}))
+    assert begun.plan.engine == "inline"
+    assert run(rigged, [task()])
+
+
 def test_rows_of_another_version_are_told_of(rigged: Lab) -> None:
     results = Results.open(rigged.trials, plan([task()]))
     rigged.trials.settle("e", Trial("a", 0, 1), '{"key": {"task": "a"}, "place": "heaven"}', final=True)
