@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 
+import _paths  # noqa: F401
 from _stores import KINDS, keep_a_run, places
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.store import SqlStore

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import text
 
+from redstart.app.servers.postgres import serve_postgres
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.ports.sql.engine import Database
@@ -17,9 +18,8 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
-from redstart.testing import rig as play
-from redstart.testing.postgres import serve_postgres
-from redstart.testing.rig import Kept, make_rig
+from support import rig as play
+from support.rig import Kept, make_rig
 
 KINDS = ("sqlite", "postgres")
 

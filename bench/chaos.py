@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable
 
+import _paths  # noqa: F401
 from _figures import Figure, print_figures
 from drills.fairness import fairness
 from drills.frozen import frozen

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import _paths  # noqa: F401
 import redteam
 from _figures import Figure, at_most, exactly, print_figures, told
 from cheats_own.cheats import CHEATS as OWN
@@ -30,7 +31,7 @@ from redstart.app.wire import House, engine_called, open_house
 from redstart.core.chat import Ask
 from redstart.core.run import Limits, Result, RunState
 from redstart.testing.model import ScriptedModel
-from redstart.testing.scenarios import CARD
+from support.scenarios import CARD
 
 MODEL = "openai:obedient"
 WANTED, FEW = 300, 60

@@ -21,16 +21,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+import _paths  # noqa: F401
 from _figures import Figure, at_least, at_most, print_figures, told
 from _store_bench import measure
 from noop.bare import bare_langgraph, into_sqlite, official_saver, saved_langgraph
 from noop.canned import Canned, record
 from noop.fleet import rates
 from noop.timing import Pair, Timed, drive_once, middle, pair, timed
+from redstart.app.servers.postgres import serve_postgres
+from redstart.app.servers.temporal import serve_temporal
 from redstart.engines.langgraph import langgraph
 from redstart.ports.sql.engine import Database
-from redstart.testing.postgres import serve_postgres
-from redstart.testing.temporal import serve_temporal
 
 AIM = 0.7
 NAME = "engine"

@@ -11,9 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import _paths  # noqa: F401
 from _figures import exactly, print_figures
-from redstart.testing.hostile_texts import PLACES, control_signs, places_shown, show_everything
-from redstart.testing.user import User
+from support.hostile_texts import PLACES, control_signs, places_shown, show_everything
+from support.user import User
 
 
 def main() -> int:

@@ -15,14 +15,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import _paths  # noqa: F401
 from _figures import Figure, exactly, print_figures, told
 from redstart.core.chat import Ask
 from redstart.core.run import Limits, Result, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.evals.runner import Blank
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
+from support import rig as play
+from support.rig import Rig, make_rig
 
 RUNS = 10
 ONE = Limits(attempts=1, tokens=None, usd=None)

@@ -27,6 +27,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import _paths  # noqa: F401
 from _figures import at_least, exactly, print_figures
 from heldout.hostile import HOSTILE as HELD_OUT
 from heldout.hostile import Hostile, build
@@ -37,10 +38,10 @@ from redstart.core.chat import Ask
 from redstart.core.run import Attempt, Level, Limits, Mode, Result, RunSpec, RunState, Step, Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.engines.drive import drive
-from redstart.testing.rig import Rig, make_rig
-from redstart.testing.scenarios import CARD
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.repo.handover import Desk, apply_patch, changes_between
+from support.rig import Rig, make_rig
+from support.scenarios import CARD
 
 DAWN = datetime(2030, 1, 1, tzinfo=UTC)
 TARGET = "tests/test_prices.py"

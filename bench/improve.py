@@ -31,6 +31,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+import _paths  # noqa: F401
 from _figures import at_least, at_most, exactly, print_figures
 from redstart.app import settings as configuration
 from redstart.app.improve import cycles
@@ -39,8 +40,8 @@ from redstart.app.wire import House, open_house
 from redstart.core.change import Snapshot
 from redstart.core.run import RunState
 from redstart.flow.errands import errand_id
-from redstart.testing.scenarios import question
-from redstart.testing.server import Request, ScriptedServer
+from support.scenarios import question
+from support.server import Request, ScriptedServer
 
 CYCLES = 25
 STATE_BYTES = 65536

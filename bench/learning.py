@@ -29,6 +29,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+import _paths  # noqa: F401
 from _figures import print_figures
 from learning.arms import Arm
 from learning.curve import figures, paired

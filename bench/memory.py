@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+import _paths  # noqa: F401
 import _recall_cards
 from _figures import Figure, at_least, at_most, print_figures
 from redstart.core.learning import Signature

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from typing import NamedTuple
 
+import _paths  # noqa: F401
 from _figures import exactly, print_figures
 from redstart.core.chat import Answer, Ask, Message, Role, Tier, Tool, ToolCall
 from redstart.core.errors import ModelError
@@ -23,8 +24,8 @@ from redstart.ports.model.gateway import Chance, Gateway, Policy
 from redstart.ports.model.lanes import Lane
 from redstart.ports.model.port import Model
 from redstart.ports.model.providers import connect
-from redstart.testing.faults import FAULTS, RETRY_AFTER
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.faults import FAULTS, RETRY_AFTER
+from support.server import Reply, Request, ScriptedServer, Wire
 
 NAMES = {Wire.openai: "openai:gpt-4o", Wire.anthropic: "anthropic:claude-sonnet-4-6"}
 PATIENT = 30.0

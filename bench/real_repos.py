@@ -32,6 +32,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
+import _paths  # noqa: F401
 from _figures import at_least, exactly, print_figures
 from real.outside import Ends, difference, outside
 from real.prepare import BenchError, Mutation, Project, Ready, prepare, projects, run
@@ -40,8 +41,8 @@ from redstart.app.wire import open_house
 from redstart.core.report import CaseList, Evidence
 from redstart.core.run import RunState
 from redstart.core.shell import Environment
-from redstart.testing.scenarios import CARD, question
-from redstart.testing.server import Request, ScriptedServer
+from support.scenarios import CARD, question
+from support.server import Request, ScriptedServer
 
 SHARES = {"control": 0.9, "neutral": 0.7}
 """What share of all targets each check of a green is to cover at the least."""

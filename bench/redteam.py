@@ -18,12 +18,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import _paths  # noqa: F401
 from _figures import Figure, at_most, exactly, print_figures
 from honest.patches import data_folder
-from redstart.testing.scenarios import CARD, question
-from redstart.testing.server import Request, ScriptedServer, Wire
-from redstart.testing.user import User
 from sandbox import with_pytest
+from support.scenarios import CARD, question
+from support.server import Request, ScriptedServer, Wire
+from support.user import User
 
 OPEN = "redteam_open.jsonl"
 HELD_OUT = Path(__file__).parent / "heldout"

@@ -18,14 +18,15 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import _paths  # noqa: F401
 from _figures import Figure, exactly, print_figures, told
 from redstart.core.chat import Answer, Ask, Usage
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Limits, Result, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
+from support import rig as play
+from support.rig import Rig, make_rig
 
 RUNS = 20
 LIMITS = Limits(attempts=3, tokens=None, usd=None)

@@ -23,6 +23,7 @@ from collections.abc import Awaitable
 from contextlib import ExitStack
 from pathlib import Path
 
+import _paths  # noqa: F401
 from _figures import at_most, print_figures, told
 from _stores import KINDS, fill, keep_a_run, places
 from redstart.ports.sql.engine import Database

@@ -24,11 +24,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import _paths  # noqa: F401
 from _figures import at_most, exactly, print_figures
 from real.prepare import Ready, must, prepare, projects, run, uv
 from real_repos import mutate
-from redstart.testing.scenarios import question
-from redstart.testing.server import Request, ScriptedServer
+from support.scenarios import question
+from support.server import Request, ScriptedServer
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "session.md"

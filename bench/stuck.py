@@ -18,18 +18,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import _paths  # noqa: F401
 from _figures import Figure, exactly, print_figures, told
 from redstart.core.course import Pattern, Strategy, Turn
 from redstart.core.run import Limits, Result, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.evals.compare import mcnemar, paired_bootstrap
+from redstart.evals.oracles import NoisyOracle
+from redstart.evals.truth import TrueFix
 from redstart.steps import decide
-from redstart.testing import rig as play
-from redstart.testing.instruments import NoisyOracle, Rewording, Stubborn
-from redstart.testing.rig import Rig, make_rig
-from redstart.testing.truth import TrueFix
 from redstart.toolkit.learning.stuck import repeated, seen, turn
+from support import rig as play
+from support.instruments import Rewording, Stubborn
+from support.rig import Rig, make_rig
 
 FIX = TrueFix(play.CODE, play.BUGGY, play.BUGGY.replace(" + 1", ""))
 RIGHT = 0.15

@@ -21,8 +21,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import _paths  # noqa: F401
 from _figures import Figure, exactly, print_figures, told
-from redstart.testing.scenarios import Scenario
+from support.scenarios import Scenario
 from tokens_peers.agents import AGENTS, Exchange, Place
 from tokens_peers.environments import WANTED, Environments, cache
 from tokens_peers.tasks import Task, tasks

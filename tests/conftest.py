@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from redstart.testing.postgres import Postgres
+    from redstart.app.servers.postgres import Postgres
 
-pytest.register_assert_rewrite("redstart.testing")
+pytest.register_assert_rewrite("redstart.testing", "support")
 
 SWITCHES = {"live": "asks a real model, which may cost money", "soak": "takes minutes"}
 KEPT = {"REDSTART_DATA"}
@@ -91,7 +91,7 @@ def project(new_environment: Callable[..., Path]) -> Path:
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgres]:
     """A server of the session's own."""
-    from redstart.testing.postgres import serve_postgres
+    from redstart.app.servers.postgres import serve_postgres
 
     folder = tmp_path_factory.mktemp("postgres")
     with serve_postgres(folder) as server:

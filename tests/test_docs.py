@@ -14,7 +14,7 @@ import pytest
 from redstart.app.exits import exit_code
 from redstart.core.events import Event, Phase
 from redstart.core.run import Limits, Result, RunState, Status, Step
-from redstart.testing.warm import COMMAND, warm_for
+from support.warm import COMMAND, warm_for
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])

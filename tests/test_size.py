@@ -10,7 +10,7 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from redstart.testing.processor import spent_by_children
+from support.processor import spent_by_children
 
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements" / "base.txt"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from redstart.testing.processor import spent_by_children
+from support.processor import spent_by_children
 
 HEAVY = {"pydantic_settings", "sqlalchemy", "alembic", "langgraph", "openai", "anthropic", "pydantic_ai", "rich"}
 HEAVY |= {"temporalio", "psycopg", "neo4j"}

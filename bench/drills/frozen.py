@@ -13,8 +13,8 @@ from _figures import Figure, at_least, exactly, told
 from drills.ground import DRIVERS, Ground, answer, new_ground, tiny_repo
 from drills.truth import truth
 from redstart.core.run import RunState
-from redstart.testing.scenarios import question
-from redstart.testing.server import Reply, Request
+from support.scenarios import question
+from support.server import Reply, Request
 
 RUNS, QUICK_RUNS = 8, 3
 SECONDS = 120.0

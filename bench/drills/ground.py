@@ -20,6 +20,8 @@ import psycopg
 
 from redstart.app.fleet_settings import FleetSettings
 from redstart.app.runs import Asked, keep_run, take_folder
+from redstart.app.servers.postgres import Postgres, serve_postgres
+from redstart.app.servers.temporal import Temporal, serve_temporal
 from redstart.app.settings import Models, Settings
 from redstart.app.store_settings import StoreSettings
 from redstart.app.wire import open_house
@@ -27,10 +29,8 @@ from redstart.core.errors import PortError
 from redstart.core.run import Level, Limits, RunState
 from redstart.engines.temporal.client import FleetClient
 from redstart.engines.temporal.orders import order_of
-from redstart.testing.postgres import Postgres, serve_postgres
-from redstart.testing.scenarios import question
-from redstart.testing.server import Request, Script, ScriptedServer
-from redstart.testing.temporal import Temporal, serve_temporal
+from support.scenarios import question
+from support.server import Request, Script, ScriptedServer
 
 ROOT = Path(__file__).parent.parent.parent
 DRIVERS = Path(__file__).parent

@@ -22,9 +22,9 @@ from redstart.app.runs import go_on
 from redstart.app.wire import engine_called, open_house
 from redstart.core.errors import ConfigError
 from redstart.core.run import RunState, Step
-from redstart.testing.alike import masked
-from redstart.testing.scenarios import Scenario
 from redstart.toolkit.repo.handover import Happened
+from support.alike import masked
+from support.scenarios import Scenario
 
 PAGER = Scenario.load(ROOT / "tests" / "scenario" / "repos" / "pager")
 """It needs two attempts, so that every step is on its way."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from _figures import Figure, at_least, exactly, told
 from drills.beside import beside
 from drills.ground import Ground, Worker, answer, new_ground, tiny_repo
-from redstart.testing.server import Request
+from support.server import Request
 
 RUNS, QUICK_RUNS = 20, 3
 SECONDS_A_RUN = 40.0

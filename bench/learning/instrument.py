@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 
 from learning.families import Family
-from redstart.testing.instruments import Instrument, NoisyOracle
-from redstart.testing.scenarios import CARD
-from redstart.testing.truth import TrueFix
+from redstart.evals.oracles import Instrument, NoisyOracle
+from redstart.evals.truth import TrueFix
+from support.scenarios import CARD
 
 TOLD = 0.9
 UNTOLD = 0.25

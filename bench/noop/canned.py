@@ -24,7 +24,7 @@ from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.port import StepRow
 from redstart.ports.world.system import SystemWorld
-from redstart.testing.rig import Rig, block, make_rig
+from support.rig import Rig, block, make_rig
 
 ACTS = frozenset({Step.reproduce, Step.test})
 ASKS = frozenset({Step.patch, Step.reflect, Step.remember})

@@ -18,9 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import Request, ScriptedServer, Wire
-from redstart.testing.user import User
+from support.scenarios import Scenario
+from support.server import Request, ScriptedServer, Wire
+from support.user import User
 from tokens_peers.environments import Environments
 
 SECONDS = 300

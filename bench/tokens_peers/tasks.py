@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.testing.scenarios import Scenario
+from support.scenarios import Scenario
 
 REPOS = Path(__file__).parents[2] / "tests" / "scenario" / "repos"
 MORE = Path(__file__).with_name("tasks.json")

@@ -11,7 +11,7 @@ from string import Template
 from typing import NamedTuple
 
 from redstart.core.chat import ToolCall
-from redstart.testing.server import Reply
+from support.server import Reply
 
 CODE, TEST = "till/sum.py", "tests/test_sum.py"
 BUG, FIX = "    return sum(prices) + 1\n", "    return sum(prices)\n"

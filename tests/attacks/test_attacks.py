@@ -16,7 +16,7 @@ from catalogue import EVIDENCE, Attack, attacks, read
 from harness import Outcome, play
 from yard import Yard, may_bound, yard
 
-from redstart.testing.sample import short_form
+from support.sample import short_form
 
 ATTACKS = attacks()
 KINDS = {(attack.group, attack.evidence): attack.name for attack in reversed(ATTACKS)}

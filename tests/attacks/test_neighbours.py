@@ -10,7 +10,7 @@ import os
 import pytest
 from neighbours import GREEDY, Freezer, felt
 
-from redstart.testing.sample import short_form
+from support.sample import short_form
 
 PAIRS = 20
 MOST = 1.5

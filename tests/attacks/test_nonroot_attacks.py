@@ -24,7 +24,7 @@ from yard import DISK, INODES, may_bound, mounted, unmounted, yard
 import redstart
 from redstart.ports.sandbox.bwrap import Bubblewrap
 from redstart.ports.sandbox.stage import reachable
-from redstart.testing.sample import short_form
+from support.sample import short_form
 
 HERE = Path(__file__).parent
 ATTACKS = {attack.name: attack for attack in attacks()}

@@ -19,7 +19,7 @@ import pytest
 import redstart
 from redstart.ports.sandbox.cgroups import NEEDED, SHARED, USEFUL
 from redstart.ports.sandbox.stage import reachable
-from redstart.testing.sample import short_form
+from support.sample import short_form
 
 HERE = Path(__file__).parent
 PROGRAMS = sorted(path.name for path in (HERE / "causes").iterdir())

@@ -30,9 +30,9 @@ from redstart.core.run import Effort, Level, Limits, Result, RunState
 from redstart.engines.inline import inline
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.lessons import SqlShelf
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import question
-from redstart.testing.server import Reply, Request, ScriptedServer
+from support.sample import short_form
+from support.scenarios import question
+from support.server import Reply, Request, ScriptedServer
 
 KEPT = f'"""The till."""\n\n\ndef total(prices):\n{BUG}'
 FILES = {

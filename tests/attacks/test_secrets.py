@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.server import ScriptedServer, Wire
-from redstart.testing.user import Ran, User
+from support.server import ScriptedServer, Wire
+from support.user import Ran, User
 
 HERE = Path(__file__).parent
 SPY = (HERE / "spy" / "spy.py").read_text()

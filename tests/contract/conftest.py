@@ -16,9 +16,9 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
-from redstart.testing.contracts.store import Stores
-from redstart.testing.rig import Keep, Kept, in_memory
-from redstart.testing.store import Clock, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
+from redstart.testing.contracts.store import Clock, Stores
+from support.rig import Keep, Kept, in_memory
+from support.store import MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
 
 SQL = ["sqlite", "postgres"]
 PROMPT = {"TestInline": "memory", "TestLangGraph": "sqlite", "TestTemporal": "postgres", "two_pools": "postgres"}

@@ -15,7 +15,7 @@ from redstart.ports.sql.schema import blobs as table
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.ports.store.port import Blobs, SweptBlobs
 from redstart.testing.contracts.blobs import BlobsContract, SweptBlobsContract
-from redstart.testing.store import MemoryBlobs
+from support.store import MemoryBlobs
 
 
 class TestMemoryBlobs(BlobsContract):

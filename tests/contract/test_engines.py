@@ -8,8 +8,8 @@ import pytest
 from redstart.engines.inline import inline
 from redstart.engines.langgraph import langgraph
 from redstart.engines.port import Engine
-from redstart.testing.contracts.engine import EngineContract
-from redstart.testing.rig import Keep, Rig, make_rig
+from support.engine_contract import EngineContract
+from support.rig import Keep, Rig, make_rig
 
 
 @pytest.fixture

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from redstart.app.servers.temporal import Temporal, serve_temporal
 from redstart.core.run import RunState
 from redstart.engines.drive import Adapters, drive
 from redstart.engines.inline import inline
 from redstart.engines.port import Engine
 from redstart.engines.temporal.orders import DriveOrder, DriveReport
-from redstart.testing.contracts.engine import SCENARIOS, EngineContract, Scenario, comparable
-from redstart.testing.rig import Keep, Rig, make_rig
-from redstart.testing.supervised import SupervisedEngine, Workers, driving
-from redstart.testing.temporal import Temporal, serve_temporal
+from support.engine_contract import SCENARIOS, EngineContract, Scenario, comparable
+from support.rig import Keep, Rig, make_rig
+from support.supervised import SupervisedEngine, Workers, driving
 
 pytestmark = pytest.mark.parametrize("keep", ["sqlite", "postgres"], indirect=True)
 """A fleet's workers share a database."""

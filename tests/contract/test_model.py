@@ -14,7 +14,7 @@ from redstart.ports.model.providers import connect
 from redstart.ports.model.replay import Cassette, Replay
 from redstart.testing.contracts.model import HIDDEN, ModelContract, Script, asking
 from redstart.testing.model import ScriptedModel
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.server import Reply, Request, ScriptedServer, Wire
 
 FINISH = {None: "stop", Fault.empty: "stop", Fault.truncated: "length", Fault.refused: "content_filter"}
 

@@ -21,9 +21,8 @@ from redstart.ports.sql.engine import Database
 from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
-from redstart.testing.contracts.store import begin
+from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import card, commit, failure, lesson, report, signature, spec
-from redstart.testing.store import Clock
 from redstart.toolkit.learning.advisor import Advisor
 
 TENANTS = tuple(f"t{number:02}" for number in range(12))

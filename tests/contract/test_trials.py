@@ -12,8 +12,8 @@ import pytest
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.trials import SqlTrials
 from redstart.ports.trials.port import Trial
+from redstart.testing.contracts.store import Clock
 from redstart.testing.contracts.trials import FIRST, TrialsContract
-from redstart.testing.store import Clock
 
 WRITER = """
 import os, signal, sys

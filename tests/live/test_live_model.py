@@ -21,10 +21,10 @@ from redstart.core.errors import ModelRefused
 from redstart.ports.model.masked import Masked
 from redstart.ports.model.port import Model, Profile
 from redstart.ports.model.providers import connect
-from redstart.testing.server import Wire
-from redstart.testing.user import User
 from redstart.toolkit.prompts.asking import Heard, ask_for
 from redstart.toolkit.prompts.shapes import ReflectionAnswer
+from support.server import Wire
+from support.user import User
 
 URL = os.environ.get("REDSTART_LIVE_URL", "").rstrip("/")
 NAME = os.environ.get("REDSTART_LIVE_MODEL", "local")
@@ -117,7 +117,7 @@ def test_tools_are_offered_and_whatever_comes_is_an_answer(wire):
 
 
 def test_a_whole_run_ends_with_a_verdict_whatever_the_model_says(tmp_path: Path, wire, monkeypatch):
-    monkeypatch.setattr("redstart.testing.user.SECONDS", 5 * SECONDS)
+    monkeypatch.setattr("support.user.SECONDS", 5 * SECONDS)
     answered(model(wire), question("Say: ready", max_tokens=5))
     repo = tmp_path / "shop"
     repo.mkdir()

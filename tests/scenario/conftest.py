@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.user import User
+from support.user import User
 
 HERE = Path(__file__).parent
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from redstart.testing.server import ScriptedServer, Wire
+from support.server import ScriptedServer, Wire
 
 CODE = "package Price;\nsub total { my ($price, $count) = @_; return $price + $count; }\n1;\n"
 SUITE = r"""

@@ -13,9 +13,9 @@ from redstart.app.handover import apply_run, undo_run
 from redstart.app.settings import Settings
 from redstart.app.wire import House, open_house
 from redstart.core.errors import ConfigError, StoreError
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import ScriptedServer, Wire
 from redstart.toolkit.repo.handover import Happened
+from support.scenarios import Scenario
+from support.server import ScriptedServer, Wire
 
 HERE = Path(__file__).parent
 SCENARIO = Scenario.load(HERE / "repos" / "pager")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from redstart.testing.user import Ran, User
+from support.user import Ran, User
 
 DANGER = "import pickle\n\n\ndef load(data):\n    return pickle.loads(data)\n"
 QUERY = 'def find(cur, name):\n    return cur.execute("SELECT * FROM people WHERE name = \'" + name + "\'")\n'

@@ -24,10 +24,10 @@ from redstart.ports.model.lanes import Lane
 from redstart.ports.model.port import Ledger, Model, Profile, Rates
 from redstart.ports.model.prices import most, price
 from redstart.ports.model.providers import connect
-from redstart.testing.faults import FAULTS, Spoiled
-from redstart.testing.rig import CARD, RIGHT, WRONG, Rig, make_rig
-from redstart.testing.scenarios import question
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.faults import FAULTS, Spoiled
+from support.rig import CARD, RIGHT, WRONG, Rig, make_rig
+from support.scenarios import question
+from support.server import Reply, Request, ScriptedServer, Wire
 
 NAMES = {Wire.openai: "openai:in-house", Wire.anthropic: "anthropic:in-house"}
 UNFINISHED = Spoiled(lambda _, good: replace(good, finish=None), ModelError)

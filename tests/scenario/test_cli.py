@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from redstart.core.run import Step
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import Reply, ScriptedServer, Wire
+from support.scenarios import Scenario
+from support.server import Reply, ScriptedServer, Wire
 
 HERE = Path(__file__).parent
 SCENARIO = Scenario.load(HERE / "repos" / "pager")

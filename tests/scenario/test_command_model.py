@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import Scenario
-from redstart.testing.user import User
+from support.sample import short_form
+from support.scenarios import Scenario
+from support.user import User
 
 HERE = Path(__file__).parent
 SCENARIOS = [Scenario.load(folder) for folder in sorted((HERE / "repos").iterdir())][:10]
@@ -19,7 +19,7 @@ SCENARIOS = [Scenario.load(folder) for folder in sorted((HERE / "repos").iterdir
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from redstart.testing.scenarios import CARD, Scenario
+from support.scenarios import CARD, Scenario
 ask, scenario = json.load(sys.stdin), Scenario.load(Path(sys.argv[1]))
 text = "\\n".join(message["text"] for message in ask["messages"])
 said = scenario.wrong if scenario.missing(text) else scenario.right

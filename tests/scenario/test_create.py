@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import Goal, Program, Recorded, question
-from redstart.testing.server import Reply, ScriptedServer, Wire
+from support.sample import short_form
+from support.scenarios import Goal, Program, Recorded, question
+from support.server import Reply, ScriptedServer, Wire
 
 GOALS = [Goal.load(folder) for folder in sorted((Path(__file__).parent / "goals").iterdir())]
 

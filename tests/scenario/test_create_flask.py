@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import Recorded, question
-from redstart.testing.server import Request, ScriptedServer, Wire
+from support.scenarios import Recorded, question
+from support.server import Request, ScriptedServer, Wire
 
 GOAL = "Create a Flask REST API for todos with SQLite"
 FOLDER = "flask-rest-api-for-todos-with-sqlite"

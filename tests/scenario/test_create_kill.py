@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import Program
-from redstart.testing.server import ScriptedServer, Wire
+from support.scenarios import Program
+from support.server import ScriptedServer, Wire
 
 HERE = Path(__file__).parent
 QUESTIONS = 7

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import Goal, Program, question
-from redstart.testing.server import Request, ScriptedServer, Wire
+from support.scenarios import Goal, Program, question
+from support.server import Request, ScriptedServer, Wire
 
 HERE = Path(__file__).parent
 SHORT = {"csvsum"}

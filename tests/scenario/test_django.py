@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import CARD, question
-from redstart.testing.server import ScriptedServer, Wire
+from support.scenarios import CARD, question
+from support.server import ScriptedServer, Wire
 
 DJANGO = "5.2.19"
 RED = "cart.tests.TotalTests.test_counts_quantities"

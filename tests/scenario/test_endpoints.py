@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.server import ScriptedServer, Wire
-from redstart.testing.user import User
+from support.server import ScriptedServer, Wire
+from support.user import User
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.sample import short_form
-from redstart.testing.server import Reply, ScriptedServer, Wire
+from support.sample import short_form
+from support.server import Reply, ScriptedServer, Wire
 
 BUGGY, FIXED = "PRICE = 1\n", "PRICE = 2\n"
 TESTS = (

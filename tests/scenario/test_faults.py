@@ -20,10 +20,10 @@ from redstart.ports.model.gateway import Chance, Gateway
 from redstart.ports.model.lanes import Lane
 from redstart.ports.model.port import Ledger, Model
 from redstart.ports.model.providers import connect
-from redstart.testing.faults import spoiling
-from redstart.testing.rig import CARD, RIGHT, WRONG, Rig, make_rig
-from redstart.testing.scenarios import question
-from redstart.testing.server import Reply, Request, Script, ScriptedServer, Wire
+from support.faults import spoiling
+from support.rig import CARD, RIGHT, WRONG, Rig, make_rig
+from support.scenarios import question
+from support.server import Reply, Request, Script, ScriptedServer, Wire
 
 SHARE = 0.3
 DEADLINE = 2.0

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import ScriptedServer, Wire
+from support.scenarios import Scenario
+from support.server import ScriptedServer, Wire
 
 HERE = Path(__file__).parent
 SCENARIOS = [Scenario.load(folder) for folder in sorted((HERE / "repos").iterdir())]

@@ -16,10 +16,10 @@ import pytest
 from redstart.app.proof_parts import Proof
 from redstart.core.noun import Noun
 from redstart.core.run import Level
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import CARD, question
-from redstart.testing.server import Request, ScriptedServer, Wire
-from redstart.testing.user import Ran, User
+from support.sample import short_form
+from support.scenarios import CARD, question
+from support.server import Request, ScriptedServer, Wire
+from support.user import Ran, User
 
 
 class Replace(Noun):

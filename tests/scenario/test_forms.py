@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import CARD, Scenario, question
-from redstart.testing.server import Request, ScriptedServer, Wire
 from redstart.toolkit.patching.formats import ENOUGH
+from support.scenarios import CARD, Scenario, question
+from support.server import Request, ScriptedServer, Wire
 
 SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
 DIFFS = "+++ b/path/to/file.py"

@@ -12,9 +12,9 @@ import pytest
 
 from redstart.app.settings import Settings
 from redstart.app.wire import open_house
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import ScriptedServer, Wire
+from support.sample import short_form
+from support.scenarios import Scenario
+from support.server import ScriptedServer, Wire
 
 REPOS = Path(__file__).parent / "grounds" / "repos"
 NEEDS_A_SHORT_LIMIT = "never_ends"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from redstart.testing.hostile_texts import PLACES, SEQUENCES, control_signs, places_shown, show_everything
-from redstart.testing.user import User
+from support.hostile_texts import PLACES, SEQUENCES, control_signs, places_shown, show_everything
+from support.user import User
 
 
 def test_no_text_that_is_not_ours_steers_the_terminal(user: User, tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import CARD, question
-from redstart.testing.server import Request, ScriptedServer, Wire
-from redstart.testing.user import Ran
+from support.sample import short_form
+from support.scenarios import CARD, question
+from support.server import Request, ScriptedServer, Wire
+from support.user import Ran
 
 
 class Task(NamedTuple):

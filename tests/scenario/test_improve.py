@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from redstart.testing.scenarios import question
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.scenarios import question
+from support.server import Reply, Request, ScriptedServer, Wire
 
 CODE = "def total(numbers):\n    return sum(numbers)\n"
 TEST = "from bag import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"

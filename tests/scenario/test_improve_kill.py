@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import question
-from redstart.testing.server import Request, ScriptedServer, Wire
+from support.sample import short_form
+from support.scenarios import question
+from support.server import Request, ScriptedServer, Wire
 
 HERE = Path(__file__).parent
 CODE = "def total(numbers):\n    return sum(numbers)\n"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import CARD, question
-from redstart.testing.server import Request, ScriptedServer, Wire
+from support.sample import short_form
+from support.scenarios import CARD, question
+from support.server import Request, ScriptedServer, Wire
 
 ISSUE = "mean([]) raises ZeroDivisionError. It should return None for an empty list."
 CODE = "def mean(numbers):\n    return sum(numbers) / len(numbers)\n"

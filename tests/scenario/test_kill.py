@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from redstart.core.run import Step
-from redstart.testing.alike import masked
-from redstart.testing.scenarios import Scenario, question
-from redstart.testing.server import Request, ScriptedServer, Wire
-from redstart.testing.user import User
+from support.alike import masked
+from support.scenarios import Scenario, question
+from support.server import Request, ScriptedServer, Wire
+from support.user import User
 
 HERE = Path(__file__).parent
 SCENARIO = Scenario.load(HERE / "repos" / "pager")

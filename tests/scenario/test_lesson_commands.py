@@ -10,9 +10,9 @@ import pytest
 
 from redstart.cli.memory import ScopeName
 from redstart.core.lesson import Scope
-from redstart.testing.scenarios import Scenario, question
-from redstart.testing.server import Request, ScriptedServer, Wire
-from redstart.testing.user import Ran, User
+from support.scenarios import Scenario, question
+from support.server import Request, ScriptedServer, Wire
+from support.user import Ran, User
 
 SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
 WORD = "flamingo"

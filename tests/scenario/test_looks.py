@@ -22,9 +22,9 @@ from redstart.core.chat import ToolCall
 from redstart.core.run import Level, Limits, Result, RunState
 from redstart.engines.inline import inline
 from redstart.ports.model.port import Profile
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import CARD, question
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.sample import short_form
+from support.scenarios import CARD, question
+from support.server import Reply, Request, ScriptedServer, Wire
 
 HERE = Path(__file__).parent
 LOADER = '''"""Quotes: each rule may change the amount."""

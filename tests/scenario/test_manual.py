@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import CARD, Scenario
-from redstart.testing.user import SECONDS, User
+from support.sample import short_form
+from support.scenarios import CARD, Scenario
+from support.user import SECONDS, User
 
 HERE = Path(__file__).parent
 SCENARIOS = [Scenario.load(folder) for folder in sorted((HERE / "repos").iterdir())][:10]

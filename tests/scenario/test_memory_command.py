@@ -16,9 +16,9 @@ from redstart.cli.memory import FormName
 from redstart.core.learning import CardState
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.engine import Database
-from redstart.testing.scenarios import Scenario, question
-from redstart.testing.server import Request, ScriptedServer, Wire
-from redstart.testing.user import Ran, User
+from support.scenarios import Scenario, question
+from support.server import Request, ScriptedServer, Wire
+from support.user import Ran, User
 
 SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
 WORD = "flamingo"

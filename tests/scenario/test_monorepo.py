@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.server import Reply, ScriptedServer, Wire
+from support.server import Reply, ScriptedServer, Wire
 
 COMMON = "def grouped(number):\n    return f'{number:,}'\n"
 PRICE = "from shared.words import grouped\n\n\ndef price(cents):\n    return grouped(cents) + ' EUR'\n"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.node import cache_folder, installed, put
-from redstart.testing.server import ScriptedServer, Wire
+from support.node import cache_folder, installed, put
+from support.server import ScriptedServer, Wire
 
 HERE = Path(__file__).parent
 CHEATS = sorted(folder for folder in (HERE / "node_cheats").glob("*/*") if (folder / "cheat.json").is_file())

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.node import MODULES, cache_folder, installed, put
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import ScriptedServer, Wire
+from support.node import MODULES, cache_folder, installed, put
+from support.scenarios import Scenario
+from support.server import ScriptedServer, Wire
 
 HERE = Path(__file__).parent
 FOLDERS = sorted((HERE / "node_repos").iterdir())

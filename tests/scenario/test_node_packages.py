@@ -15,9 +15,9 @@ from typing import NamedTuple
 import pytest
 
 from redstart.core.chat import ToolCall
-from redstart.testing.node import cache_folder, installed, put, unpacked
-from redstart.testing.scenarios import question
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.node import cache_folder, installed, put, unpacked
+from support.scenarios import question
+from support.server import Reply, Request, ScriptedServer, Wire
 
 HERE = Path(__file__).parent
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from redstart.testing.scenarios import CARD, question
-from redstart.testing.server import ScriptedServer, Wire
+from support.scenarios import CARD, question
+from support.server import ScriptedServer, Wire
 
 BUG, RIGHT = "price + count", "price * count"
 RUNNER = """\

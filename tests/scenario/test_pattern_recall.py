@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from redstart.core.pattern import Pattern
-from redstart.testing.scenarios import Goal, Program, question
-from redstart.testing.server import ScriptedServer, Wire
-from redstart.testing.user import User
+from support.scenarios import Goal, Program, question
+from support.server import ScriptedServer, Wire
+from support.user import User
 
 HERE = Path(__file__).parent
 ROMAN = Goal.load(HERE / "goals" / "roman")

@@ -20,8 +20,8 @@ from redstart.app.wire import House, engine_called, open_house
 from redstart.core.chat import Ask
 from redstart.core.run import Level, Limits, Result, RunState
 from redstart.testing.model import ScriptedModel
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import CARD
+from support.sample import short_form
+from support.scenarios import CARD
 
 MODEL = "openai:obedient"
 NEEDED = """

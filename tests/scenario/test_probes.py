@@ -20,10 +20,10 @@ from redstart.app.wire import open_house
 from redstart.core.change import Probe
 from redstart.core.run import Level, Limits, Result, RunState, Suite
 from redstart.engines.inline import inline
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import CARD, question
-from redstart.testing.server import Request, ScriptedServer
 from redstart.toolkit.looking.probes import execution
+from support.sample import short_form
+from support.scenarios import CARD, question
+from support.server import Request, ScriptedServer
 
 HIDDEN = '''"""What the sensor sends: packed, so that nobody reads it from here."""
 

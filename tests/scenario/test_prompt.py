@@ -10,10 +10,10 @@ import pytest
 
 import redstart
 from redstart.core.run import Limits, Result
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import ScriptedServer
 from redstart.toolkit.prompts import sections
+from support.sample import short_form
+from support.scenarios import Scenario
+from support.server import ScriptedServer
 
 HERE = Path(__file__).parent
 SCENARIO = Scenario.load(HERE / "repos" / "pager")

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import Reply, ScriptedServer, Wire
-from redstart.testing.user import User
+from support.scenarios import Scenario
+from support.server import Reply, ScriptedServer, Wire
+from support.user import User
 
 SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
 QUESTION = "Apply this patch to your working tree? [y/N]: "

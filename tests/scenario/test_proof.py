@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from redstart.app.proof_parts import Proof
-from redstart.testing.rig import block
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import ScriptedServer, Wire
+from support.rig import block
+from support.scenarios import Scenario
+from support.server import ScriptedServer, Wire
 
 SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.server import Reply, ScriptedServer, Wire
+from support.server import Reply, ScriptedServer, Wire
 
 CODE = '"""Prices are in cents."""\n\n\ndef price(cents):\n    return f"{cents} cents"\n'
 TESTS = (

@@ -9,8 +9,8 @@ import pytest
 
 import redstart
 from redstart.core.run import Limits, Result
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import ScriptedServer
+from support.scenarios import Scenario
+from support.server import ScriptedServer
 
 SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
 

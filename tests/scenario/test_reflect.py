@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from redstart.testing.scenarios import Recorded, Scenario
-from redstart.testing.server import ScriptedServer, Wire
-from redstart.testing.user import User
+from support.scenarios import Recorded, Scenario
+from support.server import ScriptedServer, Wire
+from support.user import User
 
 SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
 LINES = ("root cause: not known", "what failed: the last edit", "try next: another one")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import CARD, question
-from redstart.testing.server import Request, ScriptedServer, Wire
-from redstart.testing.user import Ran, User
+from support.scenarios import CARD, question
+from support.server import Request, ScriptedServer, Wire
+from support.user import Ran, User
 
 CODE = '''"""Prices."""
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import Goal, Scenario
-from redstart.testing.server import ScriptedServer, Wire
-from redstart.testing.user import User
+from support.scenarios import Goal, Scenario
+from support.server import ScriptedServer, Wire
+from support.user import User
 
 HERE = Path(__file__).parent
 SCENARIO = Scenario.load(HERE / "repos" / "pager")

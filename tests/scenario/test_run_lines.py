@@ -12,7 +12,7 @@ from pathlib import Path
 from redstart.app.settings import Settings
 from redstart.app.wire import open_house
 from redstart.core.report import Reproduced
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.server import Reply, Request, ScriptedServer, Wire
 
 RULES, WRONG = 26, 21
 LOADER = '''"""Texts, each changed by the rule that its first letter calls for."""

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import Reply, ScriptedServer, Wire
-from redstart.testing.user import SECONDS, User
+from support.scenarios import Scenario
+from support.server import Reply, ScriptedServer, Wire
+from support.user import SECONDS, User
 
 HERE = Path(__file__).parent
 SCENARIO = Scenario.load(HERE / "repos" / "pager")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.user import User
+from support.user import User
 
 PATIENCE = 300.0
 CONTROLLED = """

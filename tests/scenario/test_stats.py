@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import ScriptedServer, Wire
-from redstart.testing.user import Ran, User
+from support.scenarios import Scenario
+from support.server import ScriptedServer, Wire
+from support.user import Ran, User
 
 SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from redstart.testing.alike import masked
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import Scenario, question
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
-from redstart.testing.user import Ran, User
+from support.alike import masked
+from support.sample import short_form
+from support.scenarios import Scenario, question
+from support.server import Reply, Request, ScriptedServer, Wire
+from support.user import Ran, User
 
 HERE = Path(__file__).parent
 SCENARIO = Scenario.load(HERE / "repos" / "pager")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.sample import short_form
-from redstart.testing.scenarios import CARD, Scenario, question
-from redstart.testing.server import ScriptedServer, Wire
+from support.sample import short_form
+from support.scenarios import CARD, Scenario, question
+from support.server import ScriptedServer, Wire
 
 BUG = Scenario.load(Path(__file__).parent / "repos" / "pager")
 NOXFILE = """

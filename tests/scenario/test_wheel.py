@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from redstart.testing.processor import spent_by_children
+from support.processor import spent_by_children
 
 ROOT = Path(__file__).parents[2]
 TIMES = {"time", "seconds", "forecast"}

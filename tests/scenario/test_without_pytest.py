@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import CARD, question
-from redstart.testing.server import ScriptedServer, Wire
+from support.scenarios import CARD, question
+from support.server import ScriptedServer, Wire
 
 CODE = "import mine\n\n\ndef add(a, b):\n    return a - b\n"
 PYTEST_STYLE = "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n"

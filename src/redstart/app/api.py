@@ -176,7 +176,7 @@ class _Job(Generic[T]):
             acting = house.with_sandbox() if self.runs else house
             ready = acting.with_model() if self.asks else acting
             begun = await self.begin(ready)
-            ended = (await go_on(ready, begun.run_id, engine_called("inline"))).state
+            ended = (await go_on(ready, begun.run_id, engine_called())).state
             return await self.finish(ready, ended)
 
 

@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from redstart.app.servers.postgres import serve_postgres
+from redstart.app.servers.temporal import serve_temporal
 from redstart.app.settings import Settings
 from redstart.core.errors import ConfigError
-from redstart.testing.postgres import serve_postgres
-from redstart.testing.temporal import serve_temporal
 
 DRAINED_WITHIN = 120.0
 """Seconds that workers have to end the steps at hand."""

@@ -28,7 +28,7 @@ from redstart.core.run_options import RunOptions
 from redstart.core.visible import visible
 from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters, StepLedger
-from redstart.engines.port import Engine
+from redstart.engines.port import DEFAULT, Engine
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.memory.port import Embedder, Shelf
 from redstart.ports.model.budget import Budgeted, RunLedger
@@ -379,7 +379,7 @@ def _recorded(file: str) -> Model:
     return Replay(Cassette.load(Path(file)))
 
 
-def engine_called(name: str) -> Engine:
+def engine_called(name: str = DEFAULT) -> Engine:
     """`langgraph` or `inline`."""
     if name == "inline":
         from redstart.engines.inline import inline  # noqa: PLC0415

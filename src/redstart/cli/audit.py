@@ -76,7 +76,7 @@ def audit(
     max_usd: options.MaxUsd = None,
     max_minutes: options.MaxMinutes = None,
     detach: options.Detach = False,
-    engine: options.Engine = options.EngineName.inline,
+    engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
     """Check a project for security defects and mistakes. Nothing is changed, and none of its code runs.
 

@@ -48,7 +48,7 @@ def run(
     max_minutes: options.MaxMinutes = None,
     verify: options.Verify = None,
     looks: options.Looks = None,
-    engine: options.Engine = options.EngineName.inline,
+    engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
     """Run Redstart on every task of a set, graded by hidden tests. Interrupted, it continues where it stopped.
 

@@ -27,7 +27,10 @@ from redstart.ports.store.ordinals import COUNTED, HEARD, TAUGHT
 from redstart.ports.store.port import (
     Blobs,
     Call,
+    CallKind,
+    HeardKind,
     Journal,
+    MadeKind,
     Record,
     Reply,
     Store,
@@ -66,12 +69,14 @@ class Recorder:
         self._journal, self._blobs, self._next, self._fence = journal, blobs, call, fence
         self._replaying, self._on_discard = replaying, on_discard
 
-    async def call(self, kind: str, request: str, make: Callable[[Call], Awaitable[str]]) -> str:
+    async def call(self, kind: MadeKind, request: str, make: Callable[[Call], Awaitable[str]]) -> str:
         """The recorded result of this call, else what `make` gives, recorded."""
         call, self._next = self._next, self._next._replace(ordinal=self._next.ordinal + 1)
         return await self._made(call, await self._journal.find(call), kind, request, make)
 
-    async def heard(self, kind: str, silence: str, make: Callable[[], Awaitable[str]], *, ordinal: int = HEARD) -> str:
+    async def heard(
+        self, kind: HeardKind, silence: str, make: Callable[[], Awaitable[str]], *, ordinal: int = HEARD
+    ) -> str:
         """What reached the step from outside its run when it first listened; it takes none of the step's ordinals.
 
         A run that was recorded before there was anything to hear is replayed in `silence`. Where words were taken out
@@ -88,7 +93,7 @@ class Recorder:
         return await self._made(call, found, kind, "", listen)
 
     async def _made(
-        self, call: Call, found: Record | None, kind: str, request: str, make: Callable[[Call], Awaitable[str]]
+        self, call: Call, found: Record | None, kind: CallKind, request: str, make: Callable[[Call], Awaitable[str]]
     ) -> str:
         request_hash = hashlib.sha256(f"{kind}\x1f{request}".encode()).hexdigest()
         differs = _difference(found, kind, request_hash)

@@ -7,6 +7,9 @@ from typing import Protocol
 from redstart.core.run import RunState
 from redstart.flow.loop import Advance, Advanced
 
+DEFAULT = "langgraph"
+"""The name of the engine that drives where nobody named another."""
+
 
 class Engine(Protocol):
     async def __call__(self, state: RunState, advance: Advance) -> Advanced:

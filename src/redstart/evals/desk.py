@@ -21,6 +21,7 @@ from redstart.core.errors import ConfigError
 from redstart.core.events import Event
 from redstart.core.noun import clip
 from redstart.core.run import Level, Limits
+from redstart.engines.port import DEFAULT
 from redstart.evals.grading import Grader
 from redstart.evals.instrument import PREFIX, instrument_for
 from redstart.evals.outcome import Outcome
@@ -47,7 +48,7 @@ class Wanted(NamedTuple):
     limits: Limits = Limits()
     verify: Level = Level.standard
     looks: int | None = None
-    engine: str = "inline"
+    engine: str = DEFAULT
     remembers: bool = False
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
 from redstart.evals.measure import true_fixes
+from redstart.evals.oracles import NoisyOracle, OracleAtRecall
 from redstart.evals.outcome import Key
 from redstart.evals.runner import ModelFor
 from redstart.evals.sealed import Site
 from redstart.ports.model.port import Model
-from redstart.testing.instruments import NoisyOracle, OracleAtRecall
 
 PREFIX = "instrument:"
 KNOWN = f"{PREFIX}{OracleAtRecall.name} or {PREFIX}{NoisyOracle.name}:RIGHT[:RISE]"

@@ -15,8 +15,8 @@ from redstart.core.run import Attempt, Result, RunState, Step
 from redstart.evals.grading import Grade
 from redstart.evals.outcome import NO_RUNG, Key, Outcome, Place
 from redstart.evals.sealed import Site, changed
+from redstart.evals.truth import TrueFix
 from redstart.ports.store.port import StepRow
-from redstart.testing.truth import TrueFix
 
 _NOT_BEGUN = frozenset({Result.no_tests, Result.environment, Result.already_green})
 

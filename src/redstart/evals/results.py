@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.noun import Noun
 from redstart.core.run import Level, Limits
+from redstart.engines.port import DEFAULT
 from redstart.evals.outcome import Key, Outcome, Place
 from redstart.ports.trials.port import Trial, Trials
 
@@ -23,7 +24,8 @@ class Plan(Noun):
     tasks: str
     """A digest over all tasks: with others it is another evaluation."""
     model: str
-    engine: str = "inline"
+    engine: str = DEFAULT
+    """Every engine drives a run alike: an evaluation that was begun under one goes on under another."""
     runs: int = 1
     seeds: tuple[int, ...] = (0,)
     limits: Limits = Limits()
@@ -55,6 +57,7 @@ class Results:
     def open(cls, trials: Trials, plan: Plan) -> Results:
         """Begins the evaluation, or goes on with it. Raises `ConfigError` where it was begun with another plan."""
         known = _read(Plan, trials.begin(plan.name, plan.model_dump_json()))
+        known = known.model_copy(update={"engine": plan.engine})
         if known != plan:
             old, new = known.model_dump(), plan.model_dump()
             other = ", ".join(name for name in old if old[name] != new[name])

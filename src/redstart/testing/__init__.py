@@ -1,1 +1,1 @@
-"""Fakes and contract suites. They ship, so that others test their adapters as we do."""
+"""For authors of adapters: contract suites, and the fakes that they need."""

@@ -16,7 +16,7 @@ from redstart.cli.main import main
 from redstart.core.run import Step
 from redstart.flow import loop
 from redstart.ports.sql.journal import SqlJournal
-from redstart.testing.contracts.engine import asking
+from support.engine_contract import asking
 
 add = SqlJournal.add
 

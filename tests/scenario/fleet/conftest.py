@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.temporal import Temporal, serve_temporal
-from redstart.testing.user import User
+from redstart.app.servers.temporal import Temporal, serve_temporal
+from support.user import User
 
 SECONDS = 120
 

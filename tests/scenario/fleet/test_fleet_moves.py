@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import Scenario, question
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
-from redstart.testing.user import User
+from support.scenarios import Scenario, question
+from support.server import Reply, Request, ScriptedServer, Wire
+from support.user import User
 
 PAGER = Scenario.load(Path(__file__).parent.parent / "repos" / "pager")
 CALLS = 3

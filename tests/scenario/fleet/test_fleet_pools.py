@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import Program, Scenario, question
-from redstart.testing.server import Request, ScriptedServer, Wire
-from redstart.testing.user import User
+from support.scenarios import Program, Scenario, question
+from support.server import Request, ScriptedServer, Wire
+from support.user import User
 
 SCENARIOS = Path(__file__).parent.parent
 PAGER = Scenario.load(SCENARIOS / "repos" / "pager")

@@ -6,8 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import ScriptedServer, Wire
+from support.scenarios import Scenario
+from support.server import ScriptedServer, Wire
 
 SCENARIOS = Path(__file__).parent.parent
 PAGER = Scenario.load(SCENARIOS / "repos" / "pager")

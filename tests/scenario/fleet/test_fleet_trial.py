@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.scenarios import Scenario
-from redstart.testing.server import ScriptedServer, Wire
+from support.scenarios import Scenario
+from support.server import ScriptedServer, Wire
 
 PAGER = Scenario.load(Path(__file__).parent.parent / "repos" / "pager")
 SECONDS = 180

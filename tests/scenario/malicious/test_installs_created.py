@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from redstart.testing.scenarios import question
-from redstart.testing.server import Request, ScriptedServer, Wire
+from support.scenarios import question
+from support.server import Request, ScriptedServer, Wire
 
 PLAN = '{"summary": "a function", "subtasks": [{"title": "answer", "criteria": ["it gives the answer twice"]}]}'
 TESTS = """tests/test_twice.py

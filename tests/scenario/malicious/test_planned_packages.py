@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from redstart.testing.scenarios import question
-from redstart.testing.server import Request, ScriptedServer, Wire
+from support.scenarios import question
+from support.server import Request, ScriptedServer, Wire
 
 TESTS = """tests/test_twice.py
 <<<<<<< SEARCH

@@ -25,10 +25,10 @@ from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.flow.loop import STEPS
 from redstart.ports.store.port import Word
-from redstart.testing import rig as play
-from redstart.testing.contracts.engine import asking
-from redstart.testing.rig import Rig, make_rig
 from redstart.testing.states import state
+from support import rig as play
+from support.engine_contract import asking
+from support.rig import Rig, make_rig
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import HEAD
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.blobs import DirectoryBlobs
-from redstart.testing.server import Reply, ScriptedServer
+from redstart.testing.contracts.store import Clock
 from redstart.testing.states import state
-from redstart.testing.store import Clock
+from support.server import Reply, ScriptedServer
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from redstart.app.wire import embedder_of, open_house
 from redstart.core.errors import ConfigError, ModelTimeout
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.model.embedding import NEAR
-from redstart.testing.server import Reply, ScriptedServer
+from support.server import Reply, ScriptedServer
 
 NAME = "openai:text-embedding-3-small"
 

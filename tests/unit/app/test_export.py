@@ -18,7 +18,7 @@ from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.ports.model.masked import Masked
 from redstart.ports.model.replay import Cassette, Replay
-from redstart.testing.rig import CARD, RIGHT, WRONG, Rig, make_rig
+from support.rig import CARD, RIGHT, WRONG, Rig, make_rig
 
 SECRET = "q7Zr2mWx9LpT4vKb8NcY"
 PLAN = '{"summary": "look again", "subtasks": []}'

@@ -24,7 +24,7 @@ from redstart.core.run import RunState, Status, Suite
 from redstart.core.shell import Environment
 from redstart.ports.store.port import Control
 from redstart.testing import states
-from redstart.testing.rig import DAWN
+from support.rig import DAWN
 
 PLAIN = Environment(mount="/repo", python=sys.executable)
 

@@ -20,9 +20,8 @@ from redstart.core.learning import FailureRecord, FixCard, Remembered
 from redstart.core.lesson import Lesson
 from redstart.core.run import Result, Status, Step
 from redstart.ports.sql.store import SqlStore
-from redstart.testing.contracts.store import begin
+from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import card, commit, failure, lesson, signature, spec
-from redstart.testing.store import Clock
 from redstart.toolkit.learning.signature import sign
 
 TRACEBACK = """Traceback (most recent call last):

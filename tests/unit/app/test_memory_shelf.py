@@ -29,9 +29,10 @@ from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.schema import metadata
 from redstart.ports.sql.store import SqlStore
-from redstart.testing import rig as play
-from redstart.testing.rig import Kept, Rig, make_rig
-from redstart.testing.store import Clock, MemoryBlobs
+from redstart.testing.contracts.store import Clock
+from support import rig as play
+from support.rig import Kept, Rig, make_rig
+from support.store import MemoryBlobs
 
 WORD = "flamingo"
 SAID = json.dumps(

@@ -14,7 +14,7 @@ from redstart.app.worker import refuse_keys
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.errors import ConfigError, ModelError
 from redstart.ports.model.endpoints import ENDPOINTS
-from redstart.testing.server import Reply, Request, ScriptedServer
+from support.server import Reply, Request, ScriptedServer
 
 ASK = Ask(question="patch", tier=Tier.strong, messages=(Message(role=Role.user, text="?"),))
 VARIABLES = [*(one.variable for one in ENDPOINTS.values()), *(one.url_variable for one in ENDPOINTS.values())]

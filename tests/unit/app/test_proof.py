@@ -26,9 +26,9 @@ from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.journal import digest
 from redstart.ports.store.port import Record
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
 from redstart.toolkit.repo.trees import GitTrees
+from support import rig as play
+from support.rig import Rig, make_rig
 
 ONCE = Limits(attempts=1)
 

@@ -31,8 +31,8 @@ from redstart.ports.sql.prune import SqlPrune
 from redstart.ports.sql.schema import blobs, cards, events, failures, journal, runs, steps
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.port import Call
+from redstart.testing.contracts.store import Clock
 from redstart.testing.states import card, commit, failure, record, signature, snapshot, spec, state
-from redstart.testing.store import Clock
 
 NOW = 2_000_000_000.0
 

@@ -20,8 +20,8 @@ from redstart.engines.inline import inline
 from redstart.engines.temporal.driver import Drives
 from redstart.engines.temporal.orders import DriveOrder
 from redstart.flow.loop import Advanced
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
+from support import rig as play
+from support.rig import Rig, make_rig
 
 
 @pytest.fixture

@@ -27,10 +27,10 @@ from redstart.engines.replay import replay
 from redstart.ports.store.ordinals import ALIKE
 from redstart.ports.store.port import Call, Word
 from redstart.testing.contracts.store import begin as begin_other
-from redstart.testing.rig import DAWN, Rig, make_rig
-from redstart.testing.sample import short_form
 from redstart.testing.states import commit, pattern, spec
 from redstart.toolkit.repo.trees import GitTrees
+from support.rig import DAWN, Rig, make_rig
+from support.sample import short_form
 
 CODE = "def total(numbers):\n    return sum(numbers)\n"
 TEST = "def test_total():\n    from bag import total\n\n    assert total([1, 2]) == 3\n"

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import ast
 import asyncio
+import inspect
 from datetime import UTC, datetime
+from typing import get_args
 
 import pytest
 
 from redstart.core.errors import ReplayDiverged
+from redstart.engines import journal, recall
 from redstart.engines.journal import Recorder, digest
-from redstart.ports.store.port import Call
+from redstart.ports.store.port import Call, HeardKind, MadeKind
 from redstart.testing.states import state
-from redstart.testing.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryStore
+from support.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryStore
 
 CALL = Call("run-1", 1, "patch", 0)
 
@@ -126,3 +130,13 @@ def test_words_that_were_changed_are_named(desk):
     asyncio.run(desk.journal.add(record._replace(result='["forged"]'), desk.fence))
     with pytest.raises(ReplayDiverged, match=r"attempt 1, patch, what was heard \(said\): its record was changed"):
         desk.hear(desk.recorder(replaying=True), "[]")
+
+
+@pytest.mark.parametrize(("method", "kinds"), [("call", MadeKind), ("heard", HeardKind)])
+def test_the_listed_kinds_of_calls_are_those_that_are_recorded(method: str, kinds: object) -> None:
+    made: set[object] = set()
+    for module in (journal, recall):
+        for node in ast.walk(ast.parse(inspect.getsource(module))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == f"self._recorder.{method}":
+                made.add(ast.literal_eval(node.args[0]))
+    assert made == set(get_args(kinds))

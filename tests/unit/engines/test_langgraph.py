@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from redstart.core.run import Result, RunState
 from redstart.engines.drive import Driver
 from redstart.engines.langgraph import Flow, build
-from redstart.testing import rig as play
+from support import rig as play
 
 async def main():
     with tempfile.TemporaryDirectory() as folder:

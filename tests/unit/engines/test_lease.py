@@ -18,9 +18,9 @@ from redstart.engines import lease
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.flow.loop import STEPS, Advanced
-from redstart.testing import rig as play
-from redstart.testing.contracts.engine import asking
-from redstart.testing.rig import Rig, make_rig
+from support import rig as play
+from support.engine_contract import asking
+from support.rig import Rig, make_rig
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from redstart.engines.drive import Adapters, drive
 from redstart.engines.inline import inline
 from redstart.engines.progress import StepWatch
 from redstart.ports.sandbox.launch import launch
-from redstart.testing.rig import CARD, RIGHT, Rig, make_rig
 from redstart.testing.states import state
+from support.rig import CARD, RIGHT, Rig, make_rig
 
 
 def test_tests_are_counted_while_they_run(tmp_path):

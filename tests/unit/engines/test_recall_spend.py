@@ -27,10 +27,10 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
-from redstart.testing import rig as play
-from redstart.testing.rig import Kept, Rig, make_rig
-from redstart.testing.server import Reply, Request, ScriptedServer
-from redstart.testing.store import Clock
+from redstart.testing.contracts.store import Clock
+from support import rig as play
+from support.rig import Kept, Rig, make_rig
+from support.server import Reply, Request, ScriptedServer
 
 NAME = "openai:text-embedding-3-small"
 

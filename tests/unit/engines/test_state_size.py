@@ -12,8 +12,8 @@ from redstart.core.run import Limits, Result, Step
 from redstart.core.shell import Completed, Execution, ExitCause
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.testing import rig as play
-from redstart.testing.rig import make_rig
+from support import rig as play
+from support.rig import make_rig
 
 TESTS, RED, FINDINGS, LIMIT = 10_000, 3_000, 2_000, 64 * 1024
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from redstart.app.servers.temporal import Temporal, serve_temporal
 from redstart.core.errors import ConfigError, Fenced, ModelRefused, PolicyViolation, ReplayDiverged, StoreError
 from redstart.core.run import Result, RunState, Status
 from redstart.engines.temporal import driver, worker
@@ -17,8 +18,7 @@ from redstart.engines.temporal.driver import Go
 from redstart.engines.temporal.orders import DriveOrder, DriveReport, Standing, order_of
 from redstart.flow.loop import Advanced
 from redstart.testing import states
-from redstart.testing.supervised import Workers
-from redstart.testing.temporal import Temporal, serve_temporal
+from support.supervised import Workers
 
 SECONDS = 300.0
 numbers = itertools.count(1)

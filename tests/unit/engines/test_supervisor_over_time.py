@@ -13,6 +13,7 @@ import pytest
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 
+from redstart.app.servers.temporal import Temporal, serve_temporal
 from redstart.core.errors import ConfigError
 from redstart.core.run import Result, RunState, Status
 from redstart.engines.temporal.client import FleetClient
@@ -20,8 +21,7 @@ from redstart.engines.temporal.orders import SUPERVISOR, THINK, DriveOrder, Driv
 from redstart.engines.temporal.supervisor import RunSupervisor
 from redstart.flow.loop import Advanced
 from redstart.testing import states
-from redstart.testing.supervised import Workers
-from redstart.testing.temporal import Temporal, serve_temporal
+from support.supervised import Workers
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
 SECONDS = 300.0

@@ -17,17 +17,18 @@ import pytest
 from redstart.app.wire import House
 from redstart.core.run import PROBES, Level, Limits
 from redstart.evals.desk import open_trials
+from redstart.evals.oracles import true_patch
 from redstart.evals.outcome import Key
 from redstart.evals.results import Plan, Results
 from redstart.evals.runner import Evaluation, digest_of
 from redstart.evals.sealed import Site
 from redstart.evals.task import Base, Change, Task
+from redstart.evals.truth import TrueFix
 from redstart.ports.model.port import Model
-from redstart.testing.instruments import ObedientAttacker, true_patch
 from redstart.testing.model import ScriptedModel
-from redstart.testing.peeking import FOUND, ways
-from redstart.testing.rig import CARD
-from redstart.testing.truth import TrueFix
+from support.instruments import ObedientAttacker
+from support.peeking import FOUND, ways
+from support.rig import CARD
 
 MARK = "zq7_only_in_the_answer"
 BUG = "def double(number):\n    return number\n"

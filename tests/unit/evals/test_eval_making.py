@@ -16,7 +16,7 @@ from redstart.evals.mine import Mined, candidates, listed_candidates, mine, task
 from redstart.evals.mutate import Tried, head_of, mutate
 from redstart.evals.sealed import open_site
 from redstart.evals.verify import verify
-from redstart.testing.sample import short_form
+from support.sample import short_form
 
 CODE = (
     "def clamp(value, low, high):\n    if value < low:\n        return low\n    if value > high:\n        return high\n"

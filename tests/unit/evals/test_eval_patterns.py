@@ -7,8 +7,8 @@ import asyncio
 from redstart.evals.runner import Blank, Withheld
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.testing.contracts.patterns import SORTER, reach
-from redstart.testing.contracts.store import Stores
-from redstart.testing.store import Clock, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
+from redstart.testing.contracts.store import Clock, Stores
+from support.store import MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
 
 
 def test_patterns_of_the_same_task_are_withheld_and_without_memory_all_are() -> None:

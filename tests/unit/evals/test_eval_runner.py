@@ -36,7 +36,8 @@ from redstart.evals.task import Base, Change, Task
 from redstart.evals.verify import standards, verify
 from redstart.ports.trials.port import Trial
 from redstart.testing.model import ScriptedModel
-from redstart.testing.rig import (
+from redstart.testing.sandbox import FakeSandbox
+from support.rig import (
     BUGGY,
     CARD,
     CODE,
@@ -49,8 +50,7 @@ from redstart.testing.rig import (
     WRONG,
     computed_suite,
 )
-from redstart.testing.sample import short_form
-from redstart.testing.sandbox import FakeSandbox
+from support.sample import short_form
 
 DRIVER = Path(__file__).parent / "drivers" / "small_eval.py"
 ORACLE = "instrument:oracle-at-recall"
@@ -201,6 +201,12 @@ def test_another_plan_needs_another_name(rigged: Lab) -> None:
     with pytest.raises(ConfigError, match="no evaluation other") as caught:
         Results(rigged.trials, "other")
     assert caught.value.remedy == "there are: e"
+
+
+def test_an_evaluation_begun_under_another_engine_goes_on(rigged: Lab) -> None:
+    begun = Results.open(rigged.trials, plan([task()]).model_copy(update={"engine": "inline"}))
+    assert begun.plan.engine == "inline"
+    assert run(rigged, [task()])
 
 
 def test_rows_of_another_version_are_told_of(rigged: Lab) -> None:

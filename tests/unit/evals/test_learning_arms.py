@@ -15,10 +15,11 @@ import pytest
 from redstart.core.learning import Recalled
 from redstart.core.lesson import Scope, Situation
 from redstart.evals.outcome import Key, Outcome, Place
+from redstart.evals.truth import TrueFix
+from redstart.testing.contracts.store import Clock
 from redstart.testing.states import card, lesson, signature
-from redstart.testing.store import Clock, Learned, MemoryDatabase, MemoryShelf
-from redstart.testing.truth import TrueFix
 from redstart.toolkit.learning.advisor import Advisor
+from support.store import Learned, MemoryDatabase, MemoryShelf
 
 BENCH = Path(__file__).parents[3] / "bench"
 

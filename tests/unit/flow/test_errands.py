@@ -21,7 +21,7 @@ from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.flow.errands import begun, errand_id
 from redstart.flow.route import waits_for_errands
-from redstart.testing.rig import Rig, make_rig
+from support.rig import Rig, make_rig
 
 GOAL = "three numbers"
 PLAN = {

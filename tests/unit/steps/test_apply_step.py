@@ -13,8 +13,8 @@ from redstart.core.change import Applied, Edit, EditKind, EditList, Patch, Rung
 from redstart.core.run import Attempt, Step
 from redstart.steps.apply import REJECTS, RUNGS, apply
 from redstart.testing.states import spec, state
-from redstart.testing.store import MemoryBlobs
 from redstart.toolkit.repo.trees import GitTrees
+from support.store import MemoryBlobs
 
 CODE = b"def f():\n    return 1\n\n\ndef g():\n    return 2\n"
 

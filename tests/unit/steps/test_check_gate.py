@@ -15,7 +15,7 @@ from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.ports.bundle import Ports
 from redstart.steps.check import check
 from redstart.testing import states
-from redstart.testing.rig import Rig, make_rig
+from support.rig import Rig, make_rig
 
 DANGER = "import pickle\n\n\ndef load(data):\n    return pickle.loads(data)\n"
 PLAIN = "def double(number):\n    return number * 2\n"

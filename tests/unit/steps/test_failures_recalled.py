@@ -17,12 +17,12 @@ from redstart.core.wishes import Asking
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
 from redstart.testing.states import failure
 from redstart.toolkit.learning.failures import changed_lines
 from redstart.toolkit.prompts.failures import tried_before
 from redstart.toolkit.prompts.render import render
+from support import rig as play
+from support.rig import Rig, make_rig
 
 LINE = "    return number + number + 1"
 TITLE = "## Tried before and failed"

@@ -21,9 +21,9 @@ from redstart.core.shell import Completed, Execution, ExitCause
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
-from redstart.testing.sample import short_form
+from support import rig as play
+from support.rig import Rig, make_rig
+from support.sample import short_form
 
 FAILURES = {
     "key": "KeyError: 'price'",

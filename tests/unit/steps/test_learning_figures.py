@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from redstart.testing.rig import Rig, make_rig
+from support.rig import Rig, make_rig
 
 BENCH = Path(__file__).parents[3] / "bench"
 

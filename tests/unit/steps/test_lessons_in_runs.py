@@ -20,12 +20,13 @@ from redstart.engines.replay import replay
 from redstart.ports.memory.port import LessonUse
 from redstart.ports.model.mask import mask
 from redstart.ports.world.system import NumberedWorld
-from redstart.testing import rig as play
-from redstart.testing.rig import Kept, Rig, make_rig
+from redstart.testing.contracts.store import Clock
 from redstart.testing.states import lesson
-from redstart.testing.store import Clock, Learned, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
 from redstart.toolkit.learning.advisor import Advisor
 from redstart.toolkit.learning.lessons import drawn
+from support import rig as play
+from support.rig import Kept, Rig, make_rig
+from support.store import Learned, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
 
 WHEN, ADVICE = "A sum is one more than was expected", "Look for a constant that is added after the sum"
 TAUGHT = json.dumps({**json.loads(play.CARD), "when": WHEN, "advice": ADVICE})

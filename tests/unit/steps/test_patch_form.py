@@ -20,10 +20,10 @@ from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.ports.store.ordinals import COUNTED
 from redstart.ports.store.port import Call, Journal, Record
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
 from redstart.toolkit.patching.formats import ENOUGH, LONGEST_WHOLE
 from redstart.toolkit.prompts.fit import tokens
+from support import rig as play
+from support.rig import Rig, make_rig
 
 WHOLE, ENVELOPE = "all of the file as it shall be", "*** Begin Patch"
 ONCE = Limits(attempts=1)

@@ -12,8 +12,8 @@ from redstart.core.run import Limits, Result, RunState
 from redstart.core.shell import Completed, Execution
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.testing import rig as play
-from redstart.testing.rig import CODE, Rig, computed_suite, make_rig
+from support import rig as play
+from support.rig import CODE, Rig, computed_suite, make_rig
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from redstart.core.shell import TIGHT, Completed, Execution, ExitCause
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.testing import rig as play
-from redstart.testing.rig import CODE, DAWN, RED, Rig, computed_suite, make_rig
 from redstart.toolkit.looking.probes import FILE
+from support import rig as play
+from support.rig import CODE, DAWN, RED, Rig, computed_suite, make_rig
 
 SNIPPET = "from calc import double\nprint('double gives', double(2))\n"
 PROBE = f"WHY: not sure yet\n\nPROBE:\n```python\n{SNIPPET}```\n"

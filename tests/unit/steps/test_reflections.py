@@ -17,10 +17,10 @@ from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.ports.model.tiers import Roster
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
 from redstart.testing.states import spec
 from redstart.toolkit.prompts.reflections import learned
+from support import rig as play
+from support.rig import Rig, make_rig
 
 LINE = "    return number + number + 1"
 REFLECTION = json.dumps({"root_cause": "the flamingo", "what_failed": "the heron", "try_next": "the kestrel"})

@@ -12,8 +12,8 @@ from redstart.core.run import RunState
 from redstart.core.wishes import Asking
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
+from support import rig as play
+from support.rig import Rig, make_rig
 
 TITLE = "## Your last edits that did not fit"
 NEAR = play.block("    return number + number + one", "    return number + number")

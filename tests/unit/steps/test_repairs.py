@@ -13,8 +13,8 @@ from redstart.core.run import Effort, Limits, Mode, RunState, Step
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
+from support import rig as play
+from support.rig import Rig, make_rig
 
 TESTS = (
     "tests/test_it.py\n<<<<<<< SEARCH\n=======\nfrom calc import double\n\n\ndef test_it():\n    {}\n>>>>>>> REPLACE\n"

@@ -13,12 +13,13 @@ from redstart.core.course import Pattern, Strategy, Turn
 from redstart.core.run import Limits, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
+from redstart.evals.oracles import NoisyOracle
+from redstart.evals.truth import TrueFix
 from redstart.steps import decide
-from redstart.testing import rig as play
-from redstart.testing.instruments import NoisyOracle, Rewording, Stubborn
-from redstart.testing.rig import Rig, make_rig
-from redstart.testing.truth import TrueFix
 from redstart.toolkit.learning.stuck import repeated, seen
+from support import rig as play
+from support.instruments import Rewording, Stubborn
+from support.rig import Rig, make_rig
 
 FIX = TrueFix(play.CODE, play.BUGGY, play.BUGGY.replace(" + 1", ""))
 SEEDS = range(6)

@@ -13,8 +13,8 @@ from redstart.core.run import Level, Limits, Result, RunState
 from redstart.core.shell import Completed, Execution, ExitCause
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.testing import rig as play
-from redstart.testing.rig import CODE, GREEN, RED, TESTS, Rig, altered_ids, called_plainly, make_rig
+from support import rig as play
+from support.rig import CODE, GREEN, RED, TESTS, Rig, altered_ids, called_plainly, make_rig
 
 FIX = play.block("    return number + number + 1", "    return number + number")
 EXTRA = "extra.py"

@@ -18,11 +18,11 @@ from redstart.core.wishes import Asking
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.flow.route import settle
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
 from redstart.testing.states import report, snapshot, spec, state
 from redstart.toolkit.learning.stuck import chosen, is_open, seen, trend, turn
 from redstart.toolkit.patching.formats import LONGEST_WHOLE, best_form
+from support import rig as play
+from support.rig import Rig, make_rig
 
 PLAN = '{"summary": "look elsewhere", "subtasks": []}'
 MANY = 40

@@ -16,8 +16,8 @@ from redstart.core.wishes import Asking
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.testing import rig as play
-from redstart.testing.rig import Rig, make_rig
+from support import rig as play
+from support.rig import Rig, make_rig
 
 TOLD = f"the answer gives {play.CODE} back as it was: something in it must change to make the failing test pass"
 AS_JSON = json.dumps({"why": "it is right now", "edits": [{"path": play.CODE, "text": play.BUGGY}]})

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.store import MemoryBlobs
 from redstart.toolkit.repo.trees import GitTrees
+from support.store import MemoryBlobs
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from redstart.core.change import EditKind, EditRung, Snapshot, Tally
 from redstart.core.events import Event
@@ -245,12 +245,19 @@ class Call(NamedTuple):
         return f"attempt {self.attempt}, {self.step}, {which}"
 
 
+MadeKind = Literal["model", "sandbox", "recall", "lesson", "errands", "install"]
+"""Calls that a step makes."""
+HeardKind = Literal["said", "answer", "recall", "lessons", "failures", "patterns", "tally"]
+"""What reached a step from outside its run."""
+CallKind = MadeKind | HeardKind
+
+
 class Record(NamedTuple):
     """A call that was made. `result` is JSON; what is large in it is a blob's name."""
 
     call: Call
     kind: str
-    """`model`, `sandbox`, `recall`, `clock`, `errands`, `install`, or of what came from outside (`said`, …)."""
+    """A `CallKind`; in a journal of another version perhaps one that is not known here."""
     request_hash: str
     request: str
     """Blob: the request as JSON; empty where it says nothing more than the kind."""

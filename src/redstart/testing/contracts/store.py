@@ -17,9 +17,18 @@ from redstart.core.run import Attempt, RunState, Step
 from redstart.ports.memory.port import Memory, Shelf
 from redstart.ports.store.port import Control, Journal, Store, Told, Word
 from redstart.testing.states import card, commit, failure, signature, spec, state
-from redstart.testing.store import Clock
 
 DAWN = datetime(2030, 1, 1, 6, 30, 0, 123456, tzinfo=UTC)
+
+
+class Clock:
+    """A clock that stands where it is put."""
+
+    def __init__(self, time: float = 1_000_000.0) -> None:
+        self.time = time
+
+    def __call__(self) -> float:
+        return self.time
 
 
 class Stores(NamedTuple):

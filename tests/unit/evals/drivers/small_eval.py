@@ -14,6 +14,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[3]))
+
 from redstart.app.settings import Models, Settings
 from redstart.core.events import Event
 from redstart.core.run import Level, Limits
@@ -22,8 +24,8 @@ from redstart.evals.results import Plan
 from redstart.evals.runner import digest_of
 from redstart.evals.task import Base, Change, Task
 from redstart.ports.world.system import SystemWorld
-from redstart.testing.rig import BUGGY, CODE, TEST_TEXT, TESTS, computed_suite
 from redstart.testing.sandbox import FakeSandbox
+from support.rig import BUGGY, CODE, TEST_TEXT, TESTS, computed_suite
 
 MODEL = "instrument:noisy-oracle:0.3:0.2"
 

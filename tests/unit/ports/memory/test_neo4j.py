@@ -22,11 +22,10 @@ from redstart.ports.memory.neo4j import Server, mirror, statements
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import runs
 from redstart.ports.sql.store import SqlStore
-from redstart.testing.bolt import serve_bolt
-from redstart.testing.contracts.store import begin
+from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import card, commit
-from redstart.testing.store import Clock
-from redstart.testing.user import User
+from support.bolt import serve_bolt
+from support.user import User
 
 Ask = Callable[..., list[dict[str, Any]]]
 HOSTILE = [

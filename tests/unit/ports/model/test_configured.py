@@ -15,7 +15,7 @@ from redstart.core.chat import Answer, Ask, Message, Role, Tier
 from redstart.core.errors import ConfigError, ModelBusy, ModelRefused
 from redstart.ports.model.gateway import Gateway
 from redstart.ports.model.port import Profile
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.server import Reply, Request, ScriptedServer, Wire
 
 Configure = Callable[[str], None]
 

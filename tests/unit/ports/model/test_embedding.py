@@ -26,7 +26,7 @@ from redstart.ports.model.budget import RunLedger
 from redstart.ports.model.embedding import BATCH, LONGEST_TEXT, NEAR, REST, ApiEmbedder, Manner, refuse_unfit
 from redstart.ports.model.endpoints import address
 from redstart.ports.model.port import Rates
-from redstart.testing.server import Reply, Request, Script, ScriptedServer
+from support.server import Reply, Request, Script, ScriptedServer
 
 KEY = "key-0123456789"
 NAME = "openai:text-embedding-3-small"

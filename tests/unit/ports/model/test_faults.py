@@ -11,7 +11,7 @@ from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Usage
 from redstart.core.errors import ModelBusy, ModelError, ModelGarbled, ModelRefused, ModelTimeout, ModelUnreachable
 from redstart.ports.model.port import Model
 from redstart.ports.model.providers import connect
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.server import Reply, Request, ScriptedServer, Wire
 
 KEY = "key-0123456789"
 DEADLINE = 0.6

@@ -15,7 +15,7 @@ from redstart.ports.model.endpoints import ENDPOINTS
 from redstart.ports.model.port import Profile, Rates
 from redstart.ports.model.prices import price
 from redstart.ports.model.providers import ABLE, connect
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.server import Reply, Request, ScriptedServer, Wire
 
 TALK = Ask(
     question="patch",
@@ -230,7 +230,7 @@ def test_no_sdk_is_loaded_before_the_first_question() -> None:
     code = """
 import sys
 import redstart.ports.model.providers, redstart.ports.model.tiers, redstart.ports.model.gateway
-import redstart.ports.model.replay, redstart.ports.model.prices, redstart.testing.model, redstart.testing.server
+import redstart.ports.model.replay, redstart.ports.model.prices, redstart.testing.model
 from redstart.ports.model.providers import connect
 connect("openai:gpt-5", base_url=None, api_key="key", deadline=1)
 heavy = {"pydantic_ai", "openai", "anthropic", "genai_prices", "httpx", "httpx2"}

@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 from redstart.testing.model import ScriptEnded
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.server import Reply, Request, ScriptedServer, Wire
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "hello"}]}], "max_tokens": 5}
 

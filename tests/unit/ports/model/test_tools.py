@@ -14,7 +14,7 @@ from redstart.ports.model.plain import in_words
 from redstart.ports.model.port import Profile
 from redstart.ports.model.prices import estimate_input
 from redstart.ports.model.providers import ABLE, connect
-from redstart.testing.server import Reply, Request, ScriptedServer, Wire
+from support.server import Reply, Request, ScriptedServer, Wire
 
 NAMES = {Wire.openai: "openai:gpt-4o", Wire.anthropic: "anthropic:claude-sonnet-4-6"}
 READ = Tool(

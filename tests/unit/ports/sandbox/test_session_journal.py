@@ -16,7 +16,7 @@ from redstart.engines.journal import JournaledSandbox, Recorder
 from redstart.ports.store.port import Call
 from redstart.testing.sandbox import FakeSandbox
 from redstart.testing.states import state
-from redstart.testing.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryStore
+from support.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryStore
 
 ENVIRONMENT = Environment(mount="/repo", python="/usr/bin/python3")
 

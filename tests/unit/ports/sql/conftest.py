@@ -13,14 +13,13 @@ from alembic import command
 from sqlalchemy import Connection, Engine, MetaData, create_engine, insert, inspect, select, text
 from sqlalchemy.dialects.postgresql.base import ischema_names
 
+from redstart.app.servers.postgres import Postgres
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.migrations import config
 from redstart.ports.sql.schema import Vector, metadata
 from redstart.ports.sql.store import SqlStore
-from redstart.testing.contracts.store import DAWN
-from redstart.testing.postgres import Postgres
+from redstart.testing.contracts.store import DAWN, Clock
 from redstart.testing.states import state
-from redstart.testing.store import Clock
 
 Where = Path | str
 ischema_names["vector"] = Vector  # so that what is read from a server's tables has it

@@ -26,11 +26,11 @@ from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.schema import metadata
 from redstart.ports.sql.scrub import Scrub
 from redstart.ports.sql.store import SqlStore
-from redstart.testing import rig as play
-from redstart.testing.contracts.store import begin
-from redstart.testing.rig import Kept, Rig, make_rig
+from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import card, commit, signature, spec
-from redstart.testing.store import Clock, MemoryBlobs
+from support import rig as play
+from support.rig import Kept, Rig, make_rig
+from support.store import MemoryBlobs
 
 SECRET = "the flamingo ledger was counted twice"
 LONG = f"{SECRET} because “Ω” came first\n" + "and then some more of it " * 30

@@ -25,11 +25,10 @@ from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.schema import edges as edge_rows
 from redstart.ports.sql.schema import failures
 from redstart.ports.sql.store import SqlStore
-from redstart.testing import rig as play
-from redstart.testing.contracts.store import begin
-from redstart.testing.rig import Kept, make_rig
+from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import card, commit, spec
-from redstart.testing.store import Clock
+from support import rig as play
+from support.rig import Kept, make_rig
 
 
 @pytest.fixture

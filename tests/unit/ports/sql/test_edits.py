@@ -14,9 +14,8 @@ from redstart.ports.sql.engine import Database
 from redstart.ports.sql.prune import SqlPrune
 from redstart.ports.sql.schema import edits
 from redstart.ports.sql.store import SqlStore
-from redstart.testing.contracts.store import DAWN
+from redstart.testing.contracts.store import DAWN, Clock
 from redstart.testing.states import commit, state
-from redstart.testing.store import Clock
 
 RUNGS = (EditRung(kind=EditKind.diff, rung=Rung.recount), EditRung(kind=EditKind.diff))
 TRIED = Attempt(entry=Step.patch, patch=Patch(model="a:1"), apply=Applied(ok=False, rungs=RUNGS))

@@ -19,10 +19,9 @@ from redstart.ports.sql import memory as module
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
-from redstart.testing.contracts.store import begin
-from redstart.testing.server import Reply, Request, ScriptedServer
+from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import card, commit, signature
-from redstart.testing.store import Clock
+from support.server import Reply, Request, ScriptedServer
 
 ASKED = signature()
 ALIKE = signature(message="KeyError: 'prices'", frame="shop/cart.py:Cart.totals")

@@ -20,9 +20,8 @@ from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.ordinals import ALIKE
 from redstart.ports.store.port import Call
-from redstart.testing.contracts.store import begin
+from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import commit, pattern, record, spec
-from redstart.testing.store import Clock
 
 SORTER, GAME = pattern().goal, "A snake game for the terminal"
 

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
+from redstart.app.servers.postgres import Postgres, serve_postgres
 from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.learning import Remembered, likeness
@@ -32,10 +33,8 @@ from redstart.ports.sql.store import SqlStore
 from redstart.ports.sql.trials import SqlTrials
 from redstart.ports.store.port import Call, Word
 from redstart.ports.trials.port import Trial
-from redstart.testing.contracts.store import DAWN, begin
-from redstart.testing.postgres import Postgres, serve_postgres
+from redstart.testing.contracts.store import DAWN, Clock, begin
 from redstart.testing.states import card, commit, failure, lesson, pattern, record, signature, spec, state
-from redstart.testing.store import Clock
 
 
 @pytest.fixture

@@ -14,9 +14,8 @@ from redstart.ports.sql.prune import SqlPrune
 from redstart.ports.sql.schema import told
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.port import Word
-from redstart.testing.contracts.store import DAWN
+from redstart.testing.contracts.store import DAWN, Clock
 from redstart.testing.states import state
-from redstart.testing.store import Clock
 
 
 def test_a_database_of_before_keeps_its_runs_and_can_be_told(of_before: Callable[[str, str], Path]) -> None:

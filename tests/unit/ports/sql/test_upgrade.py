@@ -24,12 +24,11 @@ from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.sql.trials import SqlTrials
 from redstart.ports.store.port import Word
-from redstart.testing import rig as play
-from redstart.testing.contracts.engine import comparable
-from redstart.testing.contracts.store import begin
-from redstart.testing.rig import Rig, make_rig
+from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import card, commit, signature
-from redstart.testing.store import Clock
+from support import rig as play
+from support.engine_contract import comparable
+from support.rig import Rig, make_rig
 
 Left = Callable[[str, Path | str, Database], None]
 

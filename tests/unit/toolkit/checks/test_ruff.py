@@ -9,9 +9,9 @@ import pytest
 
 from redstart.core.errors import ConfigError, PolicyViolation
 from redstart.core.finding import Finding, Severity
-from redstart.testing.sample import short_form
 from redstart.toolkit.checks import ruff
 from redstart.toolkit.checks.ruff import check, new_findings, syntax_errors
+from support.sample import short_form
 
 
 def rules(findings: list[Finding]) -> list[tuple[str, str, int]]:

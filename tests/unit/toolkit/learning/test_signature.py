@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from redstart.core.learning import Signature
 from redstart.core.report import Case, Outcome
-from redstart.testing.sample import short_form
 from redstart.toolkit.learning.signature import MESSAGE_LIMIT, sign
+from support.sample import short_form
 
 ROOT = "/work/repo"
 

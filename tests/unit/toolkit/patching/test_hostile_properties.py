@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from redstart.core.change import EditKind, Snapshot
-from redstart.testing.store import MemoryBlobs
 from redstart.toolkit.patching.ladder import Climbed, climb
 from redstart.toolkit.patching.parse import parse
 from redstart.toolkit.patching.policy import protected, violations
 from redstart.toolkit.repo.handover import Desk, apply_patch, changes_between
 from redstart.toolkit.repo.trees import GitTrees
+from support.store import MemoryBlobs
 
 FEW, MANY = 300, 10_000
 

@@ -14,12 +14,12 @@ from handover_states import NEW, OLD, TEXT, Repo
 
 from redstart.core.errors import StoreError
 from redstart.ports.store.blobs import DirectoryBlobs
-from redstart.testing.sample import short_form
 from redstart.toolkit.repo.handover import (
     Desk,
     Happened,
     changes_between,
 )
+from support.sample import short_form
 
 KILLED = """
 import os, shutil, signal, sys

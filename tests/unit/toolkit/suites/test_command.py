@@ -9,9 +9,9 @@ import pytest
 
 from redstart.core.run import Suite
 from redstart.core.shell import Environment
-from redstart.testing.sample import short_form
 from redstart.toolkit.suites.command import around
 from redstart.toolkit.suites.execute import SuiteRun
+from support.sample import short_form
 
 Write = Callable[[Path, Mapping[str, str]], Path]
 InSandbox = Callable[..., SuiteRun]

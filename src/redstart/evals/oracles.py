@@ -1,7 +1,7 @@
 """Scripted models as instruments: they measure what is around a model (recall, edits, memory, honesty), never a model.
 
 What each answers depends on its settings and on the question alone, so that a run which is taken up again after a crash
-gets the answers that it would have had. Each is a `Model`; `script` makes it one of `redstart.testing.server`.
+gets the answers that it would have had. Each is a `Model`.
 """
 
 from __future__ import annotations
@@ -10,24 +10,21 @@ import json
 import random
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from redstart.core.chat import Answer, Ask, Usage
-from redstart.testing.scenarios import CARD, REFLECTION, question
-from redstart.testing.server import Request
-from redstart.testing.truth import Shown, TrueFix, is_recalled, shown_code
+from redstart.evals.truth import Shown, TrueFix, is_recalled, shown_code
 from redstart.toolkit.patching.policy import protected
-from redstart.toolkit.prompts.sections import ADVICE
 
 CHARACTERS_A_TOKEN = 4
 PLAN = json.dumps({"summary": "look again", "subtasks": []})
+CARD = json.dumps(
+    {"summary": "a small bug", "root_cause": "as the patch says", "fix": "as the patch does", "debug_steps": []}
+)
+REFLECTION = json.dumps({"root_cause": "not known", "what_failed": "the last edit", "try_next": "another one"})
 CANNOT_TELL = "I cannot tell from what is shown what is wrong.\n"
-_ATTEMPT = re.compile(r'^<data from="attempt (\d+)">$', re.MULTILINE)
-_PROBED = re.compile(r'^<data from="probe of attempt \d+">$', re.MULTILINE)
+ATTEMPT = re.compile(r'^<data from="attempt (\d+)">$', re.MULTILINE)
 _PLAIN = re.compile(r"^\s*[\w.\[\]]+ *[-+*/]?= *[^\\]*[^\\,({\[:]$|^\s*return [^\\({\[]*$")
 """Assignments and returns of one line: what can be followed by a remark."""
-_TOLD = tuple(words.rpartition("}")[2] for words in ADVICE.values())
-"""What a run that goes in circles is told, as far as it is the same each time."""
 
 
 class Instrument:
@@ -48,10 +45,6 @@ class Instrument:
         said = self.reply(ask.question, prompt)
         usage = Usage(input_tokens=_tokens(prompt), output_tokens=_tokens(said))
         return Answer(text=said, model=f"instrument:{self.name}", usage=usage)
-
-    def script(self, request: Request) -> str:
-        """The same as the script of a server."""
-        return self.reply(question(request), request.text)
 
 
 class OracleAtRecall(Instrument):
@@ -81,79 +74,9 @@ class NoisyOracle(Instrument):
         self._fixes, self._right, self._rise, self._seed = tuple(fixes), right, rise, seed
 
     def patch(self, prompt: str) -> str:
-        tried = _tried(prompt)
+        tried = attempts_told(prompt)
         chance = random.Random(f"{self._seed}/{tried}").random()  # noqa: S311  (nothing is kept secret by it)
         return true_patch(self._fixes) if chance < self._right + self._rise * tried else wrong_patch(prompt)
-
-
-class Stubborn(NoisyOracle):
-    """A noisy oracle that gives its first wrong patch again and again, unless its question asks for something else.
-
-    So it tells how much of what a run repeats is repeated because nobody said that it was.
-    """
-
-    name = "stubborn"
-
-    def patch(self, prompt: str) -> str:
-        told = "\n## Plan\n" in prompt or any(words in prompt for words in _TOLD)
-        return super().patch(prompt) if told or not _tried(prompt) else self.again(prompt)
-
-    def again(self, prompt: str) -> str:
-        return wrong_patch(_ATTEMPT.sub("", prompt))
-
-
-class Rewording(Stubborn):
-    """The same with other words: each of its wrong patches is a new one, and comes to the same failure."""
-
-    name = "rewording"
-
-    def again(self, prompt: str) -> str:
-        return wrong_patch(prompt)
-
-
-class LessonSensitive(Instrument):
-    """Gives the true fix only where the lesson's key fact is in its prompt: it measures whether memory reaches it."""
-
-    name = "lesson-sensitive"
-
-    def __init__(self, fixes: Sequence[TrueFix], fact: str) -> None:
-        if not fact.strip():
-            raise ValueError("a fact that is empty is in every prompt")
-        self._fixes, self._fact = tuple(fixes), fact
-
-    def patch(self, prompt: str) -> str:
-        return true_patch(self._fixes) if self._fact in prompt else wrong_patch(prompt)
-
-
-class Way(NamedTuple):
-    """One way to read what is to be kept from an agent: a snippet of Python that says so if it found it."""
-
-    name: str
-    snippet: str
-
-
-class ObedientAttacker(Instrument):
-    """Does whatever it is told, here to read the answer: each way in turn as a probe, then a patch that solves nothing.
-
-    `marks` are texts that only the answer has. A prompt that holds one of them, or what a snippet says when it found
-    something, is put down in `seen`.
-    """
-
-    name = "obedient-attacker"
-
-    def __init__(self, ways: Sequence[Way], marks: Sequence[str]) -> None:
-        self._ways, self._marks = tuple(ways), tuple(marks)
-        self.seen: list[str] = []
-        self.tried: list[str] = []
-
-    def patch(self, prompt: str) -> str:
-        self.seen += [mark for mark in self._marks if mark in prompt]
-        done = len(_PROBED.findall(prompt))
-        if done >= len(self._ways):
-            return wrong_patch(prompt)
-        way = self._ways[done]
-        self.tried.append(way.name)
-        return f"PROBE:\n```python\n{way.snippet.rstrip()}\n```\n"
 
 
 def true_patch(fixes: Sequence[TrueFix]) -> str:
@@ -163,7 +86,7 @@ def true_patch(fixes: Sequence[TrueFix]) -> str:
 
 def wrong_patch(prompt: str) -> str:
     """An edit of code that the prompt shows which can be applied and changes nothing; another one in each attempt."""
-    tried = _tried(prompt)
+    tried = attempts_told(prompt)
     for shown in shown_code(prompt):
         line = None if protected(shown.path) else _plain_line(shown)
         if line is not None:
@@ -173,9 +96,9 @@ def wrong_patch(prompt: str) -> str:
     return CANNOT_TELL
 
 
-def _tried(prompt: str) -> int:
+def attempts_told(prompt: str) -> int:
     """The last attempt that it tells of; 0 for none."""
-    return max(map(int, _ATTEMPT.findall(prompt)), default=0)
+    return max(map(int, ATTEMPT.findall(prompt)), default=0)
 
 
 def _plain_line(shown: Shown) -> str | None:

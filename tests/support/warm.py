@@ -1,6 +1,6 @@
 """Starting commands of redstart from a process that has its modules loaded: loading takes longer than most of them.
 
-`Warm` is the side of the tests. The other one, `python -m redstart.testing.warm FD`, listens at the socket FD and
+`Warm` is the side of the tests. The other one, `python -m support.warm FD`, listens at the socket FD and
 makes every command a process of its own, forked before anything but modules is there: with the command's arguments,
 environment, folder and files, and an exit code or signal that is told as the kernel tells it.
 """
@@ -54,9 +54,10 @@ class Warm:
             listening.bind(self._path)
             listening.listen()
             command = [sys.executable, "-m", __spec__.name, str(listening.fileno())]
+            found_in = os.pathsep.join((str(Path(__file__).parents[1]), environ.get("PYTHONPATH", "")))
             self._process = subprocess.Popen(
                 command,
-                env=dict(environ),
+                env={**environ, "PYTHONPATH": found_in.rstrip(os.pathsep)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[listening.fileno()],

@@ -27,19 +27,9 @@ from redstart.core.standing import Control, Holder, RunRow, Stop
 from redstart.core.uses import uses_of
 from redstart.ports.memory.port import Forgotten, GoalEmbedder, LessonUse
 from redstart.ports.store.port import Call, Claim, Commit, Past, Record, StepRow, Told, Word
-from redstart.testing.kept_run import KeptRun
+from support.kept_run import KeptRun
 
 T = TypeVar("T", FixCard, FailureRecord, Lesson, Pattern)
-
-
-class Clock:
-    """A clock that stands where it is put."""
-
-    def __init__(self, time: float = 1_000_000.0) -> None:
-        self.time = time
-
-    def __call__(self) -> float:
-        return self.time
 
 
 @dataclass(frozen=True)

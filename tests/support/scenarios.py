@@ -5,7 +5,6 @@ They are instruments: they measure what is around the model, not a model.
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections import Counter
@@ -13,14 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from redstart.core.noun import Noun
-from redstart.testing.server import Request
-
-CARD = json.dumps(
-    {"summary": "a small bug", "root_cause": "as the patch says", "fix": "as the patch does", "debug_steps": []}
-)
-
-
-REFLECTION = json.dumps({"root_cause": "not known", "what_failed": "the last edit", "try_next": "another one"})
+from redstart.evals.oracles import CARD, PLAN, REFLECTION
+from support.server import Request
 
 
 class Needs(Noun):
@@ -64,7 +57,7 @@ class Scenario(Noun):
         if asked == "reflect":
             return REFLECTION
         if asked == "plan":
-            return json.dumps({"summary": "look again", "subtasks": []})
+            return PLAN
         return self.wrong if self.missing(request.text) else self.right
 
 

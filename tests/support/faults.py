@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from redstart.core.chat import Fault
 from redstart.core.errors import ModelBusy, ModelError, ModelGarbled, ModelTimeout, ModelUnreachable
-from redstart.testing.server import Reply, Request, Script, body_of
+from support.server import Reply, Request, Script, body_of
 
 RETRY_AFTER = 7
 """Seconds that the fault `429` asks to wait."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.testing.user import User
-from redstart.testing.warm import COMMAND, warm_for
+from support.user import User
+from support.warm import COMMAND, warm_for
 
 TELLS = """
 import os, random, sys

@@ -8,23 +8,14 @@ import pytest
 
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.context import Chunk, Context
-from redstart.testing.instruments import (
-    CANNOT_TELL,
-    Instrument,
-    LessonSensitive,
-    NoisyOracle,
-    ObedientAttacker,
-    OracleAtRecall,
-    Way,
-    wrong_patch,
-)
-from redstart.testing.peeking import FOUND, ways
-from redstart.testing.server import Request, Wire
-from redstart.testing.truth import Span, TrueFix, is_recalled, needed_lines, shown_code
+from redstart.evals.oracles import CANNOT_TELL, Instrument, NoisyOracle, OracleAtRecall, wrong_patch
+from redstart.evals.truth import Span, TrueFix, is_recalled, needed_lines, shown_code
 from redstart.toolkit.looking.probes import find_probe
 from redstart.toolkit.patching.parse import parse
 from redstart.toolkit.prompts.render import data
 from redstart.toolkit.prompts.sections import code
+from support.instruments import LessonSensitive, ObedientAttacker, Way
+from support.peeking import FOUND, ways
 
 LINES = [f"    line_{number} = {number}" for number in range(1, 41)]
 BEFORE = "\n".join(LINES) + "\n"
@@ -143,10 +134,6 @@ def test_a_snippet_quoted_in_a_prompt_is_no_find() -> None:
         compile(way.snippet, way.name, "exec")
 
 
-def test_other_questions_have_short_answers_and_a_server_hears_the_same() -> None:
+def test_other_questions_have_short_answers() -> None:
     model = OracleAtRecall([FIX])
     assert all(asked(model, "", question).startswith("{") for question in ("plan", "remember", "reflect"))
-    text = prompt((1, 40))
-    turns = (("user", text),)
-    request = Request(Wire.openai, "m", "redstart question: patch\n", turns, None, {}, {})
-    assert model.script(request) == asked(model, text)

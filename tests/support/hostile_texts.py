@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from redstart.testing.scenarios import question
-from redstart.testing.server import Request, ScriptedServer, Wire
-from redstart.testing.user import User
+from support.scenarios import question
+from support.server import Request, ScriptedServer, Wire
+from support.user import User
 
 SEQUENCES = (
     "\x1b[2J",
@@ -120,7 +120,7 @@ def poison_memory(database: Path) -> None:
         for word, place in words.items():
             escaped = json.dumps(text_of(place))[1:-1]
             for table in ("cards", "lessons"):
-                connection.execute(f"UPDATE {table} SET body = replace(body, ?, ?)", (word, escaped))  # noqa: S608
+                connection.execute(f"UPDATE {table} SET body = replace(body, ?, ?)", (word, escaped))
         for key, place in (
             ("verification", "proof"),
             ("provenance.approved_by", "approver"),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from redstart.testing.server import ScriptedServer, Wire
-from redstart.testing.warm import COMMAND, warm_for
+from support.server import ScriptedServer, Wire
+from support.warm import COMMAND, warm_for
 
 SECONDS = 300
 

@@ -22,9 +22,9 @@ from redstart.flow.modes import MODES
 from redstart.ports.bundle import Ports
 from redstart.ports.store.port import Control, Word
 from redstart.steps.decide import decide
-from redstart.testing import rig as play
-from redstart.testing.rig import DAWN, Rig
 from redstart.toolkit.honesty.levels import MEASURES
+from support import rig as play
+from support.rig import DAWN, Rig
 
 WHOLE = [(1, step) for step in MODES[Mode.fix] if step is not Step.reflect]
 """The trail of a run that is green at once."""

@@ -32,9 +32,9 @@ from redstart.ports.store.port import Blobs, Journal, Store
 from redstart.ports.world.system import NumberedWorld
 from redstart.testing.model import ScriptedModel
 from redstart.testing.sandbox import FakeSandbox
-from redstart.testing.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
 from redstart.toolkit.learning.advisor import Advisor
 from redstart.toolkit.repo.trees import GitTrees
+from support.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
 
 CODE = "calc.py"
 TESTS = "test_calc.py"

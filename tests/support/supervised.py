@@ -131,7 +131,7 @@ class SupervisedEngine:
         await self._workers.fleet.submit(state)
         return await self._workers.fleet.ended(DriveOrder(state.spec.tenant, state.run_id))
 
-    async def _go(self, order: DriveOrder, halting: Callable[[], str]) -> Advanced:  # noqa: ARG002  (ended at once)
+    async def _go(self, order: DriveOrder, halting: Callable[[], str]) -> Advanced:
         held = self._held[order.run_id]
         try:
             held.done = await inline(held.state, held.advance)

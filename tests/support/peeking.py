@@ -6,7 +6,7 @@ snippet as numbers, so that a prompt which quotes the snippet does not hold it.
 
 from __future__ import annotations
 
-from redstart.testing.instruments import Way
+from support.instruments import Way
 
 FOUND = "peeked at "
 """What a snippet prints, with the place behind it, where it found the text."""

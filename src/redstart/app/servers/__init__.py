@@ -1,0 +1,1 @@
+"""Servers that a trial of a fleet starts on this machine."""

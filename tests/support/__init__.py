@@ -1,0 +1,1 @@
+"""Our own harness: scripted providers, whole runs in memory, servers, and commands as a user types them."""
