@@ -375,10 +375,9 @@ class _Trial:
         self._runs += 1
         return completed
 
-    def _kept_back(self, path: str) -> str:
-        return (
-            "" if path in self._proposed or self._is_about_packages(path) else protected(path, self._run.spec.protect)
-        )
+    def _kept_back(self, path: str) -> bool:
+        is_open = path in self._proposed or self._is_about_packages(path)
+        return not is_open and protected(path, self._run.spec.protect) is not None
 
     def _is_about_packages(self, path: str) -> bool:
         read, run = self._ports.trees.read, self._run
