@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from redstart.core.errors import ReplayDiverged
 from redstart.core.events import Event, Phase
 from redstart.core.run import Attempt, RunState, Status, Step
+from redstart.core.standing import Halt
 from redstart.engines.drive import Adapters, Driver
 from redstart.flow.loop import Advance, Advanced, loop
 from redstart.flow.route import takes_answer, wake
@@ -53,7 +54,7 @@ def _seconds(rows: list[StepRow], events: list[Event]) -> dict[int, float]:
 def _bounded(driver: Driver, expected: _Expected) -> Advance:
     async def advance(state: RunState, step: Step) -> Advanced:
         done = await driver.advance(state, step)
-        return done if expected.left else done._replace(halt=done.halt or "end of the record")
+        return done if expected.left else done._replace(halt=done.halt or Halt.end_of_record)
 
     return advance
 
