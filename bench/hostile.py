@@ -101,7 +101,8 @@ def never(path: str) -> str:
         return "it is outside the workspace"
     if any(part.casefold() == ".git" for part in inside.split("/")):
         return "it is git's own"
-    return protected(inside)
+    protection = protected(inside)
+    return protection.words if protection else ""
 
 
 async def _drive(rig: Rig, workspace: Path, answer: str) -> RunState:

@@ -16,7 +16,7 @@ from redstart.ports.sandbox import bwrap
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
 from redstart.ports.sandbox.cgroups import PREFIX, own_tree
 from redstart.ports.sandbox.leftovers import mark
-from redstart.ports.sandbox.port import Sandbox
+from redstart.ports.sandbox.port import Sandbox, SandboxLack
 from redstart.ports.sandbox.process import Process
 from redstart.ports.sandbox.session import WarmSession
 from redstart.ports.sandbox.stage import Rights
@@ -68,7 +68,7 @@ class TestBubblewrap(SandboxContract):
 
     def test_what_is_missing_here_is_told(self, sandbox: Sandbox) -> None:
         assert isinstance(sandbox, Bubblewrap)
-        assert ("a limit on memory and processes of all together" in sandbox.lacks) == (own_tree() is None)
+        assert (SandboxLack.memory_limit in sandbox.lacks) == (own_tree() is None)
 
 
 @pytest.mark.usefixtures("bubblewrap_works")

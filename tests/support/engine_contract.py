@@ -14,6 +14,7 @@ import pytest
 
 from redstart.core.errors import Fenced, ModelError
 from redstart.core.run import Action, Decision, Level, Limits, Mode, Result, RunState, Status, Step
+from redstart.core.standing import Halt
 from redstart.engines.drive import Driver, drive
 from redstart.engines.port import Engine
 from redstart.engines.replay import replay
@@ -201,7 +202,7 @@ class EngineContract:
                 if done.state.status is Status.finished:
                     return done.state, handed
                 handed.append(done.halt)
-                adapters = thinks if done.halt == "needs:think" else acts
+                adapters = thinks if done.halt is Halt.needs_think else acts
 
         state, handed = asyncio.run(serve())
         assert handed == ["needs:think", "needs:act", "needs:think", "needs:act", "needs:think"]

@@ -11,11 +11,12 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from redstart.core.run import RunState, Status
+from redstart.core.standing import Halt
 from redstart.engines.drive import Adapters, drive
 from redstart.engines.inline import inline
 from redstart.engines.temporal.client import FleetClient
 from redstart.engines.temporal.driver import Drives, Go
-from redstart.engines.temporal.orders import LET_GO, DriveOrder, DriveReport
+from redstart.engines.temporal.orders import DriveOrder, DriveReport
 from redstart.engines.temporal.worker import Post, serve
 from redstart.flow.loop import Advance, Advanced
 
@@ -83,7 +84,7 @@ class Workers:
 def driving(adapters: Callable[[DriveOrder], Adapters]) -> Go:
     """Drives a run on these adapters, as a worker does."""
 
-    async def go(order: DriveOrder, halting: Callable[[], str]) -> Advanced:
+    async def go(order: DriveOrder, halting: Callable[[], Halt]) -> Advanced:
         own = replace(adapters(order), halting=halting)
         return await drive(own, await own.store.claim(order.run_id), inline)
 
@@ -131,11 +132,11 @@ class SupervisedEngine:
         await self._workers.fleet.submit(state)
         return await self._workers.fleet.ended(DriveOrder(state.spec.tenant, state.run_id))
 
-    async def _go(self, order: DriveOrder, halting: Callable[[], str]) -> Advanced:
+    async def _go(self, order: DriveOrder, halting: Callable[[], Halt]) -> Advanced:
         held = self._held[order.run_id]
         try:
             held.done = await inline(held.state, held.advance)
         except Exception as error:
             held.error = error  # raised where the engine was called
-            return Advanced(held.state, LET_GO)
-        return held.done if held.done.state.status is Status.finished else held.done._replace(halt=LET_GO)
+            return Advanced(held.state, Halt.let_go)
+        return held.done if held.done.state.status is Status.finished else held.done._replace(halt=Halt.let_go)

@@ -22,7 +22,7 @@ from redstart.app.inside_terminal import CHUNK, HEAD, WINDOW
 from redstart.app.wire import House
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import IN, Completed, Environment, Execution, ExitCause, SandboxLimits
-from redstart.ports.sandbox.port import Sandbox
+from redstart.ports.sandbox.port import Sandbox, isolates
 
 SHELL_SECONDS = 12 * 3600.0
 """How long a shell stays open: long enough for a person, short enough that a forgotten one ends."""
@@ -119,7 +119,7 @@ def _sandbox(house: House) -> Sandbox:
 
 def _is_open(house: House) -> bool:
     """Whether this is no sandbox at all, in which the network is that of the machine."""
-    return "no sandbox" in _sandbox(house).tier
+    return not isolates(_sandbox(house))
 
 
 def _shell_request(ground: Ground, port: int, line: _Line, prompt: str) -> Execution:

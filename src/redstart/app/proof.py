@@ -203,9 +203,8 @@ class _Evidence:
             paths = {change.path for change in self._trees.changes(self._state.base, made)}
         else:
             paths = set(self._now.patch.files) if self._now.patch else set[str]()
-        return tuple(
-            Touched(path=_readable(path), protected=protected(path, spec.protect, spec.tests)) for path in sorted(paths)
-        )
+        found = ((path, protected(path, spec.protect, spec.tests)) for path in sorted(paths))
+        return tuple(Touched(path=_readable(path), protected=why.words if why else "") for path, why in found)
 
     def _cases(self) -> tuple[CaseLine, ...]:
         before = {case.id: case for case in baseline_cases(self._state, self._blobs)}

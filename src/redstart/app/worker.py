@@ -18,7 +18,7 @@ from redstart.app.wire import House, engine_called, open_database, open_house
 from redstart.core.errors import ConfigError
 from redstart.core.run import Mode, Status
 from redstart.core.shell import Environment
-from redstart.core.standing import Stop
+from redstart.core.standing import Halt, Stop
 from redstart.engines.drive import drive
 from redstart.engines.temporal.orders import DriveOrder
 from redstart.flow.loop import Advanced
@@ -69,7 +69,7 @@ async def go(
     pool: Pool,
     house_of: Callable[[str], AbstractContextManager[House]],
     order: DriveOrder,
-    halting: Callable[[], str],
+    halting: Callable[[], Halt],
 ) -> Advanced:
     """One drive of a run with the privileges of this pool, as the run's tenant sees the store."""
     with house_of(order.tenant) as house:

@@ -15,8 +15,7 @@ from redstart.cli.ending import say_ending
 from redstart.cli.session import How
 from redstart.core.errors import PortError
 from redstart.core.run import RunState, Status
-from redstart.core.standing import status_of
-from redstart.engines.temporal.orders import TROUBLE
+from redstart.core.standing import Halt, status_of
 from redstart.flow.route import waits_for_a_person
 
 LOOK = 0.3
@@ -88,5 +87,5 @@ async def _stands_still(house: House, state: RunState, *, patient: bool) -> str:
         return f"run {run_id} is {status}{why}\nContinue with: redstart resume {run_id}"
     if stands.phase != "waits":
         return ""
-    why = f": {stands.reason}" if stands.halt == TROUBLE else ""
+    why = f": {stands.reason}" if stands.halt is Halt.trouble else ""
     return f"run {run_id} is waiting{why}\nContinue with: redstart resume {run_id}"

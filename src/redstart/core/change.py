@@ -5,10 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from redstart.core.learning import Reflection
 from redstart.core.noun import Noun
+from redstart.core.stored_words import with_patch_problem
 
 
 class Snapshot(Noun):
@@ -61,6 +62,15 @@ class Probe(Noun):
     snippet: str = ""
 
 
+class PatchProblem(StrEnum):
+    """Why there is nothing usable in an answer, where the run goes by it."""
+
+    over_budget = "over_budget"
+    """The model was not asked, or not until it answered: the call could exceed a limit."""
+    unchanged = "unchanged"
+    """The answer gives files back as they are."""
+
+
 class Patch(Noun):
     """What the model proposes: edits, or a probe (code to run before editing), or nothing that can be used."""
 
@@ -87,8 +97,18 @@ class Patch(Noun):
     """Ids of the fix cards that were recalled by the failure of the attempt before."""
     failed_before: tuple[str, ...] = Field(default=(), exclude_if=lambda ids: not ids)
     """Ids of the failed attempts of earlier runs that the question showed."""
+    problem: PatchProblem | None = Field(default=None, exclude_if=lambda problem: problem is None)
     fault: str = ""
-    """Why there is nothing usable."""
+    """Why there is nothing usable, in words."""
+
+    @property
+    def over_budget(self) -> bool:
+        return self.problem is PatchProblem.over_budget
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_before(cls, document: object) -> object:
+        return with_patch_problem(document, "fault")
 
 
 class Rung(StrEnum):

@@ -17,9 +17,10 @@ RedstartError
 │       └── Fenced
 ├── PolicyViolation        exit 6
 ├── ReplayDiverged         exit 3
+├── InternalError          exit 3
 └── Needs                  never reaches a person: the driver hands the run on
 
-The docstring of each class is its default message.
+The `message` of each class is what it says where nobody says more.
 """
 
 from __future__ import annotations
@@ -31,29 +32,29 @@ from redstart.core.chat import Usage
 
 
 class RedstartError(Exception):
-    """Something went wrong in redstart."""
+    message = "Something went wrong in redstart."
 
     exit_code = 3
 
     def __init__(self, message: str = "", *, remedy: str = "", causes: Sequence[RedstartError] = ()) -> None:
         """`causes` are the several errors that this one sums up; then each line of `remedy` is one to choose from."""
-        super().__init__(message or (type(self).__doc__ or "").strip())
+        super().__init__(message or self.message)
         self.remedy = remedy
         self.causes = tuple(causes)
 
 
 class ConfigError(RedstartError):
-    """A setting, a flag or an argument cannot be used as given."""
+    message = "A setting, a flag or an argument cannot be used as given."
 
     exit_code = 2
 
 
 class PortError(RedstartError):
-    """A part that redstart stands on does not work."""
+    message = "A part that redstart stands on does not work."
 
 
 class ModelError(PortError):
-    """The model could not be reached, or its answer was no answer."""
+    message = "The model could not be reached, or its answer was no answer."
 
     passing = False
     """Whether the same question may well be answered a moment later."""
@@ -71,67 +72,71 @@ class ModelError(PortError):
 
 
 class ModelRefused(ModelError):
-    """The model's endpoint refuses the call, and would again."""
+    message = "The model's endpoint refuses the call, and would again."
 
 
 class ModelBusy(ModelError):
-    """The model's endpoint is overloaded or down, or its rate is used up for now."""
+    message = "The model's endpoint is overloaded or down, or its rate is used up for now."
 
     passing = True
 
 
 class ModelUnreachable(ModelError):
-    """The connection to the model's endpoint was not made, or broke."""
+    message = "The connection to the model's endpoint was not made, or broke."
 
     passing = True
 
 
 class ModelTimeout(ModelError):
-    """The model did not answer before the deadline."""
+    message = "The model did not answer before the deadline."
 
     passing = True
 
 
 class ModelGarbled(ModelError):
-    """The model's endpoint sent something that is no whole answer."""
+    message = "The model's endpoint sent something that is no whole answer."
 
     passing = True
 
 
 class BudgetExceeded(PortError):
-    """The next model call could cost more than what is left under the cap."""
+    message = "The next model call could cost more than what is left under the cap."
 
     exit_code = 4
 
 
 class SandboxUnavailable(PortError):
-    """No sandbox can be had here, or the one in use died."""
+    message = "No sandbox can be had here, or the one in use died."
 
 
 class SandboxDied(SandboxUnavailable):
-    """The sandbox was ended from outside while a command ran in it; what the command did is not known."""
+    message = "The sandbox was ended from outside while a command ran in it; what the command did is not known."
 
 
 class StoreError(PortError):
-    """The run store cannot be read or written."""
+    message = "The run store cannot be read or written."
 
 
 class BlobMissing(StoreError):
-    """A part of a run is no longer kept."""
+    message = "A part of a run is no longer kept."
 
 
 class Fenced(StoreError):
-    """Another driver has taken this run over; nothing more is written from here."""
+    message = "Another driver has taken this run over; nothing more is written from here."
 
 
 class PolicyViolation(RedstartError):
-    """What was asked for is refused by policy."""
+    message = "What was asked for is refused by policy."
 
     exit_code = 6
 
 
 class ReplayDiverged(RedstartError):
-    """The replay asked for something that the journal does not hold."""
+    message = "The replay asked for something that the journal does not hold."
+
+
+class InternalError(RedstartError):
+    message = "Redstart has a defect: something that always holds does not."
 
 
 class Needs(RedstartError):

@@ -6,12 +6,13 @@ import hashlib
 from collections.abc import Iterable
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from redstart.core.change import Snapshot
 from redstart.core.learning import Signature
 from redstart.core.noun import Noun, clip
 from redstart.core.shell import ExitCause
+from redstart.core.stored_words import with_over_budget
 
 FIRST = 8
 """How many ids or cases the state carries; all of them are in a blob."""
@@ -230,6 +231,18 @@ class Judged(Noun):
     """Of a new program that is green; None where too little of it can be changed to say anything."""
 
 
+class ReproductionProblem(StrEnum):
+    """Why a run cannot go on from its baseline."""
+
+    none = ""
+    already_green = "already_green"
+    no_tests = "no_tests"
+    no_usable_test = "no_usable_test"
+    """A model was asked for a failing test in vain."""
+    flaky = "flaky"
+    environment = "environment"
+
+
 class Reproduced(Noun):
     """Red, or the reason why there is no red to start from."""
 
@@ -239,9 +252,9 @@ class Reproduced(Noun):
     """Blob: the ids of all targets, one a line."""
     language: str = Field(default="", exclude_if=lambda name: not name)
     """What the targets are written in, where Redstart cannot alter such tests; empty for Python and JavaScript."""
-    trouble: str = ""
-    """`already_green`, `no_tests`, `no_usable_test` (a model was asked in vain), `flaky` or `environment`; empty
-    where the run can go on."""
+    trouble: ReproductionProblem = ReproductionProblem.none
+    over_budget: bool = Field(default=False, exclude_if=lambda over: not over)
+    """Whether the model was not asked for tests because the call could exceed a limit."""
     remedy: str = ""
     """Where there is trouble: what it is and what to do. Otherwise what to do about the first of `grounds`."""
     flaky: tuple[str, ...] = ()
@@ -264,3 +277,8 @@ class Reproduced(Noun):
     """The base with those tests in it."""
     spectrum: str = ""
     """Blob: the `Spectrum` of the targets; empty where the code is small enough to be shown whole, or none was seen."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_before(cls, document: object) -> object:
+        return with_over_budget(document, "remedy")

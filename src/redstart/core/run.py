@@ -8,7 +8,7 @@ from typing import cast
 from pydantic import Field, model_validator
 
 from redstart.core.caps import Limits, Spend
-from redstart.core.change import Applied, Patch, Snapshot
+from redstart.core.change import Applied, Patch, PatchProblem, Snapshot
 from redstart.core.context import Context
 from redstart.core.course import Seen, Strategy, Trend, Turn
 from redstart.core.finding import Checks, Findings, Scan
@@ -19,6 +19,7 @@ from redstart.core.packages import Installed, Packages
 from redstart.core.report import Judged, Reproduced
 from redstart.core.shell import SandboxLimits
 from redstart.core.status import Result, Status
+from redstart.core.stored_words import with_patch_problem
 from redstart.core.suite import Suite
 from redstart.core.wishes import Asking, Kind, Metric
 
@@ -33,8 +34,6 @@ PROBES = 3
 
 
 class Step(StrEnum):
-    """The eleven words."""
-
     reproduce = "reproduce"
     plan = "plan"
     retrieve = "retrieve"
@@ -276,6 +275,7 @@ class AttemptSummary(Noun):
     files: tuple[str, ...] = ()
     outcome: str = ""
     """In a few words: why it did not end green."""
+    problem: PatchProblem | None = Field(default=None, exclude_if=lambda problem: problem is None)
     refused: bool = False
     red: int | None = None
     report: str = ""
@@ -297,6 +297,11 @@ class AttemptSummary(Noun):
     """Whether it only waited for a person to approve packages, which is no attempt at the fix."""
     asked: bool = Field(default=False, exclude_if=lambda asked: not asked)
     """Whether it ended with a question to a person."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_before(cls, document: object) -> object:
+        return with_patch_problem(document, "outcome")
 
 
 class RunState(Noun):

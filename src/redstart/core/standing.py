@@ -22,6 +22,38 @@ class Control(StrEnum):
     cancel = "cancel"
 
 
+class Halt(StrEnum):
+    """Why a driver stopped short of the run's end."""
+
+    none = ""
+    pause = "pause"
+    cancel = "cancel"
+    until = "until"
+    """The step to stop after is committed."""
+    errand_waits = "an errand waits"
+    """A child run needs input."""
+    needs_think = "needs:think"
+    needs_act = "needs:act"
+    """The next call needs a privilege that the driver does not have."""
+    drain = "drain"
+    """The worker is going, and another goes on."""
+    stopped = "stopped"
+    """The driver was asked to end after the step at hand; its supervisor knows why."""
+    fenced = "fenced"
+    """Somebody else has taken the run over."""
+    let_go = "let go"
+    """The run was taken back: whoever did that drives it."""
+    trouble = "trouble"
+    """Something that a person has to mend; the reason says what."""
+    end_of_record = "end of the record"
+    """A replay has done all that was recorded."""
+
+    @property
+    def needed(self) -> str:
+        """The privilege that is needed: `think`, `act`, or none."""
+        return {Halt.needs_think: "think", Halt.needs_act: "act"}.get(self, "")
+
+
 class Holder(NamedTuple):
     """The process that claimed a run and has not given it back: it may be dead."""
 

@@ -122,7 +122,7 @@ def _reproduced(found: Reproduced) -> Brief:
         **_counts(found.report.counts),
         "targets": list(found.targets.first[:5]),
         "target_count": found.targets.count,
-        "trouble": found.trouble,
+        "trouble": found.trouble.value,
         "grounds": list(found.grounds[:3]),
         "flaky": list(found.flaky[:3]),
         "forecast": found.forecast,

@@ -17,7 +17,7 @@ from redstart.core.events import Event, Phase
 from redstart.core.learning import Remembered
 from redstart.core.progress import Progress
 from redstart.core.run import Errand, Limits, Mode, RunState, Spend, Status, Step
-from redstart.core.standing import Stop
+from redstart.core.standing import Halt, Stop
 from redstart.engines.brief import brief
 from redstart.engines.journal import (
     JournaledErrands,
@@ -34,7 +34,6 @@ from redstart.engines.lease import hold, stop_of_error
 from redstart.engines.port import Engine
 from redstart.engines.progress import StepWatch, WatchedModel
 from redstart.engines.recall import JournaledMemory
-from redstart.engines.temporal.orders import DRAIN
 from redstart.flow.errands import begun, errand_id
 from redstart.flow.loop import STEPS, Advanced
 from redstart.flow.modes import MODES
@@ -51,9 +50,6 @@ AT_ONCE = 2
 """Errands that are driven at the same time."""
 REST = 1.0
 """Seconds between two looks at whether a driver that rests is to stop."""
-NEEDS = "needs:"
-UNTIL = "until"
-WAITS = "an errand waits"
 BEGUN_ALIKE = 1000
 """Runs whose ids begin as an errand's does: those of its own number with more digits."""
 
@@ -71,9 +67,9 @@ class Commits(Protocol):
     async def commit(self, commit: Commit, fence: int) -> Control: ...
 
 
-def _never() -> str:
+def _never() -> Halt:
     """Nobody but the store stops the driver."""
-    return ""
+    return Halt.none
 
 
 def _unwatched(state: RunState, step: Step) -> None:
@@ -107,8 +103,8 @@ class Adapters:
     budgeted: Callable[[Model, TimedLedger], Model]
     """Wraps a model so that it reserves and settles with the ledger."""
     listen: Callable[[Event], None]
-    halting: Callable[[], str] = _never
-    """Asked after each commit: why the driver is to stop there, in a word; empty where it is to go on."""
+    halting: Callable[[], Halt] = _never
+    """Asked after each commit: why the driver is to stop there, if it is."""
     before_step: Callable[[RunState, Step], None] = _unwatched
     """Told before each step, with the state that is committed."""
     progress: Callable[[Progress], None] | None = None
@@ -155,11 +151,11 @@ def _stop_of(done: Advanced, *, supervised: bool) -> Stop | None:
     state, halt = done.state, done.halt
     if state.status in (Status.finished, Status.needs_input):
         return None
-    if halt == WAITS:
+    if halt is Halt.errand_waits:
         return Stop(Status.needs_input, "a child run needs input")
-    if supervised and (halt.startswith(NEEDS) or halt == DRAIN):
+    if supervised and (halt.needed or halt is Halt.drain):
         return Stop(Status.queued)
-    return Stop(Status.paused, f"stopped after {state.last.value}" if halt == UNTIL and state.last else "")
+    return Stop(Status.paused, f"stopped after {state.last.value}" if halt is Halt.until and state.last else "")
 
 
 def _only_waits(state: RunState) -> bool:
@@ -167,8 +163,8 @@ def _only_waits(state: RunState) -> bool:
     return state.spec.mode is Mode.improve and not state.spec.errand
 
 
-async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, until: Step | None) -> str:
-    """Drives the runs that this one waits for, those that are not begun yet too. Why it cannot go on; empty if it can.
+async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, until: Step | None) -> Halt:
+    """Drives the runs that this one waits for, those that are not begun yet too. Says why it cannot go on.
 
     They may run at once. What one of them raises is raised when the others have come to their end.
     """
@@ -177,37 +173,34 @@ async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, un
     if await _rests(adapters, parent, errands) and (halt := await _rest(adapters, parent.spec.pause)):
         return halt
     slots = asyncio.Semaphore(AT_ONCE)
-    stopped: list[str] = []
+    stopped: list[Halt] = []
 
-    async def one(errand: Errand) -> str:
+    async def one(errand: Errand) -> Halt:
         async with slots:
             if stopped:
                 return stopped[0]
             child = await _begun(adapters, parent, errand)
             if child.status is Status.finished:
-                return ""
+                return Halt.none
             row = MODES[child.spec.mode]
             claim = await adapters.store.claim(child.run_id)
             done = await drive(adapters, claim, engine, until if until in row else None)
             if _rank(done.halt) == 0:
                 # Who stops one means them all: those that have no driver yet get none.
                 stopped.append(done.halt)
-            return done.halt or ("" if done.state.status is Status.finished else WAITS)
+            return done.halt or (Halt.none if done.state.status is Status.finished else Halt.errand_waits)
 
     told = await asyncio.gather(*(one(errand) for errand in errands), return_exceptions=True)
     for each in told:
         if isinstance(each, BaseException):
             raise each
-    return min((each for each in told if isinstance(each, str)), key=_rank, default="")
+    return min((each for each in told if isinstance(each, Halt)), key=_rank, default=Halt.none)
 
 
-def _rank(halt: str) -> int:
+def _rank(halt: Halt) -> int:
     """Which halt of several errands counts: being stopped first; and who waits for a person keeps nobody else."""
-    if halt == "":
-        return 4
-    if halt in (UNTIL, WAITS):
-        return 2 if halt == UNTIL else 3
-    return 1 if halt.startswith(NEEDS) else 0
+    known = {Halt.needs_think: 1, Halt.needs_act: 1, Halt.until: 2, Halt.errand_waits: 3, Halt.none: 4}
+    return known.get(halt, 0)
 
 
 async def _rests(adapters: Adapters, parent: RunState, errands: Sequence[Errand]) -> bool:
@@ -217,14 +210,14 @@ async def _rests(adapters: Adapters, parent: RunState, errands: Sequence[Errand]
     return not any([await _is_there(adapters, errand_id(parent.run_id, errand.number)) for errand in errands])
 
 
-async def _rest(adapters: Adapters, seconds: float) -> str:
+async def _rest(adapters: Adapters, seconds: float) -> Halt:
     """Waits so long, or until the driver is to stop; why, then."""
     ends = adapters.world.monotonic() + seconds
     while (left := ends - adapters.world.monotonic()) > 0:
         if halt := adapters.halting():
             return halt
         await asyncio.sleep(min(left, REST))
-    return ""
+    return Halt.none
 
 
 async def _begun(adapters: Adapters, parent: RunState, errand: Errand) -> RunState:
@@ -280,7 +273,7 @@ class Driver:
         try:
             artifact = await STEPS[step](state, self._ports(state, step, stream, recorder, ledger))
         except Needs as needs:
-            return Advanced(state, f"{NEEDS}{needs.privilege}")
+            return Advanced(state, Halt.needs_think if needs.privilege == "think" else Halt.needs_act)
         seconds = self._seconds(state, started)
         after = self._settled(state, step, artifact, ledger.spend_of_step, seconds)
         spent: dict[str, JsonValue] = {"tokens": after.spend.tokens, "usd": round(after.spend.usd, 6)}
@@ -293,10 +286,10 @@ class Driver:
         control = await self._commits.commit(commit, self._fence)
         return Advanced(after, self._halt(step, control))
 
-    def _halt(self, step: Step, control: Control) -> str:
+    def _halt(self, step: Step, control: Control) -> Halt:
         if control is not Control.none:
-            return control.value
-        return UNTIL if step is self._until else self._adapters.halting()
+            return Halt(control.value)
+        return Halt.until if step is self._until else self._adapters.halting()
 
     def _recorder(self, state: RunState, step: Step, stream: _Stream) -> Recorder:
         def discarded(call: str, count: int) -> None:

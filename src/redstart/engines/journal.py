@@ -23,7 +23,7 @@ from redstart.ports.install.port import Installer, InstallRequest, Prepared
 from redstart.ports.memory.port import Lessons
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
-from redstart.ports.store.ordinals import COUNTED, HEARD, TAUGHT
+from redstart.ports.store.ordinals import OutsideOrdinal
 from redstart.ports.store.port import (
     Blobs,
     Call,
@@ -75,14 +75,19 @@ class Recorder:
         return await self._made(call, await self._journal.find(call), kind, request, make)
 
     async def heard(
-        self, kind: HeardKind, silence: str, make: Callable[[], Awaitable[str]], *, ordinal: int = HEARD
+        self,
+        kind: HeardKind,
+        silence: str,
+        make: Callable[[], Awaitable[str]],
+        *,
+        ordinal: OutsideOrdinal = OutsideOrdinal.heard,
     ) -> str:
         """What reached the step from outside its run when it first listened; it takes none of the step's ordinals.
 
         A run that was recorded before there was anything to hear is replayed in `silence`. Where words were taken out
         of a record, the first call that they led to differs.
         """
-        call = self._next._replace(ordinal=ordinal)
+        call = self._next._replace(ordinal=ordinal.value)
         found = await self._journal.find(call)
         if found is None and self._replaying:
             return silence
@@ -238,7 +243,9 @@ class JournaledLessons:
             return (await self._inner.offered(situation)).model_dump_json()
 
         none = Offered().model_dump_json()
-        return Offered.model_validate_json(await self._recorder.heard("lessons", none, make, ordinal=TAUGHT))
+        return Offered.model_validate_json(
+            await self._recorder.heard("lessons", none, make, ordinal=OutsideOrdinal.taught)
+        )
 
     async def placed(self, lesson: Lesson) -> Placed:
         async def make(call: Call) -> str:  # noqa: ARG001
@@ -326,7 +333,7 @@ class JournaledForms:
             counts = await self._store.tally(self._model, tenant=self._tenant)
             return _TALLY.dump_json(counts).decode()
 
-        return _TALLY.validate_json(await self._recorder.heard("tally", "{}", make, ordinal=COUNTED))
+        return _TALLY.validate_json(await self._recorder.heard("tally", "{}", make, ordinal=OutsideOrdinal.counted))
 
 
 def reply_to(run: RunState, told: list[Told]) -> Reply | None:

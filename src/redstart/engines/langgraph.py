@@ -19,6 +19,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langsmith import tracing_context
 
 from redstart.core.run import RunState, Step
+from redstart.core.standing import Halt
 from redstart.flow.edges import LEADS_TO
 from redstart.flow.loop import Advance, Advanced
 from redstart.flow.route import route
@@ -47,7 +48,7 @@ async def langgraph(state: RunState, advance: Advance) -> Advanced:
             done = await _compiled().ainvoke(flow, {"recursion_limit": STEPS_AT_MOST})
     finally:
         _advance.reset(token)
-    return Advanced(RunState.model_validate(done["run"]), done["halt"])
+    return Advanced(RunState.model_validate(done["run"]), Halt(done["halt"]))
 
 
 @cache
@@ -77,7 +78,7 @@ def _node(step: Step, advance: Advance) -> Callable[[Flow], Awaitable[Flow]]:
     async def node(flow: Flow) -> Flow:
         done = await advance(RunState.model_validate(flow["run"]), step)
         then = END if done.halt else _following(done.state)
-        return Flow(run=done.state.model_dump(mode="json"), halt=done.halt, then=then)
+        return Flow(run=done.state.model_dump(mode="json"), halt=done.halt.value, then=then)
 
     return node
 

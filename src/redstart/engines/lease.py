@@ -17,7 +17,7 @@ from redstart.core.errors import (
     StoreError,
 )
 from redstart.core.run import Status
-from redstart.core.standing import LEASE, Control, Stop
+from redstart.core.standing import LEASE, Control, Halt, Stop
 from redstart.flow.loop import Advanced
 from redstart.ports.store.port import Claim, Store
 
@@ -41,7 +41,7 @@ async def hold(store: Store, claim: Claim, drive: Coroutine[Any, Any, Advanced])
         by_a_person = keeping.done() and keeping.exception() is None
         if not by_a_person or (here is not None and here.cancelling()):
             raise
-        return Advanced(await store.load(claim.state.run_id), Control.cancel.value)
+        return Advanced(await store.load(claim.state.run_id), Halt.cancel)
     finally:
         keeping.cancel()
 

@@ -16,7 +16,7 @@ from redstart.engines.journal import Counts, Recorder
 from redstart.ports.bundle import Note
 from redstart.ports.memory.port import Memory, Metered
 from redstart.ports.model.port import Ledger
-from redstart.ports.store.ordinals import AGAIN, ALIKE, FAILED
+from redstart.ports.store.ordinals import OutsideOrdinal
 from redstart.ports.store.port import Call, Record
 
 LONGEST = 300
@@ -86,7 +86,7 @@ class JournaledMemory:
         async def make() -> str:
             return await self._recalled(signature, tenant, repo, limit)
 
-        return self._counted(await self._recorder.heard("recall", "[]", make, ordinal=AGAIN))
+        return self._counted(await self._recorder.heard("recall", "[]", make, ordinal=OutsideOrdinal.again))
 
     async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
         """As the step first found them, and as above in runs of before."""
@@ -95,7 +95,9 @@ class JournaledMemory:
             found = await self._inner.failures(query, tenant=tenant, repo=repo, limit=limit)
             return _FAILURES.dump_json(found).decode()
 
-        return _FAILURES.validate_json(await self._recorder.heard("failures", "[]", make, ordinal=FAILED))
+        return _FAILURES.validate_json(
+            await self._recorder.heard("failures", "[]", make, ordinal=OutsideOrdinal.failed)
+        )
 
     async def _recalled(self, signature: Signature, tenant: str, repo: str, limit: int) -> str:
         inner, meter = self._inner, _RecallMeter(self._ledger)
@@ -126,7 +128,7 @@ class JournaledMemory:
             found = await self._inner.patterns(goal, tenant=tenant, repo=repo, limit=limit)
             return _PATTERNS.dump_json(found).decode()
 
-        return _PATTERNS.validate_json(await self._recorder.heard("patterns", "[]", make, ordinal=ALIKE))
+        return _PATTERNS.validate_json(await self._recorder.heard("patterns", "[]", make, ordinal=OutsideOrdinal.alike))
 
 
 def spent_by(record: Record) -> KeptRecall | None:

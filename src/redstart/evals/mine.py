@@ -15,7 +15,7 @@ from redstart.evals.grading import Grader
 from redstart.evals.sealed import open_site
 from redstart.evals.task import Base, Change, Language, Task
 from redstart.evals.verify import REPEATS, Verified, verify
-from redstart.toolkit.patching.policy import IS_TEST, protected
+from redstart.toolkit.patching.policy import Protection, protected
 from redstart.toolkit.repo.git import GitFailed, git, split_z
 from redstart.toolkit.suites.detect import is_test_path
 
@@ -120,7 +120,7 @@ def task_of(repo: Path, candidate: Candidate, *, hide: bool = False, python: str
 
 def _candidate(repo: Path, base: str, fix: str) -> Candidate | None:
     names = split_z(git("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, fix, cwd=repo))
-    tests = tuple(path for path in names if is_test_path(path) or protected(path) == IS_TEST)
+    tests = tuple(path for path in names if is_test_path(path) or protected(path) is Protection.test)
     code = (path for path in names if path not in tests and PurePosixPath(path).suffix in (".py", *SUFFIXES))
     source = tuple(path for path in code if not protected(path))
     if not (0 < len(source) <= MOST_SOURCE and 0 < len(tests) <= MOST_TESTS):

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from pydantic import BaseModel
 
 from redstart.core.run import RunState, Step
+from redstart.core.standing import Halt
 from redstart.flow.route import route
 from redstart.ports.bundle import Ports
 from redstart.steps import apply, audit, check, decide, patch, plan, reflect, remember, reproduce, retrieve, test
@@ -30,10 +31,10 @@ STEPS: Mapping[Step, StepFunction] = {
 
 
 class Advanced(NamedTuple):
-    """The state after a step, and why nobody should go on from here (empty where they should)."""
+    """The state after a step, and why nobody should go on from here."""
 
     state: RunState
-    halt: str = ""
+    halt: Halt = Halt.none
 
 
 class Advance(Protocol):

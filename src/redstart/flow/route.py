@@ -224,6 +224,7 @@ def _summary(state: RunState) -> AttemptSummary:
         edits=patch.edits if patch and applied and not applied.ok and not applied.refused else "",
         files=patch.files[:10] if patch else (),
         outcome=outcome_in_words(attempt),
+        problem=patch.problem if patch else None,
         refused=applied.refused if applied else False,
         red=tested.report.counts.red if tested else None,
         report=tested.report.full if tested else "",

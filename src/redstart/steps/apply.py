@@ -8,7 +8,7 @@ from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.patching.ladder import Climbed, climb
 from redstart.toolkit.patching.manifests import is_about_packages
-from redstart.toolkit.patching.policy import IS_TEST, violations
+from redstart.toolkit.patching.policy import Protection, violations
 from redstart.toolkit.suites.detect import is_test_path
 
 REJECTS = 5
@@ -47,19 +47,20 @@ def _judged(run: RunState, ports: Ports, snapshot: Snapshot, climbed: Climbed) -
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     removed = sum(line.startswith("-") and not line.startswith("---") for line in lines)
     spec = run.spec
-    rejects = violations(ports.trees.changes(run.base, snapshot), diff, spec.protect, spec.scope, spec.tests)
-    if run.spec.packages is not None:
+    against = violations(ports.trees.changes(run.base, snapshot), diff, spec.protect, spec.scope, spec.tests)
+    if spec.packages is not None:
         read = ports.trees.read
-        rejects = tuple(
-            one
-            for one in rejects
-            if not is_about_packages(one.path, read(run.base, one.path), read(snapshot, one.path))
+        against = tuple(
+            violation
+            for violation in against
+            if not is_about_packages(violation.path, read(run.base, violation.path), read(snapshot, violation.path))
         )
-    proposed = [one.path for one in rejects if one.reason == IS_TEST]
+    proposed = [violation.path for violation in against if violation.protection is Protection.test]
     if run.now.patch is not None and run.now.patch.test_change and len(proposed) <= PROPOSED:
-        rejects = tuple(one for one in rejects if one.reason != IS_TEST)
+        against = tuple(violation for violation in against if violation.protection is not Protection.test)
     else:
         proposed = []
+    rejects = tuple(Reject(path=violation.path, reason=violation.reason) for violation in against)
     return Applied(
         ok=not rejects,
         snapshot=None if rejects else snapshot,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from redstart.core.chat import Fault
 from redstart.core.course import Pattern, Strategy, Turn
 from redstart.core.finding import TRIPWIRE, Findings
 from redstart.core.learning import Plan
 from redstart.core.noun import clip, many
-from redstart.core.report import Judged, Mutants, Reproduced
+from redstart.core.report import Judged, Mutants, Reproduced, ReproductionProblem
 from redstart.core.run import Action, Decision, Ended, Mode, Result, RunState, Step
 from redstart.core.scripts import is_code
 from redstart.core.shell import Environment, Execution
@@ -218,17 +217,17 @@ def further(run: RunState) -> Step:
 
 def _may_ask_again(run: RunState, found: Reproduced) -> bool:
     asks = run.spec.mode is Mode.create and not run.spec.own_tests
-    return asks and found.trouble in ("no_tests", "already_green")
+    return asks and found.trouble in (ReproductionProblem.no_tests, ReproductionProblem.already_green)
 
 
 def _trouble(run: RunState, found: Reproduced) -> Decision:
     if run.spec.lacks_test and (cap := _cap(run)):
         return _end(Result.capped, cap)
-    if found.trouble == "already_green":
+    if found.trouble is ReproductionProblem.already_green:
         return _accept(Result.already_green, found.remedy or "all tests pass already: there is nothing to fix")
-    if found.trouble in ("flaky", "no_usable_test"):
+    if found.trouble in (ReproductionProblem.flaky, ReproductionProblem.no_usable_test):
         return _end(Result.unsolved, found.remedy)
-    if found.trouble == "no_tests":
+    if found.trouble is ReproductionProblem.no_tests:
         return _end(Result.no_tests, found.remedy or "no failing test was found")
     return _end(Result.environment, found.remedy or "the tests cannot be run")
 
@@ -271,14 +270,10 @@ def _unsolved(run: RunState) -> str:
 
 def _cap(run: RunState) -> str:
     limits, spend = run.spec.limits, run.spend
-    faults = (
-        run.now.patch.fault if run.now.patch else "",
-        run.now.reproduce.remedy if run.now.reproduce else "",
-        run.now.plan.fault if run.now.plan else "",
-    )
+    asking = (run.now.patch, run.now.reproduce, run.now.plan)
     if limits.minutes is not None and spend.seconds >= limits.minutes * 60:
         return f"the time limit of {limits.minutes:g} minutes is reached"
-    if any(fault.endswith(Fault.budget.value) for fault in faults):
+    if any(artifact.over_budget for artifact in asking if artifact is not None):
         return "the next model call could exceed the money, token or time limit"
     if limits.usd is not None and spend.usd >= limits.usd:
         return f"the money limit of ${limits.usd:g} is reached"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from redstart.core.change import Edit, EditKind, EditList, Patch, RejectedEdit, Tally
+from redstart.core.change import Edit, EditKind, EditList, Patch, PatchProblem, RejectedEdit, Tally
 from redstart.core.chat import Answer, Ask, Fault, Message, Tier
 from redstart.core.context import Context
 from redstart.core.course import Strategy
@@ -40,7 +40,6 @@ from redstart.toolkit.suites.history import ask_git
 
 _FRESH = "They apply to the code as shown above, where none of the earlier edits has been made."
 _DRAFT = "They apply to the code as shown above, where the last attempt's edits have been made."
-_UNCHANGED = "back as it was: something in it must change to make the failing test pass"
 _AGAIN_UNCHANGED = "Your last answer gave the file back as it was. Something in it must change to make the test pass."
 ANSWER = 4096
 """Tokens of an answer."""
@@ -130,7 +129,11 @@ def _parsed(run: RunState, ports: Ports, text: str) -> Parsed:
         same = given_back(text, _shown(run, ports))
     if not same:
         return parsed
-    return parsed._replace(edits=(), fault=f"the answer gives {clip(', '.join(same), 200)} {_UNCHANGED}")
+    fault = (
+        f"the answer gives {clip(', '.join(same), 200)} back as it was: "
+        "something in it must change to make the failing test pass"
+    )
+    return parsed._replace(edits=(), fault=fault, unchanged=True)
 
 
 def _said(run: RunState, ports: Ports, text: str) -> Parsed:
@@ -288,14 +291,15 @@ def _brief_new(run: RunState, ports: Ports, said: tuple[str, ...]) -> dict[str, 
 
 def _once_more(run: RunState) -> str:
     """What a small model is told whose last attempt changed nothing: nothing that was tried shows it."""
-    return _AGAIN_UNCHANGED if run.history and run.history[-1].outcome.endswith(_UNCHANGED) else ""
+    return _AGAIN_UNCHANGED if run.history and run.history[-1].problem is PatchProblem.unchanged else ""
 
 
 def _read(run: RunState, ports: Ports, answer: Answer) -> Patch:
     """What the answer proposes: edits, else a probe where those are offered, else nothing, and why."""
     said = ports.blobs.put(answer.text.encode())
     if answer.fault is Fault.budget:
-        return Patch(answer=said, fault="the model was not asked, or not until it answered: this call is over budget")
+        fault = "the model was not asked, or not until it answered: this call is over budget"
+        return Patch(answer=said, problem=PatchProblem.over_budget, fault=fault)
     if answer.fault is not None:
         return Patch(answer=said, fault=f"the model's answer could not be used: {answer.fault.value}")
     found = probes.find_probe(answer.text) if run.spec.looks else None
@@ -312,7 +316,8 @@ def _read(run: RunState, ports: Ports, answer: Answer) -> Patch:
         )
     if found is None or run.probes >= PROBES:
         fault = _NO_PROBE if found else _NO_LOOK if answer.calls else parsed.fault
-        return Patch(answer=said, reflection=parsed.reflection, fault=fault)
+        problem = PatchProblem.unchanged if parsed.unchanged and fault == parsed.fault else None
+        return Patch(answer=said, reflection=parsed.reflection, problem=problem, fault=fault)
     return Patch(
         probe=ports.blobs.put(found.probe.model_dump_json().encode()),
         answer=said,

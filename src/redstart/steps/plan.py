@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from redstart.core.chat import Answer, Ask, Message, Tier
+from redstart.core.chat import Answer, Ask, Fault, Message, Tier
 from redstart.core.context import Context
 from redstart.core.course import Strategy
 from redstart.core.learning import Plan, Recalled, Subtask
@@ -141,7 +141,8 @@ async def _ask_for_plan(run: RunState, ports: Ports, messages: tuple[Message, ..
 
     heard = await mend_tried(ports.model, said.ask, said.answer, attempt, note=json_note, repairs=REPAIRS)
     if heard.value is None:
-        return known.model_copy(update={"fault": clip(heard.fault or "the plan could not be read", 400)})
+        fault = clip(heard.fault or "the plan could not be read", 400)
+        return known.model_copy(update={"fault": fault, "over_budget": heard.answer.fault is Fault.budget})
     return heard.value
 
 
@@ -256,7 +257,8 @@ async def _scope(run: RunState, ports: Ports) -> Plan:
     heard = await ask_for(ports.model, asked, ScopeAnswer)
     found = heard.value
     if found is None:
-        return Plan(fault=clip(heard.fault or "what to look at could not be read; everything is", 400))
+        fault = clip(heard.fault or "what to look at could not be read; everything is", 400)
+        return Plan(fault=fault, over_budget=heard.answer.fault is Fault.budget)
     reviews = tuple(dict.fromkeys(one for one in found.reviews if one in ("sql", "code")))
     return Plan(
         summary=clip(found.summary, 600), reviews=reviews, files=tuple(clip(one, 200) for one in found.files[:50])
@@ -289,7 +291,8 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
     found = heard.value
     seen = tuple(one.pattern.id for one in reached)
     if found is None or not found.title.strip():
-        return Plan(patterns=seen, fault=clip(heard.fault or "no improvement was named", 400))
+        fault = clip(heard.fault or "no improvement was named", 400)
+        return Plan(patterns=seen, fault=fault, over_budget=heard.answer.fault is Fault.budget)
     kind = found.kind.strip().lower()
     named = kind if kind in KINDS else KINDS[-1]
     title = clip(" ".join(found.title.split()), 200)

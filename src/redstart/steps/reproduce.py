@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from posixpath import join
-from typing import NamedTuple
+from typing import Any
 
 from redstart.core.change import Edit, EditKind, Snapshot
 from redstart.core.chat import Answer, Ask, Fault, Message, Tier
 from redstart.core.learning import Signature
 from redstart.core.noun import clip
 from redstart.core.report import FIRST, Case, CaseList, Counts, Ids, Repeat, Report, Reproduced
+from redstart.core.report import ReproductionProblem as Problem
 from redstart.core.run import Mode, RunState
 from redstart.core.scripts import is_code
 from redstart.core.shell import PINNED, Environment, ExitCause, Variation
@@ -30,7 +31,7 @@ from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.prompts import projects, sections
 from redstart.toolkit.prompts.answers import Reading
 from redstart.toolkit.prompts.asked import Shown, about_test, told_of
-from redstart.toolkit.prompts.asking import ask_until, mend_tried, repair_note
+from redstart.toolkit.prompts.asking import Heard, ask_until, mend_tried, repair_note
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.retrieval.lexical import walk_search
@@ -42,6 +43,7 @@ from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 from redstart.toolkit.suites.ground import Ground, classify, classify_run
 from redstart.toolkit.suites.new_tests import include_tests
+from redstart.toolkit.suites.problem import SuiteProblem
 from redstart.toolkit.suites.project import Project, project_of
 from redstart.toolkit.suites.reasons import SAID, no_usable_test, reasons, sentence
 from redstart.toolkit.suites.select import chooser
@@ -53,21 +55,12 @@ from redstart.toolkit.suites.written import said_in_full, why_no_test
 
 NONE_CHOSEN = "no test matches the ids or the expression that you gave. What to do: run redstart fix without them."
 CHOSEN_GREEN = "the tests that you chose pass already"
-AGAIN = "when it runs again without the other tests"
-HASH_SEED = "hash seed"
 ASKED_AGAIN = 2
 """How often a test goes back to the model that is red by a mistake of its own, or not at all."""
 ANSWER = 4096
 """Tokens of a test that is asked for."""
 SHOWN_FILES, SHOWN_CODE = 12_000, 16_000
 """Characters of the project's outline, and of its code, in that question."""
-
-
-class Varied(NamedTuple):
-    """What a repeat did in another way: in a word, and all of it."""
-
-    name: str
-    vary: Variation
 
 
 async def reproduce(run: RunState, ports: Ports) -> Reproduced:
@@ -95,32 +88,34 @@ async def _first_tests(run: RunState, ports: Ports) -> Reproduced:
     weak = next((one.weak for one in reversed(run.history) if one.weak), "")
     held = run.draft if run.work.begun and run.draft is not None else run.base
     before = set(trees.files(spec.base))
-    parts = bool(run.work.begun)
     kept = {path: trees.read(held, path) for path in trees.files(held) if is_test_path(path) and path not in before}
-    if parts and kept and not weak:
+    if run.work.begun and kept and not weak:
         return await _red(run, ports, kept)
-    messages, most = _about_new_tests(run, ports, kept if weak else {}, weak), run.spec.asks.answer(ANSWER)
-    asked = Ask(question="reproduce", tier=Tier.strong, messages=messages, max_tokens=most)
+    asked = _ask(run, _about_new_tests(run, ports, kept if weak else {}, weak))
     heard = await ask_until(ports.model, asked, partial(_read_new_tests, before), note=repair_note, repairs=1)
     if heard.value is None:
-        return _no_tests(run, heard.fault)
+        return _no_tests(run, heard)
     new = {edit.path: edit.text.encode() for edit in heard.value}
-    return await _red(run, ports, {**(kept if weak else {}), **new})
+    return await _red(run, ports, (kept if weak else {}) | new)
+
+
+def _ask(run: RunState, messages: tuple[Message, ...]) -> Ask:
+    return Ask(question="reproduce", tier=Tier.strong, messages=messages, max_tokens=run.spec.asks.answer(ANSWER))
 
 
 async def _red(run: RunState, ports: Ports, tests: Mapping[str, bytes | None]) -> Reproduced:
     """These tests on the ground without the program that they are about."""
     snapshot = ports.trees.write(run.spec.base, tests)
     done = await _suite(run, ports, snapshot)
-    return with_count(_reproduced(run, ports, done, tests=tuple(sorted(tests)), snapshot=snapshot), tests)
+    return with_count(_reproduced(run, ports, done, tuple(sorted(tests)), snapshot), tests)
 
 
 def _asking_for_something(found: Reproduced) -> Reproduced:
     """The user's own tests; those that are green where there is no program ask for none."""
-    if found.trouble != "already_green":
+    if found.trouble is not Problem.already_green:
         return found
     said = "the tests that you gave are green without any program. What to do: give tests that fail until it is there."
-    return found.model_copy(update={"trouble": "no_tests", "remedy": said})
+    return found.model_copy(update={"trouble": Problem.no_tests, "remedy": said})
 
 
 def _about_new_tests(run: RunState, ports: Ports, kept: Mapping[str, bytes | None], weak: str) -> tuple[Message, ...]:
@@ -161,7 +156,7 @@ async def _write_red_test(run: RunState, ports: Ports) -> Reproduced:
     goes back to the model with the reason. What an earlier improvement has proven is not run again without the test.
     """
     before = None if run.spec.proven else await _suite(run, ports, run.spec.base)
-    if before and (before.misplaced or before.trouble not in ("", "no_tests")):
+    if before and (before.misplaced or before.trouble not in (SuiteProblem.none, SuiteProblem.no_tests)):
         return _reproduced(run, ports, before)
     if before and run.spec.mode is Mode.improve and any(case.red for case in before.cases):
         found = _reproduced(run, ports, before)
@@ -171,14 +166,14 @@ async def _write_red_test(run: RunState, ports: Ports) -> Reproduced:
     async def attempt(answer: Answer) -> Reading[Reproduced]:
         return await _seen_red(run, ports, before, answer)
 
-    messages, most = _about_test(run, ports), run.spec.asks.answer(ANSWER)
-    asked = Ask(question="reproduce", tier=Tier.strong, messages=messages, max_tokens=most)
+    asked = _ask(run, _about_test(run, ports))
     answer = await ports.model.ask(asked)
     heard = await mend_tried(ports.model, asked, answer, attempt, note=repair_note, repairs=ASKED_AGAIN)
     if heard.value is None:
         if heard.answer.fault is Fault.budget:
-            return _no_tests(run, heard.fault)
-        return _no_tests(run, no_usable_test(heard.repairs + 1, heard.fault), "no_usable_test")
+            return _no_tests(run, heard)
+        fault = no_usable_test(heard.repairs + 1, heard.fault)
+        return _no_tests(run, heard._replace(fault=fault), Problem.no_usable_test)
     spec = run.spec.with_command(heard.value.command).model_copy(update={"base": heard.value.snapshot})
     there = run.model_copy(update={"spec": spec})
     return await _watched(there, ports, await _steady(there, ports, heard.value))
@@ -215,7 +210,7 @@ async def _seen_red(run: RunState, ports: Ports, before: SuiteRun | None, answer
     found = _reproduced(chosen, ports, done, tests=tuple(sorted(files)), snapshot=snapshot)
     sure = sureness(answer.text)
     told = {"report": _about(ports, chosen, done.report, wanted), "sure": sure.level, "sure_why": sure.why}
-    return Reading(found.model_copy(update={**told, "command": command}))
+    return Reading(found.model_copy(update=told | {"command": command}))
 
 
 def _about_test(run: RunState, ports: Ports) -> tuple[Message, ...]:
@@ -248,9 +243,10 @@ def _why_not(edits: Sequence[Edit]) -> str:
     return ""
 
 
-def _no_tests(run: RunState, fault: str, trouble: str = "no_tests") -> Reproduced:
-    nothing = Report(runner=run.spec.suite.runner, counts=Counts(), cause=ExitCause.ok, exit_code=0, fault=fault)
-    return Reproduced(report=nothing, trouble=trouble, remedy=fault)
+def _no_tests(run: RunState, heard: Heard[Any], trouble: Problem = Problem.no_tests) -> Reproduced:
+    nothing = Report(runner=run.spec.suite.runner, counts=Counts(), cause=ExitCause.ok, exit_code=0, fault=heard.fault)
+    is_over = heard.answer.fault is Fault.budget
+    return Reproduced(report=nothing, trouble=trouble, over_budget=is_over, remedy=heard.fault)
 
 
 async def _suite(
@@ -278,13 +274,14 @@ def _reproduced(
     chosen = chooser(run.spec.targets, run.spec.keyword)
     asked = [case for case in red if chosen(case.id)]
     wanted = [case for case in asked if case.id not in lacking]
-    trouble = {"": "", "no_tests": "no_tests"}.get(done.trouble, "environment")
+    known = {SuiteProblem.none: Problem.none, SuiteProblem.no_tests: Problem.no_tests}
+    trouble = known.get(done.trouble, Problem.environment)
     if why := done.misplaced or ("" if red else done.unexplained):
-        return Reproduced(report=done.report, trouble="environment", remedy=clip(why, 600))
+        return Reproduced(report=done.report, trouble=Problem.environment, remedy=clip(why, 600))
     if not trouble and not wanted:
-        trouble = "environment" if asked else "already_green"
+        trouble = Problem.environment if asked else Problem.already_green
         if not any(chosen(case.id) for case in done.cases):
-            return Reproduced(report=done.report, trouble="no_tests", remedy=NONE_CHOSEN)
+            return Reproduced(report=done.report, trouble=Problem.no_tests, remedy=NONE_CHOSEN)
         if red and not asked:
             return Reproduced(report=done.report, trouble=trouble, remedy=CHOSEN_GREEN)
     grounds, first = reasons(lacking)
@@ -308,7 +305,7 @@ async def _steady(run: RunState, ports: Ports, found: Reproduced) -> Reproduced:
     if found.trouble:
         return found
     wanted = ports.blobs.get(found.targets_full).decode().splitlines()
-    flaky: dict[str, Varied] = {}
+    flaky: dict[str, tuple[str, Variation]] = {}
     repeats: list[Repeat] = []
     seconds = 0.0
     for number, (varied, vary) in enumerate(measures, 1):
@@ -318,7 +315,7 @@ async def _steady(run: RunState, ports: Ports, found: Reproduced) -> Reproduced:
         ports.announce(f"rerun {number} of {len(measures)}", tests=len(left))
         done = await _suite(run, ports, run.spec.base, left, vary)
         green = green_among(left, done.cases)
-        flaky |= dict.fromkeys(sorted(green), Varied(varied, vary))
+        flaky |= dict.fromkeys(sorted(green), (varied, vary))
         repeats.append(Repeat(patched=False, varied=varied, green=len(green), red=len(left) - len(green)))
         seconds = max(seconds, done.report.seconds)
     told = await _named_flakes(run, ports, flaky) if flaky else ()
@@ -340,20 +337,21 @@ async def _watched(run: RunState, ports: Ports, found: Reproduced) -> Reproduced
     return found.model_copy(update={"spectrum": ports.blobs.put(seen.model_dump_json().encode())}) if seen else found
 
 
-async def _named_flakes(run: RunState, ports: Ports, flaky: Mapping[str, Varied]) -> tuple[str, ...]:
+async def _named_flakes(run: RunState, ports: Ports, flaky: Mapping[str, tuple[str, Variation]]) -> tuple[str, ...]:
     """The first of them with what each depends on.
 
     A repeat differs from the first run not only in what it varies: the other tests are left out, chance has its say,
     and the hash seed is another too. So they run with nothing varied, then with the hash seed alone.
     """
     again = await _suite(run, ports, run.spec.base, sorted(flaky))
-    whens = {id_: f"with another {one.name}" for id_, one in flaky.items()}
-    whens |= dict.fromkeys(green_among(flaky, again.cases), AGAIN)
-    for seed in sorted({one.vary.hash_seed for one in flaky.values() if one.name != HASH_SEED}):
-        alike = sorted(id_ for id_, one in flaky.items() if one.vary.hash_seed == seed and whens[id_] != AGAIN)
+    whens = {id_: f"with another {name}" for id_, (name, _) in flaky.items()}
+    by_chance = green_among(flaky, again.cases)
+    whens |= dict.fromkeys(by_chance, "when it runs again without the other tests")
+    for seed in sorted({vary.hash_seed for _, vary in flaky.values() if vary != Variation(hash_seed=vary.hash_seed)}):
+        alike = sorted(id_ for id_, (_, vary) in flaky.items() if vary.hash_seed == seed and id_ not in by_chance)
         if alike:
             hashed = await _suite(run, ports, run.spec.base, alike, Variation(hash_seed=seed))
-            whens |= dict.fromkeys(green_among(alike, hashed.cases), f"with another {HASH_SEED}")
+            whens |= dict.fromkeys(green_among(alike, hashed.cases), "with another hash seed")
     return tuple(f"{clip(id_, 200)} (green {when})" for id_, when in whens.items())[:FIRST]
 
 
@@ -362,7 +360,7 @@ def _without(run: RunState, ports: Ports, found: Reproduced, flaky: set[str]) ->
     wanted = [one for one in ports.blobs.get(found.targets_full).decode().splitlines() if one not in flaky]
     if not wanted:
         remedy = f"every failing test is flaky: {'; '.join(found.flaky[:SAID])}"
-        return found.model_copy(update={"targets": Ids(), "trouble": "flaky", "remedy": remedy})
+        return found.model_copy(update={"targets": Ids(), "trouble": Problem.flaky, "remedy": remedy})
     left = set(wanted)
     report = _about(ports, run, found.report, [case for case in every if case.id in left])
     kept = ports.blobs.put("\n".join(wanted).encode())

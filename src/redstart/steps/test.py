@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 from redstart.core.change import Probe, Snapshot
-from redstart.core.errors import StoreError
+from redstart.core.errors import InternalError
 from redstart.core.noun import clip
 from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Mutants, Repeat, Report, Verdict
 from redstart.core.run import Mode, RunState
@@ -47,7 +47,7 @@ async def test(run: RunState, ports: Ports) -> Judged:
         return await _probed(run, ports, Probe.model_validate_json(ports.blobs.get(run.now.patch.probe)))
     patched = run.now.apply.snapshot if run.now.apply else None
     if patched is None:
-        raise StoreError("there is nothing to test: the attempt has no applied patch")
+        raise InternalError("there is nothing to test: the attempt has no applied patch")
     async with warm_session(ports.sandbox, ports.blobs, run.spec) as session:
         trial = _Trial(run, ports, patched, session)
         first = await (trial.near(patched) if trial.is_long else trial.whole(patched))
@@ -375,10 +375,9 @@ class _Trial:
         self._runs += 1
         return completed
 
-    def _kept_back(self, path: str) -> str:
-        return (
-            "" if path in self._proposed or self._is_about_packages(path) else protected(path, self._run.spec.protect)
-        )
+    def _kept_back(self, path: str) -> bool:
+        is_open = path in self._proposed or self._is_about_packages(path)
+        return not is_open and protected(path, self._run.spec.protect) is not None
 
     def _is_about_packages(self, path: str) -> bool:
         read, run = self._ports.trees.read, self._run

@@ -18,7 +18,7 @@ from redstart.core.run import Step
 from redstart.flow import loop
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.ordinals import HEARD, OUTSIDE
+from redstart.ports.store.ordinals import OutsideOrdinal
 
 step, moment = Step(sys.argv[1]), sys.argv[2]
 
@@ -45,8 +45,8 @@ add, commit = SqlJournal.add, SqlStore.commit
 
 async def dying_add(self: SqlJournal, record: Any, fence: int) -> None:
     await add(self, record, fence)
-    own = record.call.step == step.value and record.call.ordinal not in OUTSIDE.keys() - {HEARD}
-    if own and (record.call.ordinal == HEARD) is (moment == "heard"):
+    own = record.call.step == step.value and record.call.ordinal >= OutsideOrdinal.heard
+    if own and (record.call.ordinal == OutsideOrdinal.heard) is (moment == "heard"):
         die()
 
 

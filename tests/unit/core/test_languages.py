@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.languages import language_of_test
-from redstart.toolkit.patching.policy import IS_TEST, STARTS_TESTS, protected
+from redstart.toolkit.patching.policy import Protection, protected
 from redstart.toolkit.suites.detect import is_test_path
 
 TESTS = {
@@ -59,16 +59,16 @@ SOURCES = (
 
 @pytest.mark.parametrize(("path", "language"), TESTS.items())
 def test_a_test_file_is_recognized_and_protected(path, language):
-    assert (language_of_test(path), is_test_path(path), protected(path)) == (language, True, IS_TEST)
+    assert (language_of_test(path), is_test_path(path), protected(path)) == (language, True, Protection.test)
 
 
 @pytest.mark.parametrize("path", SOURCES)
 def test_a_source_file_is_no_test(path):
-    assert (language_of_test(path), is_test_path(path), protected(path)) == ("", False, "")
+    assert (language_of_test(path), is_test_path(path), protected(path)) == ("", False, None)
 
 
 def test_what_the_command_starts_from_is_protected():
     tests = ("run.sh", "Makefile", "*/Makefile", "*.mk")
     for path in ("run.sh", "makefile", "sub/Makefile", "rules/test.mk"):
-        assert protected(path, (), tests) == STARTS_TESTS
-    assert protected("lib/run.sh", (), tests) == ""
+        assert protected(path, (), tests) is Protection.starts_tests
+    assert protected("lib/run.sh", (), tests) is None

@@ -24,7 +24,7 @@ from redstart.core.wishes import Asking, Better, Metric
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.ports.store.ordinals import ALIKE
+from redstart.ports.store.ordinals import OutsideOrdinal
 from redstart.ports.store.port import Call, Word
 from redstart.testing.contracts.store import begin as begin_other
 from redstart.testing.states import commit, pattern, spec
@@ -344,10 +344,10 @@ def test_what_was_recalled_is_what_a_replay_sees_and_runs_of_before_are_replayed
             return getattr(journal, name)
 
         async def find(self, call: Call) -> object:
-            return None if call.ordinal == ALIKE else await journal.find(call)
+            return None if call.ordinal == OutsideOrdinal.alike else await journal.find(call)
 
     journal = silent.adapters.journal
-    assert [one for one in asyncio.run(journal.records("parent.1")) if one.call.ordinal == ALIKE]
+    assert [one for one in asyncio.run(journal.records("parent.1")) if one.call.ordinal == OutsideOrdinal.alike]
     silent.adapters = replace(silent.adapters, journal=Before(), memory=Gone())
     assert asyncio.run(replay(silent.adapters, "parent.1")).state.result is Result.verified
 

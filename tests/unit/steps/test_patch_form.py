@@ -18,7 +18,7 @@ from redstart.core.wishes import Asking
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.ports.store.ordinals import COUNTED
+from redstart.ports.store.ordinals import OutsideOrdinal
 from redstart.ports.store.port import Call, Journal, Record
 from redstart.toolkit.patching.formats import ENOUGH, LONGEST_WHOLE
 from redstart.toolkit.prompts.fit import tokens
@@ -117,10 +117,10 @@ class JournalOfBefore:
         self._journal = journal
 
     async def find(self, call: Call) -> Record | None:
-        return None if call.ordinal == COUNTED else await self._journal.find(call)
+        return None if call.ordinal == OutsideOrdinal.counted else await self._journal.find(call)
 
     async def records(self, run_id: str) -> list[Record]:
-        return [one for one in await self._journal.records(run_id) if one.call.ordinal != COUNTED]
+        return [one for one in await self._journal.records(run_id) if one.call.ordinal != OutsideOrdinal.counted]
 
 
 def test_a_run_of_before_anything_was_counted_is_replayed_in_blocks(rig):

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from redstart.core.errors import InternalError, PortError
 from redstart.core.report import Judged
 from redstart.core.run import Level, Limits, Result, RunState
 from redstart.core.shell import Completed, Execution, ExitCause
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
+from redstart.ports.bundle import Ports
+from redstart.steps import test as step
 from support import rig as play
 from support.rig import CODE, GREEN, RED, TESTS, Rig, altered_ids, called_plainly, make_rig
 
@@ -241,3 +245,13 @@ def test_a_long_suite_runs_as_a_whole_at_the_start_and_on_the_final_patch_only(r
     assert state.now.reproduce is not None
     assert state.now.reproduce.forecast > 6.0
     assert whole_runs(rig) == 2
+
+
+def test_without_a_patch_it_is_a_defect_and_no_trouble_of_the_store(rig):
+    async def go() -> None:
+        state = await rig.adapters.store.load(await rig.begin())
+        await step.test(state, cast("Ports", None))
+
+    with pytest.raises(InternalError, match="no applied patch") as caught:
+        asyncio.run(go())
+    assert not isinstance(caught.value, PortError), "a supervisor would try it for ever"

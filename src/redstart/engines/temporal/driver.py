@@ -22,7 +22,8 @@ from redstart.core.errors import (
     RedstartError,
     ReplayDiverged,
 )
-from redstart.engines.temporal.orders import DRAIN, FENCED, REASON, STOPPED, TROUBLE, DriveOrder, DriveReport
+from redstart.core.standing import Halt
+from redstart.engines.temporal.orders import REASON, DriveOrder, DriveReport
 from redstart.engines.temporal.supervisor import DRIVE
 from redstart.flow.loop import Advanced
 
@@ -33,7 +34,7 @@ BEAT = 5.0
 
 
 class Go(Protocol):
-    def __call__(self, order: DriveOrder, halting: Callable[[], str]) -> Awaitable[Advanced]:
+    def __call__(self, order: DriveOrder, halting: Callable[[], Halt]) -> Awaitable[Advanced]:
         """Claims the run and drives it as far as this worker can; `halting` says between two steps whether to stop.
 
         Raises what machinery raises.
@@ -62,7 +63,7 @@ class Drives:
         try:
             done = asyncio.run(self._beating(order))
         except Fenced:
-            return DriveReport(FENCED, "running")
+            return DriveReport(Halt.fenced, "running")
         except (ModelRefused, ConfigError, PolicyViolation, ReplayDiverged) as error:
             return _trouble(error)
         except (PortError, OSError) as error:
@@ -80,8 +81,8 @@ class Drives:
     async def _beating(self, order: DriveOrder) -> Advanced:
         pulse = _Pulse(asyncio.current_task())
 
-        def halting() -> str:
-            return pulse.asked or (DRAIN if self._draining.is_set() else "")
+        def halting() -> Halt:
+            return pulse.asked or (Halt.drain if self._draining.is_set() else Halt.none)
 
         with pulse:
             try:
@@ -101,7 +102,7 @@ class _Pulse:
         self._drive, self._loop = drive, asyncio.get_running_loop()
         self._over = threading.Event()
         self._thread = threading.Thread(target=contextvars.copy_context().run, args=(self._beat,), daemon=True)
-        self.asked = ""
+        self.asked = Halt.none
         """Why the supervisor wants the drive to end after the step at hand."""
 
     def __enter__(self) -> _Pulse:
@@ -121,14 +122,14 @@ class _Pulse:
                 continue
             details = activity.cancellation_details()
             if details is not None and details.cancel_requested:
-                self.asked = STOPPED
+                self.asked = Halt.stopped
             elif self._drive is not None:
                 self._loop.call_soon_threadsafe(self._drive.cancel)
                 return
 
 
 def _trouble(error: Exception) -> DriveReport:
-    return DriveReport(TROUBLE, "running", reason=_words(error))
+    return DriveReport(Halt.trouble, "running", reason=_words(error))
 
 
 def _words(error: Exception) -> str:

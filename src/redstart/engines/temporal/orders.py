@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from redstart.core.standing import Halt
+
 if TYPE_CHECKING:
     from redstart.core.run import RunState
 
@@ -20,20 +22,6 @@ ATTRIBUTES = ("RedstartTenant", "RedstartRepo", "RedstartMode", "RedstartOutcome
 """Search attributes of a supervisor, each a keyword."""
 OUTCOME = ATTRIBUTES[3]
 
-FENCED = "fenced"
-"""Somebody else has taken the run over."""
-TROUBLE = "trouble"
-"""Something that a person has to mend; the reason says what."""
-DRAIN = "drain"
-"""The worker is going, and another goes on."""
-LET_GO = "let go"
-"""The run was taken back: whoever did that drives it."""
-STOPPED = "stopped"
-"""The driver was asked to end after the step at hand; its supervisor knows why."""
-PAUSE = "pause"
-CANCEL = "cancel"
-NEEDS = "needs:"
-
 REASON = 300
 """Letters of a reason that are kept."""
 
@@ -48,9 +36,9 @@ class DriveOrder:
 
 @dataclass(frozen=True)
 class DriveReport:
-    """How a drive ended. `halt` is why the driver stopped, empty where the run itself has nothing more to do."""
+    """How a drive ended. `halt` is none where the run itself has nothing more to do."""
 
-    halt: str
+    halt: Halt
     status: str
     result: str = ""
     reason: str = ""
@@ -64,7 +52,7 @@ class DriveReport:
     @property
     def outcome(self) -> str:
         """In a word, for who looks over many runs."""
-        return self.result if self.ended else self.halt or "waits"
+        return self.result if self.ended else self.halt.value or "waits"
 
 
 @dataclass(frozen=True)
@@ -87,7 +75,7 @@ class Standing:
     phase: str
     """`queued` (asked for a worker, which may be at it), `waits` for a person, or `ended`."""
     pool: str
-    halt: str
+    halt: Halt
     reason: str
     drives: int
 

@@ -15,18 +15,12 @@ from temporalio.common import Priority, RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
+    from redstart.core.standing import Halt
     from redstart.engines.temporal.orders import (
-        CANCEL,
-        DRAIN,
-        FENCED,
-        LET_GO,
-        NEEDS,
         OUTCOME,
-        PAUSE,
         QUEUES,
         REASON,
         SUPERVISOR,
-        TROUBLE,
         DriveReport,
         Standing,
         Watch,
@@ -43,7 +37,7 @@ RETRIES = RetryPolicy(
 )
 """For ever: what is retried is trouble of a machine, a store or an endpoint, and none of it is the run's."""
 
-_ENDS = (FENCED, LET_GO, CANCEL)
+_ENDS = (Halt.fenced, Halt.let_go, Halt.cancel)
 _OUTCOME = SearchAttributeKey.for_keyword(OUTCOME)
 
 
@@ -53,8 +47,8 @@ class RunSupervisor:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._phase = "queued"
-        self._last = DriveReport("", "running")
-        self._told = ""
+        self._last = DriveReport(Halt.none, "running")
+        self._told = Halt.none
         self._going_on = False
 
     @workflow.run
@@ -63,13 +57,13 @@ class RunSupervisor:
         while True:
             report = await self._drive()
             # What was told while the drive came to its end counts too.
-            told, self._told = self._told, ""
+            told, self._told = self._told, Halt.none
             self._watch = replace(self._watch, drives=self._watch.drives + 1)
             if report.ended or (told or report.halt) in _ENDS:
                 return self._end(report if report.ended else replace(report, halt=told or report.halt))
-            if report.halt.startswith(NEEDS):
-                self._watch = replace(self._watch, pool=report.halt.removeprefix(NEEDS))
-            waits = told == PAUSE or not (report.halt.startswith(NEEDS) or report.halt == DRAIN)
+            if report.halt.needed:
+                self._watch = replace(self._watch, pool=report.halt.needed)
+            waits = told is Halt.pause or not (report.halt.needed or report.halt is Halt.drain)
             if waits and (over := await self._wait(replace(report, halt=told or report.halt))):
                 return self._end(replace(report, halt=over))
             if workflow.info().is_continue_as_new_suggested() or self._watch.drives - begun >= watch.history:
@@ -101,15 +95,15 @@ class RunSupervisor:
         except (ActivityError, asyncio.CancelledError) as error:
             if self._told and is_cancelled_exception(error):
                 return DriveReport(self._told, "running")
-            return DriveReport(TROUBLE, "running", reason=f"no driver could say how it ended: {error}"[:REASON])
+            return DriveReport(Halt.trouble, "running", reason=f"no driver could say how it ended: {error}"[:REASON])
 
-    async def _wait(self, report: DriveReport) -> str:
+    async def _wait(self, report: DriveReport) -> Halt:
         """Until the run is to go on; else why it is over here."""
         self._phase, self._last = "waits", report
         _tell(report.outcome)
         await workflow.wait_condition(lambda: self._going_on or self._told in _ENDS)
-        told, self._told = self._told, ""
-        return told if told in _ENDS else ""
+        told, self._told = self._told, Halt.none
+        return told if told in _ENDS else Halt.none
 
     def _end(self, report: DriveReport) -> DriveReport:
         self._phase, self._last = "ended", report
@@ -123,16 +117,16 @@ class RunSupervisor:
 
     @workflow.signal
     def pause(self) -> None:
-        self._told = self._told or PAUSE
+        self._told = self._told or Halt.pause
 
     @workflow.signal
     def cancel(self) -> None:
-        self._told = CANCEL
+        self._told = Halt.cancel
 
     @workflow.signal
     def let_go(self) -> None:
         """Somebody drives the run elsewhere."""
-        self._told = LET_GO
+        self._told = Halt.let_go
 
     @workflow.query
     def standing(self) -> Standing:

@@ -24,7 +24,7 @@ from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, v
 from redstart.ports.sandbox.launch import Ended, Watch, launch, limited
 from redstart.ports.sandbox.leftovers import passing, sweep_folders
 from redstart.ports.sandbox.mounts import TEMPORARY, USER, etc_files, mount_arguments
-from redstart.ports.sandbox.port import Workspaces
+from redstart.ports.sandbox.port import SandboxLack, Workspaces
 from redstart.ports.sandbox.prepare import bring_copies, make_git
 from redstart.ports.sandbox.services import INSIDE, Relays, Slots, relayed
 from redstart.ports.sandbox.session import Warm, WarmSession
@@ -73,8 +73,8 @@ class Bubblewrap:
         self._swept = False
 
     @property
-    def lacks(self) -> tuple[str, ...]:
-        """What is not had here, in words for the user; nothing where everything is."""
+    def lacks(self) -> tuple[SandboxLack, ...]:
+        """What is not had here."""
         return lacking(own_rights(), own_tree(), seccomp.program())
 
     async def run(self, execution: Execution) -> Completed:
@@ -219,15 +219,15 @@ def _counted(ended: Ended, group: Group | None, wires: Wires, watchman: Watchman
     )
 
 
-def lacking(rights: Rights, tree: Tree | None, filtered: bytes | None) -> tuple[str, ...]:
-    """The words for what is missing."""
-    missing = {
-        "a limit on memory and processes of all together": tree is not None,
-        "a bounded workspace (it is watched instead)": rights.mounts,
-        "a user of its own (it has root's files in reach)": rights.drops or os.geteuid() != 0,
-        "a filter of system calls (this kind of processor is not known)": filtered is not None,
+def lacking(rights: Rights, tree: Tree | None, filtered: bytes | None) -> tuple[SandboxLack, ...]:
+    """What is missing."""
+    found = {
+        SandboxLack.memory_limit: tree is not None,
+        SandboxLack.bounded_disk: rights.mounts,
+        SandboxLack.own_user: rights.drops or os.geteuid() != 0,
+        SandboxLack.call_filter: filtered is not None,
     }
-    return tuple(words for words, had in missing.items() if not had)
+    return tuple(lack for lack, had in found.items() if not had)
 
 
 def arguments(

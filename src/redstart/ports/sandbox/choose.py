@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from redstart.core.errors import ConfigError, SandboxUnavailable
 from redstart.ports.sandbox.bwrap import APPARMOR, Bubblewrap, probe
 from redstart.ports.sandbox.docker import Choices, Docker
-from redstart.ports.sandbox.port import Sandbox, Workspaces
+from redstart.ports.sandbox.port import Sandbox, SandboxLack, Workspaces
 from redstart.ports.sandbox.process import Process
 from redstart.ports.sandbox.prove import prove
 from redstart.ports.sandbox.seatbelt import Seatbelt
@@ -23,43 +23,39 @@ RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 """By which Ubuntu lets AppArmor decide which programs may make user namespaces."""
 
 
-class Lack(NamedTuple):
-    """Something that a sandbox could not get on this machine. It holds without, but bounds less."""
+class LackText(NamedTuple):
+    """What a sandbox lacks, for people."""
 
     words: str
-    """As in the sandbox's `lacks`."""
     short: str
     """For a line that says much else."""
     remedy: str
 
 
-LACKS = {
-    lack.words: lack
-    for lack in (
-        Lack(
-            "a limit on memory and processes of all together",
-            "no common memory limit",
-            "Start redstart where a systemd of your own runs (`loginctl enable-linger` starts one): it lets redstart "
-            "make such a limit. With version 1 of control groups, an administrator can make a folder `redstart` that "
-            "is yours in memory, pids, cpu and cpuacct of /sys/fs/cgroup instead.",
-        ),
-        Lack(
-            "a bounded workspace (it is watched instead)",
-            "disk watched",
-            "An overlay in memory needs Linux 6.6 or newer (5.11 for root), and `unshare`, `setpriv` and `mount` of "
-            "util-linux.",
-        ),
-        Lack(
-            "a user of its own (it has root's files in reach)",
-            "runs as root",
-            "Install `setpriv` and `unshare` of util-linux, or start redstart as an ordinary user.",
-        ),
-        Lack(
-            "a filter of system calls (this kind of processor is not known)",
-            "no filter of system calls",
-            "`--sandbox docker` has one for this processor.",
-        ),
-    )
+LACKS: dict[SandboxLack, LackText] = {
+    SandboxLack.memory_limit: LackText(
+        "a limit on memory and processes of all together",
+        "no common memory limit",
+        "Start redstart where a systemd of your own runs (`loginctl enable-linger` starts one): it lets redstart "
+        "make such a limit. With version 1 of control groups, an administrator can make a folder `redstart` that "
+        "is yours in memory, pids, cpu and cpuacct of /sys/fs/cgroup instead.",
+    ),
+    SandboxLack.bounded_disk: LackText(
+        "a bounded workspace (it is watched instead)",
+        "disk watched",
+        "An overlay in memory needs Linux 6.6 or newer (5.11 for root), and `unshare`, `setpriv` and `mount` of "
+        "util-linux.",
+    ),
+    SandboxLack.own_user: LackText(
+        "a user of its own (it has root's files in reach)",
+        "runs as root",
+        "Install `setpriv` and `unshare` of util-linux, or start redstart as an ordinary user.",
+    ),
+    SandboxLack.call_filter: LackText(
+        "a filter of system calls (this kind of processor is not known)",
+        "no filter of system calls",
+        "`--sandbox docker` has one for this processor.",
+    ),
 }
 
 
@@ -68,7 +64,7 @@ class Lacking(Protocol):
     """A sandbox that knows what it could not get."""
 
     @property
-    def lacks(self) -> tuple[str, ...]: ...
+    def lacks(self) -> tuple[SandboxLack, ...]: ...
 
 
 class Wanted(NamedTuple):
@@ -105,21 +101,19 @@ def choose(workspaces: Workspaces, scratch: Path, *, unsafe: bool = False, wante
     raise SandboxUnavailable(" ".join(map(str, refused)), remedy="\n".join(remedies), causes=refused) from refused[0]
 
 
-def lacks_of(sandbox: object, *, restricted: Path = RESTRICTED) -> tuple[Lack, ...]:
+def lacks_of(sandbox: object, *, restricted: Path = RESTRICTED) -> tuple[LackText, ...]:
     """What it lacks here, with what to do about each; nothing of one that lacks nothing, or does not know."""
-    lacks = (
-        (LACKS.get(words, Lack(words, words, "")) for words in sandbox.lacks) if isinstance(sandbox, Lacking) else ()
-    )
-    return tuple(_allowed(lack, restricted) for lack in lacks)
+    lacks = sandbox.lacks if isinstance(sandbox, Lacking) else ()
+    return tuple(_text_of(lack, restricted) for lack in lacks)
 
 
-def _allowed(lack: Lack, restricted: Path) -> Lack:
-    """The same, with AppArmor's part in it told: it may let bubblewrap make namespaces, and nobody else."""
+def _text_of(lack: SandboxLack, restricted: Path) -> LackText:
+    """With AppArmor's part in it told: it may let bubblewrap make namespaces, and nobody else."""
     try:
-        forbids = lack.short == "disk watched" and restricted.read_text().strip() == "1"
+        forbids = lack is SandboxLack.bounded_disk and restricted.read_text().strip() == "1"
     except OSError:
         forbids = False
-    return lack._replace(remedy=APPARMOR) if forbids else lack
+    return LACKS[lack]._replace(remedy=APPARMOR) if forbids else LACKS[lack]
 
 
 def order(platform: str, wanted: Wanted = ANY) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -24,6 +25,15 @@ class Session(Protocol):
         Executions of one session may be asked for at the same time.
         """
         ...
+
+
+class SandboxLack(StrEnum):
+    """Something that a sandbox could not get on this machine. It holds without, but bounds less."""
+
+    memory_limit = "memory_limit"
+    bounded_disk = "bounded_disk"
+    own_user = "own_user"
+    call_filter = "call_filter"
 
 
 class Sandbox(Protocol):
@@ -58,6 +68,11 @@ class WarmSandbox(Sandbox, Protocol):
         end no process, folder, mount, group or container of the session is left.
         """
         ...
+
+
+def isolates(sandbox: Sandbox) -> bool:
+    """Whether it is a boundary at all; a plain process says that it is none."""
+    return getattr(sandbox, "isolates", True)
 
 
 def session_of(

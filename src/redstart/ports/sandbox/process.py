@@ -31,6 +31,7 @@ class Process:
     """
 
     tier = "process (no sandbox)"
+    isolates = False
 
     def __init__(self, workspaces: Workspaces, scratch: Path) -> None:
         self._workspaces = workspaces

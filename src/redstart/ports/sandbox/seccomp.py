@@ -206,7 +206,7 @@ def instructions(machine: Machine) -> list[Instruction]:
         Instruction(RETURN, ALLOW, label="allow"),
         Instruction(RETURN, ERRNO | errno.EPERM, label="refuse"),
         Instruction(RETURN, ERRNO | errno.ENOSYS, label="missing"),
-        Instruction(RETURN, ERRNO | errno.EAFNOSUPPORT, label="no family"),
+        Instruction(RETURN, ERRNO | errno.EAFNOSUPPORT, label="no_family"),
         Instruction(RETURN, KILL, label="kill"),
     ]
 
@@ -224,9 +224,9 @@ def _families(number: int) -> list[Instruction]:
         number,
         0,
         *(Instruction(JUMP_EQUAL, family, "allow") for family in (UNIX, INET, INET6)),
-        Instruction(JUMP_EQUAL, NETLINK, otherwise="no family"),
+        Instruction(JUMP_EQUAL, NETLINK, otherwise="no_family"),
         Instruction(LOAD, 16 + 8 * 2),
-        Instruction(JUMP_EQUAL, 0, "allow", "no family"),
+        Instruction(JUMP_EQUAL, 0, "allow", "no_family"),
     )
 
 

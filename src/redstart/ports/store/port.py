@@ -16,7 +16,7 @@ from redstart.core.learning import Remembered
 from redstart.core.run import Ended, RunState, Step
 from redstart.core.run_options import RunOptions
 from redstart.core.standing import Control, Holder, RunRow, Stop
-from redstart.ports.store.ordinals import OUTSIDE
+from redstart.ports.store.ordinals import ordinal_in_words
 
 
 class Claim(NamedTuple):
@@ -241,8 +241,7 @@ class Call(NamedTuple):
     ordinal: int
 
     def __str__(self) -> str:
-        which = OUTSIDE.get(self.ordinal, f"call {self.ordinal}")
-        return f"attempt {self.attempt}, {self.step}, {which}"
+        return f"attempt {self.attempt}, {self.step}, {ordinal_in_words(self.ordinal)}"
 
 
 MadeKind = Literal["model", "sandbox", "recall", "lesson", "errands", "install"]

@@ -106,6 +106,6 @@ def _change(case: Case, now: dict[str, Case]) -> str:
     return ""
 
 
-def tampered(changed: Iterable[str], protected: Callable[[str], str]) -> tuple[str, ...]:
+def tampered(changed: Iterable[str], protected: Callable[[str], object]) -> tuple[str, ...]:
     """The changed paths that were not the patch's to change."""
     return tuple(sorted(path for path in changed if protected(path)))

@@ -10,7 +10,7 @@ from redstart.core.errors import PolicyViolation
 from redstart.ports.store.port import Trees
 from redstart.toolkit.patching.paths import resolve
 from redstart.toolkit.patching.python_ast import flaw, is_python
-from redstart.toolkit.patching.rework import AS_IT_WAS, CHANGES_NOTHING, RUNGS, creates, rework
+from redstart.toolkit.patching.rework import RUNGS, Misfit, MisfitKind, creates, rework
 
 
 class Put(NamedTuple):
@@ -73,7 +73,7 @@ def put(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Seque
             continue
         done = rework(edit, path, files[path] if path in files else read(path))
         if isinstance(done, Reject):
-            rejects.append(done)
+            rejects.append(done.plain if isinstance(done, Misfit) else done)
             spoilt.add(path)
         else:
             files[path] = done.data
@@ -93,7 +93,7 @@ def unchanged(edits: Sequence[Edit], read: Callable[[str], bytes | None], names:
     for edit in edits:
         path = resolve(edit.path, names, creates=creates(edit))
         done = path if isinstance(path, Reject) else rework(edit, path, read(path))
-        if not isinstance(done, Reject) or done.reason not in (AS_IT_WAS, CHANGES_NOTHING):
+        if not isinstance(done, Misfit) or done.kind is not MisfitKind.unchanged:
             return ()
         found[done.path] = None
     return tuple(found)

@@ -35,6 +35,8 @@ class Parsed(NamedTuple):
     fault: str = ""
     test_change: str = ""
     """Why a test would have to change, where the answer says so openly."""
+    unchanged: bool = False
+    """Whether there is no edit because the answer gives files back as they are."""
 
 
 def parse(answer: str, shown: Mapping[str, str] | None = None) -> Parsed:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import StrEnum
 from fnmatch import fnmatchcase as fnmatch
+from typing import NamedTuple
 
-from redstart.core.change import Reject
 from redstart.core.languages import language_of_test
 from redstart.ports.store.port import TreeChange
 from redstart.toolkit.patching.odd import odd_path, odd_text
@@ -15,8 +16,39 @@ MAX_DIFF_BYTES = 200_000
 _WRITES_MASK = re.compile("^\\+.*«secret:[\\w-]+»".encode(), re.MULTILINE)
 """A model is shown a mask where a secret stands: what it gives back would be written over the secret."""
 
-IS_TEST = "it is a test: the code is to be fixed, not the test"
-STARTS_TESTS = "the tests are in it or start from it: the code is to be fixed instead"
+
+class Protection(StrEnum):
+    """Why a path is not the patch's to change."""
+
+    settings = "settings"
+    test = "test"
+    starts_tests = "starts_tests"
+    git = "git"
+    configuration = "configuration"
+    hook = "hook"
+    instructions = "instructions"
+    installed = "installed"
+    startup = "startup"
+    runner = "runner"
+
+    @property
+    def words(self) -> str:
+        return _WORDS[self]
+
+
+_WORDS = {
+    Protection.settings: "your settings protect it",
+    Protection.test: "it is a test: the code is to be fixed, not the test",
+    Protection.starts_tests: "the tests are in it or start from it: the code is to be fixed instead",
+    Protection.git: "it is git's own, not the program's",
+    Protection.configuration: "it can change what the tests are or how they run",
+    Protection.hook: "it can run a program on the machine of whoever works here",
+    Protection.instructions: "it tells redstart, or another agent, what to do",
+    Protection.installed: "it belongs to what is installed, not to the code",
+    Protection.startup: "it would run at every start of Python",
+    Protection.runner: "it would stand in for the test runner",
+}
+
 
 _TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.pyi?(?:/|$)")
 _SCRIPT_TEST = re.compile(
@@ -73,34 +105,40 @@ ABSENT = "000000"
 _REGULAR = ("100644", "100755", ABSENT)
 
 
-def protected(path: str, globs: Sequence[str] = (), tests: Sequence[str] = ()) -> str:
-    """Why this path is not the patch's to change; empty where it is.
+def protected(path: str, globs: Sequence[str] = (), tests: Sequence[str] = ()) -> Protection | None:
+    """Why this path is not the patch's to change; None where it is.
 
     `globs` are the user's, besides our own; `tests` are those of files that the suite's command starts from.
     """
     plain = path.casefold()
     names = frozenset(plain.split("/"))  # a folder may be called like a file, and stand in its place elsewhere
     if any(fnmatch(plain, glob.casefold()) for glob in globs):
-        return "your settings protect it"
+        return Protection.settings
     if any(one.search(plain) for one in (_TEST_FILE, _TEST_FOLDER, _TEST_TEXT, _SCRIPT_TEST)) or language_of_test(path):
-        return IS_TEST
+        return Protection.test
     if any(fnmatch(plain, glob.casefold()) for glob in tests):
-        return STARTS_TESTS
+        return Protection.starts_tests
     if names & _GIT_FILES:
-        return "it is git's own, not the program's"
+        return Protection.git
     if names & _TEST_CONFIGURATION or _CI.search(plain) or _SCRIPT_CONFIGURATION.search(plain):
-        return "it can change what the tests are or how they run"
+        return Protection.configuration
     if _HOOKS.search(plain):
-        return "it can run a program on the machine of whoever works here"
+        return Protection.hook
     if _TELLS.search(plain):
-        return "it tells redstart, or another agent, what to do"
+        return Protection.instructions
     if _INSTALLED.search(plain):
-        return "it belongs to what is installed, not to the code"
+        return Protection.installed
     if _RUNS_AT_START.search(plain):
-        return "it would run at every start of Python"
+        return Protection.startup
     if _SHADOWS.search(plain):
-        return "it would stand in for the test runner"
-    return ""
+        return Protection.runner
+    return None
+
+
+class Violation(NamedTuple):
+    path: str
+    reason: str
+    protection: Protection | None = None
 
 
 def violations(
@@ -109,32 +147,36 @@ def violations(
     globs: Sequence[str] = (),
     scope: Sequence[str] = (),
     tests: Sequence[str] = (),
-) -> tuple[Reject, ...]:
+) -> tuple[Violation, ...]:
     """What is wrong with a change of the tree, whose diff is given; empty where it may be tested.
 
     `scope` bounds where it may be.
     """
-    reasons = ((change.path, _violation(change, globs, tests) or _outside(change.path, scope)) for change in changes)
-    found = [Reject(path=path, reason=reason) for path, reason in reasons if reason]
+    judged = (_violation(change, globs, tests) or _outside(change.path, scope) for change in changes)
+    found = [violation for violation in judged if violation]
     if len(diff) > MAX_DIFF_BYTES:
-        found.append(Reject(path="diff", reason=f"it is larger than {MAX_DIFF_BYTES // 1000} KB"))
+        found.append(Violation("diff", f"it is larger than {MAX_DIFF_BYTES // 1000} KB"))
     elif _WRITES_MASK.search(diff):
-        found.append(Reject(path="diff", reason="it would write a mask in the place of a secret"))
+        found.append(Violation("diff", "it would write a mask in the place of a secret"))
     elif reason := odd_text(diff):
-        found.append(Reject(path="diff", reason=reason))
+        found.append(Violation("diff", reason))
     return tuple(found)
 
 
-def _outside(path: str, scope: Sequence[str]) -> str:
+def _outside(path: str, scope: Sequence[str]) -> Violation | None:
     """Unlike what is protected, a scope is kept to the letter: a folder in another case is another folder."""
     if not scope or any(path.startswith(f"{one.rstrip('/')}/") or fnmatch(path, one) for one in scope):
-        return ""
-    return f"only {', '.join(scope)} is to be changed in this run"
+        return None
+    return Violation(path, f"only {', '.join(scope)} is to be changed in this run")
 
 
-def _violation(change: TreeChange, globs: Sequence[str], tests: Sequence[str]) -> str:
+def _violation(change: TreeChange, globs: Sequence[str], tests: Sequence[str]) -> Violation | None:
+    path = change.path
     if change.new_mode not in _REGULAR:
-        return f"it would become no regular file (mode {change.new_mode})"
+        return Violation(path, f"it would become no regular file (mode {change.new_mode})")
     if change.old_mode not in _REGULAR:
-        return f"it is no regular file (mode {change.old_mode})"
-    return protected(change.path, globs, tests) or (odd_path(change.path) if change.old_mode == ABSENT else "")
+        return Violation(path, f"it is no regular file (mode {change.old_mode})")
+    if protection := protected(path, globs, tests):
+        return Violation(path, protection.words, protection)
+    reason = odd_path(path) if change.old_mode == ABSENT else ""
+    return Violation(path, reason) if reason else None

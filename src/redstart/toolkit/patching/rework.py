@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,10 +22,8 @@ from redstart.toolkit.patching.whole import rewritten
 
 RUNGS = tuple(Rung)
 CANDIDATES = 8
-NOWHERE = "the lines to change are not in the file"
 CUT_OFF = "it is cut off: give all of it"
 CHANGES_NOTHING = "it changes nothing"
-AS_IT_WAS = "it is the file as it was: something in it must change"
 
 _MODE = re.compile(r"^(?:new file mode|new mode|old mode|deleted file mode) (\d+)", re.MULTILINE)
 _MOVES = re.compile(
@@ -37,6 +36,22 @@ class Fitted(NamedTuple):
 
     data: bytes | None
     rung: Rung = Rung.exact
+
+
+class MisfitKind(StrEnum):
+    no_place = "no_place"
+    unchanged = "unchanged"
+
+
+class Misfit(Reject):
+    """A reject of which the callers have to know the kind."""
+
+    kind: MisfitKind
+
+    @property
+    def plain(self) -> Reject:
+        """As it is told and stored."""
+        return Reject.model_validate(self.model_dump(exclude={"kind"}))
 
 
 Outcome = Fitted | Reject
@@ -80,7 +95,7 @@ def _by_kind(edit: Edit, path: str, current: bytes | None) -> Outcome:
 def _block(edit: Edit, path: str, current: bytes) -> Outcome:
     search, text = _lines(edit.search), _lines(edit.text)
     done = _hunks(edit, path, current, (of_block(search, text),))
-    if isinstance(done, Fitted) or not done.reason.startswith(NOWHERE):
+    if not (isinstance(done, Misfit) and done.kind is MisfitKind.no_place):
         return done
     others: dict[bytes | None, Fitted] = {}
     for reading in readings(search, text):
@@ -115,7 +130,8 @@ def _whole(edit: Edit, path: str, current: bytes | None) -> Outcome:
         return Reject(path=path, reason=done)
     rung, spans = done
     if write(splice(text, spans)) == current:
-        return Reject(path=path, reason=AS_IT_WAS)
+        reason = "it is the file as it was: something in it must change"
+        return Misfit(kind=MisfitKind.unchanged, path=path, reason=reason)
     return _written(path, current, text, spans, rung)
 
 
@@ -183,7 +199,7 @@ def _hunks(edit: Edit, path: str, current: bytes, hunks: Sequence[Hunk]) -> Outc
         return Reject(path=path, reason=fault)
     working = [restyled(text.lines, hunk) for hunk in hunks if hunk.changes]
     if not working:
-        return Reject(path=path, reason=CHANGES_NOTHING)
+        return Misfit(kind=MisfitKind.unchanged, path=path, reason=CHANGES_NOTHING)
     judge = _judge(path, current, text)
     found = [options(page, hunk, judge) for hunk in working]
     working, found = _without_done(working, found)
@@ -265,10 +281,10 @@ def _nowhere(page: Page, path: str, hunk: Hunk, some: Options) -> Reject:
     if some.already:
         return Reject(path=path, reason="the lines to change are not there, and the new ones are already", already=True)
     missing = next((line.text for line in hunk.lines if line.mark == GOES and not page.where(line.text)), None)
-    reason = NOWHERE
+    reason = "the lines to change are not in the file"
     if missing is not None:
         reason += f"; there is no line {missing.strip()[:80]!r}"
-    return Reject(path=path, reason=reason, nearest=nearest(page, hunk.old))
+    return Misfit(kind=MisfitKind.no_place, path=path, reason=reason, nearest=nearest(page, hunk.old))
 
 
 def _ambiguous(page: Page, path: str, hunk: Hunk, some: Options) -> Reject:
@@ -306,7 +322,7 @@ def _by_place(edit: Edit, hunk: Hunk, option: Option) -> Rung:
 def _written(path: str, current: bytes, text: Text, spans: Sequence[Span], rung: Rung) -> Outcome:
     data = write(splice(text, spans))
     if data == current:
-        return Reject(path=path, reason=CHANGES_NOTHING, already=True)
+        return Misfit(kind=MisfitKind.unchanged, path=path, reason=CHANGES_NOTHING, already=True)
     added = "".join(line for span in spans for line in span.lines)
     if not added.isascii() and not _utf8(current):
         return Reject(path=path, reason="the file is not UTF-8 text: the new lines may hold ASCII alone")

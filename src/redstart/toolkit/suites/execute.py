@@ -14,6 +14,7 @@ from redstart.core.shell import PINNED, Environment, Execution, Variation
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
 from redstart.ports.store.port import Blobs
 from redstart.toolkit.suites import runner
+from redstart.toolkit.suites.problem import SuiteProblem
 from redstart.toolkit.suites.pytest import PLUGINS
 from redstart.toolkit.suites.request import Request
 
@@ -21,8 +22,8 @@ from redstart.toolkit.suites.request import Request
 class SuiteRun(NamedTuple):
     report: Report
     cases: tuple[Case, ...]
-    trouble: str
-    """Why there are no results per test, as one word; empty where there are."""
+    trouble: SuiteProblem
+    """Why there are no results per test."""
     unexplained: str
     """Where the exit code and the report contradict each other."""
     misplaced: str = ""

@@ -22,6 +22,7 @@ from redstart.core.shell import ExitCause
 from redstart.toolkit.suites import remedies
 from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.node_ground import Lack, lacks, lacks_of_run
+from redstart.toolkit.suites.problem import SuiteProblem
 from redstart.toolkit.suites.project import Project, project_of
 from redstart.toolkit.suites.raised import Raised, chain, is_expected
 
@@ -132,14 +133,14 @@ def _classify(case: Case, project: Project) -> Ground | None:
     return None
 
 
-def classify_run(fault_kind: str, output: str, cause: ExitCause, project: Project | None = None) -> Ground | None:
+def classify_run(problem: SuiteProblem, output: str, cause: ExitCause, project: Project | None = None) -> Ground | None:
     """The same for a run that left no results per test; None where the reason is not one of those known."""
     known = project or project_of((), lambda _: None)
-    return _for(known, _classify_run(fault_kind, output, cause, known))
+    return _for(known, _classify_run(problem, output, cause, known))
 
 
-def _classify_run(fault_kind: str, output: str, cause: ExitCause, known: Project) -> Ground | None:
-    if cause in (ExitCause.timeout, ExitCause.cpu) or fault_kind == "timeout":
+def _classify_run(problem: SuiteProblem, output: str, cause: ExitCause, known: Project) -> Ground | None:
+    if cause in (ExitCause.timeout, ExitCause.cpu) or problem is SuiteProblem.timeout:
         return _ground("timeout_of_sandbox", "the tests did not end in the time that the sandbox allows")
     if cause is ExitCause.memory:
         return _ground("memory", "the tests need more memory than the sandbox allows")
@@ -152,9 +153,9 @@ def _classify_run(fault_kind: str, output: str, cause: ExitCause, known: Project
         return _ground("processes", what, remedies.allow("PROCESSES"))
     if cause is ExitCause.output:
         return _ground("output", "the tests printed more than the sandbox allows", remedies.LEAVE_OUT)
-    if fault_kind == "no_tests":
+    if problem is SuiteProblem.no_tests:
         return _ground("no_tests", "the test run collected no tests")
-    if fault_kind == "no_pytest":
+    if problem is SuiteProblem.no_pytest:
         return _ground("missing_module", "pytest is not installed", remedies.install("pytest"))
     if ground := _usage(output) or _of_node(lacks_of_run(output)):
         return ground

@@ -14,6 +14,7 @@ from redstart.core.shell import PINNED, Completed, Environment, ExitCause, Varia
 from redstart.toolkit.suites import django, foreign, node, pytest, unittest
 from redstart.toolkit.suites.command import end_of_start
 from redstart.toolkit.suites.junit import read_cases, read_foreign
+from redstart.toolkit.suites.problem import SuiteProblem
 from redstart.toolkit.suites.request import Request
 from redstart.toolkit.suites.sentinel import read_sentinel
 
@@ -56,8 +57,7 @@ class Parsed(NamedTuple):
     cases: list[Case]
     fault: str = ""
     """In a sentence, why there are no results per test; empty where there are."""
-    kind: str = ""
-    """The same in a word: `no_tests`, `no_pytest`, `no_results` or `timeout`."""
+    kind: SuiteProblem = SuiteProblem.none
 
 
 def request(
@@ -117,7 +117,7 @@ def read(suite: Suite, completed: Completed) -> Parsed:
         texts = list(found.reports.values())
         cases = read_foreign(found.reports) if texts else None
         if cases and not found.whole:
-            return Parsed([], "The reports are too large or too many to be read whole.", "no_results")
+            return Parsed([], "The reports are too large or too many to be read whole.", SuiteProblem.no_results)
     elif suite.runner in node.RUNNERS:
         cases = node.read_node(completed)
         texts = [text for text in (completed.files.get(node.CASES, ""),) if text]
@@ -169,39 +169,42 @@ def _explained(suite: Suite, cases: Sequence[Case], completed: Completed) -> boo
     return (completed.exit_code == 1 or not _is_runner(suite)) and bool(_COVERAGE.search(completed.output))
 
 
-def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool) -> tuple[str, str]:
-    """The sentence and the word."""
+def _fault(suite: Suite, completed: Completed, has_report: bool, readable: bool) -> tuple[str, SuiteProblem]:
+    """The sentence and what it is about."""
     tail = last_lines(completed.output)
     code = completed.exit_code
     if completed.cause is ExitCause.cpu and (test := completed.files.get(pytest.RUNNING, "")):
-        return f"{test} used more CPU than a test may (sandbox.test_cpu), in code that does not return.", "timeout"
+        return (
+            f"{test} used more CPU than a test may (sandbox.test_cpu), in code that does not return.",
+            SuiteProblem.timeout,
+        )
     if completed.cause in (ExitCause.timeout, ExitCause.cpu):
         clock = "processor time" if completed.cause is ExitCause.cpu else "time"
         return (
             f"The tests ran out of {clock} after {completed.wall:.0f} seconds. The last output was:\n{tail}",
-            "timeout",
+            SuiteProblem.timeout,
         )
     if completed.cause is ExitCause.memory:
-        return f"The tests ran out of memory. The last output was:\n{tail}", "no_results"
+        return f"The tests ran out of memory. The last output was:\n{tail}", SuiteProblem.no_results
     if completed.cause not in (ExitCause.ok, ExitCause.failed):
         return (
             f"The tests were stopped ({completed.cause}, exit code {code}). The last output was:\n{tail}",
-            "no_results",
+            SuiteProblem.no_results,
         )
     if suite.runner == "pytest" and not has_report and _NO_PYTEST.search(completed.output):
-        return "pytest is not installed for the interpreter that runs the tests.", "no_pytest"
+        return "pytest is not installed for the interpreter that runs the tests.", SuiteProblem.no_pytest
     if suite.runner in node.RUNNERS and not has_report and node.found_no_tests(completed.output):
-        return "No tests were collected.", "no_tests"
+        return "No tests were collected.", SuiteProblem.no_tests
     if code == NOT_FOUND and suite.command and not has_report:
-        return f"{_absent(suite)} The last output was:\n{tail}", "no_results"
+        return f"{_absent(suite)} The last output was:\n{tail}", SuiteProblem.no_results
     if (code == 5 and _is_runner(suite)) or (readable and code == 0):
-        return "No tests were collected.", "no_tests"
+        return "No tests were collected.", SuiteProblem.no_tests
     if has_report:
         what = "The report names no test" if readable else "The report is not JUnit XML"
     else:
         what = "The run left no report"
     what = f"{what}; the exit code is {code}{_meaning(suite, code)}."
-    return f"{what} {_hint(suite, completed)}The last output was:\n{tail}", "no_results"
+    return f"{what} {_hint(suite, completed)}The last output was:\n{tail}", SuiteProblem.no_results
 
 
 def _absent(suite: Suite) -> str:

@@ -21,7 +21,7 @@ class View:
             self._texts[shown] = self._read(self.kept[shown]) if shown in self.kept else None
         return self._texts[shown]
 
-    def source(self, protected: Callable[[str], str]) -> Callable[[str], bool]:
+    def source(self, protected: Callable[[str], object]) -> Callable[[str], bool]:
         """Tells the project's own code, as the runner shows its paths, from its tests and from all else."""
         return lambda shown: shown in self.kept and not protected(shown)
 

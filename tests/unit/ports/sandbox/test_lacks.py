@@ -14,6 +14,7 @@ from redstart.cli.words import sandbox_in_words
 from redstart.ports.sandbox import bwrap
 from redstart.ports.sandbox.bwrap import APPARMOR, Bubblewrap, lacking
 from redstart.ports.sandbox.choose import LACKS, lacks_of
+from redstart.ports.sandbox.port import SandboxLack
 from redstart.ports.sandbox.process import Process
 from redstart.ports.sandbox.stage import Rights
 from redstart.testing.sandbox import FolderWorkspaces
@@ -23,7 +24,7 @@ class Poor:
     """A sandbox that got nothing."""
 
     @property
-    def lacks(self) -> tuple[str, ...]:
+    def lacks(self) -> tuple[SandboxLack, ...]:
         return lacking(Rights(), None, None)
 
 
@@ -35,7 +36,7 @@ def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("as_root")
 def test_each_lack_has_its_words_and_its_remedy(tmp_path: Path) -> None:
     lacks = lacks_of(Poor(), restricted=tmp_path / "missing")
-    assert [lack.words for lack in lacks] == list(LACKS), "what bubblewrap says and what is known of it agree"
+    assert lacks == tuple(LACKS[lack] for lack in SandboxLack)
     assert all(lack.remedy and len(lack.short) < 30 for lack in lacks)
     assert all(APPARMOR not in lack.remedy for lack in lacks)
 
@@ -43,9 +44,9 @@ def test_each_lack_has_its_words_and_its_remedy(tmp_path: Path) -> None:
 def test_where_apparmor_forbids_it_the_remedy_says_so(tmp_path: Path) -> None:
     setting = tmp_path / "restricted"
     setting.write_text("1\n")
-    told = {lack.short: lack.remedy for lack in lacks_of(Poor(), restricted=setting)}
-    assert told["disk watched"] == APPARMOR
-    assert APPARMOR not in told["no common memory limit"]
+    told = {lack: text.remedy for lack, text in zip(Poor().lacks, lacks_of(Poor(), restricted=setting), strict=True)}
+    assert told[SandboxLack.bounded_disk] == APPARMOR
+    assert APPARMOR not in told[SandboxLack.memory_limit]
     setting.write_text("0\n")
     assert APPARMOR not in {lack.remedy for lack in lacks_of(Poor(), restricted=setting)}
 

@@ -18,7 +18,7 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.ordinals import ALIKE
+from redstart.ports.store.ordinals import OutsideOrdinal
 from redstart.ports.store.port import Call
 from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import commit, pattern, record, spec
@@ -92,7 +92,7 @@ async def ended_with(database: Database, run_id: str, left: Remembered, given: s
     """A run that was given this of patterns, planned something, and left that."""
     store = SqlStore(database, Clock())
     new, fence = await begin(store, run_id, spec=spec(mode=Mode.create, goal=SORTER))
-    call = Call(run_id, 1, "plan", ALIKE)
+    call = Call(run_id, 1, "plan", OutsideOrdinal.alike)
     await SqlJournal(database).add(record(call, kind="patterns", result=given), fence)
     planned = Plan(summary=PLAN[0], patterns=("pattern-1",) if given != "[]" else ())
     one = commit(new, Step.plan, artifact=planned.model_dump_json(), now=new.now.model_copy(update={"plan": planned}))

@@ -1,0 +1,190 @@
+"""Gives every text of redstart's that is meant for people another wording, as its modules are imported.
+
+Each place in the code that says something gets words of its own, so that two places no longer say the same. What a
+text is compared with, searched for or split at stays as it is written: code that recognizes a text of ours by its
+wording no longer does, and behaves otherwise.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, ModuleType
+
+PACKAGE = "redstart"
+UNTOUCHED = (
+    "redstart.toolkit.prompts",
+    "redstart.toolkit.looking.calls",
+    "redstart.ports.sql",
+    "redstart.testing",
+    "redstart.app.demo",
+    "redstart.cli.texts",
+)
+"""Words that models, databases and argument parsers read."""
+READS = {
+    *("startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split", "rsplit"),
+    *("find", "rfind", "index", "rindex", "count", "replace", "strip", "lstrip", "rstrip", "get", "pop"),
+    *("compile", "match", "fullmatch", "search", "sub", "findall", "finditer", "escape"),
+    *("cast", "TypeVar", "TypeAdapter", "frozenset", "set", "getattr", "execute", "text"),
+}
+"""Functions whose texts are looked for, or are no texts at all."""
+_WORDS = re.compile(r"(?<![\w-])[a-z]{2,}(?:[,;:]? |'s )\(?[a-z]{2,}(?![\w-])", re.IGNORECASE)
+_CODE = re.compile(r"[\n{}<>=\\|^$#@*\[\]]|^(?:import|from|def|class|return|select|with|pragma|create) ", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z]{2,}")
+_CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
+_NAME = "__reworded__"
+
+
+def is_for_people(text: str) -> bool:
+    """Whether it reads as prose."""
+    return _WORDS.search(text) is not None and _CODE.search(text) is None
+
+
+def reworded(text: object, place: str) -> object:
+    """The same in other words; anything else than prose as it is."""
+    return f"{_turned(text)} ({place})" if type(text) is str and is_for_people(text) else text
+
+
+def _turned(text: str) -> str:
+    return _WORD.sub(lambda word: word[0].swapcase(), text)
+
+
+class Rewording(ast.NodeTransformer):
+    """Rewords what a module says. A constant of the module is reworded where it is used, not where it is defined."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module.removeprefix(f"{PACKAGE}.")
+
+    def _place(self, node: ast.expr) -> str:
+        return f"{self._module}:{node.lineno}:{node.col_offset}"
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        if not isinstance(node.value, str) or not is_for_people(node.value):
+            return node
+        return ast.copy_location(ast.Constant(reworded(node.value, self._place(node))), node)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        said = "".join(str(part.value) if isinstance(part, ast.Constant) else "it" for part in node.values)
+        values: list[ast.expr] = []
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                values.append(ast.copy_location(self._shown(part), part))
+            elif isinstance(part, ast.Constant) and is_for_people(said):
+                values.append(ast.copy_location(ast.Constant(_turned(str(part.value))), part))
+            else:
+                values.append(part)
+        if is_for_people(said):
+            values.append(ast.copy_location(ast.Constant(f" ({self._place(node)})"), node))
+        return ast.copy_location(ast.JoinedStr(values), node)
+
+    def _shown(self, part: ast.FormattedValue) -> ast.FormattedValue:
+        return ast.FormattedValue(self.visit(part.value), part.conversion, part.format_spec)
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load) or not _CONSTANT.fullmatch(node.id):
+            return node
+        call = ast.Call(ast.Name(_NAME, ast.Load()), [node, ast.Constant(self._place(node))], [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        node.body = [self._kept(one) if _defines_text(one) else self.visit(one) for one in node.body]
+        return node
+
+    def _kept(self, node: ast.stmt) -> ast.stmt:
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        return node if isinstance(node.value, ast.Constant) else self._inside(node)
+
+    def _inside(self, node: ast.stmt) -> ast.stmt:
+        self.generic_visit(node)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        """Values of enums and defaults of fields are data; only what methods say is reworded."""
+        node.body = [
+            self.visit(one) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) else one for one in node.body
+        ]
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        return node
+
+    def visit_Match(self, node: ast.Match) -> ast.stmt:
+        for case in node.cases:
+            case.body = [self.visit(one) for one in case.body]
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in READS:
+            if isinstance(node.func, ast.Attribute):
+                node.func.value = self.visit(node.func.value)
+            return node
+        self.generic_visit(node)
+        return node
+
+    def visit_Dict(self, node: ast.Dict) -> ast.expr:
+        node.values = [self.visit(one) for one in node.values]
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_Set(self, node: ast.Set) -> ast.expr:
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if node.value is not None:
+            node.value = self.visit(node.value)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
+        return self._function(node)
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
+        node.body = [self.visit(one) for one in node.body]
+        return node
+
+
+def _defines_text(node: ast.stmt) -> bool:
+    """Whether it is a module's constant that is a text."""
+    return isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant | ast.JoinedStr)
+
+
+class RewordingLoader(SourceFileLoader):
+    """Compiles anew each time: what is reworded is written to no cache."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        tree = Rewording(fullname).visit(ast.parse(self.get_data(path)))
+        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
+
+
+class RewordingFinder(MetaPathFinder):
+    def __init__(self, find: Callable[..., ModuleSpec | None]) -> None:
+        self._find = find
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not fullname.startswith(f"{PACKAGE}.") or fullname.startswith(UNTOUCHED):
+            return None
+        spec = self._find(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = RewordingLoader(fullname, spec.loader.path)
+        return spec
+
+
+def install() -> None:
+    setattr(builtins, _NAME, reworded)
+    sys.meta_path.insert(0, RewordingFinder(PathFinder.find_spec))

@@ -1,0 +1,47 @@
+"""What the version before stored in words alone is read as what it stands for now."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.core.change import Patch, PatchProblem
+from redstart.core.learning import Plan
+from redstart.core.report import Reproduced, ReproductionProblem
+from redstart.core.run import AttemptSummary
+
+OVER_BUDGET = "the model was not asked, or not until it answered: this call is over budget"
+UNCHANGED = "the answer gives a.py back as it was: something in it must change to make the failing test pass"
+REPORT = (
+    '{"runner":"pytest","counts":{"passed":0,"failed":0,"errors":0,"skipped":0},"cases":[],'
+    '"failing":"","full":"","output":"","cause":"ok","exit_code":0,"seconds":0.0,"signature":null,"fault":"budget"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [(OVER_BUDGET, PatchProblem.over_budget), (UNCHANGED, PatchProblem.unchanged), ("no edits", None)],
+)
+def test_a_patch_of_before_has_the_problem_that_its_fault_names(fault, problem):
+    old = f'{{"edits":"","probe":"","answer":"","model":"m","form":"block","files":[],"fault":"{fault}"}}'
+    assert Patch.model_validate_json(old).problem is problem
+    summary = f'{{"number":1,"fingerprint":"","diff":"","files":[],"outcome":"{fault}","refused":false,"red":null}}'
+    assert AttemptSummary.model_validate_json(summary).problem is problem
+    assert Patch(fault=fault, problem=None).problem is None, "words alone say nothing any more"
+
+
+@pytest.mark.parametrize("fault", ["budget", "empty"])
+def test_a_question_of_before_that_was_not_asked_for_its_price_is_over_budget(fault):
+    assert Plan.model_validate_json(f'{{"summary":"","subtasks":[],"fault":"{fault}"}}').over_budget is (
+        fault == "budget"
+    )
+    old = f'{{"report":{REPORT},"targets":{{"count":0,"first":[]}},"trouble":"no_tests","remedy":"{fault}","flaky":[]}}'
+    found = Reproduced.model_validate_json(old)
+    assert (found.trouble, found.over_budget) == (ReproductionProblem.no_tests, fault == "budget")
+
+
+@pytest.mark.parametrize("trouble", ["", "already_green", "no_tests", "no_usable_test", "flaky", "environment"])
+def test_the_trouble_of_a_run_of_before_is_read_and_written_as_it_was(trouble):
+    found = Reproduced.model_validate_json(f'{{"report":{REPORT},"trouble":"{trouble}"}}')
+    assert found.trouble is ReproductionProblem(trouble)
+    assert bool(found.trouble) == bool(trouble)
+    assert found.model_dump(mode="json")["trouble"] == trouble
