@@ -37,7 +37,6 @@ from redstart.toolkit.retrieval.rank import Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.retrieval.survey import survey
 from redstart.toolkit.suites.detect import is_test_path
-from redstart.toolkit.suites.history import ask_git
 
 ANSWER = 1500
 """Tokens of an answer."""
@@ -121,7 +120,7 @@ async def _ask_for_plan(run: RunState, ports: Ports, messages: tuple[Message, ..
     said = await converse(
         ports.model,
         _asked(run, messages, shape),
-        desk(run, ports, find=walk_search, ask_git=ask_git),
+        desk(run, ports, find=walk_search),
         run.spec.looks,
         is_answer=lambda text: read_json(text, shape) is not None,
         note=lambda look, served: ports.note(look=look, served=served),

@@ -12,7 +12,7 @@ from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
 from redstart.toolkit.looking.calls import LOOKS, Arguments, Written, arguments_of, named, written_calls
 from redstart.toolkit.looking.files import Files, Refused, Text, plain
-from redstart.toolkit.looking.past import AskGit, attempts, commits
+from redstart.toolkit.looking.past import attempts, commits
 from redstart.toolkit.looking.search import Matches, find_pattern, find_text
 from redstart.toolkit.looking.symbols import Symbol, symbols
 
@@ -56,7 +56,6 @@ def desk(
     ports: Ports,
     *,
     find: Callable[[Sequence[str], Callable[[str], bytes | None]], Find],
-    ask_git: AskGit,
 ) -> Desk:
     """The desk of a run: what it shows is what the next edits are made on. `find` makes a search over some files."""
 
@@ -65,7 +64,7 @@ def desk(
 
     def log(path: str) -> str:
         environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
-        return commits(environment, path, ask_git)
+        return commits(environment, path)
 
     files = Files(
         ports.trees.files(run.ground) if run.spec.looks else (), read, lambda path: ports.trees.size(run.ground, path)
