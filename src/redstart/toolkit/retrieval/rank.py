@@ -12,11 +12,12 @@ from typing import NamedTuple
 from redstart.core.context import Chunk, Context
 from redstart.core.report import Case
 from redstart.core.spectrum import Spectrum
+from redstart.toolkit.base.code_files import PYTHON, Read, is_code, is_searchable
+from redstart.toolkit.base.search import Hit, Search
 from redstart.toolkit.base.tracebacks import Frame, frames_within
 from redstart.toolkit.retrieval.chunks import LONG, Candidate, fill
-from redstart.toolkit.retrieval.lexical import Hit, Search
 from redstart.toolkit.retrieval.query import Place, Query, ask
-from redstart.toolkit.retrieval.sources import CODE, Read, Sources, is_code, searchable
+from redstart.toolkit.retrieval.sources import Sources
 
 MAX_CASES = 10
 MAX_FILES = 12
@@ -106,7 +107,7 @@ def _factors(question: Question, run: Mapping[str, object]) -> Callable[[str], f
 
     def factor(path: str) -> float:
         of_kind = (1.0 if is_code(path) else PROSE_FACTOR) * (TEST_FACTOR if question.is_test(path) else 1.0)
-        return of_kind * (NOT_RUN_FACTOR if run and path.endswith(CODE) and path not in run else 1.0)
+        return of_kind * (NOT_RUN_FACTOR if run and path.endswith(PYTHON) and path not in run else 1.0)
 
     return factor
 
@@ -221,7 +222,7 @@ def _candidates(
 ) -> list[Candidate]:
     found: list[Candidate] = []
     for path in {path for scores in signals.values() for path in scores}:
-        if not searchable(path):
+        if not is_searchable(path):
             continue
         shares = {source: scores.get(path, 0.0) for source, scores in signals.items()}
         score = round(factor(path) * sum(shares.values()), 6)

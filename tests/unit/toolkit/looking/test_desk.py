@@ -11,10 +11,10 @@ from redstart.core.chat import ToolCall
 from redstart.core.run import AttemptSummary
 from redstart.core.shell import Environment
 from redstart.toolkit.base.git import git
+from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.looking import past, search
 from redstart.toolkit.looking.desk import LINES, SHOWN, Desk, Shown
 from redstart.toolkit.looking.files import Files
-from redstart.toolkit.retrieval.lexical import walk_search
 
 CART = '''RATE = 3
 
