@@ -16,7 +16,7 @@ from redstart.core.errors import ConfigError
 from redstart.core.finding import ChangedLines, Finding, FindingList, Known, Risk, Scan
 from redstart.core.run import GOAL_LIMIT, Limits, Mode, RunSpec, RunState, Suite
 from redstart.core.shell import Environment
-from redstart.toolkit.repo.git import require_git
+from redstart.toolkit.base.git import require_git
 from redstart.toolkit.repo.since import changed_lines
 from redstart.toolkit.suites.history import work_root
 

@@ -21,8 +21,8 @@ from redstart.core.packages import Packages
 from redstart.core.run import GOAL_LIMIT, Mode, RunSpec, RunState, Suite
 from redstart.core.shell import Environment
 from redstart.core.wishes import Kind
+from redstart.toolkit.base.git import require_git
 from redstart.toolkit.repo.first_commit import commit_first
-from redstart.toolkit.repo.git import require_git
 from redstart.toolkit.suites.environment import moved
 from redstart.toolkit.suites.node_detect import is_node_test
 from redstart.toolkit.suites.node_environment import with_node

@@ -13,7 +13,7 @@ from redstart.app.wire import House
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment, SandboxLimits
-from redstart.toolkit.repo.git import require_git
+from redstart.toolkit.base.git import require_git
 from redstart.toolkit.suites.bundled_pytest import copy_pytest, fits, lend
 from redstart.toolkit.suites.command import end_of_start
 from redstart.toolkit.suites.django import parse_command

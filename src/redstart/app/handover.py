@@ -15,7 +15,7 @@ from redstart.core.noun import many
 from redstart.core.report import Ids
 from redstart.core.run import Mode, RunState
 from redstart.core.visible import one_line
-from redstart.toolkit.repo.git import require_git
+from redstart.toolkit.base.git import require_git
 from redstart.toolkit.repo.handover import (
     Desk,
     Outcome,

@@ -129,6 +129,6 @@ class DemoStage:
         return drive_run(self._settings, how._replace(model=Replay(recording(name))), begin)
 
     def take_patch(self) -> None:
-        from redstart.toolkit.repo.git import git
+        from redstart.toolkit.base.git import git
 
         git("apply", str(self._patch), cwd=self._repo)

@@ -20,11 +20,6 @@ def is_script(path: str) -> bool:
     return path.endswith(SUFFIXES)
 
 
-def is_code(path: str) -> bool:
-    """Whether a file of this name is of a language that a program is written in."""
-    return is_script(path) or path.endswith((".py", ".go"))
-
-
 def parse(path: str, data: bytes) -> Node:
     """The tree of a file, by the language that its name says; what cannot be read is an error node in it.
 

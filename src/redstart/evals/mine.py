@@ -15,8 +15,8 @@ from redstart.evals.grading import Grader
 from redstart.evals.sealed import open_site
 from redstart.evals.task import Base, Change, Language, Task
 from redstart.evals.verify import REPEATS, Verified, verify
+from redstart.toolkit.base.git import GitFailed, git, split_z
 from redstart.toolkit.patching.policy import Protection, protected
-from redstart.toolkit.repo.git import GitFailed, git, split_z
 from redstart.toolkit.suites.detect import is_test_path
 
 MOST_SOURCE, MOST_TESTS = 5, 8

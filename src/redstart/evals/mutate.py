@@ -17,10 +17,10 @@ from redstart.core.scripts import is_script
 from redstart.evals.grading import Grader
 from redstart.evals.sealed import Site, open_site
 from redstart.evals.task import Base, Change, Language, Task
+from redstart.toolkit.base.git import GitFailed, git
 from redstart.toolkit.honesty.mutant import Mutant
 from redstart.toolkit.honesty.mutants import Written, sample
 from redstart.toolkit.patching.policy import protected
-from redstart.toolkit.repo.git import GitFailed, git
 from redstart.toolkit.suites.detect import is_test_path
 
 PER_FILE = 6

@@ -10,10 +10,10 @@ from redstart.core.learning import Plan
 from redstart.core.noun import clip, many
 from redstart.core.report import Judged, Mutants, Reproduced, ReproductionProblem
 from redstart.core.run import Action, Decision, Ended, Mode, Result, RunState, Step
-from redstart.core.scripts import is_code
 from redstart.core.shell import Environment, Execution
 from redstart.ports.bundle import Ports
 from redstart.ports.store.port import Reply
+from redstart.toolkit.base.code_files import is_code
 from redstart.toolkit.errands.caps import spent
 from redstart.toolkit.errands.cycles import next_cycle
 from redstart.toolkit.errands.subtasks import next_subtasks

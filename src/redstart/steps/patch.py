@@ -35,8 +35,6 @@ from redstart.toolkit.prompts.reflections import learned, request_to_reflect
 from redstart.toolkit.prompts.rejected import rejected
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import PatchAnswer, ReflectingPatchAnswer
-from redstart.toolkit.retrieval.lexical import walk_search
-from redstart.toolkit.suites.history import ask_git
 
 _FRESH = "They apply to the code as shown above, where none of the earlier edits has been made."
 _DRAFT = "They apply to the code as shown above, where the last attempt's edits have been made."
@@ -59,7 +57,7 @@ async def patch(run: RunState, ports: Ports) -> Patch:
     said = await converse(
         ports.model,
         _asked(run, messages),
-        desk(run, ports, find=walk_search, ask_git=ask_git),
+        desk(run, ports),
         run.spec.looks,
         is_answer=lambda text: bool(probes.find_probe(text) or _parsed(run, ports, text).edits),
         note=lambda look, served: ports.note(look=look, served=served),

@@ -15,8 +15,9 @@ from redstart.core.noun import clip
 from redstart.core.packages import PackageRequest
 from redstart.core.pattern import RecalledPattern
 from redstart.core.run import MOST_CRITERIA, Effort, Mode, RunState
-from redstart.core.scripts import is_code
 from redstart.ports.bundle import Ports
+from redstart.toolkit.base.code_files import is_code
+from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.installs.planned import keep_installed, language_of, readable_requests, settle_packages
 from redstart.toolkit.learning.advice import taught
@@ -32,12 +33,10 @@ from redstart.toolkit.prompts.projects import project
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import ImprovementAnswer, PlanAnswer, ProgramPlanAnswer
 from redstart.toolkit.prompts.shapes_audit import ScopeAnswer
-from redstart.toolkit.retrieval.lexical import walk_search
 from redstart.toolkit.retrieval.rank import Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.retrieval.survey import survey
 from redstart.toolkit.suites.detect import is_test_path
-from redstart.toolkit.suites.history import ask_git
 
 ANSWER = 1500
 """Tokens of an answer."""
@@ -121,7 +120,7 @@ async def _ask_for_plan(run: RunState, ports: Ports, messages: tuple[Message, ..
     said = await converse(
         ports.model,
         _asked(run, messages, shape),
-        desk(run, ports, find=walk_search, ask_git=ask_git),
+        desk(run, ports),
         run.spec.looks,
         is_answer=lambda text: read_json(text, shape) is not None,
         note=lambda look, served: ports.note(look=look, served=served),

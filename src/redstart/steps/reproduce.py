@@ -17,9 +17,10 @@ from redstart.core.noun import clip
 from redstart.core.report import FIRST, Case, CaseList, Counts, Ids, Repeat, Report, Reproduced
 from redstart.core.report import ReproductionProblem as Problem
 from redstart.core.run import Mode, RunState
-from redstart.core.scripts import is_code
 from redstart.core.shell import PINNED, Environment, ExitCause, Variation
 from redstart.ports.bundle import Ports
+from redstart.toolkit.base.code_files import is_code
+from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.honesty.levels import MEASURES, forecast
 from redstart.toolkit.honesty.verdict import green_among
 from redstart.toolkit.installs.planned import with_planned_packages
@@ -34,7 +35,6 @@ from redstart.toolkit.prompts.asked import Shown, about_test, told_of
 from redstart.toolkit.prompts.asking import Heard, ask_until, mend_tried, repair_note
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import data, section
-from redstart.toolkit.retrieval.lexical import walk_search
 from redstart.toolkit.retrieval.rank import BUDGET, Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.suites.asked import Asked, example_of, sureness, why_unfit

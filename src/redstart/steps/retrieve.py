@@ -12,8 +12,8 @@ from redstart.core.course import Strategy
 from redstart.core.run import Mode, RunState
 from redstart.core.spectrum import Spectrum
 from redstart.ports.bundle import Ports
+from redstart.toolkit.base.search import Search, ripgrep_search, walk_search
 from redstart.toolkit.honesty.baseline import red_cases
-from redstart.toolkit.retrieval.lexical import Search, ripgrep_search, walk_search
 from redstart.toolkit.retrieval.rank import BUDGET, MAX_FILES, Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.suites.detect import is_test_path

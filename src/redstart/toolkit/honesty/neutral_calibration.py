@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from redstart.core.report import Case
+from redstart.toolkit.base.tracebacks import plain, tracebacks
 from redstart.toolkit.honesty.neutral_surroundings import CallResult
 from redstart.toolkit.suites.raised import chain
-
-_PYTEST_LINE = re.compile(r"^(?P<path>[^\s:>][^:\n]*\.py):(?P<line>\d+):", re.MULTILINE)
-_PYTHON_LINE = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line (?P<line>\d+)', re.MULTILINE)
 
 
 def reported_line(case: Case, file: str) -> int:
     """The last line of the test's file that the runner's text names; 0 where it names none."""
-    matches = [*_PYTEST_LINE.finditer(case.detail)] or [*_PYTHON_LINE.finditer(case.detail)]
-    lines = [int(match["line"]) for match in matches if f"/{match['path']}".endswith(f"/{file}")]
-    return lines[-1] if lines else 0
+    mentioned = [frame for traceback in tracebacks(plain(case.detail)) for frame in traceback.mentions]
+    numbers = [frame.number for frame in mentioned if f"/{frame.path}".endswith(f"/{file}") and not frame.quoted]
+    return numbers[-1] if numbers else 0
 
 
 def reported_type(case: Case) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.report import Evidence
-from redstart.core.scripts import is_code
+from redstart.toolkit.base.code_files import is_code
 from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
 from redstart.toolkit.honesty.verdict import green_among
 from redstart.toolkit.suites import runner

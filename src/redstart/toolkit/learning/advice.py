@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from redstart.core.learning import Signature
 from redstart.core.lesson import LONGEST, PREFIX, Lesson, Offered, Placed, Provenance, Shown, Situation
@@ -11,12 +11,11 @@ from redstart.core.noun import clip
 from redstart.core.report import Case
 from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
+from redstart.toolkit.base.code_files import Read
 from redstart.toolkit.learning.lessons import applying, flipped
 
 CASES = 3
 """Red tests whose words say what a run is about."""
-
-Read = Callable[[str], bytes | None]
 
 
 async def taught(run: RunState, ports: Ports, red: Sequence[Case]) -> Shown | None:

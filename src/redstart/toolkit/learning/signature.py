@@ -15,15 +15,14 @@ from typing import NamedTuple
 from redstart.core.learning import Signature
 from redstart.core.noun import clip
 from redstart.core.report import Case
-from redstart.toolkit.learning.frames import Place, Traceback, place, tracebacks
+from redstart.toolkit.base.tracebacks import Traceback, plain, tracebacks
 from redstart.toolkit.learning.given import CaseId, decides, read_id, shows, taken_out
+from redstart.toolkit.learning.places import Place, place
 from redstart.toolkit.learning.versions import one_type, told_in_full
 from redstart.toolkit.learning.wording import CUT, LINE_LIMIT, general, normal, shape
 
 MESSAGE_LIMIT = 300
 
-# pytest writes the escape character into its XML as the text `#x1B`
-_ANSI = re.compile(r"(?:\x1b|#x1B)\[[0-?]*[ -/]*[@-~]")
 _PHASE = re.compile(r'^failed on (?:setup|teardown) with "(.*)"$', re.DOTALL)
 _RAISED = re.compile(
     r"^(?P<type>(?:[A-Za-z_]\w*\.(?:<locals>\.)?)*(?:_*[A-Z]\w*|(?<=\.)[a-z_]\w*))(?: \[[A-Z][A-Z0-9_]*\])?"
@@ -78,8 +77,8 @@ def sign(case: Case, *, is_source: Callable[[str], bool], roots: Sequence[str] =
     Never fails: what the text does not tell is empty, and the frame is then the test's own id without parameters, or
     its file alone where any of its tests would say the same.
     """
-    found = tracebacks(_plain(case.detail))
-    message = _plain(case.message).strip()
+    found = tracebacks(plain(case.detail))
+    message = plain(case.message).strip()
     test = read_id(case.id)
     raised = _raised(message, found[-1].text)
     short = raised.type.rpartition(".")[2]
@@ -116,7 +115,7 @@ def _said(told: str, differs: str, test: CaseId, where: Place, roots: Sequence[s
 
 
 def _last_line(traceback: Traceback) -> str:
-    return traceback.frames[-1].line if traceback.frames else ""
+    return traceback.frames[-1].code if traceback.frames else ""
 
 
 def _misspelt(said: str, traceback: str) -> str:
@@ -198,8 +197,3 @@ def _after_first(text: str, said: str) -> list[str]:
     lines = text.splitlines()
     start = next((number for number, line in enumerate(lines) if said and said in line), 0)
     return lines[start + 1 :]
-
-
-def _plain(text: str) -> str:
-    """Without colours, and with every line ended by a newline alone."""
-    return _ANSI.sub("", text).replace("\r\n", "\n")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from posixpath import basename
 
-from redstart.toolkit.learning.frames import longest_first
+from redstart.toolkit.learning.places import longest_first
 from redstart.toolkit.learning.versions import one_wording
 
 LINE_LIMIT = 4000

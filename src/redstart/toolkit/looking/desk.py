@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from redstart.core.chat import Tool, ToolCall
 from redstart.core.noun import clip
 from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
+from redstart.toolkit.base.search import Search, walk_search
 from redstart.toolkit.looking.calls import LOOKS, Arguments, Written, arguments_of, named, written_calls
 from redstart.toolkit.looking.files import Files, Refused, Text, plain
-from redstart.toolkit.looking.past import AskGit, attempts, commits
+from redstart.toolkit.looking.past import attempts, commits
 from redstart.toolkit.looking.search import Matches, find_pattern, find_text
 from redstart.toolkit.looking.symbols import Symbol, symbols
 
@@ -28,21 +29,6 @@ PARSED = 40_000
 """Lines of a folder's files that are looked through for what they define; of further ones only the names are told."""
 
 
-Find = Callable[[Sequence[str]], Sequence["Hit"]]
-"""Where names stand in the project's code and prose."""
-
-
-class Hit(Protocol):
-    """Where a name stands."""
-
-    @property
-    def path(self) -> str: ...
-    @property
-    def line(self) -> int: ...
-    @property
-    def defines(self) -> bool: ...
-
-
 class Shown(NamedTuple):
     """What a look gives: text from the snapshot with where it is from, or a few words of ours on why there is none."""
 
@@ -54,25 +40,22 @@ class Shown(NamedTuple):
 def desk(
     run: RunState,
     ports: Ports,
-    *,
-    find: Callable[[Sequence[str], Callable[[str], bytes | None]], Find],
-    ask_git: AskGit,
 ) -> Desk:
-    """The desk of a run: what it shows is what the next edits are made on. `find` makes a search over some files."""
+    """The desk of a run: what it shows is what the next edits are made on."""
 
     def read(path: str) -> bytes | None:
         return ports.trees.read(run.ground, path)
 
     def log(path: str) -> str:
         environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
-        return commits(environment, path, ask_git)
+        return commits(environment, path)
 
     files = Files(
         ports.trees.files(run.ground) if run.spec.looks else (), read, lambda path: ports.trees.size(run.ground, path)
     )
     return Desk(
         files,
-        find(files.under(""), read),
+        walk_search(files.under(""), read),
         lambda: attempts(run.history, lambda diff: ports.blobs.get(diff).decode(errors="replace")),
         log,
     )
@@ -89,7 +72,7 @@ class Desk:
     def __init__(
         self,
         files: Files,
-        find: Find,
+        find: Search,
         tried: Callable[[], str],
         log: Callable[[str], str],
     ) -> None:

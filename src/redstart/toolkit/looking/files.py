@@ -8,9 +8,8 @@ from posixpath import basename
 from typing import NamedTuple
 
 from redstart.core.secret_names import FOLDERS, is_harmless, is_secret
+from redstart.toolkit.base.code_files import Read
 
-Read = Callable[[str], bytes | None]
-"""A regular file's bytes by its path in the snapshot; None where there is none, a link among others."""
 Size = Callable[[str], int | None]
 """Its size, told without reading it; None where that cannot be told."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from redstart.core.scripts import is_code
+from redstart.toolkit.base.code_files import is_code
 from redstart.toolkit.looking.files import Files, Text
 from redstart.toolkit.looking.symbols import symbols
 

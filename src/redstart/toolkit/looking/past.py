@@ -5,19 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from redstart.core.noun import clip
 from redstart.core.run import AttemptSummary
 from redstart.core.shell import Environment
+from redstart.toolkit.base.git import ask_git
 
 COMMITS = 15
-
-
-class AskGit(Protocol):
-    def __call__(self, root: Path, /, *arguments: str) -> bytes | None:
-        """What git answers in that folder, where no program that a repo names is run; None where it does not."""
-        ...
 
 
 def attempts(history: Sequence[AttemptSummary], diff: Callable[[str], str]) -> str:
@@ -34,7 +28,7 @@ def attempts(history: Sequence[AttemptSummary], diff: Callable[[str], str]) -> s
     return "\n".join(told)
 
 
-def commits(environment: Environment, path: str, ask_git: AskGit) -> str:
+def commits(environment: Environment, path: str) -> str:
     """The last commits that changed a file: id, day and first line. Empty where the project's history is not here."""
     objects = Path(environment.git_objects) if environment.git_objects else None
     if objects is None or not environment.git_head or not objects.is_dir():

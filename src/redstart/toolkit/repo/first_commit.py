@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from redstart.toolkit.repo.git import GitFailed, git
+from redstart.toolkit.base.git import ask_git, git
 
 NEUTRAL = {"user.name": "redstart", "user.email": "redstart@localhost"}
 """Who commits where the user's git does not know them."""
@@ -33,7 +33,4 @@ def commit_first(folder: Path, message: str) -> bool:
 
 def _said(folder: Path, *arguments: str) -> str:
     """What git answers; empty where it has no answer."""
-    try:
-        return git(*arguments, cwd=folder, ours=False).decode(errors="replace").strip()
-    except GitFailed:
-        return ""
+    return (ask_git(folder, *arguments) or b"").decode(errors="replace").strip()

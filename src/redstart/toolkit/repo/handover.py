@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError, StoreError
 from redstart.ports.store.port import Blobs, Trees
-from redstart.toolkit.repo.git import GitFailed, git, split_z
+from redstart.toolkit.base.git import GitFailed, git, split_z
 from redstart.toolkit.repo.worktree import (
     FileChange,
     Move,

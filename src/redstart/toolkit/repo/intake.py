@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.errors import StoreError
-from redstart.toolkit.repo.git import git
+from redstart.toolkit.base.git import git
 
 _REF = "refs/heads/snapshot"
 

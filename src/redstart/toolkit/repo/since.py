@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from redstart.core.errors import ConfigError
-from redstart.toolkit.repo.git import GitFailed, git, split_z
+from redstart.toolkit.base.git import GitFailed, git, split_z
 
 _FILE = re.compile(r'^\+\+\+ (?:b/(?P<plain>.*?)\t?|"b/(?P<quoted>.*)")$')
 _HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypedDict
 from redstart.core.change import Snapshot
 from redstart.core.errors import PolicyViolation, StoreError
 from redstart.ports.store.port import Blobs, DiffRefused, TreeChange
-from redstart.toolkit.repo.git import GitFailed, batch_reader, git, split_z
+from redstart.toolkit.base.git import GitFailed, batch_reader, git, split_z
 from redstart.toolkit.repo.intake import take_in
 
 ATTRIBUTES = "* -text !eol -filter -ident !working-tree-encoding !diff !merge\n"

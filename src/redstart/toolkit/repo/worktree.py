@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.errors import StoreError
-from redstart.toolkit.repo.git import GitFailed, git
+from redstart.toolkit.base.git import GitFailed, git
 
 _LOOKS_BINARY = 8000
 """How many bytes are searched for a NUL: git's own rule."""

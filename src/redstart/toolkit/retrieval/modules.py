@@ -7,7 +7,8 @@ from collections.abc import Iterable, Set
 from posixpath import dirname, join, normpath
 
 from redstart.core.scripts import SUFFIXES
-from redstart.toolkit.retrieval.sources import CODE, Sources
+from redstart.toolkit.base.code_files import PYTHON
+from redstart.toolkit.retrieval.sources import Sources
 
 _FORWARDS = 3
 """How many packages may hand a name on before we stop following it."""
@@ -33,7 +34,7 @@ class Modules:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._paths: dict[str, str] = {}
-        for path in sorted((path for path in sources.files if path.endswith(CODE)), key=lambda one: (len(one), one)):
+        for path in sorted((path for path in sources.files if path.endswith(PYTHON)), key=lambda one: (len(one), one)):
             for name in self._names(path):
                 self._paths.setdefault(name, path)
 
@@ -76,7 +77,7 @@ class Modules:
 
     def _names(self, path: str) -> Iterable[str]:
         """By the whole path, by the path under a source root, and by the packages that it lies in."""
-        stem = path.removesuffix(CODE).removesuffix("/__init__")
+        stem = path.removesuffix(PYTHON).removesuffix("/__init__")
         yield stem.replace("/", ".")
         for root in _ROOTS:
             if stem.startswith(root):

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from redstart.core.report import Case
 from redstart.core.scripts import is_script
+from redstart.toolkit.base.code_files import PYTHON
 from redstart.toolkit.retrieval.modules import Modules, script_of
 from redstart.toolkit.retrieval.scripts import read_test
-from redstart.toolkit.retrieval.sources import CODE, Sources
+from redstart.toolkit.retrieval.sources import Sources
 
 MAX_WORDS = 40
 
@@ -94,11 +95,11 @@ def locate(test_id: str, tests: Sequence[str]) -> tuple[str, list[str]]:
     path, *names = bare.split("::")
     if is_script(path):
         return path, [name for one in test_id.split("::")[1:] for name in one.split(" > ")]
-    if path.endswith(CODE):
+    if path.endswith(PYTHON):
         return path, names
     dotted = bare.replace("::", ".")
     for known in sorted(tests, key=lambda one: (-len(one), one)):
-        module = known.removesuffix(CODE).replace("/", ".")
+        module = known.removesuffix(PYTHON).replace("/", ".")
         while module:
             if dotted == module or dotted.startswith(module + "."):
                 return known, [name for name in dotted[len(module) + 1 :].split(".") if name]

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from redstart.core.context import Chunk, Context
 from redstart.core.report import Case
 from redstart.core.spectrum import Spectrum
+from redstart.toolkit.base.code_files import PYTHON, Read, is_code, is_searchable
+from redstart.toolkit.base.search import Hit, Search
+from redstart.toolkit.base.tracebacks import Frame, frames_within
 from redstart.toolkit.retrieval.chunks import LONG, Candidate, fill
-from redstart.toolkit.retrieval.frames import Frame, frames
-from redstart.toolkit.retrieval.lexical import Hit, Search
 from redstart.toolkit.retrieval.query import Place, Query, ask
-from redstart.toolkit.retrieval.sources import CODE, Read, Sources, is_code, searchable
+from redstart.toolkit.retrieval.sources import Sources
 
 MAX_CASES = 10
 MAX_FILES = 12
@@ -61,7 +62,7 @@ def retrieve(question: Question, files: Sequence[str], read: Read, search: Searc
     cases = [case for case in question.cases if case.red][:MAX_CASES]
     sources = Sources(files, read)
     query = ask(cases, question.goal, question.tests, sources)
-    trail = [frames(case.detail, sources.files) for case in cases]
+    trail = [frames_within(case.detail, sources.files) for case in cases]
     hits = [hit for hit in search(query.words) if hit.path in sources.files]
     run = _run(question, sources)
     scores = _signals(question, query, trail, hits, sources) | {"run": _by_lines(run)}
@@ -106,7 +107,7 @@ def _factors(question: Question, run: Mapping[str, object]) -> Callable[[str], f
 
     def factor(path: str) -> float:
         of_kind = (1.0 if is_code(path) else PROSE_FACTOR) * (TEST_FACTOR if question.is_test(path) else 1.0)
-        return of_kind * (NOT_RUN_FACTOR if run and path.endswith(CODE) and path not in run else 1.0)
+        return of_kind * (NOT_RUN_FACTOR if run and path.endswith(PYTHON) and path not in run else 1.0)
 
     return factor
 
@@ -206,7 +207,7 @@ def _marks(
         marks[hit.path][hit.line][thing] = weight / math.sqrt(len(spread[hit.word]))
     for steps in trail:
         for distance, step in enumerate(reversed(steps)):
-            marks[step.path][step.line][f"frame {step.path}:{step.line}"] = 3 * OUTER**distance
+            marks[step.path][step.number][f"frame {step.path}:{step.number}"] = 3 * OUTER**distance
     for path, lines in run.items():
         for line, suspicion in lines.items():
             if suspicion >= SUSPECT * max(lines.values()):
@@ -221,7 +222,7 @@ def _candidates(
 ) -> list[Candidate]:
     found: list[Candidate] = []
     for path in {path for scores in signals.values() for path in scores}:
-        if not searchable(path):
+        if not is_searchable(path):
             continue
         shares = {source: scores.get(path, 0.0) for source, scores in signals.items()}
         score = round(factor(path) * sum(shares.values()), 6)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from posixpath import basename, dirname
 
 from redstart.core.scripts import is_script
+from redstart.toolkit.base.code_files import Read, is_code
 from redstart.toolkit.retrieval.modules import Modules, script_of
 from redstart.toolkit.retrieval.scripts import imports_of
-from redstart.toolkit.retrieval.sources import Read, Sources, is_code
+from redstart.toolkit.retrieval.sources import Sources
 
 MOST_PARSED = 600
 """So many files are parsed at the most; beyond that the answer may miss some."""

@@ -4,29 +4,9 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from redstart.core.scripts import SUFFIXES as SCRIPTS
-
-Read = Callable[[str], bytes | None]
-
-MAX_BYTES = 400 * 1024
-CODE = ".py"
-PROSE = (".toml", ".cfg", ".json", ".txt", ".md")
-"""Looked at too, but they seldom hold the fault."""
-
-
-def searchable(path: str) -> bool:
-    return is_code(path) or path.endswith(PROSE)
-
-
-def is_code(path: str) -> bool:
-    return path.endswith((CODE, *SCRIPTS))
-
-
-def readable(data: bytes) -> bool:
-    """Whether these bytes are text of a size that a person would have written."""
-    return len(data) <= MAX_BYTES and b"\0" not in data
+from redstart.toolkit.base.code_files import PYTHON, Read, is_readable, is_searchable
 
 
 class Sources:
@@ -40,8 +20,8 @@ class Sources:
     def data(self, path: str) -> bytes:
         """Empty where there is no text to be had."""
         if path not in self._bytes:
-            data = self._read(path) if path in self.files and searchable(path) else None
-            self._bytes[path] = data if data is not None and readable(data) else b""
+            data = self._read(path) if path in self.files and is_searchable(path) else None
+            self._bytes[path] = data if data is not None and is_readable(data) else b""
         return self._bytes[path]
 
     def lines(self, path: str) -> list[str]:
@@ -53,7 +33,7 @@ class Sources:
     def tree(self, path: str) -> ast.Module | None:
         """None where it is not there, not Python, or not Python that parses."""
         if path not in self._trees:
-            self._trees[path] = _parse(self.data(path)) if path in self.files and path.endswith(CODE) else None
+            self._trees[path] = _parse(self.data(path)) if path in self.files and path.endswith(PYTHON) else None
         return self._trees[path]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from redstart.core.context import Chunk, Context
-from redstart.toolkit.retrieval.sources import Read
+from redstart.toolkit.base.code_files import Read
 
 LONGEST_PIECE = 20_000
 """Characters of a file from which it is shown in several pieces."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from glob import escape
 from pathlib import PurePosixPath
 from posixpath import join, normpath
 
 from redstart.core.languages import CONVENTIONS, JAVASCRIPT, PYTHON, language_of_file, language_of_test
+from redstart.toolkit.base.code_files import Read
 from redstart.toolkit.suites.command import end_of_start
-
-Read = Callable[[str], bytes | None]
 
 _BUILDERS = {
     ("make", "gmake", "bmake", "remake"): ("makefile", "gnumakefile", "bsdmakefile", "makefile.*", "*.mk", "*.mak"),

@@ -5,15 +5,14 @@ from __future__ import annotations
 import configparser
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 from typing import cast
 
 from redstart.core.languages import language_of_test
+from redstart.toolkit.base.code_files import Read
 from redstart.toolkit.suites.django import MANAGE, is_django_manage
 from redstart.toolkit.suites.node_detect import is_node_test
-
-Read = Callable[[str], bytes | None]
 
 PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 INI_SECTIONS = {"tox.ini": "pytest", "setup.cfg": "tool:pytest"}

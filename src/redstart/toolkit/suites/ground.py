@@ -19,6 +19,7 @@ from redstart.core.noun import Noun, clip
 from redstart.core.report import Case, Outcome
 from redstart.core.scripts import SUFFIXES
 from redstart.core.shell import ExitCause
+from redstart.toolkit.base.tracebacks import tracebacks
 from redstart.toolkit.suites import remedies
 from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.node_ground import Lack, lacks, lacks_of_run
@@ -73,7 +74,6 @@ _DISPLAY_ERRORS = ("NoSuchDisplayException", "DisplayConnectionError", "DisplayN
 _LOCALE_NAME = re.compile(r"[a-z]{2,3}(?:_[A-Z]{2})?(?:\.(?:UTF-?8|utf-?8|ISO-?8859-\d+))?(?:@\w+)?")
 _FIXTURE = re.compile(r"\bfixture '(\w+)' not found")
 _MARKER = re.compile(r"^'(\w+)' not found in `markers` configuration option")
-_SYNTAX_PLACE = re.compile(r'^(?:E\s)?\s*File "([^"\n]+)", line (\d+)$', re.MULTILINE)
 _SETS_VARIABLE = re.compile(
     r"(?:setenv|delenv|environ\.(?:pop|setdefault|__setitem__))\(\s*['\"](\w+)['\"]"
     r"|environ\[['\"](\w+)['\"]\]\s*=[^=]|del os\.environ\[['\"](\w+)['\"]\]"
@@ -218,12 +218,12 @@ def _broken_test(case: Case, project: Project) -> Ground | None:
     links = chain(case)
     if not links or links[-1].type not in ("SyntaxError", "IndentationError", "TabError"):
         return None
-    place = _SYNTAX_PLACE.findall(case.detail)
-    path = place[-1][0] if place else ""
+    unread = [frame for traceback in tracebacks(case.detail) for frame in traceback.frames if frame.unread]
+    path = unread[-1].path if unread else ""
     path = project.local(path) or (path.rpartition("/")[2] if not project.paths else "")
     if not path or not is_test_path(path):
         return None
-    return _ground("broken_test", f"{path}, line {place[-1][1]}: {links[-1].text or links[-1].type}")
+    return _ground("broken_test", f"{path}, line {unread[-1].number}: {links[-1].text or links[-1].type}")
 
 
 def _usage(output: str) -> Ground | None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-GIT_WITHIN = 30.0
+from redstart.toolkit.base.git import ask_git
+
 MOST_REFS = 2000
 """Lines of `packed-refs` that are kept."""
 REFS_HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
-
-_HARMLESS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.quotePath=false", "safe.directory=*")
-_FLAGS = tuple(word for setting in _HARMLESS for word in ("-c", setting))
 
 
 class History(NamedTuple):
@@ -24,28 +21,6 @@ class History(NamedTuple):
     shallow: str
     borrowed: tuple[Path, ...] = ()
     """Object folders of other repos that this one builds on (`git clone --shared`)."""
-
-
-def ask_git(root: Path, *arguments: str) -> bytes | None:
-    """What git answers in that folder; None where there is no git, no repo, or no answer in time.
-
-    No hook and no program that the repo's configuration names is run.
-    """
-    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    variables |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
-    try:
-        done = subprocess.run(
-            ("git", *_FLAGS, *arguments),
-            cwd=root,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_WITHIN,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
 
 
 def work_root(folder: Path) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.secret_names import is_secret
-from redstart.toolkit.suites.history import ask_git
+from redstart.toolkit.base.git import ask_git
 
 MOST_FILES = 2000
 MOST_BYTES = 500 << 20

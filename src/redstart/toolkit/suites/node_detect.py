@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from posixpath import dirname, join, normpath
 from typing import NamedTuple, cast
 
 from redstart.core.scripts import SUFFIXES
+from redstart.toolkit.base.code_files import Read
 from redstart.toolkit.suites.node import start_of
-
-Read = Callable[[str], bytes | None]
 
 PACKAGE = "package.json"
 CONFIGURATION = {

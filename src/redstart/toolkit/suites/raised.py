@@ -6,17 +6,8 @@ import re
 from typing import NamedTuple
 
 from redstart.core.report import Case
+from redstart.toolkit.base.tracebacks import Traceback, plain, tracebacks
 
-_ANSI = re.compile(r"(?:\x1b|#x1B)\[[0-?]*[ -/]*[@-~]")
-_CAPTURED = re.compile(r"^-+ Captured .*", re.MULTILINE)
-_CHAIN = re.compile(
-    r"^(?:E\s+)?(The above exception was the direct cause of the following exception:"
-    r"|During handling of the above exception, another exception occurred:)\s*$",
-    re.MULTILINE,
-)
-_ENTRY_END = re.compile(r"^(?:_ )+_?\s*$", re.MULTILINE)
-_PYTEST_FRAME = re.compile(r"^(?P<path><[^>\n]+>|[^\s:>][^:\n]*\.py):\d+: ?(?:in .+|[\w.]*)$")
-_PYTHON_FRAME = re.compile(r'^\s*File "(?P<path>[^"\n]+)", line \d+, in .+$')
 _TYPED = re.compile(r"^(?P<type>(?:[A-Za-z_]\w*\.(?:<locals>\.)?)*[A-Za-z_]\w*)(?::\s*(?P<text>.*))?$", re.DOTALL)
 _NAMED_AS_ERROR = re.compile(
     r"(?:Error|Exception|Exit|Warning|Interrupt|Timeout|Unavailable|Available|Failed|Failure)$"
@@ -46,15 +37,8 @@ class Raised(NamedTuple):
 
 def chain(case: Case) -> list[Raised]:
     """What was raised, causes first; the last is what reached the test. Empty where the text tells of none."""
-    detail = _CAPTURED.split(_ANSI.sub("", case.detail).replace("\r\n", "\n"), maxsplit=1)[0]
-    parts = _CHAIN.split(detail)
-    found: list[Raised] = []
-    for index in range(0, len(parts), 2):
-        handling = index > 0 and parts[index - 1].startswith("During")
-        link = _link(parts[index], handling)
-        if link is not None:
-            found.append(link)
-    told = _typed(_ANSI.sub("", case.message).strip())
+    found = [raised for traceback in tracebacks(plain(case.detail)) if (raised := _raised(traceback)) is not None]
+    told = _typed(plain(case.message).strip())
     if told is None:
         return found
     last = found.pop() if found else Raised("", "")
@@ -64,8 +48,7 @@ def chain(case: Case) -> list[Raised]:
 
 def is_expected(case: Case) -> bool:
     """Whether the test's failing line stands in a block that waits for an exception: then another one is a bug."""
-    first = _ENTRY_END.split(_CHAIN.split(case.detail)[-1], maxsplit=1)[0]
-    lines = first.splitlines()
+    lines = tracebacks(case.detail)[-1].first_entry.splitlines()
     marked = next((number for number, line in enumerate(lines) if line.startswith(">")), None)
     if marked is None:
         return False
@@ -83,22 +66,17 @@ def _depth(line: str) -> int:
     return len(line) - len(text)
 
 
-def _link(text: str, handling: bool) -> Raised | None:
-    lines = text.splitlines()
-    paths = [
-        (number, match["path"])
-        for number, line in enumerate(lines)
-        if (match := _PYTEST_FRAME.match(line) or _PYTHON_FRAME.match(line))
-    ]
-    marked = [line.removeprefix(">").strip() for line in lines if line.startswith(">")]
-    told = _said(lines)
+def _raised(traceback: Traceback) -> Raised | None:
+    told = _said(traceback.text.splitlines())
     if told is None:
         return None
-    path, line = "", ""
-    if paths:
-        number, path = paths[-1]
-        line = marked[-1] if marked else (lines[number + 1].strip() if number + 1 < len(lines) else "")
-    return Raised(told.type, told.text, path, line, _ENTRY_END.split(text)[-1], handling)
+    path = line = marked = ""
+    for frame in traceback.frames:
+        if frame.quoted:  # the line that pytest marked stands above what the exception says
+            marked = marked or frame.code
+        elif not frame.unread:
+            path, line, marked = frame.path, frame.code or marked, ""
+    return Raised(told.type, told.text, path, line, traceback.last_entry, traceback.handling)
 
 
 def _said(lines: list[str]) -> Raised | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from pathlib import PurePosixPath
 
@@ -12,11 +12,10 @@ from redstart.core.change import Snapshot
 from redstart.core.languages import ALTERABLE, JAVASCRIPT, PYTHON, language_of_file, language_of_test
 from redstart.core.suite import Suite
 from redstart.ports.store.port import Trees
+from redstart.toolkit.base.code_files import Read
 from redstart.toolkit.suites.command_files import CommandFiles
 from redstart.toolkit.suites.detect import is_python_test
 from redstart.toolkit.suites.node_detect import is_node_test
-
-Read = Callable[[str], bytes | None]
 
 UNKNOWN = "another language"
 _SUFFIX = re.compile(r"(?: \([^()]*\))?(?: #\d+)?$")

@@ -10,12 +10,11 @@ import pytest
 from redstart.core.chat import ToolCall
 from redstart.core.run import AttemptSummary
 from redstart.core.shell import Environment
+from redstart.toolkit.base.git import git
+from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.looking import past, search
 from redstart.toolkit.looking.desk import LINES, SHOWN, Desk, Shown
 from redstart.toolkit.looking.files import Files
-from redstart.toolkit.repo.git import git
-from redstart.toolkit.retrieval.lexical import walk_search
-from redstart.toolkit.suites.history import ask_git
 
 CART = '''RATE = 3
 
@@ -173,12 +172,12 @@ def test_commits_of_a_real_repo_without_its_configuration(tmp_path: Path):
     git("config", "core.pager", f"touch {trap}", cwd=repo)
     head = git("rev-parse", "HEAD", cwd=repo).decode().strip()
     environment = Environment(mount="/repo", python="/python", git_objects=str(repo / ".git/objects"), git_head=head)
-    told = past.commits(environment, "a.py", ask_git).splitlines()
+    told = past.commits(environment, "a.py").splitlines()
     assert [line.split(" ", 2)[2] for line in told] == ["change 2", "change 1"]
-    assert past.commits(environment, "b1.py", ask_git).endswith("change 1")
-    assert past.commits(environment, "none.py", ask_git) == ""
+    assert past.commits(environment, "b1.py").endswith("change 1")
+    assert past.commits(environment, "none.py") == ""
     elsewhere = environment.model_copy(update={"git_objects": str(tmp_path / "gone")})
-    assert past.commits(elsewhere, "a.py", ask_git) == ""
+    assert past.commits(elsewhere, "a.py") == ""
     assert not trap.exists()
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from redstart.core.chat import ToolCall
 from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.looking.desk import SHOWN, Desk
 from redstart.toolkit.looking.files import LARGEST, Files
 from redstart.toolkit.looking.search import LONGEST_PATTERN, WALL_SECONDS
 from redstart.toolkit.repo.trees import GitTrees
-from redstart.toolkit.retrieval.lexical import walk_search
 
 PRIZE = "the-prize"
 WITHIN = WALL_SECONDS + 30.0

@@ -9,7 +9,7 @@ import pytest
 
 from redstart.core.errors import ConfigError, PolicyViolation, StoreError
 from redstart.ports.store.port import DiffRefused
-from redstart.toolkit.repo.git import git
+from redstart.toolkit.base.git import git
 from redstart.toolkit.repo.trees import GitTrees
 from support.store import MemoryBlobs
 

@@ -9,7 +9,7 @@ import pytest
 
 from redstart.core.context import Chunk, Context
 from redstart.core.report import Case, Outcome
-from redstart.toolkit.retrieval.lexical import Hit, walk_search
+from redstart.toolkit.base.search import Hit, walk_search
 from redstart.toolkit.retrieval.rank import MAX_CASES, Question, retrieve
 
 TEST = b"""from shop.cart import Cart
@@ -227,7 +227,7 @@ def test_each_file_is_read_and_parsed_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 SCRIPT = """
 from redstart.core.report import Case
-from redstart.toolkit.retrieval.lexical import Hit, walk_search
+from redstart.toolkit.base.search import Hit, walk_search
 from redstart.toolkit.retrieval.rank import Question, retrieve
 tree = {f"src/m{n}.py": b"alpha(beta, gamma)\\ndef delta(): ...\\n" * 3 for n in range(40)}
 tree["tests/test_m.py"] = b"def test_x():\\n    alpha(beta).gamma(delta=1)\\n"

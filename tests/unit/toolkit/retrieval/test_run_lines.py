@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from redstart.core.context import Context
 from redstart.core.report import Case, Outcome
 from redstart.core.spectrum import Spectrum
-from redstart.toolkit.retrieval.lexical import walk_search
+from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.retrieval.rank import Question, retrieve
 
 TEST = "tests/test_texts.py"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.toolkit.retrieval.sources import MAX_BYTES, Read, readable, searchable
+from redstart.toolkit.base.code_files import MAX_BYTES, Read, is_readable, is_searchable
 
 COMMON = 100
 """A word that more files than this hold says little, and is not given at all."""
@@ -44,13 +44,13 @@ class _Text(NamedTuple):
 def walk_search(files: Iterable[str], read: Read) -> Search:
     """Looks through the files themselves, which it reads at the first question and keeps."""
     texts: list[_Text] = []
-    unread = sorted({path for path in files if searchable(path)})
+    unread = sorted({path for path in files if is_searchable(path)})
 
     def search(words: Sequence[str]) -> list[Hit]:
         while unread:
             path = unread.pop(0)
             data = read(path)
-            if data is not None and readable(data):
+            if data is not None and is_readable(data):
                 texts.append(_Text(path, data))
         return sorted(_find(_identifiers(words), texts))
 

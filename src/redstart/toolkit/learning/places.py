@@ -1,4 +1,4 @@
-"""Tracebacks read: which functions of the repo stood in them, and which lines they were at."""
+"""Where in the repo a failure is: which function of its source, and which line of its tests."""
 
 from __future__ import annotations
 
@@ -8,50 +8,10 @@ from collections.abc import Callable, Sequence
 from posixpath import normpath
 from typing import NamedTuple
 
-_SECTION = re.compile(r"^-+ Captured .*", re.MULTILINE)
-_CHAIN = re.compile(
-    r"^(?:E\s+)?(?:The above exception was the direct cause of the following exception:"
-    r"|During handling of the above exception, another exception occurred:)\s*$",
-    re.MULTILINE,
-)
-_GROUP = re.compile(r"^\s*(?:\+-+ \d+ -+|[+|]) ?")
-"""The margin of the tracebacks in an exception group."""
-_PYTEST_FRAME = re.compile(r"^(?P<path>[^\s:][^:\n]*\.py):\d+: ?(?:in (?P<name>.+)|[\w.]*)$")
-_PYTHON_FRAME = re.compile(r'^(?:E\s)?\s*File "(?P<path>[^"\n]+)", line \d+(?:, in (?P<name>.+))?$')
-_SCRIPT_FRAME = re.compile(
-    r"^\s+at (?:async )?(?:(?P<name>\S.*?) \((?=.*\)$))?(?:file://)?(?P<path>[^\s():][^():]*\.[cm]?[jt]sx?):\d+(?::\d+)?\)?$"
-)
-_SCRIPT_HEAD = re.compile(r"^\s*(?:file://)?(?P<path>/[^():]+\.[cm]?[jt]sx?):\d+$")
-"""What Node.js writes above a line that it could not read."""
-_LONGEST = 2000
-"""No frame stands in a longer line."""
-_ENTRY_END = re.compile(r"^(?:_ )+_?\s*$")
-_DEF = re.compile(r"^[>\s]*(?:async\s+)?def\s+(\w+)")
-_AT = re.compile(r"^>\s+(\S.*)$")
-_LINE = re.compile(r"^(?:E\s)?\s{4,}(?P<line>[^\s^~].*)$")
+from redstart.toolkit.base.tracebacks import INSTALLED, Frame, Traceback
+
 _HEAD = re.compile(r"@|(?:async )?def ")
 """Where a test is wrapped, as Hypothesis does, each Python has another line of its head for the place of the call."""
-_FOREIGN = re.compile(r"(?:^|/)(?:site-packages|dist-packages|node_modules|lib/python3\.\d+)/")
-_RECEIVERS = frozenset(("Object", "Module", "exports", "<anonymous>", "Function"))
-"""What V8 writes before a function's name where it belongs to no class."""
-
-
-class Frame(NamedTuple):
-    path: str
-    """As the traceback shows it."""
-    name: str
-    """Of the function; empty where it has no lasting one (a lambda, a comprehension, the top of a script)."""
-    line: str = ""
-    """The code it was at, where the traceback shows it."""
-
-
-class Traceback(NamedTuple):
-    """Of one exception, outermost frame first."""
-
-    text: str
-    frames: tuple[Frame, ...]
-    script: bool
-    """Whether it is one of Node.js."""
 
 
 class Place(NamedTuple):
@@ -62,11 +22,6 @@ class Place(NamedTuple):
     has a name; empty where there is no such frame."""
     asked: str
     """What the test was at: its own line and, where it was in a helper of the tests, that line too."""
-
-
-def tracebacks(detail: str) -> list[Traceback]:
-    """One for each exception of a chain; the last is the one that reached the test. At least one, perhaps empty."""
-    return [_traceback(part) for part in _CHAIN.split(_SECTION.split(detail, maxsplit=1)[0])]
 
 
 def place(
@@ -81,7 +36,7 @@ def place(
         if within:
             source = _recurring(within) if recursive else _innermost(within)
             break
-    shown = (frame.line for frame in found[-1].frames if view.local(frame.path))
+    shown = (frame.code for frame in found[-1].frames if view.local(frame.path))
     own = [line for line in shown if line and not _HEAD.match(line)]
     asked = " ".join(dict.fromkeys((own[0], own[-1]))) if own and not source else ""
     return Place(source, " ".join(asked.split()))
@@ -108,7 +63,7 @@ class _View(NamedTuple):
         else:
             plain = normpath(self.within + plain[len(self.before) :])
             plain = _from_above(plain, self.roots) if plain.startswith("../") else plain
-        return "" if plain.startswith(("..", "<")) or _FOREIGN.search(plain) else plain
+        return "" if plain.startswith(("..", "<")) or INSTALLED.search(plain) else plain
 
 
 def _view(frames: Sequence[Frame], roots: Sequence[str], test: str) -> _View:
@@ -151,42 +106,3 @@ def _recurring(within: Sequence[tuple[str, str]]) -> str:
     """Of functions that call each other without end, always the same one, wherever the stack was full."""
     often = Counter(f"{path}:{name}" for path, name in within if name)
     return min((name for name in often if often[name] > 1), default=_innermost(within))
-
-
-def _traceback(text: str) -> Traceback:
-    frames: list[Frame] = []
-    shown = at = ""  # the function whose source pytest has shown since the last frame, and the line it marked
-    inner: list[Frame] = []  # node shows the innermost first
-    lines = [_GROUP.sub("  ", line[:_LONGEST]) for line in text.splitlines()]
-    for number, line in enumerate(lines):
-        if script := _SCRIPT_FRAME.match(line):
-            inner.append(Frame(script["path"], _lasting(_script_name(script["name"] or ""))))
-            continue
-        if not inner and (head := _SCRIPT_HEAD.match(line)):
-            inner.append(Frame(head["path"], ""))
-        match = _PYTEST_FRAME.match(line) or _PYTHON_FRAME.match(line)
-        if match is not None:
-            name = match["name"] or ("<module>" if match.re is _PYTHON_FRAME else shown)
-            below = _LINE.match(lines[number + 1]) if number + 1 < len(lines) and not at else None
-            frames.append(Frame(match["path"], _lasting(name), at or (below["line"].strip() if below else "")))
-            shown = at = ""
-        elif _ENTRY_END.match(line):
-            shown = at = ""
-        elif marked := _AT.match(line):
-            at = marked[1]
-        elif not shown and (defined := _DEF.match(line)):
-            shown = defined[1]
-    return Traceback(text, (*frames, *inner[::-1]), script=bool(inner))
-
-
-def _script_name(name: str) -> str:
-    """`Cart.add` of `Cart.add`, `Object.add [as sum]` or `new Cart`; the top of a file has none."""
-    plain = name.partition(" [as ")[0].removeprefix("new ")
-    return ".".join(part for part in plain.split(".") if part not in _RECEIVERS)
-
-
-def _lasting(name: str) -> str:
-    kept = [part for part in name.strip().split(".") if part != "<locals>"]
-    if kept and kept[-1].startswith("<") and kept[-1] != "<module>":
-        return ""
-    return ".".join(kept)

@@ -26,6 +26,8 @@ HARMLESS = (
     "safe.directory=*",
     "submodule.recurse=false",
 )
+WITHIN = 30.0
+"""Seconds for an answer that may as well be missing."""
 _FLAGS = tuple(word for setting in HARMLESS for word in ("-c", setting))
 
 
@@ -41,6 +43,7 @@ def git(
     cwd: Path | None = None,
     stdin: bytes = b"",
     ours: bool = True,
+    timeout: float | None = None,
 ) -> bytes:
     """Runs git and returns what it prints. Raises `GitFailed` with git's own words when it fails.
 
@@ -56,6 +59,7 @@ def git(
             check=False,
             cwd=cwd,
             env=_environment(git_dir, work_tree, index, ours),
+            timeout=timeout,
         )
     except FileNotFoundError as error:
         if error.filename != "git":
@@ -65,6 +69,17 @@ def git(
         words = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}"
         raise GitFailed(f"git {arguments[0]}: {words}")
     return done.stdout
+
+
+def ask_git(root: Path, *arguments: str) -> bytes | None:
+    """What git answers in that folder; None where there is no git, no repo, or no answer in time.
+
+    No hook and no program that the repo's configuration names is run.
+    """
+    try:
+        return git(*arguments, cwd=root, ours=False, timeout=WITHIN)
+    except (GitFailed, ConfigError, OSError, subprocess.TimeoutExpired):
+        return None
 
 
 def require_git() -> None:
@@ -92,7 +107,7 @@ def batch_reader(git_dir: Path) -> subprocess.Popen[bytes]:
 
 def _environment(git_dir: Path | None, work_tree: Path | None, index: Path | None, ours: bool) -> Mapping[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    kept |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    kept |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
     if ours:
         kept |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
     places = {"GIT_DIR": git_dir, "GIT_WORK_TREE": work_tree, "GIT_INDEX_FILE": index}

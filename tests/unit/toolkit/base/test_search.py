@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redstart.toolkit.retrieval.lexical import COMMON, Hit, Search, ripgrep_search, walk_search
-from redstart.toolkit.retrieval.sources import MAX_BYTES
+from redstart.toolkit.base.code_files import MAX_BYTES
+from redstart.toolkit.base.search import COMMON, Hit, Search, ripgrep_search, walk_search
 
 TREE = {
     "src/cart.py": b"class Cart:\n    async def total(self):\n        return total(self, total)\n",
@@ -24,6 +24,7 @@ TREE = {
     "huge.json": b"total " * (MAX_BYTES // 6 + 1),
     "edge.json": b" " * (MAX_BYTES - 6) + b" total",
     "wide.cfg": "total Cart".encode("utf-16"),
+    "main.go": b"func total() {}\n",
     "mark.txt": b"\xff\xfetotal!",
     "says.md": b"# def total\n",
     "a b:c.toml": b"\n\nCart = 'x-Cart-y'\n",
@@ -36,6 +37,7 @@ EXPECTED = [
     Hit("build/gen.py", 1, "Cart", False),
     Hit("build/gen.py", 1, "total", False),
     Hit("edge.json", 1, "total", False),
+    Hit("main.go", 1, "total", False),
     Hit("mark.txt", 1, "total", False),
     Hit("says.md", 1, "total", False),
     Hit("src/cart.py", 1, "Cart", True),

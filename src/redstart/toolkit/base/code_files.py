@@ -1,0 +1,29 @@
+"""Which files of a snapshot are code or prose, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from redstart.core.scripts import SUFFIXES as SCRIPTS
+
+Read = Callable[[str], bytes | None]
+"""A regular file's bytes by its path in the snapshot; None where there is none, a link among others."""
+
+MAX_BYTES = 400 * 1024
+PYTHON = ".py"
+PROSE = (".toml", ".cfg", ".json", ".txt", ".md")
+"""Looked at too, but they seldom hold the fault."""
+
+
+def is_code(path: str) -> bool:
+    """Whether a file of this name is in a language that a program is written in."""
+    return path.endswith((PYTHON, ".go", *SCRIPTS))
+
+
+def is_searchable(path: str) -> bool:
+    return is_code(path) or path.endswith(PROSE)
+
+
+def is_readable(data: bytes) -> bool:
+    """Whether these bytes are text of a size that a person would have written."""
+    return len(data) <= MAX_BYTES and b"\0" not in data
