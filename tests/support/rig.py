@@ -20,6 +20,7 @@ from redstart.core.events import Event
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Attempt, Effort, Level, Limits, Mode, RunSpec, RunState, Spend, Step, Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
+from redstart.core.tasks import TASKS
 from redstart.core.wishes import Asking
 from redstart.engines.drive import Adapters
 from redstart.flow.modes import MODES
@@ -198,7 +199,7 @@ class Rig:
         environment = Environment(mount="/repo", python="/usr/bin/python3")
         suite = Suite(runner="pytest", environment=self.adapters.blobs.put(environment.model_dump_json().encode()))
         spec = RunSpec(
-            mode=mode,
+            task=TASKS[mode](),
             goal=goal,
             base=base,
             suite=suite,

@@ -14,8 +14,9 @@ from redstart.app.runs import keep_run
 from redstart.app.wire import House, asking
 from redstart.core.errors import ConfigError
 from redstart.core.finding import ChangedLines, Finding, FindingList, Known, Risk, Scan
-from redstart.core.run import GOAL_LIMIT, Limits, Mode, RunSpec, RunState, Suite
+from redstart.core.run import GOAL_LIMIT, Limits, RunSpec, RunState, Suite
 from redstart.core.shell import Environment
+from redstart.core.tasks import AuditTask
 from redstart.toolkit.base.git import require_git
 from redstart.toolkit.repo.since import changed_lines
 from redstart.toolkit.suites.history import work_root
@@ -58,7 +59,15 @@ async def begin_audit(house: House, path: Path, asked: AuditAsked) -> RunState:
     checks = house.settings.checks.checks
     environment = own_environment(root) if any(checks.commands.values()) else _none(root)
     spec = RunSpec(
-        mode=Mode.audit,
+        task=AuditTask(
+            scan=Scan(
+                paths=(inner,) if inner else (),
+                lines=blobs.put(lines.model_dump_json().encode()) if lines is not None else "",
+                known=blobs.put(known.model_dump_json().encode()) if known is not None else "",
+                fail_on=asked.fail_on,
+                review=asked.review,
+            )
+        ),
         goal=asked.goal,
         base=house.trees.take(root),
         suite=Suite(runner="none", environment=blobs.put(environment.model_dump_json().encode())),
@@ -66,13 +75,6 @@ async def begin_audit(house: House, path: Path, asked: AuditAsked) -> RunState:
         sandbox=house.settings.sandbox.limits,
         asks=asking(house.settings) if asked.review else RunSpec.model_fields["asks"].default,
         checks=checks,
-        scan=Scan(
-            paths=(inner,) if inner else (),
-            lines=blobs.put(lines.model_dump_json().encode()) if lines is not None else "",
-            known=blobs.put(known.model_dump_json().encode()) if known is not None else "",
-            fail_on=asked.fail_on,
-            review=asked.review,
-        ),
         repo=root.name,
         tenant=house.settings.tenant,
     )

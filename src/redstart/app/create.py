@@ -18,8 +18,9 @@ from redstart.app.wire import House, asking
 from redstart.core.errors import ConfigError
 from redstart.core.noun import clip
 from redstart.core.packages import Packages
-from redstart.core.run import GOAL_LIMIT, Mode, RunSpec, RunState, Suite
+from redstart.core.run import GOAL_LIMIT, RunSpec, RunState, Suite
 from redstart.core.shell import Environment
+from redstart.core.tasks import CreateTask
 from redstart.core.wishes import Kind
 from redstart.toolkit.base.git import require_git
 from redstart.toolkit.repo.first_commit import commit_first
@@ -67,13 +68,17 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted:
     base = house.trees.write(house.trees.empty(), {**files_of(ground), **tests})
     mounted = served(house, environment)
     spec = RunSpec(
-        mode=Mode.create,
+        task=CreateTask(
+            kind=wanted.kind,
+            offers=offers,
+            own_tests=tuple(sorted(path for path in tests if _is_test(path, node=wanted.node))),
+            test_cpu=house.settings.sandbox.test_cpu,
+        ),
         goal=goal,
         base=base,
         suite=Suite(runner="node" if wanted.node else "pytest", environment=keep_environment(house, mounted)),
         limits=asked.limits,
         sandbox=house.settings.sandbox.limits,
-        test_cpu=house.settings.sandbox.test_cpu,
         verify=asked.verify,
         reflect=house.settings.reflect,
         looks=looks_of(house, asked),
@@ -83,9 +88,6 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted:
         repo=ground.package,
         tenant=house.settings.tenant,
         explore=house.settings.memory.explore,
-        kind=wanted.kind,
-        offers=offers,
-        own_tests=tuple(sorted(path for path in tests if _is_test(path, node=wanted.node))),
     )
     return await keep_run(house, spec, folder=out)
 

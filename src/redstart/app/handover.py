@@ -69,7 +69,7 @@ def _title(text: str) -> str:
 
 
 def _without_words(state: RunState) -> str:
-    if state.spec.mode is Mode.improve and not state.spec.errand:
+    if state.spec.begins_cycles:
         return f"Apply {many(state.work.kept, 'improvement')}"
     fixed = state.now.test.verdict.fixed if state.now.test else Ids()
     if not fixed:

@@ -13,7 +13,8 @@ from redstart.app.wire import House, profile
 from redstart.core.errors import ConfigError
 from redstart.core.noun import Noun
 from redstart.core.packages import Packages
-from redstart.core.run import GOAL_LIMIT, Attempt, Limits, Mode, Result, RunState, Status, Step
+from redstart.core.run import GOAL_LIMIT, Attempt, Limits, Result, RunState, Status, Step
+from redstart.core.tasks import ImproveTask
 from redstart.core.wishes import Better, Metric
 from redstart.flow.errands import ended, errand_id
 from redstart.ports.model.prices import price
@@ -76,11 +77,8 @@ async def begin_improve(house: House, path: Path, wanted: Wanted) -> RunState:
     metric = Metric(command=wanted.command, better=wanted.better, start=base) if wanted.command else None
     spec = taken.spec.model_copy(
         update={
-            "mode": Mode.improve,
+            "task": ImproveTask(cycles=wanted.cycles, pause=wanted.pause, metric=metric),
             "goal": wanted.goal,
-            "cycles": wanted.cycles,
-            "pause": wanted.pause,
-            "metric": metric,
             "packages": Packages(allow=house.settings.dependencies.by_language, approve=wanted.asked.approve),
             "repo": taken.spec.repo if files else package,
         }

@@ -56,7 +56,7 @@ async def prove(house: House, state: RunState) -> Proof:
         raise ConfigError(
             f"run {state.run_id} has not ended: there is no proof yet", remedy=f"redstart resume {state.run_id}"
         )
-    if state.spec.mode is Mode.improve and not state.spec.errand:
+    if state.spec.begins_cycles:
         raise ConfigError(
             "each improvement has a proof of its own", remedy=f"for the first: redstart show {state.run_id}.1 --proof"
         )

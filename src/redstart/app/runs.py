@@ -19,7 +19,6 @@ from redstart.core.run import (
     Attempt,
     Level,
     Limits,
-    Mode,
     Result,
     RunSpec,
     RunState,
@@ -29,6 +28,7 @@ from redstart.core.run import (
 )
 from redstart.core.run_options import RunOptions
 from redstart.core.shell import Environment
+from redstart.core.tasks import FixTask
 from redstart.engines.drive import drive
 from redstart.engines.port import Engine
 from redstart.engines.replay import Replayed
@@ -120,9 +120,12 @@ def take_folder(
         junit=asked.junit,
     )
     spec = RunSpec(
-        mode=Mode.fix,
+        task=FixTask(
+            targets=tuple(_as_shown(target, folder) for target in asked.targets),
+            keyword=asked.keyword,
+            issue=bool(asked.issue),
+        ),
         goal=asked.issue,
-        issue=bool(asked.issue),
         base=ground.base,
         suite=suite,
         sandbox=ground.limits,
@@ -130,8 +133,6 @@ def take_folder(
         hint=asked.hint,
         protect=asked.protect,
         tests=files_of_tests(house, ground.base, suite, asked.tests, name_tests),
-        targets=tuple(_as_shown(target, folder) for target in asked.targets),
-        keyword=asked.keyword,
         # Edits stay in the suite's own folder, and in what the user names beside it.
         verify=asked.verify,
         looks=looks_of(house, asked),
@@ -222,7 +223,7 @@ def result_snapshot(state: RunState) -> Snapshot | None:
 
     Of improvements, the last good version: each of them is verified, and more may come.
     """
-    if state.spec.mode is Mode.improve and not state.spec.errand:
+    if state.spec.begins_cycles:
         return state.draft if state.work.kept else None
     return state.now.made if state.result in (Result.verified, Result.unproven) else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from redstart.app.parts import all_records
 from redstart.app.reflections import reflections_of
@@ -15,7 +15,8 @@ from redstart.core.events import Phase
 from redstart.core.learning import Reflection
 from redstart.core.noun import Noun
 from redstart.core.report import Case, CaseList, Judged, Reproduced
-from redstart.core.run import Decision, Mode, RunState, Step
+from redstart.core.run import Decision, RunState, Step
+from redstart.core.tasks import with_flat_names
 from redstart.engines.journal import KeptAnswer
 from redstart.engines.recall import spent_by
 from redstart.ports.model.spending import Share, by_model
@@ -86,9 +87,15 @@ async def view_attempt(house: House, state: RunState, number: int) -> AttemptVie
     )
 
 
+def state_document(state: RunState) -> dict[str, Any]:
+    """The state as JSON for programs: what one mode alone has stands beside the rest of the spec too."""
+    document = state.model_dump(mode="json")
+    return {**document, "spec": with_flat_names(document["spec"], state.spec.task)}
+
+
 def final_diff(house: House, state: RunState) -> str:
     """The diff of the last attempt that got as far as making one; of improvements, of all that were kept."""
-    if state.spec.mode is Mode.improve and not state.spec.errand:
+    if state.spec.begins_cycles:
         kept = state.draft if state.work.kept else None
         return house.trees.diff(state.spec.base, kept).decode(errors="replace") if kept else ""
     return _Texts(house)(state.now.diff)

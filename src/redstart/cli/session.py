@@ -33,6 +33,7 @@ from redstart.core.errors import PortError
 from redstart.core.noun import many
 from redstart.core.run import Limits, Mode, Result, RunState, Status, Step
 from redstart.core.shell import Environment
+from redstart.core.tasks import ImproveTask
 from redstart.engines.port import Engine
 from redstart.flow.route import waits_for_errands
 from redstart.ports.model.port import Model
@@ -231,6 +232,7 @@ def header(house: House, state: RunState, platform: str) -> str:
     the step that runs them says it, before any model is asked. `platform` is as `sys.platform`.
     """
     spec, sandbox = state.spec, house.adapters.sandbox
+    cycles = spec.task.cycles if isinstance(spec.task, ImproveTask) else 0
     counts = state.now.reproduce.report.counts if state.now.reproduce else None
     environment = Environment.model_validate_json(house.adapters.blobs.get(spec.suite.environment))
     what = (
@@ -243,7 +245,7 @@ def header(house: House, state: RunState, platform: str) -> str:
     where = (
         sandbox_in_words(sandbox.tier, house.shortcomings) if sandbox else "sandbox none",
         models_in_words(house.settings, os.environ),
-        f"limits {limits_in_words(spec.limits, spec.cycles)}",
+        f"limits {limits_in_words(spec.limits, cycles)}",
         UNTESTED_MACOS if platform == "darwin" else "",
     )
     return "\n".join(" · ".join(filter(None, line)) for line in (what, where))

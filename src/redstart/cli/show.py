@@ -74,12 +74,13 @@ def _print_proof(run: str | None, form: Form) -> None:
 
 def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
     import asyncio
+    from json import dumps
 
     from redstart.app import settings as configuration
     from redstart.app.improve import cycles
     from redstart.app.reflections import reflections_of
     from redstart.app.runs import find_run
-    from redstart.app.show import final_diff, spending, view_attempt
+    from redstart.app.show import final_diff, spending, state_document, view_attempt
     from redstart.app.standing import load_as_it_stands
     from redstart.app.wire import open_house
     from redstart.core.run import Mode
@@ -95,7 +96,8 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
         state, view, diff, shares, thoughts = asyncio.run(gather())
         tried = asyncio.run(cycles(house, state))
     if json:
-        echo_json((view or state).model_dump_json(indent=2))
+        document = view.model_dump(mode="json") if view else state_document(state)
+        echo_json(dumps(document, indent=2, ensure_ascii=False))
         return
     from redstart.cli.display import Terminal
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import cast
+from typing import TypeVar, cast
 
 from pydantic import Field, model_validator
 
@@ -11,7 +11,7 @@ from redstart.core.caps import Limits, Spend
 from redstart.core.change import Applied, Patch, PatchProblem, Snapshot
 from redstart.core.context import Context
 from redstart.core.course import Seen, Strategy, Trend, Turn
-from redstart.core.finding import Checks, Findings, Scan
+from redstart.core.finding import Checks, Findings
 from redstart.core.learning import Plan, Reflection, ReflectionPolicy, Remembered, Signature
 from redstart.core.lesson import Shown
 from redstart.core.noun import Noun
@@ -21,14 +21,22 @@ from redstart.core.shell import SandboxLimits
 from redstart.core.status import Result, Status
 from redstart.core.stored_words import with_patch_problem
 from redstart.core.suite import Suite
-from redstart.core.wishes import Asking, Kind, Metric
+from redstart.core.tasks import (
+    GOAL_LIMIT,
+    MOST_CRITERIA,
+    CreateTask,
+    FixTask,
+    ImproveTask,
+    Mode,
+    Task,
+    upgrade_flat_spec,
+)
+from redstart.core.wishes import Asking
 
-GOAL_LIMIT = 4000
+_TaskT = TypeVar("_TaskT", bound=Task)
 HINT_LIMIT = 1000
 MOST_LOOKS = 50
 MOST_TESTS = 200
-MOST_CRITERIA = 40
-"""Acceptance criteria of one part of a program."""
 PROBES = 3
 """How many probes a run may make. They are no attempts at the fix, and are not counted as such."""
 
@@ -45,13 +53,6 @@ class Step(StrEnum):
     reflect = "reflect"
     remember = "remember"
     decide = "decide"
-
-
-class Mode(StrEnum):
-    fix = "fix"
-    create = "create"
-    improve = "improve"
-    audit = "audit"
 
 
 class Effort(StrEnum):
@@ -76,18 +77,14 @@ class Level(StrEnum):
 
 
 class RunSpec(Noun):
-    """What was asked for. It names no path of a machine."""
+    """What was asked for: in `task` what one mode alone has, the rest for all. It names no path of a machine."""
 
-    mode: Mode
+    task: Task = Field(discriminator="mode")
     goal: str = Field(default="", max_length=GOAL_LIMIT)
     hint: str = Field(default="", max_length=HINT_LIMIT)
     """What the user says that may help."""
     base: Snapshot
     suite: Suite
-    targets: tuple[str, ...] = ()
-    """Test ids, files, folders or classes to make green; empty for every test that is red at the baseline."""
-    keyword: str = Field(default="", max_length=GOAL_LIMIT)
-    """Of those, only the tests that this expression (pytest's `-k`) chooses."""
     scope: tuple[str, ...] = Field(default=(), max_length=50)
     """Folders or globs that edits may touch; empty for everything."""
     protect: tuple[str, ...] = Field(default=(), max_length=50)
@@ -96,8 +93,6 @@ class RunSpec(Noun):
     """Globs of files that are tests or start them, besides those whose names say so."""
     limits: Limits = Limits()
     sandbox: SandboxLimits = SandboxLimits()
-    test_cpu: int = Field(default=0, ge=0, exclude_if=lambda seconds: not seconds)
-    """Seconds of processor time that each test may use, where the runner is pytest; 0 for no limit (create)."""
     verify: Level = Level.standard
     effort: Effort = Effort.lean
     reflect: ReflectionPolicy = ReflectionPolicy.never
@@ -108,39 +103,36 @@ class RunSpec(Noun):
     packages: Packages | None = None
     """What may be installed; None where a run has to do with what is there."""
     checks: Checks = Checks()
-    scan: Scan | None = None
-    """What an audit looks at; None for every other run."""
     seed: int = 0
     tenant: str = "home"
     repo: str = ""
     """A name for the repo, for memory and provenance."""
     parent: str = ""
     """The run this one was forked from or spawned by."""
-    cycles: int = Field(default=0, ge=0)
-    """How many improvements are tried; 0 for no end."""
-    pause: float = Field(default=0.0, ge=0)
-    """Seconds between two of them."""
     errand: int = 0
     """Which of its parent's errands it is; 0 where it is none."""
-    criteria: tuple[str, ...] = Field(default=(), max_length=MOST_CRITERIA)
-    """By what a subtask is told to be done."""
-    issue: bool = False
-    """Whether the goal tells of something that is wrong, and the red test of it is still to be written (fix)."""
-    metric: Metric | None = None
-    """What an improvement must not make worse."""
     explore: bool = True
     """Whether lessons that apply may be withheld, so that their worth is measured."""
-    proven: bool = False
-    """Whether an improvement before this one has proven its base green."""
-    before: tuple[str, ...] = Field(default=(), max_length=8)
-    """What the improvements before this one did and came to, a line each, the newest last."""
-    whole: str = Field(default="", max_length=GOAL_LIMIT)
-    """The goal that a subtask is a part of; empty for every other run."""
-    kind: Kind | None = None
-    offers: tuple[str, ...] = Field(default=(), max_length=20)
-    """Packages that tests of a new program may import besides the standard library and their runner."""
-    own_tests: tuple[str, ...] = Field(default=(), max_length=50)
-    """Paths of tests that the user gave for a new program. They are in the base, and no others are asked for."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_flat(cls, values: object) -> object:
+        """Earlier versions stored the fields of all modes beside each other; they may be given so by keyword, too."""
+        return upgrade_flat_spec(cast("dict[str, object]", values)) if isinstance(values, dict) else values
+
+    @property
+    def mode(self) -> Mode:
+        return self.task.mode
+
+    def task_of(self, kind: type[_TaskT]) -> _TaskT:
+        """The task, for code that is of one mode alone. Raises `TypeError` where the run is of another."""
+        if not isinstance(self.task, kind):
+            raise TypeError(f"a run of mode {self.mode.value} has no {kind.__name__}")
+        return self.task
+
+    def with_task(self, **changes: object) -> RunSpec:
+        """The same with other values in the part of its mode."""
+        return self.model_copy(update={"task": self.task.model_copy(update=changes)})
 
     def with_command(self, command: tuple[str, ...]) -> RunSpec:
         """The same whose tests are started by `command`, where that is not empty."""
@@ -155,7 +147,24 @@ class RunSpec(Noun):
     @property
     def lacks_test(self) -> bool:
         """Whether a red test of a program that is there is to be written first: of an issue, or an improvement."""
-        return self.issue or (self.mode is Mode.improve and self.errand > 0)
+        if isinstance(self.task, FixTask):
+            return self.task.issue
+        return isinstance(self.task, ImproveTask) and self.errand > 0
+
+    @property
+    def begins_cycles(self) -> bool:
+        """Whether its work is done by child runs, each of which is one improvement."""
+        return isinstance(self.task, ImproveTask) and not self.errand
+
+    @property
+    def whole(self) -> str:
+        """The goal of the program that the run writes a part of; empty for every other run."""
+        return self.task.whole if isinstance(self.task, CreateTask) else ""
+
+    @property
+    def test_cpu(self) -> int:
+        """Seconds of processor time that each test may use; 0 for no limit."""
+        return self.task.test_cpu if isinstance(self.task, CreateTask) else 0
 
 
 class Errand(Noun):
@@ -376,7 +385,7 @@ class RunState(Noun):
     def splits(self) -> bool:
         """Whether the plan's subtasks are to be runs of their own, put together afterwards (create)."""
         several = self.now.plan is not None and len(self.now.plan.subtasks) > 1
-        return several and self.spec.mode is Mode.create and not self.spec.errand and not self.work.begun
+        return several and self.spec.task.makes_program and not self.spec.errand and not self.work.begun
 
     @property
     def probes(self) -> int:

@@ -16,8 +16,9 @@ from redstart.core.errors import ConfigError, Needs, StoreError
 from redstart.core.events import Event, Phase
 from redstart.core.learning import Remembered
 from redstart.core.progress import Progress
-from redstart.core.run import Errand, Limits, Mode, RunState, Spend, Status, Step
+from redstart.core.run import Errand, Limits, RunState, Spend, Status, Step
 from redstart.core.standing import Halt, Stop
+from redstart.core.tasks import ImproveTask
 from redstart.engines.brief import brief
 from redstart.engines.journal import (
     JournaledErrands,
@@ -160,7 +161,7 @@ def _stop_of(done: Advanced, *, supervised: bool) -> Stop | None:
 
 def _only_waits(state: RunState) -> bool:
     """Whether all steps of the run but its decisions are its errands': what to stop after is for those."""
-    return state.spec.mode is Mode.improve and not state.spec.errand
+    return state.spec.begins_cycles
 
 
 async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, until: Step | None) -> Halt:
@@ -170,7 +171,8 @@ async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, un
     """
     decided = parent.now.decide
     errands = decided.errands if decided else ()
-    if await _rests(adapters, parent, errands) and (halt := await _rest(adapters, parent.spec.pause)):
+    pause = parent.spec.task.pause if isinstance(parent.spec.task, ImproveTask) else 0.0
+    if pause and await _is_between_cycles(adapters, parent, errands) and (halt := await _rest(adapters, pause)):
         return halt
     slots = asyncio.Semaphore(AT_ONCE)
     stopped: list[Halt] = []
@@ -203,9 +205,9 @@ def _rank(halt: Halt) -> int:
     return known.get(halt, 0)
 
 
-async def _rests(adapters: Adapters, parent: RunState, errands: Sequence[Errand]) -> bool:
+async def _is_between_cycles(adapters: Adapters, parent: RunState, errands: Sequence[Errand]) -> bool:
     """Whether the pause between two improvements is due: not before the first, nor in the middle of one."""
-    if not parent.spec.pause or parent.work.begun <= 1:
+    if parent.work.begun <= 1:
         return False
     return not any([await _is_there(adapters, errand_id(parent.run_id, errand.number)) for errand in errands])
 

@@ -18,6 +18,7 @@ from redstart.core.lesson import Lesson, Offered, Placed, Situation
 from redstart.core.noun import clip
 from redstart.core.pattern import RecalledPattern
 from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec, RunState
+from redstart.core.tasks import FixTask
 from redstart.evals.grading import Grader, Standard
 from redstart.evals.measure import Ran, outcome_of
 from redstart.evals.outcome import Key, Outcome, Place
@@ -228,8 +229,8 @@ class Evaluation:
         plan, settings, task = self.plan, self.house.settings, site.task
         issue = "" if task.shows_red else clip(task.goal, GOAL_LIMIT)
         update = {
+            "task": FixTask(issue=bool(issue)),
             "goal": issue,
-            "issue": bool(issue),
             "hint": clip(task.goal, HINT_LIMIT) if task.shows_red else "",
             "limits": plan.limits,
             "verify": plan.verify,

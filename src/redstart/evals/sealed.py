@@ -16,8 +16,9 @@ from redstart.app.runs import keep_environment
 from redstart.app.wire import House
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
-from redstart.core.run import Mode, RunSpec, Suite
+from redstart.core.run import RunSpec, Suite
 from redstart.core.shell import SandboxLimits
+from redstart.core.tasks import FixTask
 from redstart.evals.task import Change, Task
 from redstart.ports.store.port import DiffRefused
 from redstart.toolkit.base.git import GitFailed, git
@@ -55,7 +56,7 @@ def open_site(house: House, task: Task, folder: Path) -> Site:
         folder=ground.folder,
     )
     limits = limits_of(task, ground.limits)
-    return Site(task, folder, RunSpec(mode=Mode.fix, base=ground.base, suite=suite, sandbox=limits, repo=task.slug))
+    return Site(task, folder, RunSpec(task=FixTask(), base=ground.base, suite=suite, sandbox=limits, repo=task.slug))
 
 
 def limits_of(task: Task, usual: SandboxLimits) -> SandboxLimits:

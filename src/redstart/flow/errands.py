@@ -5,6 +5,7 @@ from __future__ import annotations
 from redstart.core.learning import Plan
 from redstart.core.noun import clip
 from redstart.core.run import Attempt, Ended, Errand, Mode, Result, RunState, Status
+from redstart.core.tasks import TASKS, Task
 from redstart.flow.modes import MODES
 
 ABOUT = 200
@@ -18,19 +19,13 @@ def begun(parent: RunState, errand: Errand) -> RunState:
     """The errand's run at its beginning."""
     spec = parent.spec.model_copy(
         update={
-            "mode": errand.mode,
+            "task": _task(parent, errand),
             "goal": errand.title or parent.spec.goal,
-            "criteria": errand.criteria,
-            "whole": parent.spec.goal if errand.place else "",
             "base": errand.base,
             "limits": errand.limits,
             "seed": parent.spec.seed + errand.number,
-            "targets": (),
-            "keyword": "",
             "parent": parent.run_id,
             "errand": errand.number,
-            "before": parent.work.last,
-            "proven": parent.spec.mode is Mode.improve and parent.work.kept > 0,
         }
     )
     return RunState(
@@ -41,6 +36,16 @@ def begun(parent: RunState, errand: Errand) -> RunState:
         installed=parent.installed,
         approved=parent.approved,
     )
+
+
+def _task(parent: RunState, errand: Errand) -> Task:
+    """What is asked of the child run alone, the rest as in its parent where that has the same mode."""
+    own = parent.spec.task if parent.spec.mode is errand.mode else TASKS[errand.mode]()
+    changes: dict[Mode, dict[str, object]] = {
+        Mode.create: {"criteria": errand.criteria, "whole": parent.spec.goal if errand.place else ""},
+        Mode.improve: {"before": parent.work.last, "proven": parent.work.kept > 0},
+    }
+    return own.model_copy(update=changes.get(errand.mode, {}))
 
 
 def ended(child: RunState) -> Ended | None:

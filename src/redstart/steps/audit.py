@@ -20,6 +20,7 @@ from redstart.core.noun import clip
 from redstart.core.run import Mode, RunState
 from redstart.core.scripts import is_script
 from redstart.core.shell import Environment
+from redstart.core.tasks import AuditTask
 from redstart.ports.bundle import Ports
 from redstart.toolkit.checks.audit import merged, run_tools, without_suppressed
 from redstart.toolkit.checks.commands import Place, ask_commands
@@ -57,7 +58,7 @@ class ModelReview(NamedTuple):
 
 
 async def audit(run: RunState, ports: Ports) -> Findings:
-    scan = run.spec.scan
+    scan = run.spec.task.scan if isinstance(run.spec.task, AuditTask) else None
     if run.spec.mode is Mode.improve:
         return _kept(ports, _of_all(run, ports))
     if scan is None:

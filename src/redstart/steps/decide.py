@@ -11,6 +11,7 @@ from redstart.core.noun import clip, many
 from redstart.core.report import Judged, Mutants, Reproduced, ReproductionProblem
 from redstart.core.run import Action, Decision, Ended, Mode, Result, RunState, Step
 from redstart.core.shell import Environment, Execution
+from redstart.core.tasks import AuditTask, ImproveTask
 from redstart.ports.bundle import Ports
 from redstart.ports.store.port import Reply
 from redstart.toolkit.base.code_files import is_code
@@ -69,13 +70,14 @@ async def _green(run: RunState, ports: Ports, judged: Judged) -> Decision:
     """Green counts, unless what the user measures got worse by it."""
     fixed = judged.verdict.fixed.count
     said = green_in_words(fixed)
-    metric, made = run.spec.metric, run.now.made
+    metric = run.spec.task.metric if isinstance(run.spec.task, ImproveTask) else None
+    made = run.now.made
     if language := run.foreign_language:
         return Decision(action=Action.accept, reason=unproven_in_words(language), result=Result.unproven)
     if judged.mutants is not None:
         passed = judged.report.counts.passed
         return _noticing(run, judged.mutants, f"{many(passed, 'test')} {'passes' if passed == 1 else 'pass'}")
-    if metric is None or made is None or run.spec.mode is not Mode.improve:
+    if metric is None or made is None:
         return _accept(Result.verified, said)
     environment = Environment.model_validate_json(ports.blobs.get(run.suited.suite.environment))
     asked = Execution(
@@ -100,7 +102,7 @@ def _no_aim(run: RunState) -> str:
 def _noticing(run: RunState, found: Mutants, said: str) -> Decision:
     """A new program: tests that would not notice a broken one are written anew, unless they are the user's."""
     noticed = f"{found.killed} of {found.sampled} small changes to the program"
-    if not found.too_many_survive or run.spec.own_tests:
+    if not found.too_many_survive or not run.spec.task.writes_first_tests:
         return _accept(Result.verified, f"{said}; they notice {noticed}")
     weak = f"the tests notice only {noticed}"
     ended = _stop(run)
@@ -117,7 +119,8 @@ def _reported(run: RunState) -> Decision:
     warning = f"; {audited.review.warning}" if audited.review and audited.review.warning else ""
     if not audited.failing:
         return _accept(Result.reported, count + warning)
-    risk = run.spec.scan.fail_on if run.spec.scan else None
+    scan = run.spec.task_of(AuditTask).scan
+    risk = scan.fail_on if scan else None
     return _end(Result.found, f"{count}, {audited.failing} new with risk {risk or 'low'} or above{warning}")
 
 
@@ -216,8 +219,8 @@ def further(run: RunState) -> Step:
 
 
 def _may_ask_again(run: RunState, found: Reproduced) -> bool:
-    asks = run.spec.mode is Mode.create and not run.spec.own_tests
-    return asks and found.trouble in (ReproductionProblem.no_tests, ReproductionProblem.already_green)
+    problems = (ReproductionProblem.no_tests, ReproductionProblem.already_green)
+    return run.spec.task.writes_first_tests and found.trouble in problems
 
 
 def _trouble(run: RunState, found: Reproduced) -> Decision:

@@ -15,6 +15,7 @@ from redstart.core.noun import clip
 from redstart.core.packages import PackageRequest
 from redstart.core.pattern import RecalledPattern
 from redstart.core.run import MOST_CRITERIA, Effort, Mode, RunState
+from redstart.core.tasks import AuditTask, CreateTask, FixTask, ImproveTask
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.code_files import is_code
 from redstart.toolkit.base.search import walk_search
@@ -77,7 +78,8 @@ async def plan(run: RunState, ports: Ports) -> Plan:
     told = await taught(run, ports, cases)
     stuck = bool(run.history)
     # The red test of an issue says what to do; a goal alone does not.
-    plain = run.spec.issue or not run.spec.goal
+    task = run.spec.task
+    plain = (isinstance(task, FixTask) and task.issue) or not run.spec.goal
     if plain and not stuck and run.spec.effort is not Effort.full:
         return Plan(recalled=recalled, taught=told)
 
@@ -178,12 +180,12 @@ def _given(run: RunState) -> Plan | None:
 
     A small model is asked for none at all: it would break up what it could write at once.
     """
-    spec = run.spec
+    spec, task = run.spec, run.spec.task_of(CreateTask)
     if spec.asks.brief and not spec.whole:
         return Plan(summary=clip(spec.goal, 600))
-    if run.history or not (spec.whole or spec.own_tests):
+    if run.history or not (spec.whole or task.own_tests):
         return None
-    parts = (Subtask(title=clip(spec.goal, 200), criteria=spec.criteria),) if spec.whole else ()
+    parts = (Subtask(title=clip(spec.goal, 200), criteria=task.criteria),) if spec.whole else ()
     return Plan(summary=clip(spec.goal, 600), subtasks=parts)
 
 
@@ -241,7 +243,7 @@ def _asked(run: RunState, messages: tuple[Message, ...], shape: type[PlanAnswer]
 
 async def _scope(run: RunState, ports: Ports) -> Plan:
     """What an audit looks at: everything, or what a model reads from the goal."""
-    scan = run.spec.scan
+    scan = run.spec.task_of(AuditTask).scan
     if not run.spec.goal or scan is None or not scan.review:
         return Plan(summary=run.spec.goal[:600])
     listed = "\n".join(ports.trees.files(run.ground)[:LISTED])
@@ -270,7 +272,7 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
     read = partial(trees.read, ground)
     reached = await _reached(run, ports)
     shown = outline(Files(trees.files(ground), read, partial(trees.size, ground)), is_test_path, OUTLINE)
-    judged = _code_to_judge(run, ports)
+    judged, done = _code_to_judge(run, ports), run.spec.task_of(ImproveTask).before
     messages = fitted(
         ports.note,
         "improve/plan",
@@ -282,7 +284,7 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
         files=section("Files", data("files", shown, OUTLINE * 2)),
         code=sections.code(judged, read),
         findings=sections.findings(run.now.audit),
-        before=section("Done before", data("cycles", "\n".join(run.spec.before), 4000)) if run.spec.before else "",
+        before=section("Done before", data("cycles", "\n".join(done), 4000)) if done else "",
     )
     most = run.spec.asks.answer(ANSWER)
     asked = Ask(question="plan", tier=Tier.fast, messages=messages, max_tokens=most)

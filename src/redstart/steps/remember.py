@@ -12,6 +12,7 @@ from redstart.core.pattern import LONGEST as GOAL
 from redstart.core.pattern import SUBTASKS, Pattern
 from redstart.core.report import Judged
 from redstart.core.run import Mode, Result, RunState
+from redstart.core.tasks import CreateTask
 from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
 from redstart.toolkit.learning.advice import proposed
@@ -120,7 +121,7 @@ def leaves_pattern(run: RunState) -> bool:
     if tested is None or not tested.verdict.honest_green or spec.whole:
         return False
     if spec.mode is Mode.create:
-        return spec.own_tests != () or not (tested.mutants and tested.mutants.too_many_survive)
+        return spec.task_of(CreateTask).own_tests != () or not (tested.mutants and tested.mutants.too_many_survive)
     return spec.mode is Mode.improve and reproduced is not None and bool(reproduced.tests)
 
 

@@ -18,6 +18,7 @@ from redstart.core.report import FIRST, Case, CaseList, Counts, Ids, Repeat, Rep
 from redstart.core.report import ReproductionProblem as Problem
 from redstart.core.run import Mode, RunState
 from redstart.core.shell import PINNED, Environment, ExitCause, Variation
+from redstart.core.tasks import CreateTask, FixTask, ImproveTask
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.code_files import is_code
 from redstart.toolkit.base.search import walk_search
@@ -80,11 +81,9 @@ async def _first_tests(run: RunState, ports: Ports) -> Reproduced:
     Tests that did not notice a broken program are written anew; what they were is kept where it is not replaced.
     """
     run = with_planned_packages(run, ports)
-    spec, trees = run.spec, ports.trees
-    if spec.own_tests:
-        return _asking_for_something(
-            await _red(run, ports, {path: trees.read(spec.base, path) for path in spec.own_tests})
-        )
+    spec, trees, own = run.spec, ports.trees, run.spec.task_of(CreateTask).own_tests
+    if own:
+        return _asking_for_something(await _red(run, ports, {path: trees.read(spec.base, path) for path in own}))
     weak = next((one.weak for one in reversed(run.history) if one.weak), "")
     held = run.draft if run.work.begun and run.draft is not None else run.base
     before = set(trees.files(spec.base))
@@ -155,7 +154,8 @@ async def _write_red_test(run: RunState, ports: Ports) -> Reproduced:
     An improvement of a program that has red tests is to make those green. A test that is red by a mistake of its own
     goes back to the model with the reason. What an earlier improvement has proven is not run again without the test.
     """
-    before = None if run.spec.proven else await _suite(run, ports, run.spec.base)
+    is_proven = isinstance(run.spec.task, ImproveTask) and run.spec.task.proven
+    before = None if is_proven else await _suite(run, ports, run.spec.base)
     if before and (before.misplaced or before.trouble not in (SuiteProblem.none, SuiteProblem.no_tests)):
         return _reproduced(run, ports, before)
     if before and run.spec.mode is Mode.improve and any(case.red for case in before.cases):
@@ -206,8 +206,8 @@ async def _seen_red(run: RunState, ports: Ports, before: SuiteRun | None, answer
         return Reading(None, unfit)
     wanted = [case for case in done.cases if case.red and held.is_new(case.id)]
     targets = tuple(case.id for case in wanted)
-    chosen = run.model_copy(update={"spec": run.spec.model_copy(update={"base": snapshot, "targets": targets})})
-    found = _reproduced(chosen, ports, done, tests=tuple(sorted(files)), snapshot=snapshot)
+    chosen = run.model_copy(update={"spec": run.spec.model_copy(update={"base": snapshot})})
+    found = _reproduced(chosen, ports, done, tests=tuple(sorted(files)), snapshot=snapshot, targets=targets)
     sure = sureness(answer.text)
     told = {"report": _about(ports, chosen, done.report, wanted), "sure": sure.level, "sure_why": sure.why}
     return Reading(found.model_copy(update=told | {"command": command}))
@@ -221,7 +221,10 @@ def _about_test(run: RunState, ports: Ports) -> tuple[Message, ...]:
     found = rank(sought, sorted(view.kept), view.read, walk_search(sorted(view.kept), view.read))
     files = outline(Files(paths, read, partial(trees.size, base)), is_test_path, SHOWN_FILES)
     example = example_of((path for path in paths if is_test_path(path)), read)
-    return about_test(run, Shown(files, found.moved(view.kept), read, example), ANSWER, ports.note)
+    goal = sections.goal(run.spec.goal)
+    if isinstance(run.spec.task, FixTask):
+        goal = section("Issue", data("issue", run.spec.goal, 16_000))
+    return about_test(run, goal, Shown(files, found.moved(view.kept), read, example), ANSWER, ports.note)
 
 
 def _read_tests(answer: Answer) -> Reading[Sequence[Edit]]:
@@ -267,11 +270,17 @@ def _named(run: RunState, ports: Ports, snapshot: Snapshot) -> Callable[[Case], 
 
 
 def _reproduced(
-    run: RunState, ports: Ports, done: SuiteRun, tests: tuple[str, ...] = (), snapshot: Snapshot | None = None
+    run: RunState,
+    ports: Ports,
+    done: SuiteRun,
+    tests: tuple[str, ...] = (),
+    snapshot: Snapshot | None = None,
+    targets: tuple[str, ...] = (),
 ) -> Reproduced:
     red = [case for case in done.cases if case.red]
     lacking = {} if tests else _lacking(run, ports, done)
-    chosen = chooser(run.spec.targets, run.spec.keyword)
+    named = run.spec.task if isinstance(run.spec.task, FixTask) else FixTask()
+    chosen = chooser(targets or named.targets, named.keyword)
     asked = [case for case in red if chosen(case.id)]
     wanted = [case for case in asked if case.id not in lacking]
     known = {SuiteProblem.none: Problem.none, SuiteProblem.no_tests: Problem.no_tests}

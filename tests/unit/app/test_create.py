@@ -92,10 +92,10 @@ def test_the_kinds_of_the_command_are_the_kinds():
 
 def test_a_run_of_python_and_one_of_node(house, tmp_path):
     python = begun(house, tmp_path / "shop", NewProgram(kind=Kind.library))
-    assert (python.spec.suite.runner, python.spec.kind, python.spec.repo) == ("pytest", Kind.library, "shop")
-    assert python.spec.offers == (("hypothesis",) if can_import(sys.executable, "hypothesis") else ())
+    assert (python.spec.suite.runner, python.spec.task.kind, python.spec.repo) == ("pytest", Kind.library, "shop")
+    assert python.spec.task.offers == (("hypothesis",) if can_import(sys.executable, "hypothesis") else ())
     node = begun(house, tmp_path / "web", NewProgram(node=True))
-    assert (node.spec.suite.runner, node.spec.suite.is_node, node.spec.offers) == ("node", True, ())
+    assert (node.spec.suite.runner, node.spec.suite.is_node, node.spec.task.offers) == ("node", True, ())
     assert house.trees.files(node.spec.base) == [".gitignore", "README.md", "package.json"]
 
 
@@ -107,11 +107,11 @@ def test_the_users_own_tests_are_in_the_base(house, tmp_path):
     (given / "__pycache__").mkdir()
     (given / "__pycache__" / "x.pyc").write_bytes(b"x")
     state = begun(house, tmp_path / "shop", NewProgram(tests=given))
-    assert state.spec.own_tests == ("tests/test_shop.py",)
+    assert state.spec.task.own_tests == ("tests/test_shop.py",)
     assert {"tests/test_shop.py", "tests/data/a.csv"} < set(house.trees.files(state.spec.base))
     assert not [path for path in house.trees.files(state.spec.base) if "pycache" in path]
     alone = begun(house, tmp_path / "other", NewProgram(tests=given / "test_shop.py"))
-    assert alone.spec.own_tests == ("tests/test_shop.py",)
+    assert alone.spec.task.own_tests == ("tests/test_shop.py",)
 
 
 def test_what_cannot_be_begun_is_said(house, tmp_path):

@@ -21,7 +21,8 @@ from redstart.core.change import Applied, EditKind, EditRung, Rung
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.finding import TRIPWIRE, Finding, FindingList, Severity
 from redstart.core.report import Case, CaseList, Counts, Ids, Outcome
-from redstart.core.run import Level, Limits, Mode, Result, RunState, Status, Step
+from redstart.core.run import Level, Limits, Result, RunState, Status, Step
+from redstart.core.tasks import CreateTask
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.journal import digest
@@ -395,7 +396,7 @@ def test_a_run_that_never_proposed_anything_has_nothing_to_prove(ended):
 
 def test_a_created_program_is_proven_by_the_tests_that_came_first(ended):
     run = ended(play.RIGHT)
-    spec = run.state.spec.model_copy(update={"mode": Mode.create})
+    spec = run.state.spec.model_copy(update={"task": CreateTask()})
     proof = run.prove(spec=spec)
     assert proof.sentence.startswith("Verified: 1 test, written before the code, failed without it and passes with it")
     assert said(proof, "shrunk") == "a new program is kept whole"

@@ -260,4 +260,4 @@ def test_a_run_that_waits_for_its_parts_says_so(rig):
     assert stopped.now.decide.action is Action.spawn
     first = stopped.now.decide.errands[0]
     assert begun(stopped, first) == begun(stopped, first)
-    assert begun(stopped, first).spec.criteria == ("one() is 1",)
+    assert begun(stopped, first).spec.task.criteria == ("one() is 1",)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from redstart.core.change import Snapshot
 from redstart.core.noun import clip, many
 from redstart.core.run import Action, Decision, Ended, Errand, Mode, Result, RunState, Work
+from redstart.core.tasks import ImproveTask
 from redstart.toolkit.errands.caps import rest, spent
 
 ENDING = 500
@@ -25,7 +26,8 @@ def next_cycle(run: RunState, ended: Sequence[Ended], cap: str, *, empty: bool) 
     work, kept = _counted(run.work, ended)
     paid = spent(ended)
     last = next((one for one in ended if one.result in HOPELESS), None)
-    if cap or last or (run.spec.cycles and work.begun >= run.spec.cycles):
+    most = run.spec.task_of(ImproveTask).cycles
+    if cap or last or (most and work.begun >= most):
         ending = _end(work, cap or (last.reason if last else ""), last.result if last else None)
         return ending.model_copy(update={"kept": kept, "spent": paid})
     errand = Errand(

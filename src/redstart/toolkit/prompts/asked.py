@@ -32,14 +32,14 @@ def told_of(run: RunState) -> str:
     return "\n".join((run.spec.goal, *aims))
 
 
-def about_test(run: RunState, shown: Shown, answer: int, note: Note) -> tuple[Message, ...]:
-    """The question, with room for an answer of so many tokens."""
+def about_test(run: RunState, goal: str, shown: Shown, answer: int, note: Note) -> tuple[Message, ...]:
+    """The question about a goal in this section, with room for an answer of so many tokens."""
     spec = run.spec
     return fitted(
         note,
         "asked/reproduce",
         spec.asks.room(answer),
-        goal=section("Issue", data("issue", spec.goal, 16_000)) if spec.issue else sections.goal(spec.goal),
+        goal=goal,
         hint=sections.hint(spec.hint),
         notes=sections.notes(shown.read),
         plan=sections.plan(run.now.plan),

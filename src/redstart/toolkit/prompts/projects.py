@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from redstart.core.run import RunSpec
+from redstart.core.tasks import CreateTask
 from redstart.core.wishes import Kind
 from redstart.toolkit.prompts.render import data, form_of_answer, section
 
@@ -66,24 +67,25 @@ the whole file
 
 def project(spec: RunSpec, packages: Sequence[str] = (), *, planned: bool = True) -> str:
     """Language, name and kind of a new program, and the packages it is made with; a plan may still choose those."""
-    is_node = spec.suite.is_node
+    is_node, kind = spec.suite.is_node, spec.task_of(CreateTask).kind
     made_with = _ALONE[is_node] if planned else ""
     if packages:
         made_with = f", with {_TOGETHER[is_node]} and these packages, which are installed: {', '.join(packages)}"
     words = [(_NODE if is_node else _PYTHON).format(name=spec.repo, made_with=made_with)]
-    if spec.kind is Kind.web_app and (packages or not planned):
+    if kind is Kind.web_app and (packages or not planned):
         words.append(_HTTP.format(started="" if is_node else f"; `python -m {spec.repo}` starts it"))
-    elif spec.kind is not None:
-        words.append((_NODE_KINDS if is_node else _PYTHON_KINDS)[spec.kind].format(name=spec.repo))
+    elif kind is not None:
+        words.append((_NODE_KINDS if is_node else _PYTHON_KINDS)[kind].format(name=spec.repo))
     return section("The project", *words, "Its name:", data("user", spec.repo, 100))
 
 
 def rules_of_tests(spec: RunSpec, packages: Sequence[str] = ()) -> str:
     """How tests of it are written."""
-    named = "".join(f", {name}" for name in (*packages, *spec.offers))
+    offers = spec.task_of(CreateTask).offers
+    named = "".join(f", {name}" for name in (*packages, *offers))
     if spec.suite.is_node:
         return _NODE_RULES.format(offers=named)
-    return _PYTHON_RULES.format(offers=named) + (_HYPOTHESIS if "hypothesis" in spec.offers else "")
+    return _PYTHON_RULES.format(offers=named) + (_HYPOTHESIS if "hypothesis" in offers else "")
 
 
 def names_that_are_taken(spec: RunSpec, files: Iterable[str]) -> str:

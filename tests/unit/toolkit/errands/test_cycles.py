@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.run import Action, Attempt, Ended, Limits, Mode, Result, RunState, Spend, Step
+from redstart.core.tasks import ImproveTask
 from redstart.core.wishes import Metric
 from redstart.flow.errands import begun, ended, errand_id
 from redstart.flow.route import route, settle, waits_for_errands, wake
@@ -54,7 +55,7 @@ def test_what_is_verified_is_what_the_next_one_starts_from_and_all_else_is_not()
 def test_the_next_one_is_told_what_the_last_ones_came_to():
     run = after(wake(after(wake(after(parent())), good(1))), bad(2))
     child = begun(run, run.now.decide.errands[0])
-    assert child.spec.before == (
+    assert child.spec.task_of(ImproveTask).before == (
         "cycle 1, kept: feature: thing 1",
         "cycle 2, dropped (2 of 3 tests still fail): bug: thing 2",
     )

@@ -14,7 +14,8 @@ def suite(runner: str) -> Suite:
 
 
 def test_properties_are_offered_where_they_can_be_written():
-    offered = {one: rules_of_tests(spec(suite=suite(one), offers=("hypothesis",))) for one in ("pytest", "node")}
+    offers = {"mode": "create", "offers": ("hypothesis",)}
+    offered = {one: rules_of_tests(spec(suite=suite(one), **offers)) for one in ("pytest", "node")}
     assert "a property with Hypothesis" in offered["pytest"]
     assert "a property with Hypothesis" not in offered["node"]
 
@@ -27,7 +28,7 @@ def test_properties_are_offered_where_they_can_be_written():
     ],
 )
 def test_a_small_model_is_shown_the_paths_of_what_it_writes(runner, tests, program):
-    asked = spec(suite=suite(runner), repo="calc")
+    asked = spec(mode="create", suite=suite(runner), repo="calc")
     assert tests in brief_answer_with_tests(asked)
     assert program in brief_answer_with_program(asked)
     assert "{" not in brief_answer_with_tests(asked) + brief_answer_with_program(asked)
