@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from redstart.core.run import Step
+from redstart.toolkit.languages.registry import languages
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "redstart"
@@ -30,9 +31,17 @@ SKELETON = [
 # contract's name -> the file that gets a forbidden line, and the line
 PLANTED = {
     "Imports go one way": ("engines/inline.py", "from redstart.app import settings"),
-    "Kits import their base and not one another, but that the checks of a green run suites": (
+    "Kits import their base and the languages, not one another, but that the checks of a green run suites": (
         "toolkit/suites/__init__.py",
         "from redstart.toolkit import patching",
+    ),
+    "Only the registry reaches the package of a language": (
+        "steps/patch.py",
+        "from redstart.toolkit.languages.node import runners",
+    ),
+    "Languages do not import one another": (
+        "toolkit/languages/node/__init__.py",
+        "from redstart.toolkit.languages.python import pytest",
     ),
     "Steps do not import one another": ("steps/patch.py", "from redstart.steps import plan"),
     "Ports do not import one another": ("ports/world/port.py", "from redstart.ports.model import port"),
@@ -139,6 +148,98 @@ def test_a_long_function_would_be_printed() -> None:
     body = "    pass\n"
     assert long_functions(f"def f():\n{body * (LONG_FUNCTION - 2)}") == []
     assert long_functions(f"def f():\n{body * (LONG_FUNCTION - 1)}") == ["1 f: 60 lines"]
+
+
+RUNNERS = {name for language in languages() for name in language.runners}
+SUFFIXES = {suffix for language in languages() for suffix in language.suffixes}
+
+
+def language_questions(source: str) -> list[int]:
+    """The lines that ask which language it is: a suffix as a literal, a runner's name compared, or `is_node`."""
+    found: list[int] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute | ast.Name):
+            asks = (node.attr if isinstance(node, ast.Attribute) else node.id) == "is_node"
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            words = {part.value for side in sides for part in ast.walk(side) if isinstance(part, ast.Constant)}
+            names = [ast.unparse(side).rpartition(".")[2] for side in sides]
+            is_about_runner = names[0].endswith("runner") and bool(RUNNERS & words)
+            asks = is_about_runner or any(name.endswith("RUNNERS") or name in ("PYTHON", "NODE") for name in names)
+        else:
+            asks = isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in SUFFIXES
+        if asks:
+            found.append(node.lineno)
+    return found
+
+
+RULES = "a rule about Python code that has to move into languages/python"
+READER = "what a language reads of code for retrieval and edits is not behind the protocol yet"
+PAYLOAD = "names its own files in the sandbox, which are written in Python"
+PACKAGES = "what a language installs is not behind the protocol yet"
+WORDS = "a new project, its words and its probes are not behind the protocol yet"
+IDS = "reads modules and ids of Python's runners"
+ASKS_LANGUAGE = {
+    "app/doctor_project.py": "whether the interpreter lacks pytest",
+    "app/ground.py": "whether the interpreter lacks pytest",
+    "core/secret_names.py": "names of files that hold no secrets, whatever the language",
+    "core/suite.py": "kept while probes, prompts and installs ask",
+    "evals/public.py": "files of public sets of tasks, which are in Python",
+    "toolkit/base/code_files.py": READER,
+    "toolkit/checks/bandit.py": RULES,
+    "toolkit/checks/ruff.py": RULES,
+    "toolkit/checks/source.py": RULES,
+    "toolkit/honesty/collected.py": RULES,
+    "toolkit/honesty/hunks.py": RULES,
+    "toolkit/honesty/inline_tests.py": RULES,
+    "toolkit/honesty/lookups.py": RULES,
+    "toolkit/honesty/questions.py": RULES,
+    "toolkit/honesty/shrink.py": RULES,
+    "toolkit/honesty/support.py": RULES,
+    "toolkit/honesty/tripwires.py": RULES,
+    "toolkit/installs/asked.py": PACKAGES,
+    "toolkit/installs/planned.py": PACKAGES,
+    "toolkit/installs/wheels.py": PACKAGES,
+    "toolkit/looking/desk.py": READER,
+    "toolkit/looking/symbols.py": READER,
+    "toolkit/patching/python_ast.py": READER,
+    "toolkit/looking/probes.py": WORDS,
+    "toolkit/prompts/projects.py": WORDS,
+    "toolkit/suites/command_files.py": IDS,
+    "toolkit/suites/junit.py": IDS,
+    "toolkit/suites/nodeids.py": IDS,
+    "toolkit/suites/project.py": IDS,
+    "toolkit/suites/select.py": IDS,
+    "toolkit/suites/view.py": IDS,
+    "toolkit/suites/sentinel.py": PAYLOAD,
+    "toolkit/suites/spectrum.py": PAYLOAD,
+}
+"""Files that ask, each with its reason. A file that asks no more has to leave: the list may only get shorter."""
+
+
+def test_only_languages_ask_which_language_it_is() -> None:
+    outside = {path.relative_to(SOURCE).as_posix(): path for path in modules() if "inside" not in path.parts}
+    asking = {name for name, path in outside.items() if language_questions(path.read_text())}
+    asking = {name for name in asking if not name.startswith("toolkit/languages/")}
+    assert sorted(asking) == sorted(ASKS_LANGUAGE)
+    assert all(ASKS_LANGUAGE.values())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'path.endswith(".py")',
+        'path.endswith((".js", ".md"))',
+        "suite.is_node",
+        'suite.runner == "pytest"',
+        'suite.runner in ("node", "jest")',
+        "runner in NODE_RUNNERS",
+        "language == PYTHON",
+    ],
+)
+def test_a_question_about_the_language_would_be_noticed(line: str) -> None:
+    assert language_questions(line)
+    assert language_questions('name.endswith(".md") or suite.runner == other') == []
 
 
 # Each pattern is spelt so that it does not match itself. An example such as `/home/shop` is nobody's path; a dot folder

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from real.prepare import must
 from redstart.core.report import Case
 from redstart.core.shell import Completed, ExitCause
-from redstart.toolkit.suites.node import CASES, read_node
+from redstart.toolkit.languages.node.runners import CASES, read_node
 from redstart.toolkit.suites.request import inside
 
 MANIFEST = Path(__file__).parent / "node.json"

@@ -23,10 +23,10 @@ from redstart.core.shell import Environment
 from redstart.core.tasks import CreateTask
 from redstart.core.wishes import Kind
 from redstart.toolkit.base.git import require_git
+from redstart.toolkit.languages.node.detect import is_node_test
+from redstart.toolkit.languages.node.environment import with_node
 from redstart.toolkit.repo.first_commit import commit_first
 from redstart.toolkit.suites.environment import moved
-from redstart.toolkit.suites.node_detect import is_node_test
-from redstart.toolkit.suites.node_environment import with_node
 
 OFFERED = ("hypothesis",)
 """Packages that are told to whoever writes tests, where they are there."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -14,20 +13,16 @@ from redstart.app.init import files_in, read_start
 from redstart.app.settings import Settings
 from redstart.core.errors import ConfigError
 from redstart.core.noun import many
-from redstart.toolkit.suites.detect import is_python_test
+from redstart.toolkit.languages.protocol import Language
+from redstart.toolkit.languages.registry import language_of_runner, language_of_test
 from redstart.toolkit.suites.environment import find_interpreter
 from redstart.toolkit.suites.history import work_root
-from redstart.toolkit.suites.node import RUNNERS as NODE_RUNNERS
-from redstart.toolkit.suites.node_detect import is_node_test
 from redstart.toolkit.suites.places import Place, suites_in
 
 MOST_FILES = 20_000
 """Files that are looked at; a folder with more is a place where projects lie, or takes too long."""
 NAMED = 3
 """Suites that are named where there are several."""
-
-_PYTHON_TEST = re.compile(rb"^[ \t]*(?:async[ \t]+)?def[ \t]+test\w*[ \t]*\(", re.MULTILINE)
-_NODE_TEST = re.compile(rb"^[ \t]*(?:it|test)(?:\.\w+)*[ \t]*\(", re.MULTILINE)
 
 
 def _check(name: str, health: Health, detail: str, remedy: str = "") -> Check:
@@ -59,22 +54,24 @@ def check_project(folder: Path, settings: Settings, environ: Mapping[str, str]) 
 
 
 def _counted(folder: Path, place: Place, paths: Sequence[str]) -> str:
-    is_test, pattern = (is_node_test, _NODE_TEST) if place.runner in NODE_RUNNERS else (is_python_test, _PYTHON_TEST)
+    language = language_of_runner(place.runner) or Language()
     inside = f"{place.folder}/" if place.folder else ""
     counts = [
-        len(pattern.findall(read_start(folder / path) or b""))
+        language.count_tests(read_start(folder / path) or b"")
         for path in paths
-        if path.startswith(inside) and is_test(path)
+        if path.startswith(inside) and language_of_test(path) is language
     ]
     with_tests = [count for count in counts if count]
     return f"{many(sum(with_tests), 'test')} in {many(len(with_tests), 'file')} (counted by name, not run)"
 
 
 def _interpreter(folder: Path, place: Place, environ: Mapping[str, str]) -> Check:
-    if place.runner in NODE_RUNNERS:
-        if shutil.which("node", path=environ.get("PATH", "")):
-            return _check("runtime", Health.ok, "node on PATH")
-        return _check("runtime", Health.fail, "Node.js is missing; this project's tests need it", "install Node.js")
+    language = language_of_runner(place.runner)
+    if language and (program := language.program):
+        if shutil.which(program, path=environ.get("PATH", "")):
+            return _check("runtime", Health.ok, f"{program} on PATH")
+        name = language.program_name
+        return _check("runtime", Health.fail, f"{name} is missing; this project's tests need it", f"install {name}")
     try:
         interpreter, why = find_interpreter(work_root(folder.resolve()), folder=_below(folder), environ=environ)
     except ConfigError as error:

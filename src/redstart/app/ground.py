@@ -14,17 +14,16 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment, SandboxLimits
 from redstart.toolkit.base.git import require_git
-from redstart.toolkit.suites.bundled_pytest import copy_pytest, fits, lend
+from redstart.toolkit.languages.protocol import Read
+from redstart.toolkit.languages.python.bundled_pytest import copy_pytest, fits, lend
+from redstart.toolkit.languages.python.django import parse_command
+from redstart.toolkit.languages.python.unittest import unittest_arguments
+from redstart.toolkit.languages.registry import language_of_runner, languages
 from redstart.toolkit.suites.command import end_of_start
-from redstart.toolkit.suites.django import parse_command
 from redstart.toolkit.suites.environment import Interpreter, environment_of, find_environment, find_interpreter
 from redstart.toolkit.suites.history import work_root
 from redstart.toolkit.suites.interpreters import ON_PATH
-from redstart.toolkit.suites.node import RUNNERS as NODE_RUNNERS
-from redstart.toolkit.suites.node_detect import named_suite
-from redstart.toolkit.suites.node_environment import with_node
 from redstart.toolkit.suites.places import Place, place_in, suites_in
-from redstart.toolkit.suites.unittest import unittest_arguments
 
 MayLend = Callable[[str], bool]
 """Given a sentence that says which environment has no pytest: whether Redstart's own may run the tests there."""
@@ -77,8 +76,6 @@ def take_ground(
     runner = _started_by(command) or place.runner
     if own_python:
         found = Equipment(runner or "pytest", own_environment(root, place.folder))
-    elif runner in NODE_RUNNERS:
-        found = Equipment(runner, with_node(own_environment(root, place.folder), place.folder, os.environ))
     else:
         found = _equipment(root, place.folder, runner, command, python)
     limits = house.settings.sandbox.limits
@@ -95,7 +92,11 @@ class Equipment(NamedTuple):
 
 
 def _equipment(root: Path, folder: str, runner: str, command: tuple[str, ...], python: str | None) -> Equipment:
-    """The project's own interpreter, and the runner that fits it where there is no test that tells."""
+    """What the runner's language needs: of Python the project's own interpreter, and a runner where no test tells."""
+    if language := language_of_runner(runner):
+        environment = language.environment(own_environment(root, folder), folder, os.environ)
+        if environment is not None:
+            return Equipment(runner, environment)
     interpreter, why = find_interpreter(root, folder=folder, python=python, environ=os.environ)
     if not runner:
         runner = "pytest" if interpreter.has_pytest else "unittest"
@@ -129,11 +130,12 @@ def _place(house: House, base: Snapshot, named: Place | None, choose: Choose | N
     """The suite that is meant: in the named folder, or the only one of the repo, or the chosen one."""
     paths, read = house.trees.files(base), partial(house.trees.read, base)
     if named is not None:
-        if named.command and (told := named_suite(named.folder, paths, read, named.command)):
-            return Place(*told)
+        if named.command and (told := _started_suite(named, paths, read)):
+            return told
         found = place_in(named.folder, paths, read) or Place(named.folder, "")
-        # A command of the user's that starts no runner of Node.js is for whatever reads its report.
-        starts_other = bool(named.command) and found.runner in NODE_RUNNERS
+        # A command of the user's that starts no runner of the language is for whatever reads its report.
+        language = language_of_runner(found.runner)
+        starts_other = bool(named.command) and language is not None and not language.loads_hooks
         return Place(named.folder, "" if starts_other else found.runner, named.command or found.command)
     found = {place.folder: place for place in suites_in(paths, read)}
     if len(found) < 2:
@@ -142,6 +144,11 @@ def _place(house: House, base: Snapshot, named: Place | None, choose: Choose | N
         listed = "\n".join(f"  redstart fix {folder}" for folder in found)
         raise ConfigError(f"this repo has {len(found)} test suites", remedy=f"choose one of:\n{listed}")
     return found[choose(tuple(found))]
+
+
+def _started_suite(named: Place, paths: Sequence[str], read: Read) -> Place | None:
+    started = (one.started_by(named.folder, paths, read, named.command) for one in languages())
+    return next((place for place in started if place), None)
 
 
 def _started_by(command: tuple[str, ...]) -> str:

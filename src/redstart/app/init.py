@@ -10,7 +10,7 @@ from typing import NamedTuple
 from redstart.app.layers import PROJECT_FILE, PROJECT_TABLE, of_project
 from redstart.app.settings import Settings, keys_of
 from redstart.core.errors import ConfigError
-from redstart.toolkit.suites.detect import FOREIGN, detect_runner
+from redstart.toolkit.languages.python.detect import FOREIGN, detect_runner
 
 LARGEST_READ = 1_000_000
 """How much of a file is looked at; tests are told from others by less."""

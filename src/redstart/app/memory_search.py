@@ -16,8 +16,8 @@ from redstart.core.lesson import Lesson, Status
 from redstart.core.noun import Noun
 from redstart.core.report import Case, Outcome
 from redstart.ports.memory.hashing import HashingEmbedder, embedded
+from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.suites.detect import is_test_path
 
 LONGEST = 200_000
 """Characters of a text that is searched for."""

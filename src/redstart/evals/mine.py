@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
-from redstart.core.scripts import SUFFIXES
 from redstart.evals.grading import Grader
 from redstart.evals.sealed import open_site
 from redstart.evals.task import Base, Change, Language, Task
 from redstart.evals.verify import REPEATS, Verified, verify
 from redstart.toolkit.base.git import GitFailed, git, split_z
+from redstart.toolkit.languages.registry import is_test_path, reads_code
 from redstart.toolkit.patching.policy import Protection, protected
-from redstart.toolkit.suites.detect import is_test_path
 
 MOST_SOURCE, MOST_TESTS = 5, 8
 """Files of one commit: what changes more of them is seldom one fix."""
@@ -103,11 +102,10 @@ def task_of(repo: Path, candidate: Candidate, *, hide: bool = False, python: str
         message = git("log", "-1", "--format=%B", candidate.fix, cwd=repo).decode()
     except (GitFailed, UnicodeDecodeError):
         return None
-    is_node = any(PurePosixPath(path).suffix in SUFFIXES for path in candidate.source)
     given, hidden = (Change(), Change(files=tests)) if hide else (Change(files=tests), Change())
     return Task(
         id=f"{repo.resolve().name}/{candidate.fix[:12]}",
-        language=Language.javascript if is_node else Language.python,
+        language=Language.of(candidate.source),
         base=Base(repo=str(repo.resolve()), commit=candidate.base, change=given),
         goal=message.strip() if hide else "",
         shows_red=not hide,
@@ -121,7 +119,7 @@ def task_of(repo: Path, candidate: Candidate, *, hide: bool = False, python: str
 def _candidate(repo: Path, base: str, fix: str) -> Candidate | None:
     names = split_z(git("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, fix, cwd=repo))
     tests = tuple(path for path in names if is_test_path(path) or protected(path) is Protection.test)
-    code = (path for path in names if path not in tests and PurePosixPath(path).suffix in (".py", *SUFFIXES))
+    code = (path for path in names if path not in tests and reads_code(path))
     source = tuple(path for path in code if not protected(path))
     if not (0 < len(source) <= MOST_SOURCE and 0 < len(tests) <= MOST_TESTS):
         return None

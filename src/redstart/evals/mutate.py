@@ -13,15 +13,14 @@ from redstart.app.wire import House
 from redstart.core.errors import ConfigError
 from redstart.core.noun import clip
 from redstart.core.report import Outcome
-from redstart.core.scripts import is_script
 from redstart.evals.grading import Grader
 from redstart.evals.sealed import Site, open_site
 from redstart.evals.task import Base, Change, Language, Task
 from redstart.toolkit.base.git import GitFailed, git
 from redstart.toolkit.honesty.mutant import Mutant
 from redstart.toolkit.honesty.mutants import Written, sample
+from redstart.toolkit.languages.registry import is_test_path, reads_code
 from redstart.toolkit.patching.policy import protected
-from redstart.toolkit.suites.detect import is_test_path
 
 PER_FILE = 6
 """Changes of one file that are tried at the most, so that a long file does not make most of the tasks."""
@@ -88,7 +87,7 @@ def _chosen(house: House, site: Site, seed: int) -> list[Mutant]:
     trees, base = house.trees, site.spec.base
     chosen: list[Mutant] = []
     for path in trees.files(base):
-        if (path.endswith(".py") or is_script(path)) and not (protected(path) or is_test_path(path)):
+        if reads_code(path) and not (protected(path) or is_test_path(path)):
             text = trees.read(base, path) or b""
             chosen += sample({path: Written(b"", text)}, f"{seed}/{path}", PER_FILE)
     random.Random(seed).shuffle(chosen)  # noqa: S311  (nothing is kept secret by it)
@@ -111,7 +110,7 @@ async def _task(house: House, grader: Grader, site: Site, mutant: Mutant, green:
     name = hashlib.sha256(f"{mutant.path}\x1f{mutant.start}\x1f{mutant.text!r}".encode()).hexdigest()[:8]
     return Task(
         id=f"{site.task.id}/mutant-{name}",
-        language=Language.javascript if is_script(mutant.path) else Language.python,
+        language=Language.of([mutant.path]),
         base=site.task.base.model_copy(update={"change": Change(files={mutant.path: after})}),
         red=tuple(red),
         fix=Change(files={mutant.path: before}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from redstart.core.errors import ConfigError
 from redstart.core.noun import Noun
+from redstart.toolkit.languages.registry import language_of_file
 
 SLUG = 60
 """Characters of a task's name as a folder."""
@@ -18,6 +20,12 @@ SLUG = 60
 class Language(StrEnum):
     python = "python"
     javascript = "javascript"
+
+    @classmethod
+    def of(cls, paths: Iterable[str]) -> Language:
+        """That of these source files; Python's where none of them tells."""
+        names = {found.name.lower() for path in paths if (found := language_of_file(path))}
+        return next((one for one in reversed(cls) if one in names), cls.python)
 
 
 class Change(Noun):

@@ -6,10 +6,10 @@ from redstart.core.change import Applied, EditList, Reject, Snapshot
 from redstart.core.noun import clip
 from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
+from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.patching.ladder import Climbed, climb
 from redstart.toolkit.patching.manifests import is_about_packages
 from redstart.toolkit.patching.policy import Protection, violations
-from redstart.toolkit.suites.detect import is_test_path
 
 REJECTS = 5
 RUNGS = 20

@@ -18,7 +18,6 @@ from redstart.core.finding import (
 )
 from redstart.core.noun import clip
 from redstart.core.run import Mode, RunState
-from redstart.core.scripts import is_script
 from redstart.core.shell import Environment
 from redstart.core.tasks import AuditTask
 from redstart.ports.bundle import Ports
@@ -27,12 +26,12 @@ from redstart.toolkit.checks.commands import Place, ask_commands
 from redstart.toolkit.checks.narrow import most_telling, new_since, on_changed_lines, without_noise
 from redstart.toolkit.checks.review import Claim, verified
 from redstart.toolkit.checks.ruff import check
+from redstart.toolkit.languages.registry import is_test_path, reads_code
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes_audit import ReviewAnswer
-from redstart.toolkit.suites.detect import is_test_path
 
 SHOWN = 10
 ANSWER = 3000
@@ -174,7 +173,7 @@ async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found
 def _portions(files: Mapping[str, bytes], found: Sequence[Finding]) -> list[dict[str, bytes]]:
     """Files that are code, those with findings first, in portions of which each fits a question."""
     counted = {path: sum(one.path == path for one in found) for path in files}
-    code = [path for path in files if is_script(path) or path.endswith((".py", ".sql"))]
+    code = [path for path in files if reads_code(path) or path.endswith(".sql")]
     portions: list[dict[str, bytes]] = []
     room = 0
     for path in sorted(code, key=lambda one: (-counted[one], one)):

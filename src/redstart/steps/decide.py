@@ -14,13 +14,13 @@ from redstart.core.shell import Environment, Execution
 from redstart.core.tasks import AuditTask, ImproveTask
 from redstart.ports.bundle import Ports
 from redstart.ports.store.port import Reply
-from redstart.toolkit.base.code_files import is_code
 from redstart.toolkit.errands.caps import spent
 from redstart.toolkit.errands.cycles import next_cycle
 from redstart.toolkit.errands.subtasks import next_subtasks
 from redstart.toolkit.honesty.metric import weigh
 from redstart.toolkit.honesty.shortfall import failing_before, failing_tests, green_in_words, unproven_in_words
 from redstart.toolkit.installs.planned import with_planned_packages
+from redstart.toolkit.languages.registry import is_code
 from redstart.toolkit.learning.breaker import Broken, broken
 from redstart.toolkit.learning.stuck import is_open, repeated, trend, turn
 

@@ -17,10 +17,10 @@ from redstart.core.pattern import RecalledPattern
 from redstart.core.run import MOST_CRITERIA, Effort, Mode, RunState
 from redstart.core.tasks import AuditTask, CreateTask, FixTask, ImproveTask
 from redstart.ports.bundle import Ports
-from redstart.toolkit.base.code_files import is_code
 from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.installs.planned import keep_installed, language_of, readable_requests, settle_packages
+from redstart.toolkit.languages.registry import is_code, is_test_path
 from redstart.toolkit.learning.advice import taught
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.looking.files import Files
@@ -37,7 +37,6 @@ from redstart.toolkit.prompts.shapes_audit import ScopeAnswer
 from redstart.toolkit.retrieval.rank import Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.retrieval.survey import survey
-from redstart.toolkit.suites.detect import is_test_path
 
 ANSWER = 1500
 """Tokens of an answer."""

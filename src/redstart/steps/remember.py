@@ -15,6 +15,7 @@ from redstart.core.run import Mode, Result, RunState
 from redstart.core.tasks import CreateTask
 from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
+from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.advice import proposed
 from redstart.toolkit.learning.failures import failure_record
 from redstart.toolkit.learning.shape import Known, shape
@@ -25,7 +26,6 @@ from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import data, section
 from redstart.toolkit.prompts.shapes import CardAnswer
-from redstart.toolkit.suites.detect import is_test_path
 
 ANSWER = 800
 """Tokens of an answer."""

@@ -20,11 +20,11 @@ from redstart.core.run import Mode, RunState
 from redstart.core.shell import PINNED, Environment, ExitCause, Variation
 from redstart.core.tasks import CreateTask, FixTask, ImproveTask
 from redstart.ports.bundle import Ports
-from redstart.toolkit.base.code_files import is_code
 from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.honesty.levels import MEASURES, forecast
 from redstart.toolkit.honesty.verdict import green_among
 from redstart.toolkit.installs.planned import with_planned_packages
+from redstart.toolkit.languages.registry import is_code, is_test_path, language_of_test
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.looking.files import Files
 from redstart.toolkit.looking.outline import outline
@@ -40,7 +40,6 @@ from redstart.toolkit.retrieval.rank import BUDGET, Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.suites.asked import Asked, example_of, sureness, why_unfit
 from redstart.toolkit.suites.counted import with_count
-from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 from redstart.toolkit.suites.ground import Ground, classify, classify_run
 from redstart.toolkit.suites.new_tests import include_tests
@@ -220,7 +219,7 @@ def _about_test(run: RunState, ports: Ports) -> tuple[Message, ...]:
     sought = Question(cases=(), goal=told_of(run), tests=(), is_test=is_test_path, budget=SHOWN_CODE)
     found = rank(sought, sorted(view.kept), view.read, walk_search(sorted(view.kept), view.read))
     files = outline(Files(paths, read, partial(trees.size, base)), is_test_path, SHOWN_FILES)
-    example = example_of((path for path in paths if is_test_path(path)), read)
+    example = example_of(filter(language_of_test, paths), read)
     goal = sections.goal(run.spec.goal)
     if isinstance(run.spec.task, FixTask):
         goal = section("Issue", data("issue", run.spec.goal, 16_000))
@@ -239,7 +238,7 @@ def _why_not(edits: Sequence[Edit]) -> str:
     if not edits:
         return "the answer held no test file"
     for edit in edits:
-        if edit.kind not in (EditKind.block, EditKind.whole) or edit.search.strip() or not is_test_path(edit.path):
+        if edit.kind not in (EditKind.block, EditKind.whole) or edit.search.strip() or not language_of_test(edit.path):
             return f"{edit.path or 'a diff'} is no new test file"
         if fault := why_no_test(edit.path, edit.text):
             return fault

@@ -14,9 +14,9 @@ from redstart.core.spectrum import Spectrum
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.search import Search, ripgrep_search, walk_search
 from redstart.toolkit.honesty.baseline import red_cases
+from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.retrieval.rank import BUDGET, MAX_FILES, Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
-from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.view import View
 
 MOST_CHOSEN = 200

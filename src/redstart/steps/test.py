@@ -24,12 +24,12 @@ from redstart.toolkit.honesty.levels import MEASURES, SHRINK_SECONDS
 from redstart.toolkit.honesty.mutants import FEWEST, Written, counted, is_decided, sample
 from redstart.toolkit.honesty.shrink import Budget, shrink
 from redstart.toolkit.honesty.verdict import green_among, judge, tampered
+from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.looking import probes
 from redstart.toolkit.patching.manifests import is_about_packages
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.retrieval.reach import tests_reaching
-from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.execute import SuiteRun, environment_of, execution, run_suite, warm_session
 from redstart.toolkit.suites.request import Request
 from redstart.toolkit.suites.runner import selects

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from redstart.core.scripts import SUFFIXES as SCRIPTS
+from redstart.toolkit.languages.registry import is_code
 
 Read = Callable[[str], bytes | None]
 """A regular file's bytes by its path in the snapshot; None where there is none, a link among others."""
@@ -13,11 +13,6 @@ MAX_BYTES = 400 * 1024
 PYTHON = ".py"
 PROSE = (".toml", ".cfg", ".json", ".txt", ".md")
 """Looked at too, but they seldom hold the fault."""
-
-
-def is_code(path: str) -> bool:
-    """Whether a file of this name is in a language that a program is written in."""
-    return path.endswith((PYTHON, ".go", *SCRIPTS))
 
 
 def is_searchable(path: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from redstart.core.finding import Finding, Severity
-from redstart.core.scripts import faults, is_script
+from redstart.toolkit.languages.node.trees import faults, is_script
 
 SYNTAX = "syntax"
 """The rule of a finding that says: this file cannot be read. It is the one that ruff's findings use too."""

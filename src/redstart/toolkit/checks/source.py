@@ -13,13 +13,12 @@ from io import BytesIO
 from typing import TypeVar, cast
 
 from redstart.core.finding import Finding, Kind, Risk, Severity
+from redstart.toolkit.languages.registry import is_test_path
 
 LARGEST = 1 << 20
 """Bytes of a file that is looked at by rules of ours; what is larger was not written by hand."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_TEST_PATH = re.compile(r"(^|/)(tests?|testing|fixtures?|conftest\.py|test_[^/]*|[^/]*_test\.py)(/|$)")
-
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -94,7 +93,7 @@ class Source:
     @property
     def is_test(self) -> bool:
         """Whether the path says that it is a test, or data of one."""
-        return _TEST_PATH.search(self.path) is not None
+        return is_test_path(self.path)
 
     def line(self, number: int) -> str:
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from redstart.toolkit.honesty.assertion_counts import examine_assertions
+from redstart.core.report import Evidence
 from redstart.toolkit.honesty.controls.examine import examine_controls
+from redstart.toolkit.honesty.controls.subjects import is_chosen
 from redstart.toolkit.honesty.examine import Examined, Green, Runs
 from redstart.toolkit.honesty.expected_data import examine_data
 from redstart.toolkit.honesty.levels import Measures
-from redstart.toolkit.honesty.nearby import examine_nearby
 from redstart.toolkit.honesty.neutral import examine_neutral
 from redstart.toolkit.honesty.used_files import examine_files
+from redstart.toolkit.languages.registry import language_of_runner
+
+NOT_COMPARED = "compared in Python only"
 
 
 async def examine(green: Green, runs: Runs, measures: Measures) -> list[Examined]:
@@ -20,13 +23,21 @@ async def examine(green: Green, runs: Runs, measures: Measures) -> list[Examined
         results.append(await examine_neutral(green, runs, far=measures.far))
     if not _is_refused(results) and (used := await examine_files(green, runs)):
         results.append(used)
-    if not _is_refused(results) and (asked := await examine_assertions(green, runs)):
+    language = language_of_runner(green.suite.runner)
+    checks = language.green_checks if language else None
+    if checks and not _is_refused(results) and (asked := await checks.examine_assertions(green, runs)):
         results.append(asked)
     if not _is_refused(results) and (data := await examine_data(green, runs)):
         results.append(data)
     if measures.far and not _is_refused(results):
-        results.append(await examine_nearby(green, runs))
+        results.append(await checks.examine_nearby(green, runs) if checks else _not_compared(green))
     return results
+
+
+def _not_compared(green: Green) -> Examined:
+    cases = {case.id for case in green.after or green.before if is_chosen(case.id, green.targets)}
+    evidence = Evidence(check="nearby", targets=len(cases or set(green.targets)), covered=0, notes=(NOT_COMPARED,))
+    return Examined(evidence)
 
 
 def _is_refused(results: list[Examined]) -> bool:

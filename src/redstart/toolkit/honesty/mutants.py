@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from redstart.core.report import LEAST_KILLED, Mutants
-from redstart.core.scripts import is_script
 from redstart.toolkit.honesty.mutant import Mutant
-from redstart.toolkit.honesty.mutants_node import node_mutants
-from redstart.toolkit.honesty.mutants_python import python_mutants
+from redstart.toolkit.languages.registry import language_of_file
 
 MOST = 10
 FEWEST = 3
@@ -68,9 +66,8 @@ def is_decided(asked: int, noticed: Sequence[bool]) -> bool:
 
 
 def _mutants(path: str, text: bytes) -> list[Mutant]:
-    if is_script(path):
-        return node_mutants(path, text)
-    return python_mutants(path, text) if path.endswith(".py") else []
+    language = language_of_file(path)
+    return language.mutants(path, text) if language else []
 
 
 def _new_lines(file: Written) -> frozenset[int]:

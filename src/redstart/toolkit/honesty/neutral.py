@@ -17,9 +17,8 @@ from redstart.core.change import Snapshot
 from redstart.core.noun import clip
 from redstart.core.report import Evidence, Outcome
 from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
-from redstart.toolkit.honesty.neutral_node import NodeDriver, calls_node
-from redstart.toolkit.honesty.neutral_python import PYTHON_RUNNERS, PythonDriver
 from redstart.toolkit.honesty.neutral_surroundings import WORDS, CallResult, Dimension, Driver, Surroundings
+from redstart.toolkit.languages.registry import language_of_runner
 from redstart.toolkit.suites.view import View
 
 CHECK = "neutral"
@@ -81,11 +80,8 @@ async def examine_neutral(green: Green, runs: Runs, *, far: bool) -> Examined:
 
 def _driver(green: Green, view: View) -> Driver | None:
     """What calls the tests of this suite; None where nothing can."""
-    if green.suite.junit:
-        return None
-    if green.suite.runner in PYTHON_RUNNERS:
-        return PythonDriver(green, view)
-    return NodeDriver(green, view) if calls_node(green.suite) else None
+    language = None if green.suite.junit else language_of_runner(green.suite.runner)
+    return language.neutral_driver(green, view) if language else None
 
 
 class _Calibrated(NamedTuple):
@@ -193,8 +189,7 @@ class _Rerun:
             self._doubts[test] = Doubt(words, refuses=False)
 
     def _doubt(self, test: str, dimension: Dimension) -> Doubt:
-        is_pytest = dimension is Dimension.runner and self._green.suite.runner == "pytest"
-        words = "pytest is loaded" if is_pytest else WORDS[dimension]
+        words = self._driver.loaded if dimension is Dimension.runner else WORDS[dimension]
         refuses = dimension not in ASKED and not self._is_about(test, dimension)
         return Doubt(f"{_label(test)} passes only when {words}", refuses=refuses)
 

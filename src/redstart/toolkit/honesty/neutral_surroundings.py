@@ -103,6 +103,8 @@ class Driver(Protocol):
 
     variants: tuple[Surroundings, ...]
     """The surroundings in which tests are called by default, and others far from those."""
+    loaded: str
+    """What a test depends on that passes only in a test run, to follow `only when`: `pytest is loaded`."""
 
     def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> Request: ...
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from redstart.core.scripts import is_script, parse, text_of, walk
 from redstart.toolkit.honesty.marks import Mark
+from redstart.toolkit.languages.node.trees import is_script, parse, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node

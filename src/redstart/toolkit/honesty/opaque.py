@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from redstart.core.scripts import is_script, parse, text_of, walk
 from redstart.toolkit.honesty.marks import Mark, mark
 from redstart.toolkit.honesty.names import Module
+from redstart.toolkit.languages.node.trees import is_script, parse, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from redstart.core.scripts import is_script
 from redstart.toolkit.honesty import data, hidden, keyed, lookups, node_answers, opaque, special, support
 from redstart.toolkit.honesty.literals import Asked
 from redstart.toolkit.honesty.marks import Mark, mark
 from redstart.toolkit.honesty.names import Module
 from redstart.toolkit.honesty.questions import read_tests
+from redstart.toolkit.languages.node.trees import is_script
 
 _UNREADABLE = (".node", ".wasm", ".pyc", ".pyo", ".so", ".pyd", ".pth", ".egg-link")
 _RUNNERS = frozenset(

@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.report import Evidence
-from redstart.toolkit.base.code_files import is_code
 from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
 from redstart.toolkit.honesty.verdict import green_among
+from redstart.toolkit.languages.registry import is_code, is_test_path, language_of_runner
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.detect import is_test_path
 from redstart.toolkit.suites.request import loading
 from redstart.toolkit.suites.view import View
 
@@ -41,7 +40,8 @@ async def examine_files(green: Green, runs: Runs) -> Examined | None:
     data = [path for path in green.changed if not is_code(path) and runs.read(green.base, path) is not None]
     if added := [path for path in green.changed if path not in data] if not any(map(is_code, green.changed)) else []:
         return _only_added(green, added[0])
-    if green.suite.is_node or not (data or _files_are_written(green, runs)):
+    language = language_of_runner(green.suite.runner)
+    if not (language and language.loads_hooks) or not (data or _files_are_written(green, runs)):
         return None
     opened = await _opened(green, runs, green.patched)
     shown = {green.suite.as_shown(path): path for path in data}

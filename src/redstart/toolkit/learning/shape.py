@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from redstart.core.noun import clip, many
 from redstart.core.pattern import FILES, Part
-from redstart.toolkit.base.code_files import is_code
+from redstart.toolkit.languages.registry import is_code
 
 NAMES = 6
 """Names of a file that are told."""

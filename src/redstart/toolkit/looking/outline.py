@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from redstart.toolkit.base.code_files import is_code
+from redstart.toolkit.languages.registry import is_code
 from redstart.toolkit.looking.files import Files, Text
 from redstart.toolkit.looking.symbols import symbols
 
@@ -19,7 +19,7 @@ def outline(files: Files, is_test: Callable[[str], bool], most: int) -> str:
     Code comes first, then the tests by their paths alone, then all else. What is not shown is counted.
     """
     code = [path for path in files.paths if is_code(path) and not is_test(path)]
-    tests = [path for path in files.paths if is_test(path)]
+    tests = [path for path in files.paths if is_code(path) and is_test(path)]
     rest = sorted(set(files.paths) - {*code, *tests})
     told: list[str] = []
     room, left = most, 0

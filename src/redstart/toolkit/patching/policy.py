@@ -8,8 +8,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase as fnmatch
 from typing import NamedTuple
 
-from redstart.core.languages import language_of_test
 from redstart.ports.store.port import TreeChange
+from redstart.toolkit.languages.registry import in_test_directory, is_test_path, is_test_support, languages
 from redstart.toolkit.patching.odd import odd_path, odd_text
 
 MAX_DIFF_BYTES = 200_000
@@ -50,38 +50,6 @@ _WORDS = {
 }
 
 
-_TEST_FILE = re.compile(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?)\.pyi?(?:/|$)")
-_SCRIPT_TEST = re.compile(
-    r"(?:^|/)(?:[^/]*[.\-_])?(?:tests?|specs?|e2e|cy|bench)\.[cm]?[jt]sx?(?:/|$)|(?:^|/)test[.\-_][^/]*\.[cm]?[jt]sx?(?:/|$)"
-    r"|(?:^|/)(?:__tests__|__mocks__|__fixtures__|specs?|cypress|e2e)/(?:.*/)?[^/]+\.(?:[cm]?[jt]sx?|json|snap)(?:/|$)"
-)
-"""Of JavaScript and TypeScript."""
-_TEST_TEXT = re.compile(r"\.(?:feature|robot|ambr|snap)(?:/|$)")
-"""Scenarios and snapshots: what tests read their expectations from."""
-_TEST_FOLDER = re.compile(r"(?:^|/)(?:tests?|testing_data|__snapshots__)/")
-_TEST_CONFIGURATION = frozenset(
-    (
-        "conftest.py",
-        "pytest.ini",
-        ".pytest.ini",
-        "pytest.toml",
-        ".pytest.toml",
-        "tox.ini",
-        "setup.cfg",
-        "pyproject.toml",
-        "noxfile.py",
-        ".coveragerc",
-    )
-)
-_SCRIPT_CONFIGURATION = re.compile(
-    r"(?:^|/)(?:package(?:-lock)?\.json|npm-shrinkwrap\.json|yarn\.lock|pnpm-(?:lock|workspace)\.yaml|\.pnpmfile\.c?js"
-    r"|(?:jest|vitest|vite|ava|karma|playwright|cypress|babel|wdio|web-test-runner|esbuild|rollup|webpack|swc)"
-    r"\.?(?:[\w-]*\.)?(?:config|workspace|setup|preset|conf)(?:[.-][\w.-]+)?\.(?:[cm]?[jt]s|json)"
-    r"|(?:setup-?tests?|test-?setup|jest-?setup|vitest-?setup|setup-?(?:jest|vitest|mocha))\.[cm]?[jt]sx?"
-    r"|\.(?:mocharc|babelrc|swcrc|nycrc|c8rc|taprc|jestrc|node-version|nvmrc|yarnrc)(?:\.[\w.]+)?|mocha\.opts"
-    r"|(?:ts|js)config(?:\.[\w.-]+)?\.json)(?:/|$)"
-)
-"""What the runners of Node.js are, where they find tests, and how the code becomes what they run."""
 _CI = re.compile(
     r"^(?:\.github|\.circleci|\.buildkite|\.woodpecker|\.gitea|\.forgejo)/"
     r"|^(?:\.gitlab-ci|\.travis|azure-pipelines|bitbucket-pipelines|\.?appveyor|\.drone)\.ya?ml$|^jenkinsfile$"
@@ -99,8 +67,6 @@ _INSTALLED = re.compile(
     r"(?:^|/)(?:\.venv|venv|\.tox|\.nox|node_modules|site-packages|__pycache__|[^/]*\.(?:egg|dist)-info)/"
 )
 _GIT_FILES = frozenset((".gitmodules", ".gitattributes"))
-_RUNS_AT_START = re.compile(r"(?:^|/)(?:sitecustomize|usercustomize)(?:\.py|/)|\.pth(?:/|$)")
-_SHADOWS = re.compile(r"^(?:src/)?(?:pytest|_pytest|unittest|pluggy)(?:\.py|/)")
 ABSENT = "000000"
 _REGULAR = ("100644", "100755", ABSENT)
 
@@ -114,13 +80,15 @@ def protected(path: str, globs: Sequence[str] = (), tests: Sequence[str] = ()) -
     names = frozenset(plain.split("/"))  # a folder may be called like a file, and stand in its place elsewhere
     if any(fnmatch(plain, glob.casefold()) for glob in globs):
         return Protection.settings
-    if any(one.search(plain) for one in (_TEST_FILE, _TEST_FOLDER, _TEST_TEXT, _SCRIPT_TEST)) or language_of_test(path):
+    if in_test_directory(path) or (is_test_path(path) and not is_test_support(plain)):
         return Protection.test
     if any(fnmatch(plain, glob.casefold()) for glob in tests):
         return Protection.starts_tests
     if names & _GIT_FILES:
         return Protection.git
-    if names & _TEST_CONFIGURATION or _CI.search(plain) or _SCRIPT_CONFIGURATION.search(plain):
+    if reason := next(filter(None, (language.protection(plain) for language in languages())), None):
+        return reason
+    if _CI.search(plain):
         return Protection.configuration
     if _HOOKS.search(plain):
         return Protection.hook
@@ -128,10 +96,6 @@ def protected(path: str, globs: Sequence[str] = (), tests: Sequence[str] = ()) -
         return Protection.instructions
     if _INSTALLED.search(plain):
         return Protection.installed
-    if _RUNS_AT_START.search(plain):
-        return Protection.startup
-    if _SHADOWS.search(plain):
-        return Protection.runner
     return None
 
 

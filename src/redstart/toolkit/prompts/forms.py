@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from redstart.core.change import EditKind
 from redstart.core.run import AttemptSummary
-from redstart.core.scripts import is_script
+from redstart.toolkit.languages.node.trees import is_script
 from redstart.toolkit.prompts.render import data, form_of_answer, section
 
 REJECTS = 2

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable, Set
 from posixpath import dirname, join, normpath
 
-from redstart.core.scripts import SUFFIXES
 from redstart.toolkit.base.code_files import PYTHON
+from redstart.toolkit.languages.node.trees import SUFFIXES
 from redstart.toolkit.retrieval.sources import Sources
 
 _FORWARDS = 3

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from redstart.core.report import Case
-from redstart.core.scripts import is_script
 from redstart.toolkit.base.code_files import PYTHON
+from redstart.toolkit.languages.node.trees import is_script
 from redstart.toolkit.retrieval.modules import Modules, script_of
 from redstart.toolkit.retrieval.scripts import read_test
 from redstart.toolkit.retrieval.sources import Sources

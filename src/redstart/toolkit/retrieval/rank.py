@@ -12,9 +12,10 @@ from typing import NamedTuple
 from redstart.core.context import Chunk, Context
 from redstart.core.report import Case
 from redstart.core.spectrum import Spectrum
-from redstart.toolkit.base.code_files import PYTHON, Read, is_code, is_searchable
+from redstart.toolkit.base.code_files import PYTHON, Read, is_searchable
 from redstart.toolkit.base.search import Hit, Search
 from redstart.toolkit.base.tracebacks import Frame, frames_within
+from redstart.toolkit.languages.registry import is_code
 from redstart.toolkit.retrieval.chunks import LONG, Candidate, fill
 from redstart.toolkit.retrieval.query import Place, Query, ask
 from redstart.toolkit.retrieval.sources import Sources

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from posixpath import basename, dirname
 
-from redstart.core.scripts import is_script
-from redstart.toolkit.base.code_files import Read, is_code
+from redstart.toolkit.base.code_files import Read
+from redstart.toolkit.languages.node.trees import is_script
+from redstart.toolkit.languages.registry import is_code
 from redstart.toolkit.retrieval.modules import Modules, script_of
 from redstart.toolkit.retrieval.scripts import imports_of
 from redstart.toolkit.retrieval.sources import Sources

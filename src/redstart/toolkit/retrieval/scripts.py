@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from redstart.core.scripts import is_script, parse, text_of, walk
+from redstart.toolkit.languages.node.trees import is_script, parse, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node

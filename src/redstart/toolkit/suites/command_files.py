@@ -11,8 +11,9 @@ from glob import escape
 from pathlib import PurePosixPath
 from posixpath import join, normpath
 
-from redstart.core.languages import CONVENTIONS, JAVASCRIPT, PYTHON, language_of_file, language_of_test
 from redstart.toolkit.base.code_files import Read
+from redstart.toolkit.languages.protocol import Language
+from redstart.toolkit.languages.registry import language_of_file, language_of_test, languages
 from redstart.toolkit.suites.command import end_of_start
 
 _BUILDERS = {
@@ -30,10 +31,6 @@ _LIKE_A_TEST = re.compile(r"(?:^|[_.-])(?:run)?(?:tests?|checks?|specs?|suites?|
 _WORD = re.compile(r"[\w./+-]+")
 _PROGRAM = re.compile(r"(?:^|[;&|(`])[ \t@+-]*(?:\w+=\S*[ \t]+)*([\w./+-]+)", re.MULTILINE)
 """The first word of each command in a script, or in a recipe."""
-_ALTERABLE = {
-    PYTHON: re.compile(r"python[\d.]*|pytest|py\.test|tox|nox|nose2|nosetests|trial"),
-    JAVASCRIPT: re.compile(r"node|npm|npx|yarn|pnpm|bun|deno|jest|vitest|mocha|tap|ava"),
-}
 _LARGEST = 256 << 10
 """Bytes of a script that are looked at."""
 
@@ -57,27 +54,30 @@ class CommandFiles:
         return tuple(dict.fromkeys((*(escape(path) for path in self.named), *built)))
 
     @property
-    def languages(self) -> tuple[str, ...]:
+    def languages(self) -> tuple[Language, ...]:
         """The languages whose programs the command starts, by itself or in a script that it starts from."""
         scripts = (self._text(path) for path in (*self.named, *self.build))
         words = (*self._words, *(word for text in scripts for word in _PROGRAM.findall(text)))
         started = {PurePosixPath(word).name for word in words}
-        found = [name for name, one in CONVENTIONS.items() if not started.isdisjoint(one.programs)]
-        found += [language_of_file(path) for path in self.named]
-        found += [name for name, program in _ALTERABLE.items() if any(map(program.fullmatch, started))]
-        return tuple(dict.fromkeys(name for name in found if name))
+        # Those that tests cannot be altered in come first: theirs is what the command is for.
+        known = sorted(languages(), key=lambda language: language.can_alter_tests)
+        found = [language for language in known if not language.can_alter_tests and _starts(language, started)]
+        found += [language for path in self.named if (language := language_of_file(path))]
+        found += [language for language in known if language.can_alter_tests and _starts(language, started)]
+        return tuple(dict.fromkeys(found))
 
     def _is_build_file(self, path: str) -> bool:
         name = PurePosixPath(path).name.casefold()
         return any(fnmatchcase(name, glob.casefold()) for glob in self._build_names)
 
     def _names_of_build_files(self) -> Iterator[str]:
-        for programs, names in (*_BUILDERS.items(), *((one.programs, one.build) for one in CONVENTIONS.values())):
-            if self._starts(programs):
+        started = {PurePosixPath(word).name for word in self._words}
+        for programs, names in _BUILDERS.items():
+            if not started.isdisjoint(programs):
                 yield from names
-
-    def _starts(self, programs: Sequence[str]) -> bool:
-        return any(PurePosixPath(word).name in programs for word in self._words)
+        for language in languages():
+            if _starts(language, started):
+                yield from language.build_files
 
     def _followed(self) -> set[str]:
         found = {path for word in self._words for path in self._in_tree(word)}
@@ -108,6 +108,10 @@ class CommandFiles:
 
     def _text(self, path: str) -> str:
         return (self._read(path) or b"")[:_LARGEST].decode(errors="replace")
+
+
+def _starts(language: Language, started: Collection[str]) -> bool:
+    return any(re.fullmatch(program, name) for program in language.programs for name in started)
 
 
 def _spread(command: Sequence[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from redstart.core.report import Reproduced
-from redstart.core.scripts import is_script
+from redstart.toolkit.languages.node.trees import is_script
 
 _SCRIPT_TEST = re.compile(r"^\s*(?:test|it)\(", re.MULTILINE)
 

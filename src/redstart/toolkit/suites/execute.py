@@ -15,8 +15,7 @@ from redstart.ports.sandbox.port import Sandbox, Session, session_of
 from redstart.ports.store.port import Blobs
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.problem import SuiteProblem
-from redstart.toolkit.suites.pytest import PLUGINS
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import PLUGINS, Request
 
 
 class SuiteRun(NamedTuple):

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 from redstart.core.noun import Noun, clip
 from redstart.core.report import Case, Outcome
-from redstart.core.scripts import SUFFIXES
 from redstart.core.shell import ExitCause
 from redstart.toolkit.base.tracebacks import tracebacks
+from redstart.toolkit.languages.node.problems import Lack, lacks, lacks_of_run
+from redstart.toolkit.languages.node.trees import SUFFIXES
+from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.suites import remedies
-from redstart.toolkit.suites.detect import is_test_path
-from redstart.toolkit.suites.node_ground import Lack, lacks, lacks_of_run
 from redstart.toolkit.suites.problem import SuiteProblem
 from redstart.toolkit.suites.project import Project, project_of
 from redstart.toolkit.suites.raised import Raised, chain, is_expected

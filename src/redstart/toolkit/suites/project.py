@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from redstart.core.report import Case
-from redstart.toolkit.suites.detect import is_test_path
+from redstart.toolkit.languages.registry import is_test_path
 
 _DECLARING = re.compile(
     r"(?:^|/)(?:package\.json|pyproject\.toml|setup\.(?:py|cfg)|Pipfile|tox\.ini|environment\.ya?ml|[\w.-]*requirements[\w./-]*\.txt)$"

@@ -11,6 +11,11 @@ from redstart.core.shell import IN, OUT, Environment
 JUNIT = "junit.xml"
 """The name under which a request's report is collected."""
 
+PLUGINS = "plugins.txt"
+"""Where it says who else took part."""
+RUNNING = "running.txt"
+"""Where that says which test runs, until the run ends by itself."""
+
 
 class Request(NamedTuple):
     """The part of an `Execution` that the suite decides; a step adds snapshot, environment and limits.

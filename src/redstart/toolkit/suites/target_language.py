@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, partial
-from pathlib import PurePosixPath
 
 from redstart.core.change import Snapshot
-from redstart.core.languages import ALTERABLE, JAVASCRIPT, PYTHON, language_of_file, language_of_test
 from redstart.core.suite import Suite
 from redstart.ports.store.port import Trees
 from redstart.toolkit.base.code_files import Read
+from redstart.toolkit.languages.protocol import ReportNames
+from redstart.toolkit.languages.registry import language_of_test
 from redstart.toolkit.suites.command_files import CommandFiles
-from redstart.toolkit.suites.detect import is_python_test
-from redstart.toolkit.suites.node_detect import is_node_test
 
 UNKNOWN = "another language"
 _SUFFIX = re.compile(r"(?: \([^()]*\))?(?: #\d+)?$")
 """What an id has at its end where several tests of a report would share it."""
-_DEFINES = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
-_TITLE = re.compile(rb"""\b(?:it|test|describe|suite|specify|context)(?:\.\w+)*\(\s*(["'`])(.+?)\1""")
 
 
 def foreign_language(suite: Suite, trees: Trees, tree: Snapshot, ids: Sequence[str]) -> str:
-    """The language of these tests where Redstart cannot alter them; empty for Python and JavaScript.
+    """The language of these tests where Redstart cannot alter them; empty where it can.
 
-    Tests that a command runs are in Python or JavaScript where their ids lead to test files of these. Otherwise the
-    programs that the command starts tell the language, then the tree's test files.
+    Tests that a command runs can be where their ids lead to test files of such languages. Otherwise the programs
+    that the command starts tell the language, then the tree's test files.
     """
     if not suite.junit:
         return ""
@@ -37,10 +33,11 @@ def foreign_language(suite: Suite, trees: Trees, tree: Snapshot, ids: Sequence[s
     if ids and all(tests.hold(one) for one in ids):
         return ""
     started = CommandFiles(suite.command, suite.folder, paths, read).languages
-    other = [name for name in started if name not in ALTERABLE]
+    other = [language.name for language in started if not language.can_alter_tests]
     if other:
         return other[0]
-    counted = Counter(name for path in paths if (name := language_of_test(path)))
+    languages = filter(None, map(language_of_test, paths))
+    counted = Counter(language.name for language in languages if not language.can_alter_tests)
     if counted:
         return counted.most_common(1)[0][0]
     return "" if started else UNKNOWN
@@ -48,43 +45,25 @@ def foreign_language(suite: Suite, trees: Trees, tree: Snapshot, ids: Sequence[s
 
 def has_tests(paths: Iterable[str]) -> bool:
     """Whether a tree has a file that is a test by its name, in any language."""
-    return any(is_python_test(path) or is_node_test(path) or language_of_test(path) for path in paths)
+    return any(language_of_test(path) for path in paths)
 
 
 class _AlterableTests:
-    """The test files in Python and JavaScript, by what a report calls their tests."""
+    """The test files in languages whose tests Redstart can alter, by what a report calls their tests."""
 
     def __init__(self, suite: Suite, paths: Collection[str], read: Read) -> None:
-        self._suite, self._read = suite, read
-        self._python = [path for path in paths if language_of_file(path) == PYTHON and is_python_test(path)]
-        self._scripts = [path for path in paths if language_of_file(path) == JAVASCRIPT and is_node_test(path)]
+        self._read = read
+        found = {path: language for path in paths if (language := language_of_test(path)) and language.can_alter_tests}
+        self._languages = {path: one for path, one in found.items() if path.endswith(one.suffixes)}
+        self._files = frozenset(map(suite.as_shown, self._languages))
 
     def hold(self, id_: str) -> bool:
         owner, _, name = _SUFFIX.sub("", id_).rpartition("::")
         if owner in self._files:
             return True
-        words = set(re.split(r"[./:\\]", owner))
-        if words & self._modules or words & self._names or name.partition("[")[0] in self._names:
-            return True
-        return any(name.endswith(title) for title in self._titles)
+        words = {*re.split(r"[./:\\]", owner), name.partition("[")[0]}
+        return any(words & names.words or name.endswith(names.endings) for names in self._names)
 
     @cached_property
-    def _files(self) -> frozenset[str]:
-        return frozenset(self._suite.as_shown(path) for path in (*self._python, *self._scripts))
-
-    @cached_property
-    def _modules(self) -> frozenset[str]:
-        return frozenset(PurePosixPath(path).stem for path in self._python) - {"conftest", "__init__"}
-
-    @cached_property
-    def _names(self) -> frozenset[str]:
-        return frozenset(name.decode() for path in self._python for name in _DEFINES.findall(self._read(path) or b""))
-
-    @cached_property
-    def _titles(self) -> frozenset[str]:
-        return frozenset(self._titles_of(self._scripts))
-
-    def _titles_of(self, paths: Iterable[str]) -> Iterator[str]:
-        for path in paths:
-            for _, title in _TITLE.findall(self._read(path) or b""):
-                yield title.decode(errors="replace")
+    def _names(self) -> tuple[ReportNames, ...]:
+        return tuple(one.report_names(path, self._read(path) or b"") for path, one in self._languages.items())

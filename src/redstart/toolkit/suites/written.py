@@ -7,8 +7,8 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from redstart.core.scripts import faults, is_script, text_of, walk
-from redstart.core.scripts import parse as parse_script
+from redstart.toolkit.languages.node.trees import faults, is_script, text_of, walk
+from redstart.toolkit.languages.node.trees import parse as parse_script
 
 if TYPE_CHECKING:
     from tree_sitter import Node

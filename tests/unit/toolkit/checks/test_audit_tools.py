@@ -13,7 +13,7 @@ from redstart.toolkit.checks.narrow import more_than, most_telling, new_since, o
 from redstart.toolkit.checks.outside import outside_findings
 from redstart.toolkit.checks.review import Claim, verified
 from redstart.toolkit.checks.source import Source
-from redstart.toolkit.suites.detect import is_test_path
+from redstart.toolkit.languages.registry import is_test_path
 
 BAD = b"import pickle\n\n\ndef f(cur, name, data):\n    cur.execute(f\"SELECT * FROM t WHERE n = '{name}'\")\n    return pickle.loads(data)\n"  # noqa: E501
 

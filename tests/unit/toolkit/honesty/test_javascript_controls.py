@@ -7,9 +7,9 @@ from typing import NamedTuple
 import pytest
 
 from redstart.core.report import Case, Outcome
-from redstart.core.scripts import faults
 from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
-from redstart.toolkit.honesty.controls.javascript import JavaScriptAlterer
+from redstart.toolkit.languages.node.alterer import JavaScriptAlterer
+from redstart.toolkit.languages.node.trees import faults
 
 ALTERER = JavaScriptAlterer()
 NODE = "const test = require('node:test');\nconst assert = require('node:assert');\n"

@@ -13,9 +13,9 @@ import pytest
 from redstart.core.report import Case
 from redstart.core.shell import Completed, ExitCause
 from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
-from redstart.toolkit.honesty.controls.javascript import JavaScriptAlterer
-from redstart.toolkit.honesty.controls.script_file import ScriptFile
-from redstart.toolkit.suites.node import CASES, read_node
+from redstart.toolkit.languages.node.alterer import JavaScriptAlterer
+from redstart.toolkit.languages.node.runners import CASES, read_node
+from redstart.toolkit.languages.node.script_file import ScriptFile
 from redstart.toolkit.suites.request import inside
 
 PROGRAM = """'use strict';

@@ -7,11 +7,11 @@ import ast
 import pytest
 
 from redstart.core.report import Mutants
-from redstart.core.scripts import faults
 from redstart.toolkit.honesty import mutant as words
 from redstart.toolkit.honesty.mutants import MOST, Written, counted, is_decided, sample
-from redstart.toolkit.honesty.mutants_node import node_mutants
-from redstart.toolkit.honesty.mutants_python import python_mutants
+from redstart.toolkit.languages.node.mutants import node_mutants
+from redstart.toolkit.languages.node.trees import faults
+from redstart.toolkit.languages.python.mutants import python_mutants
 
 PROGRAM = b'''"""Fares."""
 

@@ -16,7 +16,7 @@ from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, Completed, Environment, ExitCause
 from redstart.toolkit.honesty.examine import Examined, Green
-from redstart.toolkit.honesty.nearby import examine_nearby
+from redstart.toolkit.languages.python.nearby import examine_nearby
 from redstart.toolkit.suites.execute import SuiteRun
 from redstart.toolkit.suites.request import Request
 

@@ -8,10 +8,10 @@ import textwrap
 
 import pytest
 
-from redstart.toolkit.honesty.controls.python_file import TestFile
-from redstart.toolkit.honesty.nearby_inputs import inputs_near, is_boundary
-from redstart.toolkit.honesty.nearby_judgement import Compared, Point, Result, judge
-from redstart.toolkit.honesty.nearby_questions import questions
+from redstart.toolkit.languages.python.nearby_inputs import inputs_near, is_boundary
+from redstart.toolkit.languages.python.nearby_judgement import Compared, Point, Result, judge
+from redstart.toolkit.languages.python.nearby_questions import questions
+from redstart.toolkit.languages.python.read_tests import TestFile
 
 MODULE = """
 import json

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.report import Case, Outcome
-from redstart.toolkit.honesty.neutral_addresses import CaseAddress, address_of
-from redstart.toolkit.honesty.neutral_calibration import fails_alike
 from redstart.toolkit.honesty.neutral_surroundings import CallResult, plain_variables, unused_variables
+from redstart.toolkit.languages.python.neutral_addresses import CaseAddress, address_of
+from redstart.toolkit.languages.python.neutral_calibration import fails_alike
 
 FILE = "tests/test_slug.py"
 TEXT = "from slug import slug\n\n\ndef test_runs():\n    assert slug(\n        'a'\n    ) == 'b'\n    slug('c')\n"

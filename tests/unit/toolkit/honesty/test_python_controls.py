@@ -11,7 +11,7 @@ import pytest
 
 from redstart.core.report import Case, Outcome
 from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
-from redstart.toolkit.honesty.controls.python import PythonAlterer
+from redstart.toolkit.languages.python.alterer import PythonAlterer
 
 CODE = '''"""A few functions."""
 

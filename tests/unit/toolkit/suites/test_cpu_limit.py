@@ -6,8 +6,8 @@ import pytest
 
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment, ExitCause
+from redstart.toolkit.languages.python.pytest import RUNNING
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.pytest import RUNNING
 
 SUITE = Suite(runner="pytest")
 TESTS = """

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.suites.detect import detect_runner, is_test_path
+from redstart.toolkit.languages.python.detect import detect_runner
+from redstart.toolkit.languages.registry import is_test_path
 
 CASED = "import unittest\n\n\nclass ATest(unittest.TestCase):\n    def test_a(self):\n        pass\n"
 IMPORTED_CASE = "from unittest import TestCase\n\n\nclass ATest(TestCase):\n    def test_a(self):\n        pass\n"
@@ -72,7 +73,7 @@ def test_a_file_that_cannot_be_read_counts_by_its_name() -> None:
         ("pkg/test/deep/data.py", True),
         ("conftest.py", True),
         ("app/tests.py", True),
-        ("tests/data.json", False),
+        ("tests/data.json", True),
         ("test_a.txt", False),
         ("src/contest.py", False),
         ("src/testing.py", False),

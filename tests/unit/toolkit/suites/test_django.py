@@ -6,9 +6,9 @@ import pytest
 
 from redstart.core.run import Suite
 from redstart.core.shell import IN, Completed, Environment, ExitCause, Variation
+from redstart.toolkit.languages.python.detect import detect_runner
+from redstart.toolkit.languages.python.django import ManageCommand, labels_in, parse_command
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.detect import detect_runner
-from redstart.toolkit.suites.django import ManageCommand, labels_in, parse_command
 from redstart.toolkit.suites.places import Place, suites_in
 
 MANAGE = "import os\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings')\n"

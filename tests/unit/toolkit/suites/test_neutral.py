@@ -12,8 +12,8 @@ from redstart.core.change import Snapshot
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
 from redstart.toolkit.honesty.examine import Green
-from redstart.toolkit.honesty.neutral_python import FAR, NEAR, PythonDriver
 from redstart.toolkit.honesty.neutral_surroundings import CallResult, Dimension, Surroundings, read_results
+from redstart.toolkit.languages.python.neutral import FAR, NEAR, PythonDriver
 from redstart.toolkit.suites.request import Request
 from redstart.toolkit.suites.view import View
 

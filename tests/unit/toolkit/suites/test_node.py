@@ -9,10 +9,10 @@ import pytest
 from redstart.core.report import Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, ExitCause, Variation
+from redstart.toolkit.languages.node.detect import from_script, is_node_test, named_suite, suite_in, suites_of
+from redstart.toolkit.languages.node.problems import lacks
+from redstart.toolkit.languages.node.runners import CASES, command, read_node, start_of
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.node import CASES, command, read_node, start_of
-from redstart.toolkit.suites.node_detect import from_script, is_node_test, named_suite, suite_in, suites_of
-from redstart.toolkit.suites.node_ground import lacks
 from redstart.toolkit.suites.places import suites_in
 
 NODE_TEST = b"const test = require('node:test')\n"

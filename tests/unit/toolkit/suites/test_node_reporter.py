@@ -10,7 +10,7 @@ import pytest
 
 from redstart.core.report import Case, Outcome
 from redstart.core.shell import Completed, ExitCause
-from redstart.toolkit.suites.node import CASES, read_node
+from redstart.toolkit.languages.node.runners import CASES, read_node
 from redstart.toolkit.suites.request import inside
 
 FILES = {

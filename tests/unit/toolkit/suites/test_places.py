@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from redstart.toolkit.suites.places import Place, runner_in, suites_in
+from redstart.toolkit.languages.python.detect import runner_in
+from redstart.toolkit.suites.places import Place, suites_in
 
 PLAIN = "def test_a():\n    assert True\n"
 CASE = "import unittest\n\n\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n"

@@ -11,8 +11,8 @@ import pytest
 from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
+from redstart.toolkit.languages.python.pytest import IDS_LIMIT, IDS_SIZE, OPTIONS, PLAIN_OPTIONS, command, selection
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.pytest import IDS_LIMIT, IDS_SIZE, OPTIONS, PLAIN_OPTIONS, command, selection
 from redstart.toolkit.suites.request import Request
 
 Execute = Callable[[Path, Request], Completed]

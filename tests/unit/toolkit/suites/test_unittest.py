@@ -10,9 +10,9 @@ import pytest
 from redstart.core.report import Case
 from redstart.core.run import Suite
 from redstart.core.shell import IN, Completed, Environment, Variation
+from redstart.toolkit.languages.python.unittest import RUNNER
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.request import Request
-from redstart.toolkit.suites.unittest import RUNNER
 
 Execute = Callable[[Path, Request], Completed]
 Write = Callable[[Path, Mapping[str, str]], Path]

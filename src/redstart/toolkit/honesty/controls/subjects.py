@@ -9,21 +9,16 @@ from functools import partial
 from typing import NamedTuple
 
 from redstart.core.report import Case
-from redstart.core.scripts import is_script
 from redstart.toolkit.honesty.controls.alteration import Alteration, Alterer, Kind
-from redstart.toolkit.honesty.controls.python import PythonAlterer
 from redstart.toolkit.honesty.examine import Green, Runs
-from redstart.toolkit.suites.detect import is_test_path
+from redstart.toolkit.languages.protocol import Language
+from redstart.toolkit.languages.registry import is_test_path, language_of_cases, language_of_file
 from redstart.toolkit.suites.view import View
 
 MOST = 12
 """Alterations of one test, however much is checked."""
 SAMPLE = 6
 """Tests beside the targets that are altered too."""
-_PARAMETERS = re.compile(r"\[.*\]$", re.DOTALL)
-_NUMBER = re.compile(r" \[#\d+\]$")
-"""Of a script's test among several with the same titles; other brackets belong to the title."""
-_TEXTS = (".py", ".rst", ".txt", ".md")
 
 
 class Subject(NamedTuple):
@@ -45,7 +40,7 @@ class Subject(NamedTuple):
 
     @property
     def short(self) -> str:
-        return re.split(r"::| > |\.", self.id)[-1] if not self.id.endswith(_TEXTS) else self.id
+        return re.split(r"::| > |\.", self.id)[-1] if not language_of_cases(self.id) else self.id
 
 
 class Subjects(NamedTuple):
@@ -58,13 +53,8 @@ class Subjects(NamedTuple):
 
 def alterer_for(path: str) -> Alterer | None:
     """None for a language whose tests cannot be altered."""
-    if path.endswith(_TEXTS):
-        return PythonAlterer()
-    if is_script(path):
-        from redstart.toolkit.honesty.controls.javascript import JavaScriptAlterer  # noqa: PLC0415 (it loads a parser)
-
-        return JavaScriptAlterer()
-    return None
+    language = language_of_cases(path)
+    return language.alterer if language else None
 
 
 def subjects(green: Green, runs: Runs) -> Subjects:
@@ -98,8 +88,8 @@ def is_chosen(id_: str, targets: Sequence[str]) -> bool:
 def group_by_function(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     groups: dict[str, list[str]] = {}
     for id_ in dict.fromkeys(ids):
-        cut = _NUMBER if is_script(re.split("::| > ", id_)[0]) else _PARAMETERS
-        groups.setdefault(cut.sub("", id_), []).append(id_)
+        language = language_of_cases(re.split("::| > ", id_)[0]) or Language
+        groups.setdefault(language.case_mark.sub("", id_), []).append(id_)
     yield from ((function, tuple(members)) for function, members in groups.items())
 
 
@@ -112,7 +102,7 @@ def _subject(
     if alterer is None or text is None:
         return f"{function}: it is not known in which file it is written" if not shown else f"{shown}: not altered"
     name = name_in_file(function, shown)
-    if shown.endswith(".py") and (inherited := _defined_in(view, shown, name)):
+    if inherited := _defined_in(view, shown, name):
         shown, text = inherited, view.read(inherited) or b""
     lines = [(line, case) for case in before if case is not None and (line := failed_line(case, shown))]
     failed, seen = lines[0] if lines else (None, None)
@@ -123,33 +113,45 @@ def _subject(
 
 
 def find_test_file(view: View, function: str) -> str:
-    """The file of a test. Where the report names none: the one Python test file that has a test of this class and name.
+    """The file of a test. Where the report names none: the one test file that has a test of this class and name.
 
     Empty where there is none.
     """
     if shown := view.file_of(function):
         return shown
     owner, _, name = function.rpartition("::")
-    wanted = [f"def {name}(".encode(), *([f"class {owner.split('.')[-1]}".encode()] if owner else [])]
-    tests = (path for path in view.kept if path.endswith(".py") and is_test_path(path))
-    having = [path for path in tests if all(part in (view.read(path) or b"") for part in wanted)]
+    having = [
+        path
+        for path in view.kept
+        if (language := _language_of_tests(path)) and _contains(view, path, language.definitions(owner, name))
+    ]
     return having[0] if len(having) == 1 else ""
 
 
 def _defined_in(view: View, shown: str, name: str) -> str:
     """The one other test file that defines a test which a class of this file inherits; empty where there is none."""
-    definition = f"def {name.replace('::', '.').rpartition('.')[2]}(".encode()
-    if "." not in name.replace("::", ".") or definition in (view.read(shown) or b""):
+    dotted, language = name.replace("::", "."), language_of_file(shown)
+    definitions = language.definitions("", dotted.rpartition(".")[2]) if language else ()
+    if "." not in dotted or not definitions or _contains(view, shown, definitions):
         return ""
-    others = (path for path in view.kept if path.endswith(".py") and is_test_path(path))
-    having = [path for path in others if definition in (view.read(path) or b"")]
+    others = (path for path in view.kept if _language_of_tests(path) is language)
+    having = [path for path in others if _contains(view, path, definitions)]
     return having[0] if len(having) == 1 else ""
+
+
+def _language_of_tests(path: str) -> Language | None:
+    return language_of_file(path) if is_test_path(path) else None
+
+
+def _contains(view: View, path: str, definitions: Sequence[bytes]) -> bool:
+    text = view.read(path) or b""
+    return bool(definitions) and all(one in text for one in definitions)
 
 
 def name_in_file(function: str, shown: str) -> str:
     """What follows the file in a test's id: `TestA::test_b` or `TestA.test_b`."""
     name = function.removeprefix(shown).removeprefix("::").removeprefix(" > ")
-    return name if name != function else function.removeprefix(shown.removesuffix(".py").replace("/", ".") + ".")
+    return name if name != function else function.removeprefix(shown.rpartition(".")[0].replace("/", ".") + ".")
 
 
 def failed_line(case: Case, shown: str) -> int | None:
@@ -159,7 +161,8 @@ def failed_line(case: Case, shown: str) -> int | None:
     lines = re.findall(rf"{re.escape(shown)}\"?(?::|, line )(\d+)", case.detail)
     if not lines:
         return None
-    return int(lines[0] if is_script(shown) else lines[-1])
+    language = language_of_file(shown) or Language
+    return int(lines[0] if language.deepest_first else lines[-1])
 
 
 def _drawn(subject: Subject, chance: random.Random) -> tuple[Alteration, ...]:

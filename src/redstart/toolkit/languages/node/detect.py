@@ -1,0 +1,245 @@
+"""Which runner of Node.js a folder's tests are written for, and how its own `test` script starts it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from posixpath import dirname, join, normpath
+from typing import NamedTuple, cast
+
+from redstart.toolkit.languages.node.runners import start_of
+from redstart.toolkit.languages.node.trees import SUFFIXES
+from redstart.toolkit.languages.protocol import Place, Read
+
+PACKAGE = "package.json"
+CONFIGURATION = {
+    "vitest": re.compile(r"^vitest\.(?:config|workspace)\.[cm]?[jt]s$"),
+    "jest": re.compile(r"^jest\.config\.(?:[cm]?[jt]s|json)$"),
+    "mocha": re.compile(r"^\.mocharc(?:\.(?:[cm]?js|ya?ml|jsonc?))?$"),
+}
+MOST_STEPS = 4
+"""So many scripts that name one another are followed."""
+
+_NAMED = re.compile(r"(?:^|[.\-_])(?:test|tests|spec|specs)\.[cm]?[jt]sx?$|^test[.\-_].*\.[cm]?[jt]sx?$")
+_FOLDERS = frozenset({"__tests__", "test", "tests", "spec", "specs"})
+_FOREIGN = frozenset({"node_modules", "bower_components", "dist", "build", "coverage", "vendor"})
+_IN_TESTS = frozenset({"__tests__", "__fixtures__", "fixtures", "test", "tests"})
+_OPERATORS = re.compile(r"&&|\|\||[;|&]$")
+_ASSIGNMENT = re.compile(r"^[A-Za-z_]\w*=")
+_IMPORTS_NODE_TEST = re.compile(rb"""['"]node:test['"]""")
+_LINTS = frozenset(
+    "eslint xo standard prettier biome oxlint tsd publint attw stylelint tslint knip depcheck ls-lint rimraf".split()  # noqa: SIM905
+)
+"""Steps of a script that say nothing about any test, or throw away what lies there."""
+_GLOB = re.compile(r"[*?{]")
+
+
+class Step(NamedTuple):
+    """One command of a script."""
+
+    words: tuple[str, ...]
+    variables: tuple[str, ...]
+
+
+def is_node_test(path: str) -> bool:
+    """Whether a path belongs to the tests of a project in JavaScript or TypeScript: by its name, or its folder."""
+    pure = PurePosixPath(path)
+    if pure.suffix not in SUFFIXES:
+        return False
+    return bool(_NAMED.search(pure.name)) or not _FOLDERS.isdisjoint(pure.parts[:-1])
+
+
+def suite_in(folder: str, paths: Iterable[str], read: Read) -> Place | None:
+    """The suite of the project in this folder; None where it is no project of Node.js, or has no tests."""
+    every = frozenset(paths)
+    package = _package(folder, every, read)
+    if package is None:
+        return None
+    own = [path for path in every if _is_own(path, folder)]
+    if not any(is_node_test(path) for path in own):
+        return None
+    scripts = _texts(package.get("scripts"))
+    if (command := from_script(scripts.get("test", ""), scripts)) and (start := start_of(command)):
+        return Place(folder, start.runner, _expanded(command, folder, every))
+    runner = _by_packages(folder, every, read) or _by_configuration(folder, every) or _by_imports(own, read)
+    return Place(folder, runner) if runner else None
+
+
+def suites_of(paths: Sequence[str], read: Read) -> tuple[Place, ...]:
+    """The suites of a tree: the root's where its own script or tests say so, else one for each package with tests."""
+    every = frozenset(paths)
+    root = suite_in("", every, read)
+    owners = {dirname(path) for path in every if PurePosixPath(path).name == PACKAGE and _is_package(path)} - {""}
+    inner = [one for folder in sorted(owners) if (one := suite_in(folder, every, read))]
+    if root and (root.command or not inner):
+        return (root,)
+    return tuple(inner) or ((root,) if root else ())
+
+
+def named_suite(folder: str, paths: Iterable[str], read: Read, words: Sequence[str]) -> Place | None:
+    """The suite as a command of the user's starts it (`npm test`, `npx jest src`); None where it starts no runner."""
+    every = frozenset(paths)
+    package = _package(folder, every, read) or {}
+    command = from_script(shlex.join(words), _texts(package.get("scripts")))
+    start = start_of(command)
+    return Place(folder, start.runner, _expanded(command, folder, every)) if start else None
+
+
+def from_script(script: str, scripts: Mapping[str, str]) -> tuple[str, ...]:
+    """The command by which a script starts a runner, with what it does before; empty where it starts none.
+
+    Checks of style are left out, and so are wrappers that measure coverage. What has to be done before (a build) is put
+    in front, in a shell: `sh -c 'npm run build && exec "$@"' sh jest`.
+    """
+    steps = _steps(script, scripts, MOST_STEPS)
+    at = next((place for place, step in enumerate(steps) if start_of(step.words)), None)
+    if at is None:
+        return ()
+    started = _unwrapped(steps[at])
+    before = [_shown(step) for step in steps[:at] if PurePosixPath(step.words[0]).name not in _LINTS]
+    if not before:
+        return started
+    return ("sh", "-c", f'{" && ".join(before)} && exec "$@"', "sh", *started)
+
+
+def _steps(script: str, scripts: Mapping[str, str], depth: int) -> list[Step]:
+    steps: list[Step] = []
+    for words in _segments(script):
+        count = next((place for place, word in enumerate(words) if not _ASSIGNMENT.match(word)), len(words))
+        step = Step(tuple(words[count:]), tuple(words[:count]))
+        if not step.words or step.words[0] == "echo" or _only_checks(step.words):
+            continue
+        name = _named_script(step.words)
+        if name in scripts and depth:
+            inner = _steps(scripts[name], scripts, depth - 1)
+            steps += [one._replace(variables=(*step.variables, *one.variables)) for one in inner]
+        else:
+            steps.append(step)
+    return steps
+
+
+def _segments(script: str) -> list[list[str]]:
+    try:
+        lexer = shlex.shlex(script, posix=True, punctuation_chars=";&|")
+        lexer.whitespace_split = True
+        lexer.commenters = ""
+        tokens = list(lexer)
+    except ValueError:
+        return []
+    segments: list[list[str]] = [[]]
+    for token in tokens:
+        if _OPERATORS.fullmatch(token):
+            segments.append([])
+        else:
+            segments[-1].append(token)
+    return [words for words in segments if words]
+
+
+def _only_checks(words: Sequence[str]) -> bool:
+    return PurePosixPath(words[0]).name == "tsc" and "--noEmit" in words
+
+
+def _named_script(words: Sequence[str]) -> str:
+    """The script that `npm test`, `npm run x`, `yarn x` or `pnpm run x` means; empty for anything else."""
+    if words[0] not in ("npm", "yarn", "pnpm", "bun"):
+        return ""
+    names = [word for word in words[1:] if not word.startswith("-")]
+    if names[:1] in (["run"], ["run-script"]):
+        names = names[1:]
+    return {"t": "test", "tst": "test"}.get(names[0], names[0]) if names else ""
+
+
+def _unwrapped(step: Step) -> tuple[str, ...]:
+    """The runner with its options: without npx, cross-env, c8 and the like, whose variables stay."""
+    start = start_of(step.words)
+    begin = start.begin if start else 0
+    variables = (*step.variables, *(word for word in step.words[:begin] if _ASSIGNMENT.match(word)))
+    return (*(("env", *variables) if variables else ()), *step.words[begin:])
+
+
+def _shown(step: Step) -> str:
+    assigned = [f"{name}={shlex.quote(value)}" for name, _, value in (one.partition("=") for one in step.variables)]
+    return " ".join((*assigned, shlex.join(step.words)))
+
+
+def _expanded(command: tuple[str, ...], folder: str, every: frozenset[str]) -> tuple[str, ...]:
+    """With globs of node's own runner in full, as a shell would: node 20 takes none."""
+    start = start_of(command)
+    if start is None or start.runner != "node":
+        return command
+    prefix = f"{folder}/" if folder else ""
+    inside = sorted(path.removeprefix(prefix) for path in every if path.startswith(prefix))
+    words: list[str] = []
+    for word in command:
+        found = [path for path in inside if _matches(path, word)] if _GLOB.search(word) and word[0] != "-" else []
+        words += found or [word]
+    return tuple(words)
+
+
+def _matches(path: str, glob: str) -> bool:
+    return re.fullmatch(_pattern(normpath(glob)), path) is not None
+
+
+def _pattern(glob: str) -> str:
+    parts = re.split(r"(\*\*/|\*\*|\*|\?|\{[^}]*\})", glob)
+    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(
+        known.get(part)
+        or (f"(?:{'|'.join(map(re.escape, part[1:-1].split(',')))})" if part[:1] == "{" else re.escape(part))
+        for part in parts
+        if part
+    )
+
+
+def _package(folder: str, every: frozenset[str], read: Read) -> dict[str, object] | None:
+    path = join(folder, PACKAGE)
+    if path not in every:
+        return None
+    try:
+        found: object = json.loads(read(path) or b"")
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, object]", found) if isinstance(found, dict) else None
+
+
+def _texts(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    pairs = cast("dict[object, object]", value).items()
+    return {str(key): text for key, text in pairs if isinstance(text, str)}
+
+
+def _by_packages(folder: str, every: frozenset[str], read: Read) -> str:
+    """Of the packages that the folder, or one around it, depends on; `jest` may also be a key of package.json."""
+    while True:
+        package = _package(folder, every, read) or {}
+        wanted = {name for key in ("devDependencies", "dependencies") for name in _texts(package.get(key))}
+        wanted |= {runner for runner in ("jest", "mocha") if runner in package}
+        if found := next((runner for runner in ("vitest", "jest", "mocha") if runner in wanted), ""):
+            return found
+        if not folder:
+            return ""
+        folder = dirname(folder)
+
+
+def _by_configuration(folder: str, every: frozenset[str]) -> str:
+    names = [PurePosixPath(path).name for path in every if dirname(path) == folder]
+    return next((runner for runner, known in CONFIGURATION.items() if any(map(known.match, names))), "")
+
+
+def _by_imports(own: Sequence[str], read: Read) -> str:
+    tests = (path for path in sorted(own) if is_node_test(path))
+    return "node" if any(_IMPORTS_NODE_TEST.search(read(path) or b"") for path in tests) else ""
+
+
+def _is_own(path: str, folder: str) -> bool:
+    inside = f"{folder}/" if folder else ""
+    return path.startswith(inside) and _FOREIGN.isdisjoint(path.removeprefix(inside).split("/")[:-1])
+
+
+def _is_package(path: str) -> bool:
+    folders = path.split("/")[:-1]
+    return _FOREIGN.isdisjoint(folders) and _IN_TESTS.isdisjoint(folders)

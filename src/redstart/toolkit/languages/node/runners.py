@@ -1,0 +1,347 @@
+"""How the runners of Node.js are started so that they leave a report that we can read.
+
+node's own runner, Jest, Vitest and Mocha each take a reporter that is a file: ours are given along (`inside/`) and
+leave the same JSON. Measured with node 20, Jest 29, Vitest 3 and Mocha 11.
+
+A test's id is `test/cart.test.js::Cart > adds`: the file, and the titles from the outermost suite to the test. A file
+that cannot be loaded has its path as id. Two tests of one name are told apart by a number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from redstart.core.noun import Noun, clip
+from redstart.core.report import Case, Outcome
+from redstart.core.run import Suite
+from redstart.core.shell import IN, OUT, PINNED, Completed, Environment, Variation
+from redstart.toolkit.languages.protocol import ReadCases, RunFault, SuiteRunner, beside
+from redstart.toolkit.suites.problem import SuiteProblem
+from redstart.toolkit.suites.request import Request, inside
+
+CASES = "cases.json"
+IDS = "ids.txt"
+PATTERNS_SIZE = 20_000
+FILES_LIMIT = 400
+"""So many files are named on a command; where there are more, everything is run and the rest not reported."""
+SIZE_LIMIT = 64 << 20
+DETAIL_LIMIT, MESSAGE_LIMIT, MESSAGE_LINES = 20_000, 1000, 6
+
+_SHARED, _VITE = "redstart_cases.cjs", "redstart_vite.cjs"
+_PROGRAMS = {"mocha": "mocha", "_mocha": "mocha", "ts-mocha": "mocha", "jest": "jest", "vitest": "vitest"}
+_BY_PATH = re.compile(r"node_modules/(?:\.bin/)?(mocha|jest|vitest)(?:/|$)")
+_NO_TESTS = re.compile(r"^(?:No tests found|No test files found|Error: No test files found)", re.MULTILINE)
+_WRAPPERS = frozenset(
+    {"npx", "npm", "yarn", "pnpm", "bunx", "env", "cross-env", "c8", "nyc", "dotenv", "sh", "node", "tsx"}
+)
+_NUMBER = re.compile(r" \[#\d+\]$")
+_DROPPED = {
+    "node": re.compile(r"--test-(?:reporter|reporter-destination|name-pattern|only)\b|--watch\b"),
+    "jest": re.compile(
+        r"--(?:reporters|watch|watchAll|coverage\w*|collectCoverage\w*|bail|silent|onlyChanged|ci|testNamePattern)\b"
+        r"|-[obt]$"
+    ),
+    "vitest": re.compile(
+        r"--(?:reporter|watch|coverage[\w.]*|bail|ui|changed|outputFile[\w.]*|testNamePattern)\b|-[wt]$"
+    ),
+    "mocha": re.compile(
+        r"--(?:reporter|reporter-options?|watch|bail|parallel|grep|fgrep|dry-run|forbid-only|inline-diffs)\b|-[RwbpgfO]$"
+    ),
+}
+"""Options that would hide tests, or stand against ours."""
+_VALUED = re.compile(
+    r"--(?:test-reporter|test-reporter-destination|test-name-pattern|reporters?|reporter-options?|grep|fgrep"
+    r"|testNamePattern|outputFile|coverageReporters|coverageDirectory|coverageProvider|collectCoverageFrom)$|-[RgfOt]$"
+)
+"""Of these, the ones whose value may be the next word."""
+
+
+_TEST_FILE = re.compile(r"^[^-].*\.(?:test|spec)\.[cm]?[jt]sx?$")
+
+
+class Start(NamedTuple):
+    """A command that starts a runner: which, where its program stands, and where its options begin."""
+
+    runner: str
+    begin: int
+    end: int
+
+
+class NodeCase(Noun):
+    """One result as our reporters leave it."""
+
+    file: str
+    titles: tuple[str, ...] = ()
+    outcome: Outcome
+    message: str = ""
+    expected: str | None = None
+    actual: str | None = None
+    detail: str = ""
+    seconds: float = 0.0
+
+
+class NodeReport(Noun):
+    cases: tuple[NodeCase, ...] = ()
+    whole: bool = True
+
+
+def start_of(words: Sequence[str]) -> Start | None:
+    """Which runner a command starts (`jest`, `npx mocha`, `node --import tsx --test`); None for any other."""
+    for index, word in enumerate(words):
+        if index and not _may_come_first(words[0]):
+            return None
+        name = PurePosixPath(word).name
+        if name in _PROGRAMS and ("/" not in word or _BY_PATH.search(word)):
+            return Start(_PROGRAMS[name], index, index + 1)
+        if name in ("node", "tsx"):
+            rest = words[index + 1 :]
+            by_path = next((place for place, one in enumerate(rest) if _BY_PATH.search(one)), None)
+            if by_path is not None and (found := _BY_PATH.search(rest[by_path])):
+                return Start(found[1], index, index + by_path + 2)
+            return Start("node", index, index + 1) if "--test" in rest else None
+    return None
+
+
+def _may_come_first(word: str) -> bool:
+    """Whether a runner may follow on this word: so that `pytest -k jest` starts no Jest."""
+    return PurePosixPath(word).name in _WRAPPERS or "=" in word
+
+
+def command(suite: Suite, *, ids: Sequence[str] = (), vary: Variation = PINNED) -> Request:
+    """The request that runs the whole suite, or reports only `ids` of it and runs few others.
+
+    The command's own options are kept but for those that hide tests or choose another reporter.
+    """
+    words = suite.command or _OWN[suite.runner]
+    start = start_of(words) or Start(suite.runner, 0, len(words))
+    program, given = words[: start.end], _kept(words[start.end :], start.runner)
+    files = tuple(dict.fromkeys(one.partition("::")[0] for one in ids))
+    chosen = files if len(files) <= FILES_LIMIT else ()
+    if vary.order == "reversed":
+        chosen = chosen[::-1]
+    arguments, names = _ARGUMENTS[start.runner](_Asked(given, chosen, _patterns(ids), vary))
+    variables = {
+        **vary.variables,
+        "REDSTART_CASES": f"{OUT}/{CASES}",
+        "NO_COLOR": "1",
+        "FORCE_COLOR": "0",
+        "npm_config_offline": "true",
+        "npm_config_update_notifier": "false",
+    }
+    given_along = {name: inside(name) for name in (_SHARED, *names)}
+    if ids:
+        given_along[IDS] = "".join(f"{_NUMBER.sub('', one)}\n" for one in ids)
+        variables["REDSTART_IDS"] = f"{IN}/{IDS}"
+    if vary.order and start.runner == "jest":
+        variables |= {"REDSTART_ORDER": vary.order, "REDSTART_SEED": str(vary.seed)}
+    if start.runner == "vitest":
+        # A snapshot that is not there is a failure then, and not written.
+        variables |= {"CI": "true", "NODE_OPTIONS": f"--require={IN}/{_VITE}"}
+    return Request((*program, *arguments), variables, given_along, (CASES,))
+
+
+def named_paths(words: Sequence[str]) -> list[str]:
+    """The files and directories that a command of a runner names; globs are not among them."""
+    start = start_of(words)
+    given = words[start.end :] if start else ()
+    left = list(_options_of(given))
+    named: list[str] = []
+    for word in given:
+        is_kept = left[:1] == [word]
+        if is_kept:
+            left.pop(0)
+        # After an option of which it is not known whether it takes a value, a test file is told by its name.
+        if (not is_kept or _TEST_FILE.search(word)) and "*" not in word and word != "run":
+            named.append(word)
+    return named
+
+
+def read_node(completed: Completed) -> list[Case] | None:
+    """The cases that the run left; None where it left none that can be read. The text is not trusted."""
+    text = completed.files.get(CASES, "")
+    if not text or len(text) > SIZE_LIMIT:
+        return None
+    try:
+        report = NodeReport.model_validate(json.loads(text))
+    except (ValueError, ValidationError, RecursionError):
+        return None
+    if not report.whole:
+        return None
+    seen: Counter[str] = Counter()
+    cases: list[Case] = []
+    for one in report.cases:
+        name = " > ".join(" ".join(title.split()) or "(no title)" for title in one.titles)
+        id_ = f"{one.file}::{name}" if name else one.file
+        seen[id_] += 1
+        cases.append(_case(one, id_ if seen[id_] == 1 else f"{id_} [#{seen[id_]}]"))
+    return cases
+
+
+def _case(one: NodeCase, id_: str) -> Case:
+    lines = [line.rstrip() for line in one.message.splitlines() if line.strip()]
+    return Case(
+        id=id_,
+        outcome=one.outcome,
+        message=clip("\n".join(lines[:MESSAGE_LINES]), MESSAGE_LIMIT),
+        expected=one.expected,
+        actual=one.actual,
+        detail=clip(one.detail, DETAIL_LIMIT),
+        seconds=round(one.seconds, 3),
+    )
+
+
+def _patterns(ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The titles of each test that is asked for; empty where a whole file is, or where they are too many."""
+    titles = [tuple(_NUMBER.sub("", one).partition("::")[2].split(" > ")) for one in ids]
+    too_long = sum(len(title) for one in titles for title in one) > PATTERNS_SIZE
+    return () if too_long or any(one == ("",) for one in titles) else tuple(dict.fromkeys(titles))
+
+
+def _kept(words: Sequence[str], runner: str) -> tuple[str, ...]:
+    kept: list[str] = []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if not _DROPPED[runner].match(word):
+            kept.append(word)
+        elif _VALUED.match(word) and left and not left[0].startswith("-"):
+            left.pop(0)
+    return tuple(kept)
+
+
+def _options_of(words: Sequence[str]) -> tuple[str, ...]:
+    """Without the words that cannot be an option's value: the paths."""
+    kept: list[str] = []
+    may_be_value = False
+    for word in words:
+        if word.startswith("-") or may_be_value:
+            kept.append(word)
+        may_be_value = word.startswith("-") and "=" not in word and word not in ("--test", "-i", "--")
+    return tuple(kept)
+
+
+class _Asked(NamedTuple):
+    """What a runner is to do: the command's own words, and which tests, in which order."""
+
+    given: tuple[str, ...]
+    files: tuple[str, ...]
+    patterns: tuple[tuple[str, ...], ...]
+    vary: Variation
+
+
+Arguments = tuple[tuple[str, ...], tuple[str, ...]]
+"""What follows the program, and the files of ours that it names."""
+
+
+def _node(asked: _Asked) -> Arguments:
+    reporter = "redstart_node.mjs"
+    ours = (
+        *(f"--test-name-pattern=/^{_escaped(title)}$/" for title in _titles(asked.patterns)),
+        f"--test-reporter={IN}/{reporter}",
+        f"--test-reporter-destination={OUT}/{CASES}",
+        "--test-reporter=spec",
+        "--test-reporter-destination=stdout",
+    )
+    rest = (*_options_of(asked.given), *asked.files) if asked.files else tuple(asked.given)
+    return (*ours, *(rest if "--test" in rest else ("--test", *rest))), (reporter,)
+
+
+def _titles(patterns: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """node chooses by a test's own title, and a test inside another runs only if that one is chosen too.
+
+    A title may hold what we put between titles, so that neighbours are taken together as well.
+    """
+    found: dict[str, None] = {}
+    for titles in patterns:
+        for start in range(len(titles)):
+            for end in range(start + 1, len(titles) + 1):
+                found[" > ".join(titles[start:end])] = None
+    return tuple(found)
+
+
+def _jest(asked: _Asked) -> Arguments:
+    reporter, order = "redstart_jest.cjs", "redstart_jest_order.cjs"
+    ours = ("--ci", "--coverage=false", "--watchman=false", "--bail=0", "--reporters=default")
+    ours += (f"--reporters={IN}/{reporter}", *((f"--testSequencer={IN}/{order}",) if asked.vary.order else ()))
+    ours += (f"--testNamePattern={_joined(asked.patterns)}",) if asked.patterns else ()
+    rest = (
+        (*_options_of(asked.given), *ours, "--runTestsByPath", *asked.files) if asked.files else (*asked.given, *ours)
+    )
+    return rest, (reporter, *((order,) if asked.vary.order else ()))
+
+
+def _vitest(asked: _Asked) -> Arguments:
+    reporter = "redstart_vitest.mjs"
+    words = (
+        tuple(asked.given)[1:]
+        if asked.given[:1] and asked.given[0] in ("run", "watch", "dev", "--run")
+        else tuple(asked.given)
+    )
+    ours = ("--watch=false", "--bail=0", "--coverage.enabled=false", "--reporter=default")
+    ours += (f"--reporter={IN}/{reporter}",)
+    ours += ("--sequence.shuffle", f"--sequence.seed={asked.vary.seed or 1}") if asked.vary.order else ()
+    ours += (f"--testNamePattern={_joined(asked.patterns)}",) if asked.patterns else ()
+    rest = (*_options_of(words), *ours, *asked.files) if asked.files else (*words, *ours)
+    return ("run", *rest), (reporter, _VITE)
+
+
+def _mocha(asked: _Asked) -> Arguments:
+    reporter, load = "redstart_mocha.cjs", "redstart_mocha_load.cjs"
+    ours = ("--no-parallel", "--no-bail", f"--require={IN}/{load}", f"--reporter={IN}/{reporter}")
+    ours += (f"--grep={_joined(asked.patterns)}",) if asked.patterns else ()
+    return (*asked.given, *ours, *asked.files), (reporter, load)
+
+
+_ARGUMENTS = {"node": _node, "jest": _jest, "vitest": _vitest, "mocha": _mocha}
+_OWN = {"node": ("node", "--test"), "jest": ("jest",), "vitest": ("vitest",), "mocha": ("mocha",)}
+
+
+def _joined(patterns: Sequence[Sequence[str]]) -> str:
+    """Jest, Vitest and Mocha choose by all titles in one, with spaces between them; a title may hold a ` > ` itself."""
+    between = r"(?:\s>)?\s"
+    return "|".join(f"^{between.join(map(_escaped, titles))}$" for titles in patterns)
+
+
+def _escaped(title: str) -> str:
+    """For JavaScript's regular expressions; blanks in titles were made one each."""
+    return re.sub(r"\s+", r"\\s+", re.sub(r"[.*+?^${}()|\[\]\\/]", r"\\\g<0>", title))
+
+
+class NodeRunner(SuiteRunner):
+    """node's own runner, Jest, Vitest and Mocha."""
+
+    def command(
+        self,
+        suite: Suite,
+        environment: Environment,
+        *,
+        ids: Sequence[str],
+        sentinel: Sequence[str],
+        vary: Variation,
+        test_cpu: int,
+    ) -> Request:
+        return command(suite, ids=ids, vary=vary)
+
+    def read(self, suite: Suite, completed: Completed) -> ReadCases:
+        return ReadCases(read_node(completed), bool(completed.files.get(CASES)))
+
+    def fault(self, suite: Suite, completed: Completed) -> RunFault | None:
+        return (
+            RunFault("No tests were collected.", SuiteProblem.no_tests) if _NO_TESTS.search(completed.output) else None
+        )
+
+    def absent(self, suite: Suite) -> str:
+        return f"{suite.command[0]} is not installed where the tests run. Install what the project needs: npm ci."
+
+    def added_words(self, suite: Suite, files: Sequence[str]) -> list[str]:
+        return beside(named_paths(suite.command), files)
+
+    def describe(self, suite: Suite) -> str:
+        return "node:test" if suite.runner == "node" else suite.runner

@@ -1,0 +1,338 @@
+"""The assertions of scripts: node's and chai's `assert`, the `expect` of Jest, Vitest and chai, and `should`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from redstart.toolkit.honesty.controls.alteration import Kind
+from redstart.toolkit.languages.node.script_file import ScriptFile, arguments, unwrapped
+from redstart.toolkit.languages.node.script_literals import ScriptEdit, changed, expected_literal, other_number
+from redstart.toolkit.languages.node.trees import text_of, walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_MODULES = frozenset(("assert", "node:assert", "assert/strict", "node:assert/strict", "chai", "node:test"))
+_ASSERT = re.compile(r"(?:^|\.)assert(?:\.strict)?$")
+_ROOTS = frozenset(("", "default", "strict", "assert"))
+_PAIRS = (
+    ("equal", "notEqual"),
+    ("strictEqual", "notStrictEqual"),
+    ("deepEqual", "notDeepEqual"),
+    ("deepStrictEqual", "notDeepStrictEqual"),
+    ("throws", "doesNotThrow"),
+    ("rejects", "doesNotReject"),
+    ("match", "doesNotMatch"),
+)
+_CHAI_PAIRS = (
+    ("match", "notMatch"),
+    ("isTrue", "isNotTrue"),
+    ("isFalse", "isNotFalse"),
+    ("isNull", "isNotNull"),
+    ("isUndefined", "isDefined"),
+    ("isOk", "isNotOk"),
+    ("include", "notInclude"),
+    ("lengthOf", ""),
+)
+_TURNED = {**dict(_PAIRS), **{second: first for first, second in _PAIRS}}
+_CHAI_TURNED = {**_TURNED, **dict(_CHAI_PAIRS), **{second: first for first, second in _CHAI_PAIRS if second}}
+_EQUALITIES = frozenset(("equal", "strictEqual", "deepEqual", "deepStrictEqual", "lengthOf"))
+_TRUTHS = frozenset(("", "ok", "assert", "isOk", "strict", "default"))
+_AWAITED = frozenset(("rejects", "doesNotReject"))
+
+_MATCHER = re.compile(r"to[A-Z]")
+_JEST_EQUAL = frozenset(
+    (
+        *("toBe", "toEqual", "toStrictEqual", "toMatchObject", "toHaveLength", "toMatchInlineSnapshot"),
+        *("toHaveBeenCalledTimes", "toHaveBeenLastCalledWith"),
+    )
+)
+_JEST_OTHER = frozenset(("toContain", "toContainEqual", "toMatch", "toBeCloseTo", "toHaveBeenCalledWith"))
+_JEST_ORDER = {"toBeGreaterThan": 1, "toBeGreaterThanOrEqual": 1, "toBeLessThan": -1, "toBeLessThanOrEqual": -1}
+_JEST_THROWS = frozenset(("toThrow", "toThrowError"))
+_CHAI_EQUAL = frozenset(("equal", "equals", "eq", "eql", "eqls", "exactly", "lengthOf", "length"))
+_CHAI_OTHER = frozenset(("include", "includes", "contain", "contains", "match", "a", "an", "string"))
+_CHAI_ORDER = {
+    **dict.fromkeys(("above", "gt", "greaterThan", "least", "gte"), 1),
+    **dict.fromkeys(("below", "lt", "lessThan", "most", "lte"), -1),
+}
+_CHAI_THROWS = frozenset(("throw", "throws", "Throw"))
+_SETTLED = frozenset(("resolves", "rejects", "eventually", "rejected", "rejectedWith", "fulfilled", "become"))
+_ORDER = {">": 1, ">=": 1, "<": -1, "<=": -1}
+_HIGH, _LOW = "999999999999999", "-999999999999999"
+
+_VALUE_CHANGED = "its expected value is changed"
+_TURNED_ROUND = "its assertion is turned round"
+_OTHER_ERROR = "an unrelated error is thrown"
+_ERROR = 'new (class Unrelated extends Error { name = "Unrelated"; code = "Unrelated"; })("Unrelated ~")'
+"""It can be recognized in whatever a runner shows of it: type, name, code or message."""
+
+
+class Change(NamedTuple):
+    """One way in which an assertion can be altered."""
+
+    kind: Kind
+    edit: ScriptEdit
+    words: str
+
+
+class _Step(NamedTuple):
+    """A part of a chain: `.to`, or `.toBe(3)`."""
+
+    name: str
+    before: int
+    """Where what is before its dot ends."""
+    end: int
+    given: list[Node] | None
+
+
+def is_assertion(node: Node, file: ScriptFile) -> bool:
+    return _assert_name(node, file) is not None or _chain(node) is not None or bool(_response_steps(node, file))
+
+
+_COMPARES = frozenset({"equals", "equal", "eq", "isEqual", "isEqualTo", "same", "sameAs"})
+
+
+def changes(node: Node, file: ScriptFile, callback: Node | None) -> list[Change]:
+    """How an assertion can be altered so that it must fail."""
+    name = _assert_name(node, file)
+    if name is not None:
+        return list(_assert_changes(node, name, file, callback))
+    chain = _chain(node)
+    if chain is not None:
+        return list(_chain_changes(node, chain, callback))
+    return [change for given in _response_steps(node, file) for change in _response_changes(given, callback)]
+
+
+def _assert_name(node: Node, file: ScriptFile) -> str | None:
+    """Which function of `assert` a call calls, empty for itself; None for any other call."""
+    called = node.child_by_field_name("function") if node.type == "call_expression" else None
+    if called is None:
+        return None
+    if called.type == "identifier":
+        binding = file.bindings.get(text_of(called))
+        if binding is None or binding.module not in _MODULES:
+            return "" if text_of(called) == "assert" else None
+        known = binding.name in _ROOTS | _TRUTHS | _CHAI_TURNED.keys() and binding.module != "node:test"
+        return binding.name if known else None
+    owner, field = called.child_by_field_name("object"), called.child_by_field_name("property")
+    if called.type != "member_expression" or owner is None or field is None:
+        return None
+    binding = file.bindings.get(text_of(owner))
+    is_bound = binding is not None and binding.module in _MODULES - {"node:test"} and binding.name in _ROOTS
+    return text_of(field) if is_bound or _ASSERT.search(text_of(owner)) else None
+
+
+def _assert_changes(call: Node, name: str, file: ScriptFile, callback: Node | None) -> Iterator[Change]:
+    given = arguments(call)
+    if not given or (name in _AWAITED and not _is_settled(call)):
+        return
+    if name in _TRUTHS:
+        yield from _truth_changes(given[0], callback)
+        return
+    if name in _EQUALITIES and len(given) > 1:
+        yield from _literal_of(Kind.literal, given[1::-1], callback)
+    if turned := _other_name(call, name, file):
+        yield turned
+    if name in ("throws", "rejects") and len(given) > 1:
+        yield from _error_changes(given[0], given[1], is_promise=name == "rejects")
+    if name in ("match", "include", "isAbove", "isBelow") and len(given) > 1:
+        yield from _loose_literal(given[1], 1 if name == "isAbove" else -1)
+
+
+def _truth_changes(value: Node, callback: Node | None) -> Iterator[Change]:
+    inner = unwrapped(value)
+    operator = inner.child_by_field_name("operator") if inner.type == "binary_expression" else None
+    if operator is not None and operator.type in ("==", "==="):
+        sides = [inner.child_by_field_name(side) for side in ("right", "left")]
+        yield from _literal_of(Kind.literal, [side for side in sides if side is not None], callback)
+    text = value.text or b""
+    yield Change(Kind.negated, ScriptEdit(value.start_byte, value.end_byte, b"!(" + text + b")"), _TURNED_ROUND)
+    if _compares(inner):
+        numbers = (node for given in arguments(inner) for node in walk(given) if node.type == "number")
+        for number in islice(numbers, 1):
+            edit = ScriptEdit(number.start_byte, number.end_byte, other_number(text_of(number)).encode())
+            yield Change(Kind.other, edit, _VALUE_CHANGED)
+    right = inner.child_by_field_name("right")
+    if operator is not None and right is not None and operator.type in _ORDER:
+        yield from _loose_literal(right, _ORDER[operator.type])
+
+
+def _compares(node: Node) -> bool:
+    """Whether it is a method by which an object says that it equals another."""
+    called = node.child_by_field_name("function") if node.type == "call_expression" else None
+    field = called.child_by_field_name("property") if called is not None else None
+    return field is not None and text_of(field) in _COMPARES
+
+
+def _other_name(call: Node, name: str, file: ScriptFile) -> Change | None:
+    is_chai = any(binding.module in ("chai", "vitest") for binding in file.bindings.values())
+    other = (_CHAI_TURNED if is_chai else _TURNED).get(name, "")
+    called = call.child_by_field_name("function")
+    field = called.child_by_field_name("property") if called is not None else None
+    if called is not None and field is None:
+        # A function that was imported by its name: the opposite must have been, too.
+        field = called
+        local = (bound for bound, binding in file.bindings.items() if binding.name == other)
+        other = next(local, "") if other else ""
+    if not other or field is None:
+        return None
+    return Change(Kind.negated, ScriptEdit(field.start_byte, field.end_byte, other.encode()), _TURNED_ROUND)
+
+
+def _error_changes(function: Node, expected: Node, *, is_promise: bool, by_text: bool = False) -> Iterator[Change]:
+    """Where an error of a type or a pattern is expected. `by_text`: a string is one, and not a message."""
+    named = text_of(expected)
+    is_type = expected.type in ("identifier", "member_expression") and named != "Error" and named[:1].isupper()
+    is_text = expected.type in ("string", "template_string")
+    is_check = expected.type in ("regex", "object", "arrow_function", "function_expression")
+    if is_type or is_check or (by_text and is_text):
+        new = f"Promise.reject({_ERROR})" if is_promise else f"() => {{ throw {_ERROR}; }}"
+        yield Change(Kind.unrelated, ScriptEdit(function.start_byte, function.end_byte, new.encode()), _OTHER_ERROR)
+    if expected.type == "object":
+        yield from _literal_of(Kind.literal, [expected], None)
+    elif expected.type == "regex" or (by_text and is_text):
+        yield from _loose_literal(expected, 0)
+
+
+def _literal_of(kind: Kind, nodes: list[Node], callback: Node | None) -> Iterator[Change]:
+    edits = (expected_literal(node, callback) for node in nodes)
+    edit = next((edit for edit in edits if edit is not None), None)
+    if edit is not None:
+        yield Change(kind, edit, _VALUE_CHANGED)
+
+
+def _loose_literal(node: Node, direction: int) -> Iterator[Change]:
+    """A literal of a comparison that several values pass: one far away, or a pattern that matches nothing."""
+    if node.type == "regex" and (pattern := node.child_by_field_name("pattern")) is not None:
+        new = b"(?:" + (pattern.text or b"") + b")~"
+        yield Change(Kind.other, ScriptEdit(pattern.start_byte, pattern.end_byte, new), _VALUE_CHANGED)
+    elif text_of(node).lstrip("-").replace(".", "").isdigit():
+        far = _LOW if direction < 0 else _HIGH
+        yield Change(Kind.other, ScriptEdit(node.start_byte, node.end_byte, far.encode()), _VALUE_CHANGED)
+    elif node.type in ("string", "template_string", "object") and (edit := changed(node)) is not None:
+        yield Change(Kind.other, edit, _VALUE_CHANGED)
+
+
+class _Chain(NamedTuple):
+    root: Node
+    """`expect(x)`, or `x.should`."""
+    subject: Node | None
+    steps: list[_Step]
+
+
+def _chain(node: Node) -> _Chain | None:
+    """A whole assertion that reads as a chain; None for what is none, or only a part of one."""
+    if node.type not in ("call_expression", "member_expression"):
+        return None
+    chain = _parts(node)
+    parent = node.parent if chain is not None else None
+    is_part = parent is None or parent.type == "member_expression" or node == parent.child_by_field_name("function")
+    return None if is_part else chain
+
+
+def _parts(node: Node) -> _Chain | None:
+    steps: list[_Step] = []
+    given: list[Node] | None = None
+    inner: Node | None = node
+    while inner is not None:
+        if inner.type == "call_expression":
+            called = inner.child_by_field_name("function")
+            if called is not None and text_of(called) in ("expect", "expect.soft", "should", "chai.expect"):
+                subject = arguments(inner)
+                return _Chain(inner, subject[0] if subject else None, steps[::-1]) if steps and given is None else None
+            given, inner = arguments(inner), called
+        elif inner.type == "member_expression":
+            owner, field = inner.child_by_field_name("object"), inner.child_by_field_name("property")
+            if owner is None or field is None:
+                return None
+            if text_of(field) == "should" and steps:
+                return _Chain(inner, owner, steps[::-1])
+            steps.append(_Step(text_of(field), owner.end_byte, field.end_byte, given))
+            given, inner = None, owner
+        else:
+            return None
+    return None
+
+
+def _chain_changes(node: Node, chain: _Chain, callback: Node | None) -> Iterator[Change]:
+    names = [step.name for step in chain.steps]
+    last = chain.steps[-1]
+    if not _SETTLED.isdisjoint(names) and not _is_settled(node):
+        return
+    is_matcher = _MATCHER.match(last.name) is not None
+    if is_matcher and last.given is None:
+        return
+    if "not" not in names:
+        yield from _value_changes(last, callback)
+    if "Snapshot" in last.name:
+        return
+    if "not" in names:
+        step = chain.steps[names.index("not")]
+        edit = ScriptEdit(step.before, step.end, b"")
+    elif is_matcher:
+        edit = ScriptEdit(last.before, last.before, b".not")
+    else:
+        at = next((step.end for step in chain.steps if step.name == "to"), chain.root.end_byte)
+        edit = ScriptEdit(at, at, b".not")
+    yield Change(Kind.negated, edit, _TURNED_ROUND)
+    if "not" not in names and last.given and chain.subject and last.name in _JEST_THROWS | _CHAI_THROWS:
+        is_promise = "rejects" in names
+        yield from _error_changes(chain.subject, last.given[0], is_promise=is_promise, by_text=True)
+
+
+def _value_changes(last: _Step, callback: Node | None) -> Iterator[Change]:
+    given = last.given
+    if not given:
+        return
+    if last.name in _JEST_EQUAL | _CHAI_EQUAL:
+        yield from _literal_of(Kind.literal, given, callback)
+    elif last.name in ("property", "toHaveProperty") and len(given) > 1:
+        yield from _literal_of(Kind.literal, given[1:2], callback)
+    elif last.name in _JEST_OTHER | _CHAI_OTHER:
+        yield from _loose_literal(given[0], 0)
+    elif direction := (_JEST_ORDER | _CHAI_ORDER).get(last.name, 0):
+        yield from _loose_literal(given[0], direction)
+
+
+def _response_steps(node: Node, file: ScriptFile) -> list[list[Node]]:
+    """What supertest expects of a response, `request(app).get("/").expect(200, done)`, where the test waits for it."""
+    parent = node.parent if node.type == "call_expression" and b".expect(" in (node.text or b"") else None
+    if parent is None or parent.type == "member_expression":
+        return []
+    steps: list[list[Node]] = []
+    is_waited = _is_settled(node)
+    inner: Node | None = node
+    while inner is not None and inner.type == "call_expression":
+        called = inner.child_by_field_name("function")
+        field = called.child_by_field_name("property") if called is not None else None
+        if called is None or field is None:
+            binding = file.bindings.get(text_of(called)) if called is not None else None
+            return steps[::-1] if is_waited and binding is not None and binding.module == "supertest" else []
+        given = arguments(inner)
+        is_waited = is_waited or any(text_of(last) in ("done", "cb", "callback") for last in given[-1:])
+        steps += [given] if text_of(field) == "expect" and given else []
+        inner = called.child_by_field_name("object")
+    return []
+
+
+def _response_changes(given: list[Node], callback: Node | None) -> Iterator[Change]:
+    """A status, a body, or a header's value after its name."""
+    literals = ("string", "template_string", "number", "object", "array")
+    is_header = given[0].type == "string" and len(given) > 1 and given[1].type in (*literals, "regex")
+    value = given[1] if is_header else given[0]
+    if value.type in literals:
+        yield from _literal_of(Kind.literal, [value], callback)
+    elif value.type == "regex":
+        yield from _loose_literal(value, 0)
+
+
+def _is_settled(node: Node) -> bool:
+    """Whether the test waits for what this promises."""
+    parent = node.parent
+    if parent is None:
+        return False
+    return parent.type in ("await_expression", "return_statement", "arrow_function")

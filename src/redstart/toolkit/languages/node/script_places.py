@@ -1,0 +1,193 @@
+"""Where a statement of a script stands: whether it surely runs when its test does, and whether its failure shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from redstart.toolkit.languages.node.script_asserts import is_assertion
+from redstart.toolkit.languages.node.script_file import FUNCTIONS, ScriptFile, arguments, unwrapped
+from redstart.toolkit.languages.node.trees import text_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_BLOCKS = frozenset(("program", "statement_block", "switch_case", "switch_default"))
+_DECLARATIONS = frozenset(("lexical_declaration", "variable_declaration"))
+_BODIES = ("body", "consequence")
+_LOOPS = frozenset(("for_statement", "for_in_statement", "while_statement", "do_statement"))
+_BRANCHES = frozenset(("if_statement", "ternary_expression", "switch_case", "switch_default", "catch_clause"))
+_COMPOUND = _LOOPS | {"if_statement", "switch_statement", "try_statement", "labeled_statement"}
+_EXPECTS_ERROR = re.compile(r"(?:^|\.)(?:throws|throwsAsync|doesNotThrow|rejects|doesNotReject|expect(?:\.soft)?)$")
+_SKIPS = re.compile(r"\.skip\(")
+_ONLY_FAILS = re.compile(
+    r"(?:await\s+|return\s+)?(?:throw\b|[\w.]*\b(?:fail|unreachable)\(|done\(\s*new\b"
+    r"|(?:[\w.]*\bassert(?:\.strict)?(?:\.ok)?|ok)\(\s*(?:false|0|!1|null|undefined)\s*[,)]"
+    r"|expect\(\s*(?:true\s*\)\.toBe(?:Falsy\(|\(\s*false)|false\s*\)\.toBe(?:Truthy\(|\(\s*true)))"
+)
+
+
+class Standing(NamedTuple):
+    own: bool
+    """Whether it runs in the test's own frame, not in a function that something else calls."""
+    conditional: bool
+    guarded: Node | None
+    """What keeps its failure from the runner: a `try` with a `catch`, or a call that expects an error."""
+
+
+def is_unit(node: Node) -> bool:
+    """Whether this is a whole statement, or the expression that an arrow function gives back."""
+    parent = node.parent
+    if parent is None:
+        return False
+    if parent.type == "arrow_function":
+        return node == parent.child_by_field_name("body") and node.type != "statement_block"
+    if not node.type.endswith("_statement") and node.type not in _DECLARATIONS:
+        return False
+    in_body = any(node == parent.child_by_field_name(field) for field in _BODIES)
+    return parent.type in _BLOCKS or parent.type == "else_clause" or in_body
+
+
+def unit_of(node: Node) -> Node:
+    """The statement that a node belongs to."""
+    unit = node
+    while not is_unit(unit) and unit.parent is not None:
+        unit = unit.parent
+    return unit
+
+
+def can_only_fail(unit: Node) -> bool:
+    return _ONLY_FAILS.match(text_of(unit)) is not None
+
+
+def standing(node: Node, callback: Node | None) -> Standing:
+    """How a node stands in the function of its test, or in the file where that is None."""
+    own, conditional = True, False
+    guarded: Node | None = None
+    while node.parent is not None and node != callback:
+        parent = node.parent
+        if node.type in FUNCTIONS:
+            own = own and _runs_at_once(node)
+            guarded = guarded or _expecting_call(node)
+        if parent.type == "try_statement" and node == parent.child_by_field_name("body"):
+            guarded = guarded or (parent if parent.child_by_field_name("handler") is not None else None)
+        conditional = conditional or _is_conditional(node, parent) or _may_be_left_before(node, parent)
+        node = parent
+    return Standing(own and (callback is None or node == callback), conditional, guarded)
+
+
+def unit_at(file: ScriptFile, line: int) -> Node | None:
+    """The statement that runs at a line, the innermost that asserts if any does.
+
+    A statement whose failure does not show gives way to what guards it. One that defines tests is none.
+    """
+    starts = [test.call.start_byte for test in file.tests]
+    units = [
+        node
+        for node in _covering(file.root, line)
+        if is_unit(node) and not any(node.start_byte <= start < node.end_byte for start in starts)
+    ]
+    simple = [unit for unit in units if unit.type not in _COMPOUND] or [
+        unit for unit in units if unit.start_point[0] + 1 == line
+    ]
+    asserting = [unit for unit in simple if any(is_assertion(node, file) for node in _own_nodes(unit))]
+    shortest = min((_height(unit) for unit in asserting or simple), default=0)
+    best = [unit for unit in asserting or simple if _height(unit) == shortest]
+    if not best:
+        return None
+    unit = best[-1] if asserting else best[0]
+    while (guard := standing(unit, None).guarded) is not None:
+        unit = unit_of(guard)
+    return unit
+
+
+def is_literal_table(node: Node | None) -> bool:
+    """Whether this is a list written out in the test, which no patch can make empty."""
+    value = unwrapped(node) if node is not None else None
+    given = arguments(value) if value is not None and value.type == "call_expression" else []
+    if given and value is not None and text_of(value).startswith("Object.entries("):
+        value = unwrapped(given[0])
+    return value is not None and value.type in ("array", "object") and bool(value.named_children)
+
+
+def _own_nodes(unit: Node) -> Iterator[Node]:
+    """The nodes of a statement, those inside of functions left out."""
+    waiting = [unit]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(child for child in node.named_children if node == unit or node.type not in FUNCTIONS)
+
+
+def _covering(root: Node, line: int) -> Iterator[Node]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.start_point[0] < line <= node.end_point[0] + 1:
+            yield node
+            waiting.extend(reversed(node.named_children))
+
+
+def _height(unit: Node) -> int:
+    return unit.end_point[0] - unit.start_point[0]
+
+
+def _runs_at_once(function: Node) -> bool:
+    """Whether a function is called where it is written, and its failure seen there."""
+    parent = function.parent
+    is_async = any(child.type == "async" for child in function.children)
+    if parent is not None and parent.type == "arguments":
+        call = parent.parent
+        called = call.child_by_field_name("function") if call is not None else None
+        if call is None or called is None:
+            return False
+        if text_of(called) == "await":
+            # So the grammar reads `await (async () => { ... })()`: a function of that name is called.
+            return call.parent is not None and call == call.parent.child_by_field_name("function")
+        listed = called.child_by_field_name("object")
+        return not is_async and text_of(called).endswith(".forEach") and is_literal_table(listed)
+    call = parent.parent if parent is not None and parent.type == "parenthesized_expression" else None
+    if call is None or call.type != "call_expression" or call.child_by_field_name("function") != parent:
+        return False
+    return not is_async or (call.parent is not None and call.parent.type == "await_expression")
+
+
+def _expecting_call(function: Node) -> Node | None:
+    parent = function.parent
+    call = parent.parent if parent is not None and parent.type == "arguments" else None
+    called = call.child_by_field_name("function") if call is not None else None
+    return call if called is not None and _EXPECTS_ERROR.search(text_of(called)) else None
+
+
+def _is_conditional(node: Node, parent: Node) -> bool:
+    if parent.type == "for_in_statement" and is_literal_table(parent.child_by_field_name("right")):
+        return False
+    if parent.type in _LOOPS:
+        return node == parent.child_by_field_name("body")
+    if parent.type == "binary_expression":
+        operator = parent.child_by_field_name("operator")
+        is_logic = operator is not None and operator.type in ("&&", "||", "??")
+        return is_logic and node == parent.child_by_field_name("right")
+    return parent.type in _BRANCHES and node != parent.child_by_field_name("condition")
+
+
+def _may_be_left_before(node: Node, parent: Node) -> bool:
+    """Whether a statement before this one in its block may end the block."""
+    if parent.type not in _BLOCKS or parent.type == "program":
+        return False
+    before = [child for child in parent.named_children if child.end_byte <= node.start_byte]
+    return any(_leaves(child) for child in before)
+
+
+def _leaves(statement: Node) -> bool:
+    waiting = [(statement, False)]
+    while waiting:
+        node, in_loop = waiting.pop()
+        if node.type == "return_statement" or (node.type in ("break_statement", "continue_statement") and not in_loop):
+            return True
+        if node.type == "call_expression" and _SKIPS.search(text_of(node)) and not text_of(node).startswith("expect"):
+            return True
+        inner = in_loop or node.type in _LOOPS or node.type == "switch_statement"
+        waiting.extend((child, inner) for child in node.named_children if child.type not in FUNCTIONS)
+    return False

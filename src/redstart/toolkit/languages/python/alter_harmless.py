@@ -1,0 +1,82 @@
+"""The same Python tests, written a little differently: other line numbers, other names, values that lie elsewhere."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Iterator
+
+from redstart.toolkit.languages.python.read_tests import Edit, Function, TestFile
+
+_READS_NAMES = frozenset({"eval", "exec", "locals", "vars", "globals", "dir", "getsource", "currentframe", "_getframe"})
+
+
+def rearranged(text: bytes, seed: str) -> bytes:
+    """What the tests mean stays; the text itself where it is no Python."""
+    try:
+        file = TestFile(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return text
+    chance = random.Random(seed)  # noqa: S311 (it need not be secret, only another in each run)
+    values: list[bytes] = []
+    edits = [*_offsets(file, chance), *_renamed(file, chance), *_moved(file, values)]
+    for edit in sorted(edits, reverse=True):
+        text = text[: edit.start] + edit.new + text[edit.end :]
+    return b"\n".join((text.rstrip(b"\n"), *values, b""))
+
+
+def _offsets(file: TestFile, chance: random.Random) -> Iterator[Edit]:
+    """Comments between the top-level statements, after the docstring and the imports from `__future__`."""
+    for statement in file.tree.body:
+        first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", []))])
+        is_head = isinstance(statement, ast.Expr) or (
+            isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        )
+        at = file.line_start(first)
+        if (
+            not is_head
+            and statement.col_offset == 0
+            and b";" not in file.text[at : file.end(statement)].split(b"\n")[0]
+        ):
+            yield Edit(at, at, b"#\n" * chance.randint(1, 3))
+
+
+def _moved(file: TestFile, values: list[bytes]) -> Iterator[Edit]:
+    """Texts and numbers that a test hands to what it calls: they are kept by the file, not by the test's own code."""
+    tests = [node for node in ast.walk(file.tree) if isinstance(node, Function) and node.name.startswith("test")]
+    for call in (node for test in tests for statement in test.body for node in ast.walk(statement)):
+        if not isinstance(call, ast.Call):
+            continue
+        for argument in call.args:
+            if isinstance(argument, ast.Constant) and type(argument.value) in (str, bytes, int, float):
+                name = b"_value_%d" % len(values)
+                values.append(name + b" = (" + file.source(argument) + b")")
+                yield file.replace(argument, argument, name)
+
+
+def _renamed(file: TestFile, chance: random.Random) -> Iterator[Edit]:
+    for node in ast.walk(file.tree):
+        if isinstance(node, Function) and node.name.startswith("test"):
+            names = sorted(_renamable(node))
+            if names:
+                name = chance.choice(names)
+                new = f"{name}_{chance.randint(2, 99)}".encode()
+                for use in ast.walk(node):
+                    if isinstance(use, ast.Name) and use.id == name:
+                        yield file.replace(use, use, new)
+
+
+def _renamable(test: Function) -> set[str]:
+    """Locals that nothing but plain statements of the test itself can see."""
+    nodes = list(ast.walk(test))
+    closed = (ast.Lambda, ast.ClassDef, ast.JoinedStr, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom)
+    if any(isinstance(node, closed) or (isinstance(node, Function) and node is not test) for node in nodes):
+        return set()
+    if any(getattr(node, "id", getattr(node, "attr", "")) in _READS_NAMES for node in nodes):
+        return set()
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound = {
+        node.name for node in nodes if isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name
+    }
+    everywhere = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return {name for name in stored - bound if f"{name}_" not in everywhere}

@@ -1,0 +1,55 @@
+"""Tests that bound how long something takes: made to take longer, they must fail."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.toolkit.languages.python.read_tests import Function, TestFile
+
+LONGEST = 3.0
+"""Seconds that a test is held up at the most; a larger bound is left alone."""
+SLOWED = "it is made to take longer than it allows"
+
+
+def slowed(file: TestFile, test: Function) -> Iterator[Alteration]:
+    """A pause after each moment that is taken down, where the test bounds the time since then."""
+    for statement in test.body:
+        match statement:
+            case ast.Assert(test=ast.Compare(left=measured, ops=[ast.Lt() | ast.LtE()], comparators=[bound])):
+                seconds, began = _number(bound), _beginning(test, measured)
+            case _:
+                continue
+        if began is None or seconds is None or not 0 < 2 * seconds + 0.2 <= LONGEST:
+            continue
+        following = [later for later in test.body if later.lineno > began.lineno]
+        edit = file.insert_before(following[0], f'__import__("time").sleep({2 * seconds + 0.2})')
+        yield Alteration(Kind.other, statement.lineno, *edit, SLOWED, always=True)
+
+
+def _number(node: ast.expr) -> float | None:
+    value = node.value if isinstance(node, ast.Constant) else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _beginning(test: Function, measured: ast.expr) -> ast.Assign | None:
+    """The statement that took down when it began: `began` of `now() - began`, also behind a name for the difference."""
+    if isinstance(measured, ast.Name) and (made := _assignment(test, measured.id)) is not None:
+        measured = made.value
+    match measured:
+        case ast.BinOp(op=ast.Sub(), right=ast.Name(id=name)):
+            made = _assignment(test, name)
+        case _:
+            return None
+    return made if made is not None and isinstance(made.value, ast.Call) else None
+
+
+def _assignment(test: Function, name: str) -> ast.Assign | None:
+    """The only statement that gives this name a value."""
+    made = [
+        statement
+        for statement in test.body
+        if isinstance(statement, ast.Assign) and any(getattr(target, "id", "") == name for target in statement.targets)
+    ]
+    return made[0] if len(made) == 1 else None

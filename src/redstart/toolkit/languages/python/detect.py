@@ -1,0 +1,173 @@
+"""Which runner a tree's tests are written for, from its files alone."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+from typing import cast
+
+from redstart.toolkit.languages.protocol import Place, Read
+from redstart.toolkit.languages.python.django import MANAGE, is_django_manage
+
+PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+INI_SECTIONS = {"tox.ini": "pytest", "setup.cfg": "tool:pytest"}
+FOREIGN = frozenset({"node_modules", "site-packages", "venv", "build", "dist", "__pycache__"})
+"""Folders whose Python files are not the repo's own tests."""
+
+PROJECT_FILES = frozenset(("pyproject.toml", "setup.py", "setup.cfg", *PYTEST_FILES))
+"""A folder with one of these is a project of its own."""
+
+_OWN_PATTERN = re.compile(r"python_files|doctest")
+"""A pytest configuration with one of these may find tests in files whose names do not say so."""
+_IMPORTS_PYTEST = re.compile(rb"^[ \t]*(?:import|from)[ \t]+pytest\b", re.MULTILINE)
+_PLAIN_FUNCTION = re.compile(rb"^(?:async[ \t]+)?def[ \t]+test\w*", re.MULTILINE)
+_PLAIN_CLASS = re.compile(rb"^class[ \t]+Test\w*[ \t]*(?:\([ \t]*(?:object)?[ \t]*\))?[ \t]*:", re.MULTILINE)
+_IMPORTS_UNITTEST = re.compile(rb"^[ \t]*(?:import|from)[ \t]+unittest\b", re.MULTILINE)
+_TEST_CASE = re.compile(rb"^[ \t]*class[ \t]+\w+[ \t]*\([^)]*TestCase\b", re.MULTILINE)
+
+
+def is_python_test(path: str) -> bool:
+    pure = PurePosixPath(path)
+    if pure.suffix != ".py":
+        return False
+    return _named_as_test(pure) or pure.name == "conftest.py" or not {"tests", "test"}.isdisjoint(pure.parts[:-1])
+
+
+def detect_runner(paths: Iterable[str], read: Read) -> str | None:
+    """`pytest`, `unittest`, `django`, or None where the tree has no tests in Python.
+
+    `django` is the answer where the tree's root has the manage.py of a Django project, pytest is not configured and no
+    test needs it.
+    `unittest` is the answer only where every test is a method of a `unittest.TestCase`, in a file that unittest finds
+    by itself (`test*.py`), and nothing speaks of pytest; whatever is ambiguous is left to pytest, which runs both
+    kinds. `read` gives a file's bytes, None if it cannot.
+    """
+    own = [path for path in paths if not _is_foreign(path)]
+    configured, finds_more = _pytest_configuration(own, read)
+    tests = [path for path in own if is_python_test(path) and PurePosixPath(path).name != "conftest.py"]
+    texts = {path: read(path) or b"" for path in tests}
+    has_tests = {path for path, text in texts.items() if _named_as_test(PurePosixPath(path)) or _holds_tests(text)}
+    if not has_tests:
+        return "pytest" if configured and finds_more else None
+    if configured or any(PurePosixPath(path).name == "conftest.py" for path in own):
+        return "pytest"
+    if MANAGE in own and is_django_manage(read(MANAGE) or b""):
+        return "pytest" if any(_needs_pytest(text) for text in texts.values()) else "django"
+    if any(_speaks_pytest(text) for text in texts.values()) or any(_only_pytest_finds(path) for path in has_tests):
+        return "pytest"
+    written = [texts[path] for path in has_tests if texts[path].strip()]
+    if written and all(_IMPORTS_UNITTEST.search(text) and _TEST_CASE.search(text) for text in written):
+        return "unittest"
+    return "pytest"
+
+
+def _named_as_test(path: PurePosixPath) -> bool:
+    return path.name.startswith("test_") or path.stem.endswith("_test") or path.name in ("tests.py", "test.py")
+
+
+def _only_pytest_finds(path: str) -> bool:
+    name = PurePosixPath(path)
+    return name.stem.endswith("_test") and not name.name.startswith("test")
+
+
+def _is_foreign(path: str) -> bool:
+    folders = PurePosixPath(path).parts[:-1]
+    return any(part in FOREIGN or (part.startswith(".") and part != "..") for part in folders)
+
+
+def _holds_tests(text: bytes) -> bool:
+    return bool(_PLAIN_FUNCTION.search(text) or _PLAIN_CLASS.search(text) or _TEST_CASE.search(text))
+
+
+def _needs_pytest(text: bytes) -> bool:
+    return bool(_IMPORTS_PYTEST.search(text) or _PLAIN_FUNCTION.search(text))
+
+
+def _speaks_pytest(text: bytes) -> bool:
+    return _needs_pytest(text) or bool(_PLAIN_CLASS.search(text))
+
+
+def _pytest_configuration(paths: Iterable[str], read: Read) -> tuple[bool, bool]:
+    """Whether pytest is configured somewhere in the tree, and whether that makes it look beyond the usual names."""
+    found = finds_more = False
+    for path in paths:
+        if configures_pytest(path, read):
+            found = True
+            finds_more = finds_more or bool(_OWN_PATTERN.search(_text(path, read)))
+    return found, finds_more
+
+
+def configures_pytest(path: str, read: Read) -> bool:
+    """Whether this is a file from which pytest would take its configuration."""
+    name = PurePosixPath(path).name
+    if name in PYTEST_FILES:
+        return True
+    if name != "pyproject.toml" and name not in INI_SECTIONS:
+        return False
+    text = _text(path, read)
+    if name == "pyproject.toml":
+        return _has_pytest_table(text)
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return f"[{INI_SECTIONS[name]}]" in text
+    return parser.has_section(INI_SECTIONS[name])
+
+
+def _text(path: str, read: Read) -> str:
+    return (read(path) or b"").decode("utf-8", "replace")
+
+
+def _has_pytest_table(text: str) -> bool:
+    try:
+        tool = tomllib.loads(text).get("tool")
+    except tomllib.TOMLDecodeError:
+        return "[tool.pytest" in text
+    return isinstance(tool, dict) and "pytest" in cast("dict[str, object]", tool)
+
+
+def suite_in(folder: str, paths: Sequence[str], read: Read) -> Place | None:
+    """The suite of a folder; None where it has no tests in Python."""
+    runner = runner_in(folder, paths, read)
+    return Place(folder, runner) if runner else None
+
+
+def runner_in(folder: str, paths: Iterable[str], read: Read) -> str | None:
+    """The runner of the tests in a folder; configuration in the folders above it counts, as it does for pytest."""
+    inside = f"{folder}/" if folder else ""
+    above = {str(one) for one in PurePosixPath(folder).parents} if folder else set[str]()
+    kept = {path.removeprefix(inside): path for path in paths if path.startswith(inside)}
+    if folder:
+        kept |= {f"../{path}": path for path in paths if str(PurePosixPath(path).parent) in above}
+    return detect_runner(kept, lambda shown: read(kept[shown]) if shown in kept else None)
+
+
+def suites_of(paths: Sequence[str], read: Read) -> tuple[Place, ...]:
+    """The suites of a tree: the root's where it has tests or configures pytest, else one of each project with tests."""
+    runner = detect_runner(paths, read)
+    if runner is None:
+        return ()
+    projects = {str(PurePosixPath(path).parent) for path in paths if _begins_project(path, read)}
+    owners = {owner for path in paths if is_python_test(path) and (owner := _owner(path, projects)) is not None}
+    configured = any("/" not in path and configures_pytest(path, read) for path in paths)
+    if configured or "." in owners or not owners:
+        return (Place("", runner),)
+    found = ((folder, runner_in(folder, paths, read)) for folder in sorted(owners))
+    return tuple(Place(folder, runner) for folder, runner in found if runner) or (Place("", runner),)
+
+
+def _begins_project(path: str, read: Read) -> bool:
+    name = PurePosixPath(path).name
+    return name in PROJECT_FILES or (name == MANAGE and is_django_manage(read(path) or b""))
+
+
+def _owner(path: str, projects: set[str]) -> str | None:
+    """The outermost project, below the root, that a test lies in; the root where it lies in none."""
+    if any(part.startswith(".") or part in ("node_modules", "site-packages") for part in path.split("/")):
+        return None
+    folders = [str(one) for one in PurePosixPath(path).parents][-2::-1]
+    return next((folder for folder in folders if folder in projects), ".")

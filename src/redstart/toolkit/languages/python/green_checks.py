@@ -1,0 +1,8 @@
+"""Checks of a green that exist for Python alone."""
+
+from __future__ import annotations
+
+from redstart.toolkit.languages.python.assertion_counts import examine_assertions
+from redstart.toolkit.languages.python.nearby import examine_nearby
+
+__all__ = ["examine_assertions", "examine_nearby"]

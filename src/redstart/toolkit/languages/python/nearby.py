@@ -1,0 +1,192 @@
+"""Nearby inputs: whether a patch answers more than the tests' own questions.
+
+What the targets ask is evaluated on the original and on the patched code, and so are inputs near it. A patch that
+changes results only at the tests' own inputs is special-cased for them, however it knows them. One run on each tree
+answers for all tests together.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import chain, islice, zip_longest
+from typing import NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from redstart.core.change import Snapshot
+from redstart.core.noun import clip
+from redstart.core.report import Evidence
+from redstart.core.shell import IN, OUT, PINNED
+from redstart.toolkit.honesty.controls.subjects import find_test_file, group_by_function, is_chosen, name_in_file
+from redstart.toolkit.honesty.examine import Examined, Green, Runs
+from redstart.toolkit.languages.python.nearby_inputs import NearInput, inputs_near, is_boundary
+from redstart.toolkit.languages.python.nearby_judgement import LONGEST_NOTE, MOST_NOTES, Compared, Point, Result, judge
+from redstart.toolkit.languages.python.nearby_questions import questions
+from redstart.toolkit.languages.python.read_tests import TestFile
+from redstart.toolkit.suites.request import Request, inside
+from redstart.toolkit.suites.view import View
+
+MOST_TARGETS = 12
+"""Test functions of the targets that are looked at."""
+MOST_BESIDE = 6
+MOST_POINTS = 60
+MOST_OF_ONE_TEST_BESIDE = 3
+SECONDS = 40.0
+"""For all expressions on one tree."""
+EACH_SECONDS = 1.0
+DRIVER = "redstart_nearby.py"
+ASKED = "nearby_asked.json"
+ANSWER = "nearby.json"
+
+
+_ANSWERS = TypeAdapter(list[list[Result | None]])
+
+
+class Inquiry(NamedTuple):
+    """An input of a test, and the inputs near it that are made."""
+
+    test: str
+    file: str
+    """As the runner shows it."""
+    function: str
+    is_target: bool
+    boundary: bool
+    own: str
+    near: tuple[NearInput, ...]
+
+
+class _Tests(NamedTuple):
+    targets: dict[str, tuple[str, ...]]
+    """By test function, the ids of its cases."""
+    beside: dict[str, tuple[str, ...]]
+
+
+async def examine_nearby(green: Green, runs: Runs) -> Examined:
+    """Compares results near the targets' inputs; asks about a patch that changes none but the tests' own."""
+    tests = _tests(green)
+    total = sum(map(len, tests.targets.values()))
+    asked = _inquiries(green, runs, tests)
+    if not any(inquiry.is_target for inquiry in asked):
+        note = "no target compares what a call with literals gives"
+        return Examined(Evidence(check="nearby", targets=total, covered=0, notes=(note,)))
+    before = await _results(runs, "nearby inputs without the patch", green, green.base, asked)
+    after = await _results(runs, "nearby inputs", green, green.patched, asked)
+    points = _points(asked, before, after)
+    judgement = judge(points)
+    covered = {point.test for point in points if point.is_target and point.is_covered}
+    left_out = [f"{test}: no inputs near its own can be compared" for test in tests.targets if test not in covered]
+    evidence = Evidence(
+        check="nearby",
+        targets=total,
+        covered=sum(len(ids) for test, ids in tests.targets.items() if test in covered),
+        runs=2,
+        notes=tuple(clip(note, LONGEST_NOTE) for note in (*judgement.notes, *left_out)[:MOST_NOTES]),
+    )
+    return Examined(evidence, judgement.doubts)
+
+
+def _tests(green: Green) -> _Tests:
+    cases = [case.id for case in green.after or green.before]
+    chosen = [id_ for id_ in cases if is_chosen(id_, green.targets)] or list(green.targets)
+    targets = dict(group_by_function(chosen))
+    passed_before = {case.id for case in green.before if case.outcome == "passed"}
+    failed_after = {case.id for case in green.after if case.red}
+    beside = group_by_function([id_ for id_ in green.nearby if id_ in passed_before - failed_after])
+    return _Tests(targets, {test: ids for test, ids in beside if test not in targets})
+
+
+def _inquiries(green: Green, runs: Runs, tests: _Tests) -> list[Inquiry]:
+    """What is evaluated: of every target in turn, then of a sample of the tests beside them."""
+    view = View(green.suite, runs.files(green.base), partial(runs.read, green.base))
+    chance = random.Random(green.seed)  # noqa: S311 (not predictable is enough)
+    of_targets = [_of_test(view, test, chance, is_target=True) for test in islice(tests.targets, MOST_TARGETS)]
+    sampled = sorted(chance.sample(sorted(tests.beside), min(MOST_BESIDE, len(tests.beside))))
+    of_beside = [_of_test(view, test, chance, is_target=False)[:MOST_OF_ONE_TEST_BESIDE] for test in sampled]
+    in_turn = (inquiry for row in zip_longest(*of_targets) for inquiry in row if inquiry)
+    return [*islice(in_turn, MOST_POINTS), *chain.from_iterable(of_beside)]
+
+
+def _of_test(view: View, test: str, chance: random.Random, *, is_target: bool) -> list[Inquiry]:
+    shown = find_test_file(view, test)
+    text = view.read(shown) if shown.endswith(".py") else None
+    if text is None:
+        return []
+    try:
+        file = TestFile(text)
+    except (SyntaxError, ValueError):
+        return []
+    function = file.function(name_in_file(test, shown))
+    inquiries: list[Inquiry] = []
+    for question in questions(file, function, _modules(view.kept)) if function else ():
+        near = tuple(inputs_near(question.expression, chance))
+        boundary = is_boundary(question.expression)
+        inquiries.append(Inquiry(test, shown, question.function, is_target, boundary, question.source, near))
+    return [inquiry for inquiry in inquiries if inquiry.near]
+
+
+def _modules(paths: Iterable[str]) -> set[str]:
+    """Every name under which one of these files could be imported."""
+    return {part.removesuffix(".py") for path in paths if path.endswith(".py") for part in path.split("/")}
+
+
+async def _results(
+    runs: Runs, activity: str, green: Green, tree: Snapshot, asked: Sequence[Inquiry]
+) -> dict[tuple[str, str], Result]:
+    """By file and expression; without what gives no steady result."""
+    modules = _expressions(asked)
+    question = {
+        "seconds": SECONDS,
+        "each": EACH_SECONDS,
+        "modules": [{"path": file, "expressions": sources} for file, sources in modules.items()],
+    }
+    request = Request(
+        argv=(green.environment.python, f"{IN}/{DRIVER}", OUT),
+        variables=PINNED.variables,
+        files_in={DRIVER: inside(DRIVER), ASKED: json.dumps(question)},
+        collect=(ANSWER,),
+    )
+    completed = await runs.execute(activity, tree, request)
+    answers = _parsed(completed.files.get(ANSWER, ""))
+    return {
+        (file, source): result
+        for (file, sources), results in zip(modules.items(), answers, strict=False)
+        for source, result in zip(sources, results, strict=False)
+        if result is not None
+    }
+
+
+def _expressions(asked: Iterable[Inquiry]) -> dict[str, list[str]]:
+    modules: dict[str, dict[str, None]] = {}
+    for inquiry in asked:
+        modules.setdefault(inquiry.file, {}).update(
+            dict.fromkeys((inquiry.own, *(near.source for near in inquiry.near)))
+        )
+    return {file: list(sources) for file, sources in modules.items()}
+
+
+def _parsed(text: str) -> list[list[Result | None]]:
+    """The results of each module; none where the file does not hold what the driver writes: code under test may too."""
+    try:
+        return _ANSWERS.validate_json(text)
+    except ValidationError:
+        return []
+
+
+def _points(
+    asked: Iterable[Inquiry], before: dict[tuple[str, str], Result], after: dict[tuple[str, str], Result]
+) -> list[Point]:
+    """What has a result on both trees."""
+    points: list[Point] = []
+    for inquiry in asked:
+        compared = [
+            Compared(source, before[key], after[key], literal)
+            for source, literal in (NearInput(inquiry.own, -1), *inquiry.near)
+            if (key := (inquiry.file, source)) in before and key in after
+        ]
+        if compared and compared[0].source == inquiry.own:
+            own, near = compared[0], tuple(compared[1:])
+            points.append(Point(inquiry.test, inquiry.function, inquiry.is_target, inquiry.boundary, own, near))
+    return points

@@ -1,0 +1,154 @@
+"""One answer to whether a path is a test, and a language that another package adds."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from redstart.app.init import files_in
+from redstart.core.report import Outcome
+from redstart.core.shell import Completed, Environment, ExitCause
+from redstart.core.suite import Suite
+from redstart.toolkit.languages.registry import (
+    is_test_path,
+    language_of_file,
+    language_of_runner,
+    languages,
+)
+from redstart.toolkit.patching.policy import Protection, protected
+from redstart.toolkit.suites import runner
+from redstart.toolkit.suites.describe import describe_runner
+from redstart.toolkit.suites.new_tests import include_tests
+from redstart.toolkit.suites.places import Place, suites_in
+
+PATHS = {
+    "test_cart.py": True,
+    "pkg/cart_test.py": True,
+    "pkg/tests.py": True,
+    "Tests/Cart.py": True,
+    "tests/data/orders.json": True,
+    "tests/helpers/__init__.py": True,
+    "conftest.py": True,
+    "pkg/TEST_CART.PY": True,
+    "pkg/test_cart.pyi": True,
+    "features/cart.feature": True,
+    "src/cart.spec.ts": True,
+    "src/__tests__/cart.jsx": True,
+    "src/__mocks__/fs.js": True,
+    "src/__snapshots__/cart.txt": True,
+    "cypress/support/commands.ts": True,
+    "e2e/login.ts": True,
+    "test-cart.mjs": True,
+    "pkg/testdata/order.golden": True,
+    "app/CartTest.java": True,
+    "Shop.Tests/Cart.cs": True,
+    "spec/cart_spec.rb": True,
+    "src/latest.py": False,
+    "src/contest.py": False,
+    "testing/cart.py": False,
+    "fixtures.py": False,
+    "src/testimony/cart.py": False,
+    "pytest_plugin.py": False,
+    "attests/cart.js": False,
+    "src/inspector.ts": False,
+    "src/specification.js": False,
+    "app/Latest.java": False,
+    "src/specs/order.go": False,
+    "README.md": False,
+}
+
+
+@pytest.mark.parametrize(("path", "expected"), PATHS.items())
+def test_a_path_is_a_test_for_everyone_or_for_nobody(path: str, expected: bool) -> None:
+    assert is_test_path(path) is expected
+    # The one difference: a conftest.py in no directory of tests configures them.
+    assert (protected(path) is Protection.test) is (expected and path != "conftest.py")
+
+
+def test_the_first_language_that_knows_a_runner_or_a_suffix_is_the_only_one() -> None:
+    runners = [name for language in languages() for name in language.runners]
+    suffixes = [suffix for language in languages() for suffix in language.suffixes]
+    assert len(set(runners)) == len(runners) > 0
+    assert len(set(suffixes)) == len(suffixes) > 0
+
+
+ADDED = """
+    from redstart.core.report import Case, Outcome
+    from redstart.toolkit.languages.protocol import Language, Place, ReadCases, SuiteRunner, beside
+    from redstart.toolkit.suites.request import Request
+
+    class Busted(SuiteRunner):
+        def command(self, suite, environment, *, ids, sentinel, vary, test_cpu):
+            return Request(suite.command or ("busted",), {"IDS": ",".join(ids)}, {}, ("report.txt",))
+
+        def read(self, suite, completed):
+            lines = completed.files.get("report.txt", "").splitlines()
+            cases = [Case(id=line[1:], outcome=Outcome.passed if line[0] == "+" else Outcome.failed) for line in lines]
+            return ReadCases(cases or None, bool(lines))
+
+        def added_words(self, suite, files):
+            return beside(suite.command[1:], files)
+
+        def describe(self, suite):
+            return "Busted"
+
+    class Lua(Language):
+        name, suffixes, runners = "Lua", (".lua",), ("busted",)
+        runner = Busted()
+
+        def is_test_path(self, path):
+            return path.endswith("_spec.lua")
+
+        def suites_of(self, paths, read):
+            return (Place("", "busted"),) if any(map(self.is_test_path, paths)) else ()
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package with a language of its own, as pip would install it."""
+    (tmp_path / "redstart_lua.py").write_text(textwrap.dedent(ADDED))
+    about = tmp_path / "redstart_lua-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: redstart-lua\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[redstart.languages]\nlua = redstart_lua:Lua\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    languages.cache_clear()
+    yield
+    languages.cache_clear()
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_installed_package_adds_a_language_with_its_runner(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "spec").mkdir(parents=True)
+    (project / "cart.lua").write_text("return {}\n")
+    (project / "spec" / "cart_spec.lua").write_text("describe('cart', function() end)\n")
+    paths = list(files_in(project))
+    assert suites_in(paths, lambda path: (project / path).read_bytes()) == (Place("", "busted"),)
+    found = language_of_file("cart.lua")
+    assert found is not None
+    assert (found.name, found is language_of_runner("busted")) == ("Lua", True)
+    assert [path for path in sorted(paths) if is_test_path(path)] == ["spec/cart_spec.lua"]
+    assert protected("cart_spec.lua") is Protection.test
+
+    suite = Suite(runner="busted", command=("busted", "a_spec.lua"))
+    request = runner.request(suite, Environment(mount="/nowhere", python="python3"), ["cart adds"])
+    assert (request.argv, request.variables["IDS"]) == (("busted", "a_spec.lua"), "cart adds")
+    assert include_tests(suite, ["b_spec.lua"]) == ("busted", "a_spec.lua", "b_spec.lua")
+    assert (describe_runner(suite), runner.selects(suite)) == ("Busted", True)
+    files = {"report.txt": "+cart adds\n-cart removes\n"}
+    parsed = runner.read(suite, Completed(exit_code=1, cause=ExitCause.failed, output="", files=files))
+    assert [(case.id, case.outcome) for case in parsed.cases] == [
+        ("cart adds", Outcome.passed),
+        ("cart removes", Outcome.failed),
+    ]
+    silent = Completed(exit_code=127, cause=ExitCause.failed, output="sh: busted: not found")
+    assert "busted is not installed where the tests run." in runner.read(suite, silent).fault
+
+
+def test_without_the_package_its_runner_is_unknown() -> None:
+    assert language_of_runner("busted") is None
