@@ -141,7 +141,7 @@ def replied(reply: Reply, verdict: Verdict | None, asked: Decision = ASKED, **ov
     [
         (Verdict(fixed=ONE), Result.verified),
         (Verdict(fixed=ONE, tampered=("test_a.py",)), Result.verified),
-        (Verdict(fixed=ONE, newly_skipped=ONE, new_findings=1), Result.verified),
+        (Verdict(fixed=ONE, newly_skipped=ONE), Result.verified),
         (Verdict(), Result.unsolved),
         (Verdict(fixed=ONE, still_red=ONE), Result.unsolved),
         (Verdict(fixed=ONE, newly_red=ONE), Result.unsolved),
