@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import cast
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from redstart.core.change import Snapshot
 from redstart.core.learning import Signature
 from redstart.core.noun import Noun, clip
 from redstart.core.shell import ExitCause
-from redstart.core.stored_words import with_over_budget
 
 FIRST = 8
 """How many ids or cases the state carries; all of them are in a blob."""
@@ -282,8 +281,3 @@ class Reproduced(Noun):
     """The base with those tests in it."""
     spectrum: str = ""
     """Blob: the `Spectrum` of the targets; empty where the code is small enough to be shown whole, or none was seen."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_before(cls, document: object) -> object:
-        return with_over_budget(document, "remedy")

@@ -135,7 +135,7 @@ def _error(artifacts: Sequence[str]) -> str:
     """The exception of the first failure that a run began with."""
     for artifact in artifacts[:1]:
         try:
-            signature = Reproduced.model_validate_json(artifact).report.signature
+            signature = Reproduced.model_validate_json(artifact, extra="ignore").report.signature
         except ValidationError as error:
             raise StoreError("what a run began with cannot be read") from error
         return signature.exception if signature else ""
@@ -144,7 +144,7 @@ def _error(artifacts: Sequence[str]) -> str:
 
 def _read(record: Record) -> Answer:
     try:
-        return KeptAnswer.model_validate_json(record.result).answer
+        return KeptAnswer.of(record).answer
     except ValidationError as error:
         raise StoreError(f"the record of {record.call} of run {record.call.run_id} cannot be read") from error
 
