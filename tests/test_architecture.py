@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.run import Step
-
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "redstart"
 MAX_FILE = 600
@@ -22,7 +20,6 @@ LONG_FUNCTION = 60
 # What a planted import needs to find; modules that exist are kept as they are, with the planted line added.
 SKELETON = [
     *(f"{layer}/__init__.py" for layer in ("app", "cli", "engines", "flow", "steps")),
-    *(f"steps/{word}.py" for word in Step),
     *("app/settings.py", "engines/langgraph.py", "engines/inline.py", "flow/route.py"),
     *("ports/model/providers.py", "ports/model/prices.py", "ports/sql/store.py", "toolkit/suites/junit.py"),
 ]

@@ -11,7 +11,7 @@ from redstart.core.change import Probe, Snapshot
 from redstart.core.errors import InternalError
 from redstart.core.noun import clip
 from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Mutants, Repeat, Report, Verdict
-from redstart.core.run import Mode, RunState
+from redstart.core.run import RunState
 from redstart.core.shell import PINNED, Completed, Environment, Variation
 from redstart.ports.bundle import Ports
 from redstart.ports.sandbox.port import Session
@@ -59,7 +59,7 @@ async def test(run: RunState, ports: Ports) -> Judged:
         shrunk, final = None, await trial.whole(patched)
     judged = await trial.proven(final, shrunk) if final.verdict.honest_green else trial.judged(final)
     judged = await trial.examined(judged, shrunk or patched)
-    if run.spec.mode is not Mode.create or not judged.verdict.honest_green:
+    if not run.spec.task.makes_program or not judged.verdict.honest_green:
         return judged
     return judged.model_copy(update={"mutants": await _mutants(run, ports, patched, judged.report.seconds)})
 
@@ -186,7 +186,7 @@ class _Trial:
 
     async def shrunk(self) -> Snapshot | None:
         """The patch without what a green of its nearest tests does not need; None where all of it is needed."""
-        if not self._measures.shrink_runs or self._run.spec.mode is Mode.create:
+        if not self._measures.shrink_runs or self._run.spec.task.makes_program:
             return None
         trees, base = self._ports.trees, self._run.base
         before = {path: trees.read(base, path) for path in self._changed}
