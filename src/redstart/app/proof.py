@@ -35,7 +35,7 @@ from redstart.core.errors import ConfigError, StoreError
 from redstart.core.finding import TRIPWIRE, Finding, FindingList, Severity
 from redstart.core.noun import many
 from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Repeat, Report, Reproduced, Verdict
-from redstart.core.run import Decision, Mode, Result, RunState, Status, Step
+from redstart.core.run import Decision, Result, RunState, Status, Step
 from redstart.engines.journal import KeptAnswer
 from redstart.ports.store.port import Record, StepRow, digest
 from redstart.toolkit.honesty.baseline import baseline_cases, targets
@@ -154,7 +154,7 @@ class _Evidence:
         tests, passing = many(fixed, "test"), "passes" if fixed == 1 else "pass"
         if self._green:
             which = f"{tests} that failed without this patch {passing} with it"
-            if self._state.spec.mode is Mode.create:
+            if self._state.spec.task.makes_program:
                 which = f"{tests}, written before the code, failed without it and {passing} with it"
             if found := (self._judged.mutants if self._judged else None):
                 which += f", and the tests notice {found.killed} of {found.sampled} small changes to it"

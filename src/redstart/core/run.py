@@ -132,10 +132,6 @@ class RunSpec(RunNoun):
             raise TypeError(f"a run of mode {self.mode.value} has no {kind.__name__}")
         return self.task
 
-    def with_task(self, **changes: object) -> RunSpec:
-        """The same with other values in the part of its mode."""
-        return self.model_copy(update={"task": self.task.model_copy(update=changes)})
-
     def with_command(self, command: tuple[str, ...]) -> RunSpec:
         """The same whose tests are started by `command`, where that is not empty."""
         suite = self.suite.model_copy(update={"command": command})

@@ -11,7 +11,7 @@ from redstart.core.context import Context
 from redstart.core.course import Strategy
 from redstart.core.learning import Recalled, Reflection
 from redstart.core.noun import clip
-from redstart.core.run import PROBES, Mode, RunState
+from redstart.core.run import PROBES, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.learning.failures import KnownOfFailure, recall_for_attempt
@@ -113,7 +113,7 @@ def _form(run: RunState, counts: Mapping[EditKind, Tally], read: Callable[[str],
 
 def _is_shaped(run: RunState) -> bool:
     # A small program is asked for as one file: as a string in JSON it would lose its lines.
-    is_one_file = run.spec.asks.brief and run.spec.mode is Mode.create
+    is_one_file = run.spec.asks.brief and run.spec.task.makes_program
     return run.spec.asks.shaped and not run.spec.looks and not is_one_file
 
 
@@ -176,7 +176,7 @@ def _usable(run: RunState, ports: Ports, answer: Answer) -> Reading[Answer]:
 async def _question(run: RunState, ports: Ports, asked: EditKind, known: KnownOfFailure) -> tuple[Message, ...]:
     said = await ports.person.said()
     room = run.spec.asks.room(ANSWER)
-    new, brief = run.spec.mode is Mode.create, run.spec.asks.brief
+    new, brief = run.spec.task.makes_program, run.spec.asks.brief
     if brief:
         about = _brief_new(run, ports, said) if new else _brief(run, ports, asked, said)
     else:
@@ -208,7 +208,7 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
     asked_again = request_to_reflect(run.history, shaped=_is_shaped(run))
     again = [asked_again.format(where=_DRAFT if run.draft else _FRESH), sections.advice(run.turn)]
     misfits = often_rejected(run.history) if run.taken(Strategy.form) and not _is_shaped(run) else ()
-    is_new = run.spec.mode is Mode.create
+    is_new = run.spec.task.makes_program
     about = {"package": project(run.spec, run.packages)} if is_new else {"notes": sections.notes(read)}
     return {
         "answer": form_words(asked, shaped=_is_shaped(run)),

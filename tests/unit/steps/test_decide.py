@@ -25,7 +25,9 @@ from redstart.core.run import (
 )
 from redstart.flow.route import route, settle, wake
 from redstart.ports.store.port import Reply
-from redstart.steps.decide import answered, decide, further
+from redstart.steps.decide import decide
+from redstart.steps.decide.person import answered
+from redstart.steps.decide.retry import further
 from redstart.testing.states import report, spec, state
 
 RED = Judged(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
