@@ -252,7 +252,8 @@ def require_model(settings: Settings) -> None:
 
 def api_key(model: str, environ: Mapping[str, str], variable: str = "") -> str | None:
     """The key of the model: from `variable` where that is named, else from where people keep its provider's."""
-    return environ.get(variable or f"{model.partition(':')[0].upper()}_API_KEY")
+    provider = model.partition(":")[0]
+    return environ.get(variable or (ENDPOINTS[provider].variable if provider in ENDPOINTS else ""))
 
 
 def check_user_settings(table: Mapping[str, object], origin: str) -> None:
