@@ -28,7 +28,7 @@ from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
 from redstart.ports.model.endpoints import ENDPOINTS, without_credentials
-from redstart.ports.model.names import WITHOUT_ENDPOINT, refuse_unknown_form
+from redstart.ports.model.names import PLUGIN, WITHOUT_ENDPOINT, refuse_unknown_form
 
 _DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
 """What is used where a key is there and no model is named."""
@@ -82,7 +82,15 @@ def _folder(path: Path) -> Path:
         raise ValueError(str(error)) from error
 
 
-Backend = Literal["auto", "bwrap", "docker", "seatbelt", "process"]
+BACKENDS = ("auto", "bwrap", "docker", "seatbelt", "process")
+
+
+def _backend(text: str) -> str:
+    if text in BACKENDS or (text.startswith(f"{PLUGIN}:") and text != f"{PLUGIN}:"):
+        return text
+    raise ValueError(f"unknown sandbox {text!r}; use {', '.join(BACKENDS)} or {PLUGIN}:NAME")
+
+
 Size = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str)]
 
 _LIMITS = SandboxLimits()
@@ -106,8 +114,8 @@ class SandboxSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    backend: Backend = "auto"
-    """`auto` takes the strongest that works here; `bwrap`, `docker` or `seatbelt` that one or none."""
+    backend: Annotated[str, AfterValidator(_backend)] = "auto"
+    """`auto` takes the strongest that works here; `bwrap`, `docker`, `seatbelt` or `plugin:NAME` that one or none."""
     image: str = ""
     """The image of docker's containers; empty for the one that `redstart sandbox build` makes."""
     runtime: str = ""
@@ -136,6 +144,11 @@ class SandboxSettings(BaseModel):
     """Bytes that may be written to the workspace, and as much again to each temporary folder."""
     output: Size = Field(default=_LIMITS.output, gt=0)
     """Bytes of what is printed that are kept, head and tail."""
+
+    @property
+    def is_plugin(self) -> bool:
+        """Whether another package brings the sandbox."""
+        return self.backend.startswith(f"{PLUGIN}:")
 
     @property
     def limits(self) -> SandboxLimits:
@@ -239,7 +252,8 @@ def require_model(settings: Settings) -> None:
 
 def api_key(model: str, environ: Mapping[str, str], variable: str = "") -> str | None:
     """The key of the model: from `variable` where that is named, else from where people keep its provider's."""
-    return environ.get(variable or f"{model.partition(':')[0].upper()}_API_KEY")
+    provider = model.partition(":")[0]
+    return environ.get(variable or (ENDPOINTS[provider].variable if provider in ENDPOINTS else ""))
 
 
 def check_user_settings(table: Mapping[str, object], origin: str) -> None:

@@ -16,6 +16,7 @@ from redstart.app.choices import DriveFlags, with_models
 from redstart.app.images import wanted
 from redstart.app.installs import IndexInstaller
 from redstart.app.model_routes import has_endpoint, model_address, model_route, short_model_name
+from redstart.app.plugins import make_model, proven_sandbox
 from redstart.app.settings import Settings, require_model
 from redstart.app.store_settings import DATABASE, folder_of
 from redstart.core.chat import Ask, Tier
@@ -37,6 +38,7 @@ from redstart.ports.model.gateway import Gateway, Policy
 from redstart.ports.model.lanes import Lane, Options, Rates
 from redstart.ports.model.mask import mask, secrets_of
 from redstart.ports.model.masked import Masked
+from redstart.ports.model.names import PLUGIN
 from redstart.ports.model.port import Model, Profile, TimedLedger
 from redstart.ports.model.profiles import profile_of
 from redstart.ports.sandbox.cgroups import restart_in_own_group
@@ -90,8 +92,11 @@ class House:
         """Raises `SandboxUnavailable` with the remedy."""
         scratch = self.settings.home / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
-        asked = wanted(self.settings.sandbox, os.environ)
-        sandbox = choose(self.trees, scratch, unsafe=unsafe, wanted=asked)
+        if self.settings.sandbox.is_plugin:
+            sandbox = proven_sandbox(self.settings.sandbox.backend, self.trees, scratch, unsafe=unsafe)
+        else:
+            asked = wanted(self.settings.sandbox, os.environ)
+            sandbox = choose(self.trees, scratch, unsafe=unsafe, wanted=asked)
         return replace(self, adapters=replace(self.adapters, sandbox=sandbox))
 
     def with_options_of(self, options: RunOptions | None) -> House:
@@ -356,6 +361,8 @@ def _lane(settings: Settings, name: str) -> Lane:
         from redstart.ports.model.command import Command  # noqa: PLC0415
 
         model: Model = Command(name.removeprefix("command:"), name=name, deadline=deadline)
+    elif name.startswith(f"{PLUGIN}:"):
+        model = make_model(name, deadline)
     else:
         model = provider_at(model_address(settings, name, os.environ), deadline=deadline, profile=known)
     options = Options(own.temperature, own.max_tokens, own.at_once, own.tokens_a_minute, own.requests_a_minute)

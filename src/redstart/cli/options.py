@@ -46,12 +46,14 @@ class EngineName(StrEnum):
     inline = "inline"
 
 
-class SandboxName(StrEnum):
-    auto = "auto"
-    bwrap = "bwrap"
-    docker = "docker"
-    seatbelt = "seatbelt"
-    process = "process"
+SANDBOXES = ("auto", "bwrap", "docker", "seatbelt", "process")
+"""The sandboxes again, for the same reason; a plug-in is `plugin:NAME`."""
+
+
+def _sandbox_name(text: str) -> str:
+    if text in SANDBOXES or text.startswith("plugin:"):
+        return text
+    raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, SANDBOXES))}, or plugin:NAME")
 
 
 class LevelName(StrEnum):
@@ -100,8 +102,14 @@ Unsafe = Annotated[
     bool, typer.Option("--unsafe-no-sandbox", help="Run the tests without a sandbox if none works here.")
 ]
 SandboxKind = Annotated[
-    SandboxName | None,
-    typer.Option("--sandbox", help="Sandbox for the tests (default auto); `process` needs --unsafe-no-sandbox."),
+    str | None,
+    typer.Option(
+        "--sandbox",
+        parser=_sandbox_name,
+        metavar=f"[{'|'.join(SANDBOXES)}|plugin:NAME]",
+        help="Sandbox for the tests (default auto); `process` needs --unsafe-no-sandbox.",
+        autocompletion=lambda: list(SANDBOXES),
+    ),
 ]
 SandboxImage = Annotated[
     str | None,
@@ -193,10 +201,10 @@ def level_of(default: Level, asked: LevelName | None) -> Level:
 
 
 def sandbox_flags(
-    kind: SandboxName | None, image: str | None, cpus: float | None, memory: str | None, network: str | None
+    kind: str | None, image: str | None, cpus: float | None, memory: str | None, network: str | None
 ) -> dict[str, object]:
     """Those that were given, by the names of their settings."""
-    asked = {"backend": kind and kind.value, "image": image, "cpus": cpus, "memory": memory, "network": network}
+    asked = {"backend": kind, "image": image, "cpus": cpus, "memory": memory, "network": network}
     return {f"sandbox.{name}": value for name, value in asked.items() if value is not None}
 
 
