@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import cast
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from redstart.core.change import Snapshot
 from redstart.core.learning import Signature
