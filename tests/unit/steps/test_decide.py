@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from redstart.core.change import Applied, Patch, Reject
+from redstart.core.change import Applied, Patch, PatchProblem, Reject
 from redstart.core.course import Seen
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan
@@ -94,7 +94,7 @@ def test_a_cap_stops(limits, spend, word):
 
 
 def test_a_call_that_was_not_made_for_want_of_budget_is_a_cap():
-    decision = decided(patch=Patch(fault="the model's answer was not asked: this call is over budget"))
+    decision = decided(patch=Patch(problem=PatchProblem.over_budget, fault="the model was not asked"))
     assert decision.result is Result.capped
 
 
