@@ -123,9 +123,6 @@ SandboxCpus = Annotated[
 SandboxMemory = Annotated[
     str | None, typer.Option("--sandbox-memory", help="Memory the tests may use, for example 1g (default 4g).")
 ]
-SandboxNetwork = Annotated[
-    str | None, typer.Option("--sandbox-network", help="Only `none`. To open ports, use the setting sandbox.services.")
-]
 Engine = Annotated[EngineName, typer.Option("--engine", help="Engine that drives the steps.")]
 RunId = Annotated[
     str | None,
@@ -200,11 +197,9 @@ def level_of(default: Level, asked: LevelName | None) -> Level:
     return type(default)(asked.value) if asked else default
 
 
-def sandbox_flags(
-    kind: str | None, image: str | None, cpus: float | None, memory: str | None, network: str | None
-) -> dict[str, object]:
+def sandbox_flags(kind: str | None, image: str | None, cpus: float | None, memory: str | None) -> dict[str, object]:
     """Those that were given, by the names of their settings."""
-    asked = {"backend": kind, "image": image, "cpus": cpus, "memory": memory, "network": network}
+    asked = {"backend": kind, "image": image, "cpus": cpus, "memory": memory}
     return {f"sandbox.{name}": value for name, value in asked.items() if value is not None}
 
 

@@ -22,6 +22,7 @@ from redstart.core.scripts import is_script
 from redstart.core.shell import Environment
 from redstart.core.tasks import AuditTask
 from redstart.ports.bundle import Ports
+from redstart.toolkit.base.text import data
 from redstart.toolkit.checks.audit import merged, run_tools, without_suppressed
 from redstart.toolkit.checks.commands import Place, ask_commands
 from redstart.toolkit.checks.narrow import most_telling, new_since, on_changed_lines, without_noise
@@ -30,7 +31,7 @@ from redstart.toolkit.checks.ruff import check
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes_audit import ReviewAnswer
 from redstart.toolkit.suites.detect import is_test_path
 

@@ -13,9 +13,11 @@ from redstart.core.learning import Recalled, Reflection
 from redstart.core.noun import clip
 from redstart.core.run import PROBES, RunState
 from redstart.ports.bundle import Ports
+from redstart.toolkit.base.text import data
 from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.learning.failures import KnownOfFailure, recall_for_attempt
 from redstart.toolkit.looking import probes
+from redstart.toolkit.looking.converse import converse
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.patching.formats import best_form
 from redstart.toolkit.patching.ladder import unchanged
@@ -26,14 +28,13 @@ from redstart.toolkit.patching.unnamed import given_back
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_json, schema
 from redstart.toolkit.prompts.asking import mend, repair_note
-from redstart.toolkit.prompts.converse import converse
 from redstart.toolkit.prompts.failures import tried_before
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.forms import brief_form, form_words, given_whole, often_rejected
 from redstart.toolkit.prompts.projects import brief_answer_with_program, project
 from redstart.toolkit.prompts.reflections import learned, request_to_reflect
 from redstart.toolkit.prompts.rejected import rejected
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes import PatchAnswer, ReflectingPatchAnswer
 
 _FRESH = "They apply to the code as shown above, where none of the earlier edits has been made."

@@ -16,6 +16,7 @@ from redstart.core.run import Mode, Result, RunState
 from redstart.core.tasks import CreateTask
 from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
+from redstart.toolkit.base.text import data
 from redstart.toolkit.learning.advice import proposed
 from redstart.toolkit.learning.failures import failure_record
 from redstart.toolkit.learning.shape import Known, shape
@@ -24,7 +25,7 @@ from redstart.toolkit.looking.symbols import symbols
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes import CardAnswer
 from redstart.toolkit.suites.detect import is_test_path
 

@@ -186,8 +186,8 @@ def test_a_flag_of_the_sandbox_that_cannot_be_used(name, value):
 
 
 def test_the_flags_of_the_sandbox_that_were_given():
-    given = sandbox_flags("docker", "i:1", 1.0, "1g", "none")
+    given = sandbox_flags("docker", "i:1", 1.0, "1g")
     settings = load(flags=given).sandbox
     assert (settings.backend, settings.image, settings.cpus, settings.memory) == ("docker", "i:1", 1.0, 1 << 30)
-    assert sandbox_flags(None, None, None, None, None) == {}
+    assert sandbox_flags(None, None, None, None) == {}
     assert SANDBOXES == BACKENDS

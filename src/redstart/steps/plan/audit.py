@@ -9,10 +9,11 @@ from redstart.core.run import RunState
 from redstart.core.tasks import AuditTask
 from redstart.ports.bundle import Ports
 from redstart.steps.plan.question import ANSWER
+from redstart.toolkit.base.text import data
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes_audit import ScopeAnswer
 
 LISTED = 2000

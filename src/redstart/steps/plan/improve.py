@@ -21,12 +21,13 @@ from redstart.steps.plan.question import (
 )
 from redstart.toolkit.base.code_files import is_code
 from redstart.toolkit.base.search import walk_search
+from redstart.toolkit.base.text import data
 from redstart.toolkit.looking.files import Files
 from redstart.toolkit.looking.outline import outline
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import CHARACTERS_A_TOKEN, fitted
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes import ImprovementAnswer
 from redstart.toolkit.retrieval.rank import Question
 from redstart.toolkit.retrieval.rank import retrieve as rank

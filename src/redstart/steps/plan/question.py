@@ -16,11 +16,11 @@ from redstart.core.run import MOST_CRITERIA, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.learning.advice import taught
+from redstart.toolkit.looking.converse import converse
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_json, schema
 from redstart.toolkit.prompts.asking import REPAIRS, json_note, mend_tried, reader
-from redstart.toolkit.prompts.converse import converse
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes import PlanAnswer

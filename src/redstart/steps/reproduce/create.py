@@ -13,11 +13,12 @@ from redstart.core.tasks import CreateTask
 from redstart.ports.bundle import Ports
 from redstart.steps.reproduce.baseline import no_tests, reproduced, run_tests
 from redstart.steps.reproduce.new_tests import ANSWER, question_for_tests, read_new_tests
+from redstart.toolkit.base.text import data
 from redstart.toolkit.installs.planned import with_planned_packages
 from redstart.toolkit.prompts import projects, sections
 from redstart.toolkit.prompts.asking import ask_until, repair_note
 from redstart.toolkit.prompts.fit import fitted
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import section
 from redstart.toolkit.suites.counted import with_count
 from redstart.toolkit.suites.detect import is_test_path
 

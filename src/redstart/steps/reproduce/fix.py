@@ -9,7 +9,8 @@ from redstart.ports.bundle import Ports
 from redstart.steps.reproduce.baseline import reproduced, run_tests, with_traced_lines
 from redstart.steps.reproduce.flakes import without_flakes
 from redstart.steps.reproduce.red_test import can_be_joined, write_red_test
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.base.text import data
+from redstart.toolkit.prompts.render import section
 from redstart.toolkit.suites.select import chooser
 
 

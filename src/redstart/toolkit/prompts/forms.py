@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from redstart.core.change import EditKind
 from redstart.core.run import AttemptSummary
 from redstart.core.scripts import is_script
-from redstart.toolkit.prompts.render import data, form_of_answer, section
+from redstart.toolkit.base.text import data
+from redstart.toolkit.prompts.render import form_of_answer, section
 
 REJECTS = 2
 """After so many attempts whose edits of a file did not fit, the whole file is asked for."""
