@@ -363,7 +363,7 @@ def asking(settings: Settings) -> Asking:
 def _lane(settings: Settings, name: str, own: Model | None) -> Lane:
     models, asked = settings.models, settings.models.option(name)
     known = profile_of(name, models.profiles)
-    model = own or _model_called(settings, name, asked.deadline or models.deadline, known)
+    model = _model_called(settings, name, asked.deadline or models.deadline, known) if own is None else own
     options = Options(
         asked.temperature, asked.max_tokens, asked.at_once, asked.tokens_a_minute, asked.requests_a_minute
     )
