@@ -22,6 +22,7 @@ from redstart.app.dependencies import DependencySettings
 from redstart.app.fleet_settings import FleetSettings
 from redstart.app.layers import Given, Keys, Layer
 from redstart.app.model_settings import Models
+from redstart.app.objects import refuse_object_name
 from redstart.app.store_settings import HOME, MemorySettings, StoreSettings, Tenant
 from redstart.core.errors import ConfigError
 from redstart.core.learning import ReflectionPolicy
@@ -246,6 +247,7 @@ def require_model(settings: Settings) -> None:
         raise ConfigError("no model is configured", remedy=NO_MODEL)
     alone = models.strong.partition(":")[0] in ("manual", "replay")
     for name in [models.strong] if alone else models.roster.names:
+        refuse_object_name(name, "model")
         if name.partition(":")[0] not in WITHOUT_ENDPOINT:
             refuse_unknown_form(name, tuple(ENDPOINTS))
 

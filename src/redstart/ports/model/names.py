@@ -10,8 +10,8 @@ from redstart.core.errors import ConfigError
 
 PLUGIN = "plugin"
 """`plugin:NAME` is what another package brings: its own word, so that it never takes the place of what is built in."""
-WITHOUT_ENDPOINT = ("manual", "command", "replay", PLUGIN)
-"""Names (`manual`, `command:…`, `replay:…`, `plugin:…`) for which redstart itself sends nothing over a network."""
+WITHOUT_ENDPOINT = ("manual", "command", "replay", PLUGIN, "python")
+"""Names (`manual`, `command:…`, `plugin:…` and so on) for which redstart itself sends nothing over a network."""
 
 _FAMILIES = (
     (re.compile(r"gpt-oss"), "ollama"),
