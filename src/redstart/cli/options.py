@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from redstart.cli.completion import complete_run_id
+from redstart.cli.completion import complete_run_id, complete_unfinished_run_id
 
 if TYPE_CHECKING:
     from redstart.core.learning import ReflectionPolicy
@@ -134,6 +134,9 @@ RunId = Annotated[
 ]
 NamedRunId = Annotated[
     str, typer.Argument(metavar="ID", help="Run ID or its beginning.", autocompletion=complete_run_id)
+]
+UnfinishedRunId = Annotated[
+    str, typer.Argument(metavar="ID", help="Run ID or its beginning.", autocompletion=complete_unfinished_run_id)
 ]
 TestCommand = Annotated[
     str | None, typer.Option("--test-cmd", help="Command that runs the tests, for example 'pytest tests/unit'.")
