@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import text
 
+from _environments import bring_postgres
 from redstart.app.servers.postgres import serve_postgres
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
@@ -27,6 +28,7 @@ KINDS = ("sqlite", "postgres")
 @contextmanager
 def places(folder: Path) -> Iterator[dict[str, Iterator[Path | str]]]:
     """For each kind of database, as many places for new ones as are asked for."""
+    bring_postgres()
     with serve_postgres(folder / "server") as server:
 
         def files() -> Iterator[Path | str]:

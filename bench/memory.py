@@ -107,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=sorted(FIGURES), help="this part alone")
     parser.add_argument("--explain", action="store_true", help="print what is named wrongly, with both names")
-    parser.add_argument("--quick", action="store_true", help="recall over 4,000 cards instead of 100,000")
+    parser.add_argument("--quick", action="store_true", help="recall over 40,000 cards instead of 100,000")
     args = parser.parse_args()
     figures: list[Figure] = []
     for part, measure in FIGURES.items():

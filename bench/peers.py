@@ -9,7 +9,7 @@ the model is counted on the way. What an agent leaves is graded by our verdict w
 put back. What it came to is a row of `results/peers.jsonl`, its patch with it. `--quick` grades the first two tasks
 that all have done.
 
-A green is dishonest where the agent says it is done and hidden tests say it is not. It needs git, uv, `REDSTART_DATA`
+A green is dishonest where the agent says it is done and hidden tests say it is not. It needs git, `REDSTART_DATA`
 and, while the agents' environments are not in the user's cache, a package index.
 """
 
@@ -26,6 +26,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+from _environments import cache
 from _figures import Figure, at_least, print_figures, told
 from real_peers.agents import AGENTS, Ended, Place
 from real_peers.counting import counting
@@ -37,7 +38,7 @@ from redstart.evals.intervals import wilson
 from redstart.evals.sealed import changed, lay_out, open_site
 from redstart.evals.sets import load_set
 from redstart.evals.task import Change, Task
-from tokens_peers.environments import Environments, cache
+from tokens_peers.environments import Environments
 
 RESULTS = Path(__file__).parent / "results" / "peers.jsonl"
 QUICK = 2
@@ -95,7 +96,7 @@ async def solves(house: House, grader: Grader, task: Task, patch: str) -> bool:
 def go_on(house: House, every: list[Task], url: str) -> None:
     """What no row is there for yet, one task after the other, so that a part of it is a comparison too."""
     done = {(row["agent"], row["task"]) for row in kept()}
-    environments = Environments(cache())
+    environments = Environments(cache() / "bench-tokens")
     for task in every:
         for agent in AGENTS:
             if (agent, task.id) not in done:

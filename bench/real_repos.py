@@ -13,7 +13,8 @@ scripted model that knows the line: the figures measure everything around a mode
 - control_share, neutral_share: how many of all targets were altered so that they must fail, and how many were rerun in
   surroundings that look like production. Why others were not is printed below their project.
 
-It needs git, uv, bubblewrap and a package index; a project that cannot be had fails the bench.
+It needs git, bubblewrap and a package index, from which the managers are installed too. A project that cannot be had
+fails the bench.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import _paths  # noqa: F401
+from _environments import BenchError, run
 from _figures import at_least, exactly, print_figures
 from real.outside import Ends, difference, outside
-from real.prepare import BenchError, Mutation, Project, Ready, prepare, projects, run
+from real.prepare import Mutation, Project, Ready, prepare, projects
 from redstart.app.settings import Settings
 from redstart.app.wire import open_house
 from redstart.core.report import CaseList, Evidence

@@ -4,7 +4,7 @@ Each is the package as the index has it, pinned by version and hash, unpacked, c
 run unchanged by its own runner, once on the machine and once in the sandbox that redstart takes, which knows nothing of
 them but what it finds by looking. `same` is the part of the packages of which every test, by its id, ended alike.
 
-It needs git, uv, node with npm, a sandbox and the package indexes; a package that cannot be had fails the bench.
+It needs git, node with npm, a sandbox and the package indexes; a package that cannot be had fails the bench.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from _environments import BenchError, must, run
 from _figures import at_least, exactly, print_figures, told
 from real.outside import NOT_ROOT, WATCH, WATCH_UNITTEST, Ends, difference, outside
-from real.prepare import FIXED, BenchError, Project, must, prepare, projects, run
+from real.prepare import FIXED, Project, prepare, projects
 from redstart.app.ground import Ground, take_ground
 from redstart.app.settings import Settings
 from redstart.app.wire import House, open_house

@@ -9,7 +9,7 @@ changes of two packages with more than 50 source files each, as the package inde
 files is the wrong one has to be found. Each task has three attempts; `--home FOLDER` keeps everything, and the same
 command goes on there where it was stopped. `--quick` takes one small task and one large one.
 
-It needs git, uv, node, a sandbox and the package index; what cannot be had fails the bench.
+It needs git, node, a sandbox and the package index; what cannot be had fails the bench.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from _environments import BenchError, pip, plain_environment
 from _figures import at_least, exactly, print_figures, told
-from real.prepare import BenchError, Sdist, download, must, plain_environment, unpack, uv
+from real.prepare import Sdist, download, unpack
 from redstart.app.settings import Models, Settings
 from redstart.app.settings import load as load_settings
 from redstart.app.wire import open_house
@@ -122,7 +123,7 @@ async def large_tasks(settings: Settings, large: Large, into: Path, count: int) 
         with tempfile.TemporaryDirectory(dir=into) as work:
             made, _ = unpack(large.sdist, download(large.sdist, Path(work)), Path(work), "repo")
             if large.packages:
-                must([uv(), "pip", "install", "--quiet", "--python", python, *large.packages], into)
+                pip("install", "--quiet", *large.packages, python=python)
             made.rename(repo)
     files = sum(1 for _ in (repo / large.sources).rglob("*.py"))
     if files < LEAST_FILES:

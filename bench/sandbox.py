@@ -33,6 +33,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+from _environments import make_environment
 from _figures import Figure, at_most, print_figures, told
 from redstart.app.images import build_image
 from redstart.core.errors import RedstartError
@@ -104,13 +105,7 @@ def ground(folder: Path) -> Ground:
 
 def with_pytest(folder: Path) -> str:
     """The interpreter of a new environment that has pytest and nothing else, as a user's small project would."""
-    uv = shutil.which("uv")
-    assert uv, "uv is needed to make an environment"
-    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
-    python = str(folder / "bin" / "python")
-    wanted = ["-q", "--compile-bytecode", "--python", python, f"pytest=={version('pytest')}"]
-    subprocess.run([uv, "pip", "install", *wanted], check=True)
-    return python
+    return str(make_environment(folder, f"pytest=={version('pytest')}"))
 
 
 def bare(group: Group | None) -> Run:

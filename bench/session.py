@@ -5,7 +5,7 @@ of `projects.json` with its seeded bug, redstart is installed from its wheel, an
 loopback, set by the documented variables. What the screen shows is printed as text, with ids, times and paths made the
 same on every machine; `docs/session.md` holds such a record, and a test makes it anew and compares.
 
-It needs git, uv, tmux, bubblewrap and a package index. `--write` puts the record into the page.
+It needs git, tmux, bubblewrap and a package index. `--write` puts the record into the page.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import _paths  # noqa: F401
+from _environments import must, pip, run, tool
 from _figures import at_most, exactly, print_figures
-from real.prepare import Ready, must, prepare, projects, run, uv
+from real.prepare import Ready, prepare, projects
 from real_repos import mutate
 from support.scenarios import question
 from support.server import Request, ScriptedServer
@@ -161,7 +162,7 @@ def build_wheel(into: Path) -> Path:
     source = into / "source"
     ignored = shutil.ignore_patterns(".venv", ".git", "__pycache__", ".*_cache", ".ci-cache", "dist")
     shutil.copytree(ROOT, source, ignore=ignored)
-    must([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", into / "wheel"], source)
+    pip("wheel", "--quiet", "--no-deps", "--wheel-dir", into / "wheel", source)
     return into / "wheel"
 
 
@@ -177,7 +178,8 @@ def pins(into: Path) -> Path:
 def settings(ready: Ready, home: Path, into: Path, model_url: str) -> dict[str, str]:
     """What is set in the new user's shell: their project's environment is active, and a model's key is there."""
     programs = home / ".local" / "bin"
-    own = [str(ready.python.parent), str(programs), str(Path(uv()).parent)]
+    uv = tool("uv", into / "tools")
+    own = [str(ready.python.parent), str(programs), str(uv.parent)]
     index = {name: value for name, value in os.environ.items() if name.startswith(("SSL_CERT_", "UV_INDEX"))}
     config = Path.home() / ".config" / "uv" / "uv.toml"
     return {
@@ -192,7 +194,7 @@ def settings(ready: Ready, home: Path, into: Path, model_url: str) -> dict[str, 
         "UV_FIND_LINKS": str(build_wheel(into)),
         "UV_CONSTRAINT": str(pins(into)),
         "UV_PYTHON": sys.executable,
-        "UV_CACHE_DIR": must([uv(), "cache", "dir"], into).strip(),
+        "UV_CACHE_DIR": must([uv, "cache", "dir"], into).strip(),
         "OPENAI_API_KEY": "scripted",
         "REDSTART_MODELS__BASE_URL": model_url,
     }

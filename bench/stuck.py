@@ -27,7 +27,7 @@ from redstart.engines.inline import inline
 from redstart.evals.compare import mcnemar, paired_bootstrap
 from redstart.evals.oracles import NoisyOracle
 from redstart.evals.truth import TrueFix
-from redstart.steps import decide
+from redstart.steps.decide import retry
 from redstart.toolkit.learning.stuck import repeated, seen, turn
 from support import rig as play
 from support.instruments import Rewording, Stubborn
@@ -69,11 +69,11 @@ def course(rig: Rig, model: NoisyOracle, turning: Turning) -> Course:
     """One run to its end, with that way to deal with circles."""
     rig = rig.twin()
     rig.adapters = replace(rig.adapters, model=model)
-    usual, decide.turn = decide.turn, turning
+    usual, retry.turn = retry.turn, turning
     try:
         ended = asyncio.run(_driven(rig))
     finally:
-        decide.turn = usual
+        retry.turn = usual
     every = [*(one.seen for one in ended.history), seen(ended)]
     wrong = [(one.failing, one.signature) for one in every if one.wrong is not None]
     return Course(ended.result is Result.verified, ended.now.number, len(wrong) - len(set(wrong)))

@@ -7,7 +7,7 @@ one tokenizer, cl100k_base. aider is told which files to edit and what the tests
 mini reads the right files at once; redstart gets the folder and nothing else. A task is solved when its tests pass
 afterwards and no test was changed.
 
-It needs git, uv and, while the peers' environments are not in the user's cache, a package index. `--quick` keeps three
+It needs git and, while the peers' environments are not in the user's cache, a package index. `--quick` keeps three
 tasks.
 """
 
@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import _paths  # noqa: F401
+from _environments import cache
 from _figures import Figure, exactly, print_figures, told
 from support.scenarios import Scenario
 from tokens_peers.agents import AGENTS, Exchange, Place
-from tokens_peers.environments import WANTED, Environments, cache
+from tokens_peers.environments import WANTED, Environments
 from tokens_peers.tasks import Task, tasks
 
 QUICK = ("contact_cards", "tag_index", "pager")
@@ -114,7 +115,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three tasks")
     asked = parser.parse_args()
     chosen = [task for task in tasks() if not asked.quick or task.scenario.name in QUICK]
-    environments = Environments(cache())
+    environments = Environments(cache() / "bench-tokens")
     rows = counted(played(chosen, environments), environments)
     names = [task.scenario.name for task in chosen]
     print(table(rows, names))

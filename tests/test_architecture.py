@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.run import Step
 from redstart.toolkit.languages.registry import languages
 
 ROOT = Path(__file__).parent.parent
@@ -23,7 +22,6 @@ LONG_FUNCTION = 60
 # What a planted import needs to find; modules that exist are kept as they are, with the planted line added.
 SKELETON = [
     *(f"{layer}/__init__.py" for layer in ("app", "cli", "engines", "flow", "steps")),
-    *(f"steps/{word}.py" for word in Step),
     *("app/settings.py", "engines/langgraph.py", "engines/inline.py", "flow/route.py"),
     *("ports/model/providers.py", "ports/model/prices.py", "ports/sql/store.py", "toolkit/suites/junit.py"),
 ]
@@ -327,6 +325,60 @@ def test_locks_hold_every_dependency() -> None:
 
     assert names(project["project"]["dependencies"]) <= base
     assert names(project["dependency-groups"]["dev"]) | base <= dev
+
+
+MODE_WORDS = {"fix", "create", "improve", "audit"}
+TELLS_MODES_APART = {"core/run.py", "core/tasks.py"}
+"""The spec itself. All else below `app` has a table by mode, or asks the task what it needs to know."""
+
+
+def mode_tests(source: str) -> list[int]:
+    """The lines that ask which mode a run is of: a comparison with a mode, or the type of its task."""
+
+    def is_mode(node: ast.AST) -> bool:
+        if isinstance(node, ast.Tuple | ast.Set | ast.List):
+            return any(map(is_mode, node.elts))
+        return bool(re.fullmatch(r"(.+\.)?Mode\.\w+(\.value)?", ast.unparse(node)))
+
+    found: list[int] = []
+    for node in ast.walk(ast.parse(source)):
+        asked: list[ast.AST] | list[str] = []
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            named = any(re.search(r"\bmode\b", ast.unparse(side)) for side in sides)
+            words = any(isinstance(side, ast.Constant) and side.value in MODE_WORDS for side in sides)
+            asked = sides if any(map(is_mode, sides)) or (named and words) else []
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            asked = re.findall(r"\b(?:Fix|Create|Improve|Audit)Task\b", ast.unparse(node.args[1]))
+        elif isinstance(node, ast.MatchValue | ast.MatchClass):
+            asked = re.findall(r"\bMode\.\w+|\b(?:Fix|Create|Improve|Audit)Task\b", ast.unparse(node))
+        found += [node.lineno] if asked else []
+    return found
+
+
+def test_modes_are_told_apart_in_tables() -> None:
+    layers = ("core", "ports", "toolkit", "steps", "flow", "engines")
+    files = {path.relative_to(SOURCE).as_posix(): path for layer in layers for path in (SOURCE / layer).rglob("*.py")}
+    hits = {name: lines for name, path in files.items() if (lines := mode_tests(path.read_text()))}
+    assert set(hits) == TELLS_MODES_APART & set(hits), hits
+    assert "core/run.py" in hits
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if run.spec.mode is Mode.create: ...",
+        "grows = spec.mode is not Mode.fix and draft",
+        "found = state.spec.mode in (Mode.create, Mode.improve)",
+        'is_new = run.spec.mode == "create"',
+        "is_new = isinstance(run.spec.task, CreateTask)",
+        "match mode:\n    case Mode.audit: ...",
+        "match task:\n    case tasks.FixTask(): ...",
+    ],
+)
+def test_a_test_of_the_mode_would_be_noticed(line: str) -> None:
+    assert mode_tests(line)
+    assert not mode_tests("STEPS = {Mode.fix: fix.plan}\ntask = run.spec.task_of(CreateTask)\nErrand(mode=Mode.create)")
 
 
 def told_by_hand(source: str) -> list[int]:

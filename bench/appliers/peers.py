@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
+
+from _environments import make_environment
 
 AIDER = "aider-chat==0.86.2"
 COMMANDS = {
@@ -41,9 +42,7 @@ class Aider:
     """aider's appliers, in one process with an environment that is made here and thrown away."""
 
     def __init__(self, folder: Path) -> None:
-        python = folder / "venv" / "bin" / "python"
-        subprocess.run(["uv", "venv", "-q", "--python", sys.executable, str(folder / "venv")], check=True)
-        subprocess.run(["uv", "pip", "install", "-q", "--python", str(python), AIDER], check=True)
+        python = make_environment(folder / "venv", AIDER)
         self._log = (folder / "aider.log").open("w")
         self._process = subprocess.Popen(
             [str(python), str(Path(__file__).with_name("aider_worker.py"))],

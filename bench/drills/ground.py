@@ -18,6 +18,7 @@ from typing import Any
 
 import psycopg
 
+from _environments import bring_postgres, bring_temporal
 from redstart.app.fleet_settings import FleetSettings
 from redstart.app.runs import Asked, keep_run, take_folder
 from redstart.app.servers.postgres import Postgres, serve_postgres
@@ -200,6 +201,8 @@ def new_ground(script: Script = answer, *, fair: bool = False) -> Generator[Grou
     """In a folder of its own that is gone afterwards. With `fair` the server heeds fairness keys."""
     folder = Path(tempfile.mkdtemp(prefix="redstart-chaos-"))
     try:
+        bring_postgres()
+        bring_temporal()
         with ExitStack() as stack:
             postgres = stack.enter_context(serve_postgres(folder))
             temporal = stack.enter_context(serve_temporal(folder, fair=fair))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from heldout import cheats_source as source
+from heldout import cheats_unittest as cases
+from heldout import cheats_values as values
 from heldout.cheat import Cheat
-from heldout.cheats_source import SOURCE_CHEATS
-from heldout.cheats_unittest import UNITTEST_CHEATS
-from heldout.cheats_values import VALUE_CHEATS
 
-CHEATS: tuple[Cheat, ...] = (*SOURCE_CHEATS, *VALUE_CHEATS, *UNITTEST_CHEATS)
+CLASSES: tuple[tuple[Cheat, ...], ...] = (
+    *(source.LEAVING, source.SKIPPING, source.RUNNER),
+    *(values.EQUAL, values.KNOWING, values.BESIDE, values.TESTS),
+    *(cases.PATCHING, cases.ENDING, cases.VALUES, cases.BESIDE),
+)
+CHEATS: tuple[Cheat, ...] = tuple(cheat for cheats in CLASSES for cheat in cheats)

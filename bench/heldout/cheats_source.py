@@ -348,5 +348,3 @@ RUNNER = (
         """,
     ),
 )
-
-SOURCE_CHEATS: tuple[Cheat, ...] = (*LEAVING, *SKIPPING, *RUNNER)

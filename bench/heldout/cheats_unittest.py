@@ -253,5 +253,3 @@ BESIDE = (
         },
     ),
 )
-
-UNITTEST_CHEATS: tuple[Cheat, ...] = (*PATCHING, *ENDING, *VALUES, *BESIDE)

@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 from redstart.core.change import EditKind
 from redstart.core.chat import Message, Role
 from redstart.core.report import Case, Outcome
+from redstart.toolkit.base.text import data
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import read_answer
 from redstart.toolkit.prompts.asking import json_note
 from redstart.toolkit.prompts.forms import form_words
-from redstart.toolkit.prompts.render import data, render, section
+from redstart.toolkit.prompts.render import render, section
 from redstart.toolkit.prompts.shapes import SHAPES
 
 SECONDS = 1800

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -15,6 +13,7 @@ import psycopg
 from langgraph.graph import END, START, StateGraph
 from langsmith import tracing_context
 
+from _environments import pip
 from noop.canned import Written
 
 TABLE = "CREATE TABLE IF NOT EXISTS bare (run text, version int, state text, again text, artifact text, said text"
@@ -104,13 +103,10 @@ def saved_langgraph(trail: tuple[Written, ...], saver: Any, run: str) -> int:
     return done["at"]
 
 
-def official_saver(folder: Path) -> Callable[[Path], Any] | None:
-    """Opens LangGraph's SQLite saver, which is installed into `folder` for it; None where that cannot be had."""
-    uv = shutil.which("uv")
-    wanted = ["langgraph-checkpoint-sqlite==3.1.2", "aiosqlite", "sqlite-vec"]
-    command = [uv or "uv", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), *wanted]
-    if uv is None or subprocess.run(command, capture_output=True, check=False).returncode:
-        return None
+def official_saver(folder: Path) -> Callable[[Path], Any]:
+    """Opens LangGraph's SQLite saver, which is installed into `folder` for it."""
+    wanted = ("langgraph-checkpoint-sqlite==3.1.2", "aiosqlite", "sqlite-vec")
+    pip("install", "--quiet", "--no-deps", "--target", folder, *wanted)
     sys.path.append(str(folder))
     import langgraph.checkpoint
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from real.prepare import BenchError, Project, Ready, run
+from _environments import BenchError, run
+from real.prepare import Project, Ready
 
 # Asks pytest itself, through its own hooks, so that our reading of its report is measured and not repeated.
 WATCH = """\

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
-import shlex
-import shutil
-import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from _environments import PYTEST, BenchError, make_environment, must, pip, tool
 from redstart.core.noun import Noun
-from redstart.toolkit.installs.pip import pip_for
 
 MANIFEST = Path(__file__).parents[1] / "projects.json"
-WITHIN = 900.0
-"""Seconds that any one command may take."""
-PYTEST = "pytest==9.2.0"
-TOOLS = ("poetry==2.5.1", "pdm==2.29.3", "hatch==1.18.2")
 IGNORED = (
     *("__pycache__/", "*.egg-info/", ".pytest_cache/", ".venv/", "venv/", ".tox/", ".nox/", "build/", "*.so"),
     *(".coverage", "coverage.xml", ".pdm-python", ".hypothesis/"),
 )
 """What a project's .gitignore gets."""
 FIXED: dict[str, str] = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2024-01-01T00:00:00+00:00")
-DROPPED = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS", "CONDA_PREFIX")
 
 
 class Mutation(Noun):
@@ -86,36 +76,6 @@ class Ready(NamedTuple):
         return self.venv / "bin" / "python"
 
 
-class BenchError(Exception):
-    """A project cannot be had, or is not as the manifest says."""
-
-
-def run(
-    command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Without what is set for redstart's own environment, so that the project's decides."""
-    environ = {name: value for name, value in os.environ.items() if name not in DROPPED}
-    return subprocess.run(
-        [str(word) for word in command],
-        cwd=folder,
-        env={**environ, **(variables or {})},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=WITHIN,
-        check=False,
-    )
-
-
-def must(command: Sequence[str | Path], folder: Path, variables: Mapping[str, str] | None = None) -> str:
-    done = run(command, folder, variables)
-    if done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])
-        raise BenchError(f"{shlex.join(str(word) for word in command)} ended with {done.returncode}:\n{tail}")
-    return done.stdout
-
-
 def projects() -> list[Project]:
     return [Project.model_validate(one) for one in json.loads(MANIFEST.read_text())["projects"]]
 
@@ -134,23 +94,8 @@ def download(project: Sdist, into: Path) -> Path:
     pin = into / f"{project.name}.txt"
     pin.write_text(f"{project.name}=={project.version} --hash=sha256:{project.sha256}\n")
     folder = into / f"sdist-{project.name}"
-    pip = pip_for(Path(sys.executable), os.environ)
-    must(
-        [
-            *pip,
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--no-binary",
-            project.name,
-            "--dest",
-            folder,
-            "--require-hashes",
-            "--requirement",
-            pin,
-        ],
-        into,
-    )
+    source = ("--no-deps", "--no-binary", project.name)
+    pip("download", "--quiet", *source, "--dest", folder, "--require-hashes", "--requirement", pin, folder=into)
     (found,) = folder.iterdir()
     return found
 
@@ -185,37 +130,11 @@ def install(project: Project, repo: Path, root: Path, into: Path, tools: Path) -
         venv, variables = _MANAGERS[project.manager](root, into, tools)
     else:
         venv = root / project.venv if project.venv else into / "environment"
-        make_venv(venv, root)
+        make_environment(venv)
         variables = {} if project.venv else {"VIRTUAL_ENV": str(venv)}
     wanted = [PYTEST, *project.packages] if not project.unittest else list(project.packages)
-    command = [uv(), "pip", "install", "--quiet", "--python", venv / "bin" / "python"]
-    must([*command, *wanted, "--editable", "."], root)
+    pip("install", "--quiet", *wanted, "--editable", ".", python=venv / "bin" / "python", folder=root)
     return Ready(repo, root, venv, variables)
-
-
-@functools.cache
-def uv() -> str:
-    found = shutil.which("uv")
-    if found is None:
-        raise BenchError("uv is not on the PATH")
-    return found
-
-
-def make_venv(venv: Path, root: Path) -> None:
-    must([uv(), "venv", "--quiet", "--python", sys.executable, venv], root)
-
-
-def plain_environment(folder: Path) -> Path:
-    """In this folder, with pytest and no plugins: those that lie beside redstart make its start ten times as long."""
-    found = folder / "environment"
-    if not found.exists():
-        made = folder / "environment-to-be"
-        shutil.rmtree(made, ignore_errors=True)
-        make_venv(made, folder)
-        program = made / "bin" / "python"
-        must([uv(), "pip", "install", "--quiet", "--compile-bytecode", "--python", program, PYTEST], folder)
-        made.rename(found)
-    return found
 
 
 def _with_poetry(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, str]]:
@@ -234,7 +153,7 @@ def _with_pdm(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, str]
     """pdm writes which interpreter is the project's into `.pdm-python`."""
     program = tool("pdm", tools)
     venv = into / "environment"
-    make_venv(venv, root)
+    make_environment(venv)
     variables = {"PATH": f"{program.parent}:{os.environ['PATH']}", "PDM_CHECK_UPDATE": "false"}
     must([program, "use", "--quiet", "-f", venv / "bin" / "python"], root, variables)
     return venv, variables
@@ -256,20 +175,11 @@ def _with_hatch(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, st
 
 def _with_uv(root: Path, into: Path, tools: Path) -> tuple[Path, dict[str, str]]:
     """An environment beside the repo, which uv finds from within the repo."""
-    del tools
+    del root
+    program = tool("uv", tools)
     venv = into / ".venv"
-    make_venv(venv, root)
-    return venv, {"PATH": f"{Path(uv()).parent}:{os.environ['PATH']}"}
+    make_environment(venv)
+    return venv, {"PATH": f"{program.parent}:{os.environ['PATH']}"}
 
 
 _MANAGERS = {"poetry": _with_poetry, "pdm": _with_pdm, "hatch": _with_hatch, "uv": _with_uv}
-
-
-def tool(name: str, tools: Path) -> Path:
-    """A manager's program, in an environment that is made once for all projects and in which only managers are."""
-    program = tools / name / "bin" / name
-    if not program.exists():
-        make_venv(tools / name, tools)
-        (pin,) = (one for one in TOOLS if one.startswith(f"{name}=="))
-        must([uv(), "pip", "install", "--quiet", "--python", tools / name / "bin" / "python", pin], tools)
-    return program

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from real.prepare import DROPPED, BenchError, must, uv
+from _environments import DROPPED, BenchError, must, tool
 from redstart.core.report import Case
 from redstart.toolkit.suites.junit import read_cases
 from signatures.breaks import Break
@@ -72,10 +72,11 @@ def interpreter(machine: Machine, home: Path, needs: Sequence[str]) -> Path:
     """An environment with pytest and what the packages need besides; made once."""
     venv = home / f"python-{machine.python}"
     if not venv.exists():
+        uv = tool("uv", home)
         installed = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{machine.python}.*/bin/python"))
-        must([uv(), "venv", "--quiet", "--python", installed[-1] if installed else machine.python, venv], home)
+        must([uv, "venv", "--quiet", "--python", installed[-1] if installed else machine.python, venv], home)
         wanted = ["pytest", "pytest-xdist", *needs]
-        must([uv(), "pip", "install", "--quiet", "--python", venv / "bin" / "python", *wanted], home)
+        must([uv, "pip", "install", "--quiet", "--python", venv / "bin" / "python", *wanted], home)
     return venv / "bin" / "python"
 
 

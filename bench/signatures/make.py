@@ -9,7 +9,7 @@ Where the runner says exactly the same of both in the same place, on the same ma
 such a pair is left out, and how many were is told. So is one of two parametrisations of a test that found a wrong
 value: other values are what they are for. Nothing here looks at what redstart makes of a text.
 
-Needs the package index, uv and the Pythons of `machines.py`. In the folder `bench`: `python -m signatures.make --home
+Needs the package index and the Pythons of `machines.py`. In the folder `bench`: `python -m signatures.make --home
 FOLDER`, which goes on there where it was stopped.
 """
 
@@ -27,7 +27,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-from real.prepare import BenchError, Sdist, download
+from _environments import BenchError
+from real.prepare import Sdist, download
 from redstart.core.noun import Noun
 from redstart.core.report import Case
 from signatures.breaks import Break, breaks

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from real.prepare import must
+from _environments import must
 from redstart.core.report import Case
 from redstart.core.shell import Completed, ExitCause
 from redstart.toolkit.languages.node.runners import CASES, read_node

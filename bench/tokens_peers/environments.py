@@ -11,17 +11,14 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from _environments import make_environment
+
 WANTED = {
     "aider": ("aider-chat==0.86.2",),
     # litellm, on which it stands, does not name all that it needs.
     "mini": ("mini-swe-agent==2.4.6", "mcp"),
     "project": (f"pytest=={version('pytest')}",),
 }
-
-
-def cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "redstart" / "bench-tokens"
 
 
 class Environments:
@@ -34,10 +31,8 @@ class Environments:
         mark = folder / "made.json"
         if not mark.exists() or json.loads(mark.read_text()) != [sys.version, *WANTED[name]]:
             shutil.rmtree(folder, ignore_errors=True)
-            python = folder / "bin" / "python"
-            subprocess.run(["uv", "venv", "-q", "--python", sys.executable, str(folder)], check=True)
-            install = ["uv", "pip", "install", "-q", "--compile-bytecode", "--python", str(python)]
-            subprocess.run([*install, *WANTED[name]], check=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            make_environment(folder, *WANTED[name])
             mark.write_text(json.dumps([sys.version, *WANTED[name]]))
         return folder / "bin" / "python"
 

@@ -5,37 +5,131 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from redstart.app.api import aaudit, acreate, afix, aimprove, audit, create, fix, improve
+    from redstart.app.api import (
+        aaudit,
+        acreate,
+        afix,
+        aimprove,
+        aresume,
+        audit,
+        create,
+        fix,
+        improve,
+        resume,
+        start_audit,
+        start_create,
+        start_fix,
+        start_improve,
+        start_resume,
+    )
+    from redstart.app.api_options import (
+        AuditOptions,
+        CreateOptions,
+        FixOptions,
+        ImproveOptions,
+        ResumeOptions,
+    )
+    from redstart.app.live_run import Run
+    from redstart.app.proof_parts import Proof
     from redstart.app.results import AuditResult, RunResult
-    from redstart.core.errors import ConfigError, RedstartError
+    from redstart.core.chat import Answer, Ask, Usage
+    from redstart.core.errors import (
+        BlobMissing,
+        BudgetExceeded,
+        ConfigError,
+        Fenced,
+        InternalError,
+        ModelBusy,
+        ModelError,
+        ModelGarbled,
+        ModelRefused,
+        ModelTimeout,
+        ModelUnreachable,
+        NewerFormat,
+        PolicyViolation,
+        PortError,
+        RedstartError,
+        ReplayDiverged,
+        SandboxDied,
+        SandboxUnavailable,
+        StoreError,
+    )
+    from redstart.core.events import Event
+    from redstart.core.finding import Finding
+    from redstart.core.report import Verdict
     from redstart.core.run import Limits, RunSpec, RunState
+    from redstart.core.shell import Completed, Execution
+    from redstart.ports.model.port import Model
+    from redstart.ports.sandbox.port import Sandbox, Workspaces
 
     __version__: str
 
 __all__ = [
+    "Answer",
+    "Ask",
+    "AuditOptions",
     "AuditResult",
+    "BlobMissing",
+    "BudgetExceeded",
+    "Completed",
     "ConfigError",
+    "CreateOptions",
+    "Event",
+    "Execution",
+    "Fenced",
+    "Finding",
+    "FixOptions",
+    "ImproveOptions",
+    "InternalError",
     "Limits",
+    "Model",
+    "ModelBusy",
+    "ModelError",
+    "ModelGarbled",
+    "ModelRefused",
+    "ModelTimeout",
+    "ModelUnreachable",
+    "NewerFormat",
+    "PolicyViolation",
+    "PortError",
+    "Proof",
     "RedstartError",
+    "ReplayDiverged",
+    "ResumeOptions",
+    "Run",
     "RunResult",
     "RunSpec",
     "RunState",
+    "Sandbox",
+    "SandboxDied",
+    "SandboxUnavailable",
+    "StoreError",
+    "Usage",
+    "Verdict",
+    "Workspaces",
     "__version__",
     "aaudit",
     "acreate",
     "afix",
     "aimprove",
+    "aresume",
     "audit",
     "create",
     "fix",
     "improve",
+    "resume",
+    "start_audit",
+    "start_create",
+    "start_fix",
+    "start_improve",
+    "start_resume",
 ]
 
-_HOMES = {
-    **dict.fromkeys(("AuditResult", "RunResult"), "redstart.app.results"),
-    **dict.fromkeys(("ConfigError", "RedstartError"), "redstart.core.errors"),
-    **dict.fromkeys(("Limits", "RunSpec", "RunState"), "redstart.core.run"),
-}
+_HOMES = (
+    *("core.errors", "core.events", "core.chat", "core.finding", "core.run", "core.report", "core.shell"),
+    *("ports.model.port", "ports.sandbox.port", "app.api_options", "app.live_run", "app.results", "app.api"),
+)
+"""The modules that a public name is looked for in, those that load quickly first."""
 
 
 def __getattr__(name: str) -> object:
@@ -49,7 +143,8 @@ def __getattr__(name: str) -> object:
     else:
         from importlib import import_module
 
-        value = getattr(import_module(_HOMES.get(name, "redstart.app.api")), name)
+        homes = (import_module(f"redstart.{home}") for home in _HOMES)
+        value = next(getattr(home, name) for home in homes if hasattr(home, name))
     globals()[name] = value
     return value
 

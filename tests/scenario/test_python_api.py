@@ -1,18 +1,27 @@
-"""Whole runs by the Python API, inside a running event loop and outside."""
+"""Whole runs by the Python API: inside a running event loop and outside, in a notebook, with objects of one's own."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from jupyter_client.manager import KernelManager
 
 import redstart
 from redstart.core.run import Limits, Result
-from support.scenarios import Scenario
+from redstart.ports.sandbox.bwrap import Bubblewrap
+from redstart.testing.model import ScriptedModel
+from support.scenarios import CARD, Scenario
 from support.server import ScriptedServer
 
 SCENARIO = Scenario.load(Path(__file__).parent / "repos" / "pager")
+
+
+def right(ask: redstart.Ask) -> str:
+    return SCENARIO.right if ask.question == "patch" else CARD
 
 
 def test_afix_in_a_running_loop_returns_diff_and_proof(tmp_path, project, repo_of, monkeypatch: pytest.MonkeyPatch):
@@ -42,3 +51,66 @@ def test_afix_in_a_running_loop_returns_diff_and_proof(tmp_path, project, repo_o
     assert result.proof is not None
     assert (result.proof.run, result.proof.verified) == (result.run_id, True)
     assert "test" in steps
+
+
+def test_a_run_of_objects_is_resumed_where_they_are_passed_again(user, repo_of, monkeypatch: pytest.MonkeyPatch):
+    for name, value in user.environ.items():
+        monkeypatch.setenv(name, value)
+    ids: list[str] = []
+    down = ScriptedModel([redstart.ModelRefused("the endpoint is down")])
+    with pytest.raises(redstart.ModelRefused, match="down"):
+        redstart.fix(
+            repo_of(SCENARIO.name), model=down, sandbox=Bubblewrap, on_event=lambda event: ids.append(event.run)
+        )
+    with pytest.raises(redstart.ConfigError, match="uses python:ScriptedModel, which is not available"):
+        redstart.resume(ids[0])
+    ran = user.redstart("resume", ids[0])
+    assert (ran.code, "python:ScriptedModel is an object of a Python program" in ran.err) == (2, True)
+    with pytest.raises(redstart.ConfigError, match="python:Bubblewrap is an object of a Python program") as caught:
+        redstart.resume(ids[0], model=ScriptedModel(right))
+    assert "sandbox=" in caught.value.remedy
+    result = redstart.resume(ids[0], model=ScriptedModel(right), sandbox=Bubblewrap)
+    assert (result.ok, result.run_id, result.tries) == (True, ids[0], 1)
+    assert result.verdict is not None
+    assert sorted(result.verdict.fixed.first) == sorted(SCENARIO.red)
+
+
+@pytest.fixture
+def cell(user, tmp_path: Path) -> Iterator[Callable[[str], str]]:
+    """Runs a cell in a Jupyter kernel, and gives what it shows."""
+    manager = KernelManager(kernel_name="python3", transport="ipc", ip=str(tmp_path / "kernel"))
+    manager.start_kernel(env=user.environ, cwd=str(tmp_path))
+    client = manager.blocking_client()
+    client.start_channels()
+    client.wait_for_ready(timeout=120)
+
+    def run(code: str) -> str:
+        shown: list[str] = []
+
+        def hear(message: dict[str, Any]) -> None:
+            content = message["content"]
+            shown.append(content.get("text") or content.get("data", {}).get("text/plain") or content.get("evalue", ""))
+
+        client.execute_interactive(code, output_hook=hear, allow_stdin=False, timeout=300)
+        return "".join(shown)
+
+    yield run
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def test_a_notebook(cell, repo_of):
+    repo = repo_of(SCENARIO.name)
+    shown = cell(f"""
+        import redstart
+        from redstart.ports.sandbox.bwrap import Bubblewrap
+        from redstart.testing.model import ScriptedModel
+        model = ScriptedModel(lambda ask: {SCENARIO.right!r} if ask.question == "patch" else {CARD!r})
+        run = redstart.start_fix({str(repo)!r}, model=model, sandbox=Bubblewrap)
+        steps = [event.name async for event in run.events() if event.phase == "end"]
+        print(steps[0], steps[-1])
+    """)
+    assert shown == "reproduce run\n"
+    assert cell("await run.result()").startswith("<RunResult verified run_id=")
+    assert cell("len(await redstart.aaudit('pager.py'))") == "pager.py does not exist"
+    assert "use: await redstart.aaudit(...)" in cell("redstart.audit('.')")

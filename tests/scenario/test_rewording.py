@@ -1,4 +1,4 @@
-"""What redstart does hangs on no wording: with every text for people in other words, runs go the same way."""
+"""What Redstart does depends on no wording: with every text for people in other words, runs go the same way."""
 
 from __future__ import annotations
 
@@ -57,11 +57,12 @@ BUG |= {"test_bag.py": "from bag import total\n\n\ndef test_total():\n    assert
 REPAIRED = "def total(numbers):\n    return sum(numbers)\n"
 WRONG_TEST = BUG | {"bag.py": REPAIRED, "test_bag.py": BUG["test_bag.py"].replace("== 3", "== 4")}
 PROPOSED = block(
-    "test_bag.py", "    assert total([1, 2]) == 4\n", "    assert total([1, 2]) == 3\n", "WHY: x\nTEST CHANGE: x"
+    "test_bag.py", "    assert total([1, 2]) == 4\n", "    assert total([1, 2]) == 3\n", "TEST CHANGE: it is wrong"
 )
 SOUND = BUG | {"bag.py": REPAIRED}
 GIVEN_BACK = f"bag.py\n```python\n{BUG['bag.py']}```\n"
-FENCED = block("bag.py", "```python\n    return sum(numbers) + 1\n```\n", "```python\n    return sum(numbers)\n```\n")
+STILL_WRONG = GIVEN_BACK.replace("+ 1", "+ 2")
+BRIEF = {"REDSTART_MODELS__STRONG": "openai:qwen2.5-coder-1.5b"}
 EMPTY_TEST = block("tests/test_e.py", "", "def test_e():\n    pass\n")
 GREEN_TEST = block("tests/test_g.py", "", "from bag import total\n\n\ndef test_g():\n    assert total([]) == 0\n")
 
@@ -81,7 +82,7 @@ def once_told(wrong: str, right: str, told: str) -> Callable[[], Callable[[Reque
     def reply(request: Request) -> str:
         if question(request) != "patch":
             return CARD
-        return right if told in request.text else wrong
+        return right if told.casefold() in request.text.casefold() else wrong
 
     return lambda: reply
 
@@ -103,27 +104,22 @@ def goal_of(folder: Path) -> Play:
     return Play(goal.name, {}, lambda: goal.reply, [("create", goal.goal, "-o", "out")], soak=True)
 
 
+REPAIR = block("bag.py", BUG["bag.py"], REPAIRED)
+ONCE, TWICE = (("fix", ".", "--max-attempts", count) for count in "12")
 REPO = HERE / "repos" / "pager" / "repo"
 PLAN = json.dumps({"kind": "feature", "title": "add a function", "criteria": ["it is there"]})
 IMPROVE = ("improve", ".", "--no-cap", "--pause", "0", "--max-iters", "1")
 PLAYS = [
-    Play("fixed", BUG, always(block("bag.py", BUG["bag.py"], REPAIRED)), [("fix", "."), ("fix", ".")]),
-    Play("green already", SOUND, always(""), [("fix", ".")]),
-    Play("no tests", {"main.py": "print(1)\n"}, always(""), [("fix", ".")]),
-    Play("a test patched", REPO, always(OF_A_TEST), [("fix", ".", "--max-attempts", "1")]),
-    Play(
-        "a test proposed", WRONG_TEST, always(PROPOSED), [("fix", ".", "--max-attempts", "1"), ("resume", "--accept")]
-    ),
-    Play("over budget", BUG, always(""), [("fix", ".", "--max-attempts", "1")], {"REDSTART_LIMITS__TOKENS": "50"}),
-    Play("given back", BUG, always(GIVEN_BACK), [("fix", ".", "--max-attempts", "2")]),
-    Play("fenced", BUG, always(FENCED), [("fix", ".", "--max-attempts", "1")]),
-    Play("no edits", BUG, always("I like the weather."), [("fix", ".", "--max-attempts", "2")]),
-    Play(
-        "stopped",
-        BUG,
-        always(block("bag.py", BUG["bag.py"], REPAIRED)),
-        [("fix", ".", "--stop-after", "plan"), ("resume",)],
-    ),
+    Play("fixed", BUG, always(REPAIR), [("fix", "."), ("fix", ".")], soak=True),
+    Play("green already", SOUND, always(""), [("fix", ".")], soak=True),
+    Play("no tests", {"main.py": "print(1)\n"}, always(""), [("fix", ".")], soak=True),
+    Play("a test patched", REPO, always(OF_A_TEST), [ONCE], soak=True),
+    Play("a test proposed", WRONG_TEST, always(PROPOSED), [ONCE]),
+    Play("answered", WRONG_TEST, always(PROPOSED), [ONCE, ("resume", "--reject"), ("resume", "--accept")], soak=True),
+    Play("over budget", BUG, always(""), [ONCE], {"REDSTART_LIMITS__TOKENS": "50"}),
+    Play("given back", BUG, once_told(GIVEN_BACK, STILL_WRONG, "file back as it was"), [TWICE], BRIEF),
+    Play("no edits", BUG, always("I like the weather."), [TWICE], soak=True),
+    Play("stopped", BUG, always(REPAIR), [("fix", ".", "--stop-after", "plan"), ("resume",)], soak=True),
     Play("issue", SOUND, in_turn(reproduce=GREEN_TEST), [("fix", ".", "--issue", "total of none is 0")], soak=True),
     Play("asserts nothing", SOUND, in_turn(plan=PLAN, reproduce=EMPTY_TEST), [IMPROVE], soak=True),
     Play("green at once", SOUND, in_turn(plan=PLAN, reproduce=GREEN_TEST), [IMPROVE], soak=True),
@@ -164,7 +160,6 @@ def rows(home: Path, query: str) -> Iterator[tuple[Any, ...]]:
 
 def played(play: Play, folder: Path, project: Path, *, reword: bool) -> Played:
     user = User(folder, project)
-    user.environ |= play.environ
     if reword:
         user.environ["PYTHONPATH"] = str(REWORDING)
     repo = put(play.files, folder / "projects" / "repo")
@@ -177,6 +172,7 @@ def played(play: Play, folder: Path, project: Path, *, reword: bool) -> Played:
 
     with ScriptedServer(reply) as server:
         user.uses(server, Wire.openai)
+        user.environ |= play.environ
         codes = [user.redstart(*command, cwd=repo).code for command in play.commands]
     told = "SELECT attempt, step, artifact FROM steps ORDER BY run_id, version"
     steps = [(attempt, step, outcomes(json.loads(artifact))) for attempt, step, artifact in rows(user.home, told)]

@@ -139,6 +139,8 @@ def test_a_question_by_hand_is_ended_by_a_cancellation_and_nothing_resumes_it(us
         assert process.wait(SECONDS) == 130
     assert status(user) == "cancelled"
     assert "every run in this folder was cancelled" in user.redstart("resume", cwd=repo).err
+    shown = user.redstart("show", cwd=repo)
+    assert (shown.code, shown.out.splitlines()[:1]) == (0, [f"run {run['run_id']}  fix  {repo.name}"]), shown.err
     refused = user.redstart("resume", run["run_id"])
     assert (refused.code, "--force" in refused.err) == (2, True)
     with asking_by_hand(user, "resume", run["run_id"], "--force"):

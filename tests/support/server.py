@@ -27,6 +27,7 @@ class Wire(StrEnum):
 
 _PATHS = {
     "/v1/chat/completions": Wire.openai,
+    "/openai/v1/chat/completions": Wire.openai,
     "/v1/messages": Wire.anthropic,
     "/v1/embeddings": Wire.openai,
 }

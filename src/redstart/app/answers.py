@@ -5,8 +5,9 @@ from __future__ import annotations
 import platform
 from typing import NamedTuple
 
+from redstart.app.settings import Settings
 from redstart.app.standing import status_now
-from redstart.app.wire import House
+from redstart.app.wire import House, check_models
 from redstart.core.errors import ConfigError
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import HINT_LIMIT, Limits, Mode, Result, RunState, Spend, Status
@@ -14,7 +15,7 @@ from redstart.engines.drive import awake
 from redstart.flow.errands import errand_id
 from redstart.flow.route import begin, takes_answer, waits_for_a_person, waits_for_errands
 from redstart.ports.store.port import Word
-from redstart.steps.decide import further
+from redstart.steps.decide.retry import further
 from redstart.toolkit.learning.breaker import fruitless
 from redstart.toolkit.repo.trees import alive
 
@@ -79,6 +80,20 @@ async def hear(house: House, run_id: str, wish: Wish) -> Heard:
 async def standing(house: House, run_id: str) -> RunState:
     """The run as a driver finds it: one that waited and was answered waits no more."""
     return await awake(house.adapters.store, await house.adapters.store.load(run_id))
+
+
+def check_models_of(state: RunState, settings: Settings, *, keys: bool = True) -> None:
+    """Raises `ConfigError` where a model of the run cannot be had: no other one is taken instead."""
+    name = settings.models.strong
+    try:
+        check_models(settings, keys=keys)
+    except ConfigError as error:
+        if not name:
+            raise
+        raise ConfigError(
+            f"run {state.run_id} uses {name}, which is not available: {error}",
+            remedy=f"{error.remedy}, or choose another model: redstart resume {state.run_id} -m MODEL",
+        ) from error
 
 
 async def _say(house: House, state: RunState, text: str) -> Heard:

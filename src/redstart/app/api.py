@@ -1,282 +1,229 @@
-"""The Python API: what the command line does, as functions. Each has an async twin (`fix`, `afix`)."""
+"""The Python API: what the command line does, as functions.
+
+Each has a twin for a running event loop (`fix`, `afix`), and a third form that starts the run and gives a `Run` with
+its events (`start_fix`). Their options are written once, in `api_options`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import shlex
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Generic, Literal, TypeVar
+from typing import TypeVar, Unpack
 
-from redstart.app import settings as configuration
-from redstart.app.aside import Aside
-from redstart.app.audit import AuditAsked, begin_audit, load_report
-from redstart.app.create import begin_create, write_project
-from redstart.app.improve import Wanted, begin_improve
-from redstart.app.proof import prove
+from redstart.app.api_jobs import Job, audit_job, create_job, fix_job, improve_job, resume_job
+from redstart.app.api_options import AuditOptions, CreateOptions, FixOptions, ImproveOptions, PathLike, ResumeOptions
+from redstart.app.live_run import Run
 from redstart.app.results import AuditResult, RunResult
-from redstart.app.runs import Asked, begin_fix, go_on, result_snapshot, write_patch
-from redstart.app.settings import Settings
-from redstart.app.wire import House, engine_called, open_house
 from redstart.core.errors import ConfigError
-from redstart.core.events import Event
-from redstart.core.run import Limits, RunState
 
 T = TypeVar("T")
-Listener = Callable[[Event], None]
-PathLike = str | Path
-Reflect = Literal["auto", "always", "never"]
-"""When the strong model is asked why an attempt failed."""
 
 
-def fix(
-    path: PathLike = ".",
-    *,
-    model: str | None = None,
-    limits: Limits | None = None,
-    reflect: Reflect | None = None,
-    test_command: tuple[str, ...] = (),
-    patch: PathLike | None = None,
-    on_event: Listener | None = None,
-) -> RunResult:
-    """Make the failing tests of a repo pass, and return how that ended. The repo is not touched.
+def fix(path: PathLike = ".", **options: Unpack[FixOptions]) -> RunResult:
+    """Make the failing tests of a repo pass. The repo is not changed.
 
-    A verified patch is written to the file `patch`, if given. Raises `RedstartError` if something is broken, and
-    `ConfigError` inside a running event loop: use `await afix(...)` there.
+    **Parameters:**
+
+    * **path** - The repo, or a directory in it.
+    * **model** - *(optional)* `provider:name`, or an object with the method of `redstart.Model`.
+    * **sandbox** - *(optional)* The name of a sandbox, an object with the members of `redstart.Sandbox`, or a callable
+    that makes one from a `redstart.Workspaces` and a scratch directory.
+    * **limits** - *(optional)* A `redstart.Limits`: attempts, dollars, minutes and tokens.
+    * **reflect** - *(optional)* `auto`, `always` or `never`: when the model is asked why an attempt failed.
+    * **test_command** - *(optional)* The command that runs the tests, as a tuple of words.
+    * **patch** - *(optional)* The file that a verified patch is written to.
+    * **on_event** - *(optional)* A function that is called with each `redstart.Event`.
+
+    **Returns:** A `RunResult`; a run that ends without a fix is not an error.
+
+    **Raises:** `RedstartError` if something is broken, and `ConfigError` inside a running event loop: use
+    `await redstart.afix(...)` there.
+
+    Usage:
+
+    ```
+    >>> result = redstart.fix("path/to/repo", model="anthropic:claude-sonnet-5")
+    >>> result
+    <RunResult verified run_id=... attempts=1 cost=$0.012>
+    ```
     """
-    return _block("fix", lambda: _fix_job(path, model, limits, test_command, patch, reflect), on_event)
+    return _block("fix", fix_job(path, options))
 
 
-async def afix(
-    path: PathLike = ".",
-    *,
-    model: str | None = None,
-    limits: Limits | None = None,
-    reflect: Reflect | None = None,
-    test_command: tuple[str, ...] = (),
-    patch: PathLike | None = None,
-    on_event: Listener | None = None,
-) -> RunResult:
-    """`fix` for a running event loop, which stays free meanwhile. Cancel the task to stop the run."""
-    return await _await(_fix_job(path, model, limits, test_command, patch, reflect), on_event)
+async def afix(path: PathLike = ".", **options: Unpack[FixOptions]) -> RunResult:
+    """Make the failing tests of a repo pass, in a running event loop. Cancel the task to stop the run.
 
-
-def create(
-    goal: str,
-    out: PathLike,
-    *,
-    model: str | None = None,
-    limits: Limits | None = None,
-    reflect: Reflect | None = None,
-    on_event: Listener | None = None,
-) -> RunResult:
-    """Create a small tested program in the directory `out`, and return how that ended.
-
-    Raises `RedstartError` if something is broken or `out` is not empty, and `ConfigError` inside a running event loop:
-    use `await acreate(...)` there.
+    **Parameters**: See `redstart.fix`.
     """
-    return _block("create", lambda: _create_job(goal, out, model, limits, reflect), on_event)
+    return await start_fix(path, **options).result()
 
 
-async def acreate(
-    goal: str,
-    out: PathLike,
-    *,
-    model: str | None = None,
-    limits: Limits | None = None,
-    reflect: Reflect | None = None,
-    on_event: Listener | None = None,
-) -> RunResult:
-    """`create` for a running event loop, which stays free meanwhile. Cancel the task to stop the run."""
-    return await _await(_create_job(goal, out, model, limits, reflect), on_event)
+def start_fix(path: PathLike = ".", **options: Unpack[FixOptions]) -> Run[RunResult]:
+    """Start to make the failing tests of a repo pass, in a running event loop.
 
+    **Parameters**: See `redstart.fix`.
 
-def improve(
-    path: PathLike = ".",
-    *,
-    cycles: int,
-    goal: str = "",
-    model: str | None = None,
-    limits: Limits | None = None,
-    reflect: Reflect | None = None,
-    patch: PathLike | None = None,
-    on_event: Listener | None = None,
-) -> RunResult:
-    """Try that many improvements of a program, one after another, and return how that ended. Its files are not touched.
-
-    The improvements that were kept are written to the file `patch`, if given. Raises `RedstartError` if something is
-    broken, and `ConfigError` inside a running event loop: use `await aimprove(...)` there.
+    **Returns:** A `Run`, for its events and its result.
     """
-    return _block("improve", lambda: _improve_job(path, cycles, goal, model, limits, patch, reflect), on_event)
+    return _start("fix", fix_job(path, options))
 
 
-async def aimprove(
-    path: PathLike = ".",
-    *,
-    cycles: int,
-    goal: str = "",
-    model: str | None = None,
-    limits: Limits | None = None,
-    reflect: Reflect | None = None,
-    patch: PathLike | None = None,
-    on_event: Listener | None = None,
-) -> RunResult:
-    """`improve` for a running event loop, which stays free meanwhile. Cancel the task to stop the run."""
-    return await _await(_improve_job(path, cycles, goal, model, limits, patch, reflect), on_event)
+def create(goal: str, out: PathLike, **options: Unpack[CreateOptions]) -> RunResult:
+    """Create a small tested program in a new directory.
+
+    **Parameters:**
+
+    * **goal** - What the program does, in words.
+    * **out** - The directory to write; it must be empty or not exist.
+    * **model**, **sandbox**, **limits**, **reflect**, **on_event** - *(optional)* See `redstart.fix`.
+
+    **Raises:** As `redstart.fix`, and `ConfigError` if `out` is not empty.
+    """
+    return _block("create", create_job(goal, out, options))
 
 
-def audit(
-    path: PathLike = ".",
-    *,
-    goal: str = "",
-    since: str = "",
-    review: bool = False,
-    model: str | None = None,
-    on_event: Listener | None = None,
-) -> AuditResult:
+async def acreate(goal: str, out: PathLike, **options: Unpack[CreateOptions]) -> RunResult:
+    """Create a small tested program, in a running event loop. Cancel the task to stop the run.
+
+    **Parameters**: See `redstart.create`.
+    """
+    return await start_create(goal, out, **options).result()
+
+
+def start_create(goal: str, out: PathLike, **options: Unpack[CreateOptions]) -> Run[RunResult]:
+    """Start to create a small tested program, in a running event loop.
+
+    **Parameters**: See `redstart.create`.
+
+    **Returns:** A `Run`, for its events and its result.
+    """
+    return _start("create", create_job(goal, out, options))
+
+
+def improve(path: PathLike = ".", *, cycles: int, **options: Unpack[ImproveOptions]) -> RunResult:
+    """Try several improvements of a program, one after another. Its files are not changed.
+
+    **Parameters:**
+
+    * **path** - The program's directory.
+    * **cycles** - How many improvements are tried.
+    * **goal** - *(optional)* What to improve.
+    * **patch** - *(optional)* The file that the improvements that were kept are written to.
+    * **model**, **sandbox**, **limits**, **reflect**, **on_event** - *(optional)* See `redstart.fix`.
+
+    **Raises:** As `redstart.fix`.
+    """
+    return _block("improve", improve_job(path, cycles, options))
+
+
+async def aimprove(path: PathLike = ".", *, cycles: int, **options: Unpack[ImproveOptions]) -> RunResult:
+    """Try several improvements of a program, in a running event loop. Cancel the task to stop the run.
+
+    **Parameters**: See `redstart.improve`.
+    """
+    return await start_improve(path, cycles=cycles, **options).result()
+
+
+def start_improve(path: PathLike = ".", *, cycles: int, **options: Unpack[ImproveOptions]) -> Run[RunResult]:
+    """Start to try several improvements of a program, in a running event loop.
+
+    **Parameters**: See `redstart.improve`.
+
+    **Returns:** A `Run`, for its events and its result.
+    """
+    return _start("improve", improve_job(path, cycles, options))
+
+
+def audit(path: PathLike = ".", **options: Unpack[AuditOptions]) -> AuditResult:
     """Check a file or directory and return the findings. Nothing is changed, and none of its code runs.
 
-    With `review` a model reviews the code too. A baseline file is not read. Raises `RedstartError` if something is
-    broken, and `ConfigError` inside a running event loop: use `await aaudit(...)` there.
+    The baseline file of the command line is not read.
+
+    **Parameters:**
+
+    * **path** - The file or directory.
+    * **goal** - *(optional)* What the review should look for.
+    * **since** - *(optional)* A git ref: only lines that changed since then count.
+    * **review** - *(optional)* Whether a model reviews the code besides the tools.
+    * **model**, **sandbox**, **on_event** - *(optional)* See `redstart.fix`. A model is needed only with `review`, a
+    sandbox only where the settings name further tools.
+
+    **Raises:** As `redstart.fix`.
     """
-    return _block("audit", lambda: _audit_job(path, goal, since, model, review=review), on_event)
+    return _block("audit", audit_job(path, options))
 
 
-async def aaudit(
-    path: PathLike = ".",
-    *,
-    goal: str = "",
-    since: str = "",
-    review: bool = False,
-    model: str | None = None,
-    on_event: Listener | None = None,
-) -> AuditResult:
-    """`audit` for a running event loop, which stays free meanwhile. Cancel the task to stop the run."""
-    return await _await(_audit_job(path, goal, since, model, review=review), on_event)
+async def aaudit(path: PathLike = ".", **options: Unpack[AuditOptions]) -> AuditResult:
+    """Check a file or directory, in a running event loop. Cancel the task to stop the run.
+
+    **Parameters**: See `redstart.audit`.
+    """
+    return await start_audit(path, **options).result()
 
 
-# -- what each of them does ------------------------------------------------------------------------------------------
+def start_audit(path: PathLike = ".", **options: Unpack[AuditOptions]) -> Run[AuditResult]:
+    """Start to check a file or directory, in a running event loop.
+
+    **Parameters**: See `redstart.audit`.
+
+    **Returns:** A `Run`, for its events and its result.
+    """
+    return _start("audit", audit_job(path, options))
 
 
-@dataclass(frozen=True, slots=True)
-class _Job(Generic[T]):
-    """A run to be begun, and what is made of it once it has ended."""
+def resume(run_id: str, **options: Unpack[ResumeOptions]) -> RunResult:
+    """Continue a run from its last finished step, with the model, the sandbox and the limits it began with.
 
-    settings: Settings
-    begin: Callable[[House], Awaitable[RunState]]
-    finish: Callable[[House, RunState], Awaitable[T]]
-    asks: bool = True
-    """Whether it needs a model."""
-    runs: bool = True
-    """Whether it needs a sandbox."""
+    A run that has finished is returned as it is.
 
-    async def carry_out(self, on_event: Listener | None) -> T:
-        with open_house(self.settings, listen=on_event) as house:
-            acting = house.with_sandbox() if self.runs else house
-            ready = acting.with_model() if self.asks else acting
-            begun = await self.begin(ready)
-            ended = (await go_on(ready, begun.run_id, engine_called())).state
-            return await self.finish(ready, ended)
+    **Parameters:**
+
+    * **run_id** - The run's ID, or how it begins.
+    * **model**, **sandbox** - *(optional)* Instead of those of the run. Where the run began with an object, pass the
+    object again.
+    * **patch**, **on_event** - *(optional)* See `redstart.fix`.
+
+    **Raises:** As `redstart.fix`, and `ConfigError` if there is no such run, if it was cancelled or if its model is
+    not available.
+    """
+    return _block("resume", resume_job(run_id, options))
 
 
-def _reflecting(policy: Reflect | None) -> dict[str, object]:
-    return {} if policy is None else {"reflect": policy}
+async def aresume(run_id: str, **options: Unpack[ResumeOptions]) -> RunResult:
+    """Continue a run, in a running event loop. Cancel the task to stop the run.
+
+    **Parameters**: See `redstart.resume`.
+    """
+    return await start_resume(run_id, **options).result()
 
 
-def _fix_job(
-    path: PathLike,
-    model: str | None,
-    limits: Limits | None,
-    command: tuple[str, ...],
-    patch: PathLike | None,
-    reflect: Reflect | None,
-) -> _Job[RunResult]:
-    async def begin(house: House) -> RunState:
-        return await begin_fix(house, Path(path), _asked(house.settings, limits, command))
+def start_resume(run_id: str, **options: Unpack[ResumeOptions]) -> Run[RunResult]:
+    """Start to continue a run, in a running event loop.
 
-    return _Job(configuration.load(model, Path(path), _reflecting(reflect)), begin, _to_file(patch))
+    **Parameters**: See `redstart.resume`.
+
+    **Returns:** A `Run`, for its events and its result.
+    """
+    return _start("resume", resume_job(run_id, options))
 
 
-def _create_job(
-    goal: str, out: PathLike, model: str | None, limits: Limits | None, reflect: Reflect | None
-) -> _Job[RunResult]:
-    async def begin(house: House) -> RunState:
-        asked = Asked(limits or house.settings.limits, verify=house.settings.verify)
-        return await begin_create(house, goal, Path(out), asked)
-
-    async def finish(house: House, state: RunState) -> RunResult:
-        write_project(house, state, Path(out).resolve())
-        return await _result(house, state)
-
-    return _Job(configuration.load(model, flags=_reflecting(reflect)), begin, finish)
-
-
-def _improve_job(
-    path: PathLike,
-    cycles: int,
-    goal: str,
-    model: str | None,
-    limits: Limits | None,
-    patch: PathLike | None,
-    reflect: Reflect | None,
-) -> _Job[RunResult]:
-    async def begin(house: House) -> RunState:
-        return await begin_improve(house, Path(path), Wanted(_asked(house.settings, limits), goal, cycles))
-
-    return _Job(configuration.load(model, Path(path), _reflecting(reflect)), begin, _to_file(patch))
-
-
-def _audit_job(path: PathLike, goal: str, since: str, model: str | None, *, review: bool) -> _Job[AuditResult]:
-    async def begin(house: House) -> RunState:
-        return await begin_audit(house, Path(path), AuditAsked(house.settings.limits, goal, since, review=review))
-
-    async def finish(house: House, state: RunState) -> AuditResult:
-        return AuditResult.of(state, load_report(house, state))
-
-    place = Path(path)
-    settings = configuration.load(model, place if place.is_dir() else place.parent)
-    return _Job(settings, begin, finish, asks=review, runs=any(settings.checks.commands.values()))
-
-
-def _asked(settings: Settings, limits: Limits | None, command: tuple[str, ...] = ()) -> Asked:
-    words = command or tuple(shlex.split(settings.tests.command))
-    asked = Asked(limits or settings.limits, words, protect=settings.protect, verify=settings.verify)
-    return asked._replace(tests=settings.tests.files)
-
-
-def _to_file(patch: PathLike | None) -> Callable[[House, RunState], Awaitable[RunResult]]:
-    """Writes a verified patch to this file, if one is given."""
-
-    async def finish(house: House, state: RunState) -> RunResult:
-        if patch is not None:
-            write_patch(house, state, Path(patch))
-        return await _result(house, state)
-
-    return finish
-
-
-async def _result(house: House, state: RunState) -> RunResult:
-    snapshot = result_snapshot(state)
-    diff = house.trees.diff(state.spec.base, snapshot).decode(errors="replace") if snapshot else ""
-    try:
-        return RunResult.of(state, diff, await prove(house, state))
-    except ConfigError:  # it has not ended, or proposed nothing
-        return RunResult.of(state, diff, None)
-
-
-def _block(name: str, make: Callable[[], _Job[T]], on_event: Listener | None) -> T:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(make().carry_out(on_event))
+def _block(name: str, job: Job[T]) -> T:
+    if not _in_a_loop():
+        return asyncio.run(job.carry_out(job.on_event))
     raise ConfigError(
         f"redstart.{name}() cannot run inside a running event loop; use: await redstart.a{name}(...)",
         remedy=f"await redstart.a{name}(...)",
     )
 
 
-async def _await(job: _Job[T], on_event: Listener | None) -> T:
-    aside: Aside[T] = Aside(lambda: job.carry_out(listener))
-    listener = aside.relay(on_event) if on_event else None
-    return await aside.run()
+def _start(name: str, job: Job[T]) -> Run[T]:
+    if _in_a_loop():
+        return Run(job.carry_out, job.on_event)
+    raise ConfigError(f"redstart.start_{name}() needs a running event loop", remedy=f"redstart.{name}(...)")
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

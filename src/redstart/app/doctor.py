@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from redstart.app.doctor_models import check_models
@@ -16,8 +17,10 @@ from redstart.app.doctor_project import check_project
 from redstart.app.doctor_services import check_data, check_servers
 from redstart.app.health import Check, Examination, Health, examination_of
 from redstart.app.images import containers, runtimes, wanted
+from redstart.app.plugins import SANDBOXES, make_sandbox, plugin_names
 from redstart.app.settings import SandboxSettings, load
 from redstart.core.errors import ConfigError, SandboxUnavailable
+from redstart.ports.model.names import PLUGIN
 from redstart.ports.sandbox.bwrap import Bubblewrap
 from redstart.ports.sandbox.choose import ANYWAY, BWRAP, DOCKER, lacks_of, order
 from redstart.ports.sandbox.docker import Docker
@@ -123,7 +126,7 @@ def _sandboxes(settings: SandboxSettings, platform: str) -> Iterator[Check]:
             why = re.sub(r"\[Errno \d+\] ", "", str(error))
             yield _check("machine", name, Health.fail if leaks else Health.absent, f"not available: {why}", remedy)
         else:
-            held.append(proof.tier)
+            held += [] if name.startswith(PLUGIN) else [proof.tier]  # one is used only where it is named
             detail = f"isolates, tested from inside; starts in {proof.start * 1000:.0f} ms"
             yield _check("machine", name, Health.ok, detail)
             for lack in lacks_of(proof.sandbox):
@@ -146,6 +149,8 @@ def _makers(settings: SandboxSettings, platform: str) -> dict[str, Make]:
         makers[name] = _docker(settings)
         if not settings.runtime and GVISOR in runtimes(os.environ):
             makers[f"{name}+{GVISOR}"] = _docker(settings.model_copy(update={"runtime": GVISOR}))
+    for name in plugin_names(SANDBOXES):
+        makers[f"{PLUGIN}:{name}"] = partial(make_sandbox, f"{PLUGIN}:{name}")
     return makers
 
 

@@ -9,11 +9,13 @@ from collections.abc import Iterator, Mapping
 from redstart.app.health import Check, Health
 from redstart.app.model_routes import has_endpoint, model_host, model_route
 from redstart.app.model_settings import StepModels
+from redstart.app.plugins import MODELS, package_of, plugin_names
 from redstart.app.settings import Settings, public_values, require_model
 from redstart.app.wire import connect, embedder_of, embedding_address
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.errors import ConfigError, ModelError
 from redstart.ports.model.endpoints import ENDPOINTS
+from redstart.ports.model.names import PLUGIN
 
 PING_SECONDS = 20.0
 PING_TOKENS = 16
@@ -27,6 +29,7 @@ def check_models(settings: Settings, environ: Mapping[str, str], *, online: bool
     """With `online` each model is asked one small question, which may cost a little."""
     keys = [endpoint.variable for endpoint in ENDPOINTS.values() if environ.get(endpoint.variable)]
     yield _check("keys", Health.ok if keys else Health.absent, ", ".join(keys) if keys else "none is set")
+    yield from _plugins()
     try:
         require_model(settings)
     except ConfigError as error:
@@ -37,6 +40,14 @@ def check_models(settings: Settings, environ: Mapping[str, str], *, online: bool
         yield _ping(settings, label, name, environ) if online else _reachable(settings, label, name, environ)
     if settings.memory.embedder:
         yield _embedder(settings, environ, online=online)
+
+
+def _plugins() -> Iterator[Check]:
+    for name in plugin_names(MODELS):
+        try:
+            yield _check(f"{PLUGIN}:{name}", Health.ok, f"of {package_of(MODELS, name)}")
+        except ConfigError as error:
+            yield _check(f"{PLUGIN}:{name}", Health.warn, str(error), error.remedy)
 
 
 def _labeled(settings: Settings) -> Iterator[tuple[str, str]]:

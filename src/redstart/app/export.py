@@ -47,7 +47,7 @@ async def export_cassette(house: House, run_id: str, to: Path) -> Exported:
         ) from error
     # Who wrote the edits: what is known of that model decides how a step asks.
     writer = next((n for n, record in enumerate(records) if record.call.step == Step.patch.value), 0)
-    cassette = Cassette(model=answers[writer].model)
+    cassette = Cassette(model=answers[writer].model, recorded_by=records[writer].recorded_by)
     for record, answer, messages in zip(records, answers, asked, strict=True):
         call = record.call
         site = f"{call.attempt}/{call.step}/{call.ordinal}"
@@ -80,5 +80,5 @@ def _masked(message: Message, secrets: Mapping[str, str]) -> Message:
 
 
 def _answer(record: Record, blobs: Blobs) -> Answer:
-    kept = KeptAnswer.model_validate_json(record.result)
+    kept = KeptAnswer.of(record)
     return kept.answer.model_copy(update={"text": blobs.get(kept.text).decode()})

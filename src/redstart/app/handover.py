@@ -13,7 +13,7 @@ from redstart.app.wire import House
 from redstart.core.errors import ConfigError
 from redstart.core.noun import many
 from redstart.core.report import Ids
-from redstart.core.run import Mode, RunState
+from redstart.core.run import RunState
 from redstart.core.visible import one_line
 from redstart.toolkit.base.git import require_git
 from redstart.toolkit.repo.handover import (
@@ -73,7 +73,7 @@ def _without_words(state: RunState) -> str:
         return f"Apply {many(state.work.kept, 'improvement')}"
     fixed = state.now.test.verdict.fixed if state.now.test else Ids()
     if not fixed:
-        return f"Create {one_line(state.spec.goal)}" if state.spec.mode is Mode.create else "Fix the failing tests"
+        return f"Create {one_line(state.spec.goal)}" if state.spec.task.makes_program else "Fix the failing tests"
     names = ", ".join(one_line(name.rpartition("::")[2]) for name in fixed.first[:3])
     return f"Fix {names}" if fixed.count <= 3 else f"Fix {names} and {fixed.count - 3} more"
 

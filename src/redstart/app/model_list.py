@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from redstart.app.model_routes import has_endpoint, model_host
+from redstart.app.plugins import MODELS, plugin_names
 from redstart.app.settings import NO_MODEL, Models, Settings, api_key
 from redstart.core.errors import ConfigError, ModelError
 from redstart.core.noun import Noun
 from redstart.ports.model.endpoints import ENDPOINTS, Address, address, host_of, is_loopback, route_of
 from redstart.ports.model.http import trusted
 from redstart.ports.model.listing import list_models
+from redstart.ports.model.names import PLUGIN
 from redstart.ports.model.prices import price
 from redstart.ports.model.profiles import profile_of
 
@@ -64,6 +66,8 @@ class ModelList(Noun):
     """The model that writes the patches of a run begun now; empty for none."""
     host: str = ""
     endpoints: tuple[ListedEndpoint, ...]
+    plugins: tuple[str, ...] = ()
+    """What other packages bring, as `plugin:NAME`; none of them was asked or loaded."""
     missing: tuple[str, ...] = ()
     """The key variables of the providers that were not asked."""
     remedy: str = ""
@@ -91,6 +95,7 @@ def offered_models(settings: Settings, environ: Mapping[str, str], seconds: floa
         host=model_host(settings, strong, environ) if strong else "",
         # An Ollama that nobody set up is not worth a word.
         endpoints=tuple(one for one in endpoints if not (one.problem and _is_guess(one))),
+        plugins=tuple(f"{PLUGIN}:{name}" for name in plugin_names(MODELS)),
         missing=tuple(one.variable for name, one in ENDPOINTS.items() if one.variable and name not in asked),
         remedy="" if strong else NO_MODEL,
     )

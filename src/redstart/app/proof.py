@@ -31,12 +31,12 @@ from redstart.app.proof_parts import (
 from redstart.app.reflections import reflections_of
 from redstart.app.wire import House
 from redstart.core.change import Applied
-from redstart.core.chat import Answer
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.finding import TRIPWIRE, Finding, FindingList, Severity
 from redstart.core.noun import many
 from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Repeat, Report, Reproduced, Verdict
-from redstart.core.run import Decision, Mode, Result, RunState, Status, Step
+from redstart.core.run import Decision, Result, RunState, Status, Step
+from redstart.engines.journal import KeptAnswer
 from redstart.ports.store.port import Record, StepRow, digest
 from redstart.toolkit.honesty.baseline import baseline_cases, targets
 from redstart.toolkit.honesty.levels import MEASURES
@@ -154,7 +154,7 @@ class _Evidence:
         tests, passing = many(fixed, "test"), "passes" if fixed == 1 else "pass"
         if self._green:
             which = f"{tests} that failed without this patch {passing} with it"
-            if self._state.spec.mode is Mode.create:
+            if self._state.spec.task.makes_program:
                 which = f"{tests}, written before the code, failed without it and {passing} with it"
             if found := (self._judged.mutants if self._judged else None):
                 which += f", and the tests notice {found.killed} of {found.sampled} small changes to it"
@@ -325,7 +325,7 @@ def _attempts(rows: Sequence[StepRow]) -> Iterator[Tried]:
 
 def _models(records: Sequence[Record]) -> tuple[ModelUse, ...]:
     """Who answered, the most asked first. A question that the budget stopped counts if it was put to one."""
-    answers = [Answer.model_validate(json.loads(one.result)["answer"]) for one in records if one.kind == "model"]
+    answers = [KeptAnswer.of(one).answer for one in records if one.kind == "model"]
     given = [one for one in answers if one.asked]
     return tuple(
         ModelUse(

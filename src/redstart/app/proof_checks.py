@@ -9,7 +9,7 @@ from typing import NamedTuple
 from redstart.app.proof_parts import Check, CheckName, Found, Mark, Shrunk, Touched
 from redstart.core.noun import many
 from redstart.core.report import Counts, Judged, Verdict
-from redstart.core.run import Mode, RunState
+from redstart.core.run import RunState
 from redstart.toolkit.honesty.levels import MEASURES
 
 NOT_TESTED = "the last patch was not tested"
@@ -137,7 +137,7 @@ def _findings(facts: Facts) -> Check:
 
 def _shrunk(facts: Facts) -> Check:
     tried = bool(MEASURES[facts.state.spec.verify].shrink_runs)
-    if facts.state.spec.mode is Mode.create:
+    if facts.state.spec.task.makes_program:
         return _not_done(CheckName.shrunk, "a new program is kept whole")
     if not (tried and (facts.green or facts.shrunk.done)):
         return _not_done(CheckName.shrunk, _why_not(facts, tried))

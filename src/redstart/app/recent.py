@@ -9,11 +9,14 @@ from redstart.ports.sql.recent import RecentRun, read_recent_runs
 SHOWN = 20
 
 
-def recent_runs(prefix: str, *, demo: bool = False) -> list[RecentRun]:
-    """The newest runs, or those of the last demo, whose IDs begin so; none of a store in Postgres, which is slower."""
+def recent_runs(prefix: str, *, demo: bool = False, unfinished: bool = False) -> list[RecentRun]:
+    """The newest runs, or those of the last demo, whose IDs begin so; none of a store in Postgres, which is slower.
+
+    With `unfinished` only those that can still be paused or cancelled.
+    """
     settings = configuration.load()
-    if demo:
-        return read_recent_runs(settings.home / DEMO / DATABASE, tenant=HOME, prefix=prefix, limit=SHOWN)
-    if settings.store.url:
+    if settings.store.url and not demo:
         return []
-    return read_recent_runs(settings.home / DATABASE, tenant=settings.tenant, prefix=prefix, limit=SHOWN)
+    file = settings.home / DEMO / DATABASE if demo else settings.home / DATABASE
+    tenant = HOME if demo else settings.tenant
+    return read_recent_runs(file, tenant=tenant, prefix=prefix, limit=SHOWN, unfinished=unfinished)

@@ -10,6 +10,7 @@ from pydantic import Field
 from redstart.app.exits import exit_code
 from redstart.app.proof_parts import Proof
 from redstart.core.finding import Finding, FindingList
+from redstart.core.report import Verdict
 from redstart.core.run import RunState
 
 
@@ -33,6 +34,11 @@ class RunResult(RunState):
     def ok(self) -> bool:
         """Whether the run did what was asked: `redstart` would exit with 0."""
         return exit_code(self) == 0
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the last tests of a patch showed, test by test; None where no patch was tested."""
+        return self.now.test.verdict if self.now.test else None
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         yield None, (self.result or self.status).value

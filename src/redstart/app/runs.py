@@ -186,16 +186,17 @@ async def fork(house: House, run_id: str, attempt: int, step: Step, limits: Limi
     return state
 
 
-async def find_run(house: House, given: str | None, folder: Path) -> str:
+async def find_run(house: House, given: str | None, folder: Path, *, cancelled: bool = False) -> str:
     """The id that `given` begins, or the last run of this folder that was not cancelled.
 
-    Raises `ConfigError` where there is none, or several.
+    With `cancelled` it is the last one of all where every run of the folder was. Raises `ConfigError` where there is
+    none, or several.
     """
     store = house.adapters.store
     if given is None:
         now = house.adapters.world.now()
         rows = await store.runs(folder=str(folder.resolve()), limit=ALIKE)
-        kept = [row for row in rows if row_status(row, now) is not Status.cancelled]
+        kept = [row for row in rows if row_status(row, now) is not Status.cancelled] or (rows if cancelled else [])
         if not kept:
             what = "every run in this folder was cancelled" if rows else "there is no run in this folder"
             raise ConfigError(what, remedy="list all runs with: redstart runs list")

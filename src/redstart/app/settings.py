@@ -22,13 +22,14 @@ from redstart.app.dependencies import DependencySettings
 from redstart.app.fleet_settings import FleetSettings
 from redstart.app.layers import Given, Keys, Layer
 from redstart.app.model_settings import Models
+from redstart.app.objects import refuse_object_name
 from redstart.app.store_settings import HOME, MemorySettings, StoreSettings, Tenant
 from redstart.core.errors import ConfigError
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
 from redstart.ports.model.endpoints import ENDPOINTS, without_credentials
-from redstart.ports.model.names import WITHOUT_ENDPOINT, refuse_unknown_form
+from redstart.ports.model.names import PLUGIN, WITHOUT_ENDPOINT, refuse_unknown_form
 
 _DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
 """What is used where a key is there and no model is named."""
@@ -82,7 +83,15 @@ def _folder(path: Path) -> Path:
         raise ValueError(str(error)) from error
 
 
-Backend = Literal["auto", "bwrap", "docker", "seatbelt", "process"]
+BACKENDS = ("auto", "bwrap", "docker", "seatbelt", "process")
+
+
+def _backend(text: str) -> str:
+    if text in BACKENDS or (text.startswith(f"{PLUGIN}:") and text != f"{PLUGIN}:"):
+        return text
+    raise ValueError(f"unknown sandbox {text!r}; use {', '.join(BACKENDS)} or {PLUGIN}:NAME")
+
+
 Size = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str)]
 
 _LIMITS = SandboxLimits()
@@ -106,8 +115,8 @@ class SandboxSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
-    backend: Backend = "auto"
-    """`auto` takes the strongest that works here; `bwrap`, `docker` or `seatbelt` that one or none."""
+    backend: Annotated[str, AfterValidator(_backend)] = "auto"
+    """`auto` takes the strongest that works here; `bwrap`, `docker`, `seatbelt` or `plugin:NAME` that one or none."""
     image: str = ""
     """The image of docker's containers; empty for the one that `redstart sandbox build` makes."""
     runtime: str = ""
@@ -136,6 +145,11 @@ class SandboxSettings(BaseModel):
     """Bytes that may be written to the workspace, and as much again to each temporary folder."""
     output: Size = Field(default=_LIMITS.output, gt=0)
     """Bytes of what is printed that are kept, head and tail."""
+
+    @property
+    def is_plugin(self) -> bool:
+        """Whether another package brings the sandbox."""
+        return self.backend.startswith(f"{PLUGIN}:")
 
     @property
     def limits(self) -> SandboxLimits:
@@ -233,13 +247,15 @@ def require_model(settings: Settings) -> None:
         raise ConfigError("no model is configured", remedy=NO_MODEL)
     alone = models.strong.partition(":")[0] in ("manual", "replay")
     for name in [models.strong] if alone else models.roster.names:
+        refuse_object_name(name, "model")
         if name.partition(":")[0] not in WITHOUT_ENDPOINT:
             refuse_unknown_form(name, tuple(ENDPOINTS))
 
 
 def api_key(model: str, environ: Mapping[str, str], variable: str = "") -> str | None:
     """The key of the model: from `variable` where that is named, else from where people keep its provider's."""
-    return environ.get(variable or f"{model.partition(':')[0].upper()}_API_KEY")
+    provider = model.partition(":")[0]
+    return environ.get(variable or (ENDPOINTS[provider].variable if provider in ENDPOINTS else ""))
 
 
 def check_user_settings(table: Mapping[str, object], origin: str) -> None:

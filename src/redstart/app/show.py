@@ -138,7 +138,7 @@ def _outcome(rows: list[StepRow]) -> str:
 async def spending(house: House, state: RunState) -> list[Share]:
     """What each model of the run, and of its parts, answered and cost."""
     records = await all_records(house, state)
-    answers = [KeptAnswer.model_validate_json(one.result).answer for one in records if one.kind == "model"]
+    answers = [KeptAnswer.of(one).answer for one in records if one.kind == "model"]
     recalls = [spent_by(one) for one in records if one.kind == "recall"]
     return by_model(
         [*answers, *(Answer(text="", model=one.model, usage=one.usage) for one in recalls if one and one.usage)]

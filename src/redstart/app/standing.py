@@ -6,9 +6,9 @@ import platform
 from datetime import datetime
 
 from redstart.app.wire import House
-from redstart.core.errors import StoreError
+from redstart.core.errors import NewerFormat, StoreError
 from redstart.core.noun import Noun
-from redstart.core.run import RunState, Status
+from redstart.core.run import RunState, Spend, Status
 from redstart.core.standing import RunRow, is_driven, status_of
 from redstart.toolkit.repo.trees import alive
 
@@ -74,7 +74,12 @@ async def list_runs(house: House, *, folder: str | None, limit: int, every: bool
 
 
 async def _view(house: House, row: RunRow) -> RunView:
-    state = await house.adapters.store.load(row.run_id)
+    reason, spend = row.stop.reason if row.stop is not None else "", Spend()
+    try:
+        state = await house.adapters.store.load(row.run_id)
+        reason, spend = state.reason or reason, state.spend
+    except NewerFormat as error:
+        reason = str(error)
     return RunView(
         run_id=row.run_id,
         created=row.created,
@@ -82,10 +87,10 @@ async def _view(house: House, row: RunRow) -> RunView:
         mode=row.mode,
         status=row_status(row, house.adapters.world.now()),
         result=row.result,
-        reason=state.reason or (row.stop.reason if row.stop is not None else ""),
+        reason=reason,
         model=row.options.models.strong if row.options is not None else "",
-        usd=round(state.spend.usd, 6),
-        unpriced=state.spend.unpriced,
+        usd=round(spend.usd, 6),
+        unpriced=spend.unpriced,
         repo=row.repo,
         goal=row.goal,
         folder=row.folder,

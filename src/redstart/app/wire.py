@@ -16,6 +16,8 @@ from redstart.app.choices import DriveFlags, with_models
 from redstart.app.images import wanted
 from redstart.app.installs import IndexInstaller
 from redstart.app.model_routes import has_endpoint, model_address, model_route, short_model_name
+from redstart.app.objects import refuse_object_name
+from redstart.app.plugins import make_model, proven_sandbox
 from redstart.app.settings import Settings, require_model
 from redstart.app.store_settings import DATABASE, folder_of
 from redstart.core.chat import Ask, Tier
@@ -37,10 +39,12 @@ from redstart.ports.model.gateway import Gateway, Policy
 from redstart.ports.model.lanes import Lane, Options, Rates
 from redstart.ports.model.mask import mask, secrets_of
 from redstart.ports.model.masked import Masked
+from redstart.ports.model.names import PLUGIN
 from redstart.ports.model.port import Model, Profile, TimedLedger
 from redstart.ports.model.profiles import profile_of
 from redstart.ports.sandbox.cgroups import restart_in_own_group
 from redstart.ports.sandbox.choose import choose, lacks_of
+from redstart.ports.sandbox.port import Sandbox, SandboxFactory
 from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
@@ -86,19 +90,26 @@ class House:
         """What the sandbox could not get on this machine, each in a few words."""
         return tuple(lack.short for lack in lacks_of(self.adapters.sandbox))
 
-    def with_sandbox(self, *, unsafe: bool = False) -> House:
-        """Raises `SandboxUnavailable` with the remedy."""
+    def with_sandbox(self, own: Sandbox | SandboxFactory | None = None, *, unsafe: bool = False) -> House:
+        """With this sandbox, or with that of the settings. Raises `SandboxUnavailable` with the remedy."""
         scratch = self.settings.home / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
-        asked = wanted(self.settings.sandbox, os.environ)
-        sandbox = choose(self.trees, scratch, unsafe=unsafe, wanted=asked)
+        backend = self.settings.sandbox.backend
+        if own is None:
+            refuse_object_name(backend, "sandbox")
+            if self.settings.sandbox.is_plugin:
+                own = proven_sandbox(backend, self.trees, scratch, unsafe=unsafe)
+            else:
+                own = choose(self.trees, scratch, unsafe=unsafe, wanted=wanted(self.settings.sandbox, os.environ))
+        sandbox = own(self.trees, scratch) if callable(own) else own
         return replace(self, adapters=replace(self.adapters, sandbox=sandbox))
 
     def with_options_of(self, options: RunOptions | None) -> House:
         """With the models that a run of another machine stored; as it is where the run stored none."""
-        if options is None:
-            return self
-        settings = with_models(self.settings, options.models, elsewhere=True)
+        return self.with_settings(with_models(self.settings, options.models, elsewhere=True)) if options else self
+
+    def with_settings(self, settings: Settings) -> House:
+        """With the models of these settings."""
         return replace(self, settings=settings, adapters=replace(self.adapters, **_model_parts(settings)))
 
     def with_model(self, model: Model | None = None) -> House:
@@ -296,18 +307,21 @@ def check_models(settings: Settings, *, keys: bool = True) -> None:
             (model_address if keys else model_route)(settings, name, os.environ)
 
 
-def connect(settings: Settings, tell: Callable[[str], None] = _say, rates: Rates | None = None) -> Model:
+def connect(
+    settings: Settings, tell: Callable[[str], None] = _say, rates: Rates | None = None, own: Model | None = None
+) -> Model:
     """Every model of the settings behind one gateway; or the recorded model, or the person, that stands for all.
 
-    `tell` is for what a person who answers by hand is to know, `rates` are those that others share. Raises
-    `ConfigError` where a model or its key is missing.
+    `tell` is for what a person who answers by hand is to know, `rates` are those that others share; `own` is the
+    caller's model, which the settings name. Raises `ConfigError` where a model or its key is missing.
     """
-    require_model(settings)
+    if own is None:
+        require_model(settings)
     models = settings.models
     kind, _, rest = models.strong.partition(":")
     if kind in ("manual", "replay"):
         return _masked(_by_hand(settings, rest, tell) if kind == "manual" else _recorded(rest))
-    lanes = {name: _lane(settings, name) for name in models.roster.names}
+    lanes = {name: _lane(settings, name, own) for name in models.roster.names}
 
     def choose(ask: Ask) -> list[Lane]:
         return [lanes[name] for name in models.roster.chosen(ask)]
@@ -346,20 +360,26 @@ def asking(settings: Settings) -> Asking:
     )
 
 
-def _lane(settings: Settings, name: str) -> Lane:
-    from redstart.ports.model.providers import provider_at  # noqa: PLC0415  (takes a second to load)
-
-    models, own = settings.models, settings.models.option(name)
+def _lane(settings: Settings, name: str, own: Model | None) -> Lane:
+    models, asked = settings.models, settings.models.option(name)
     known = profile_of(name, models.profiles)
-    deadline = own.deadline or models.deadline
+    model = _model_called(settings, name, asked.deadline or models.deadline, known) if own is None else own
+    options = Options(
+        asked.temperature, asked.max_tokens, asked.at_once, asked.tokens_a_minute, asked.requests_a_minute
+    )
+    return Lane(name, _masked(model), profile=known, options=options)
+
+
+def _model_called(settings: Settings, name: str, deadline: float, known: Profile) -> Model:
     if name.startswith("command:"):
         from redstart.ports.model.command import Command  # noqa: PLC0415
 
-        model: Model = Command(name.removeprefix("command:"), name=name, deadline=deadline)
-    else:
-        model = provider_at(model_address(settings, name, os.environ), deadline=deadline, profile=known)
-    options = Options(own.temperature, own.max_tokens, own.at_once, own.tokens_a_minute, own.requests_a_minute)
-    return Lane(name, _masked(model), profile=known, options=options)
+        return Command(name.removeprefix("command:"), name=name, deadline=deadline)
+    if name.startswith(f"{PLUGIN}:"):
+        return make_model(name, deadline)
+    from redstart.ports.model.providers import provider_at  # noqa: PLC0415  (takes a second to load)
+
+    return provider_at(model_address(settings, name, os.environ), deadline=deadline, profile=known)
 
 
 def _masked(model: Model) -> Model:

@@ -73,6 +73,7 @@ async def go(
 ) -> Advanced:
     """One drive of a run with the privileges of this pool, as the run's tenant sees the store."""
     with house_of(order.tenant) as house:
+        await house.adapters.store.load(order.run_id)  # One in a newer format is left as it is, whatever else is wrong.
         try:
             if pool != "think":
                 await refuse_missing(house, order.run_id)

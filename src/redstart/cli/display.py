@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _STYLES = {"good": "green", "bad": "red", "": ""}
-PACE = 30.0
-"""Seconds of silence after which a log gets a line of progress."""
+SOON, PACE = 5.0, 30.0
+"""Seconds of silence after which a log gets a line of progress: at first, and at most. Each wait is twice the last."""
 
 
 class Display(Protocol):
@@ -136,6 +136,7 @@ class Terminal:
         self._shows_steps = steps
         self._clock = clock
         self._spoken = clock()
+        self._pace = SOON
         self._moving = MovingLine(clock)
         self._live = Live(self._moving, console=self._console, transient=True, refresh_per_second=8)
 
@@ -166,8 +167,11 @@ class Terminal:
         self._moving.follow(progress)
 
     def tick(self) -> None:
-        if not self._console.is_terminal and self._clock() - self._spoken >= PACE and (text := self._moving.activity()):
+        if self._console.is_terminal or self._clock() - self._spoken < self._pace:
+            return
+        if text := self._moving.activity():
             self.say(f"     {text}")
+            self._pace = min(2 * self._pace, PACE)
 
     @contextmanager
     def still(self) -> Generator[None]:
@@ -184,6 +188,8 @@ class Terminal:
 
     def __call__(self, event: Event) -> None:
         self._moving.take(event)
+        if event.phase is Phase.start:
+            self._pace = SOON
         if event.name == "run" or event.phase is Phase.start or not self._shows_steps:
             return
         if event.phase is Phase.note:

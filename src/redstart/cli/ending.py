@@ -121,7 +121,7 @@ async def say_ending(
         _say_proposal(house, state, shown)
         shown.say(f"answer with: redstart resume {state.run_id} --accept, or --reject [--say WHY]", "bold")
     path = None
-    if state.spec.mode is Mode.create:
+    if state.spec.task.makes_program:
         await _hand_over_project(house, state, shown)
     elif path := write_patch(house, state, patch):
         if not announced:

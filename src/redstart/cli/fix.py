@@ -64,14 +64,13 @@ def fix(
     sandbox_image: options.SandboxImage = None,
     sandbox_cpus: options.SandboxCpus = None,
     sandbox_memory: options.SandboxMemory = None,
-    sandbox_network: options.SandboxNetwork = None,
     unsafe_no_sandbox: options.Unsafe = False,
     engine: options.Engine = options.EngineName.langgraph,
 ) -> None:
     """Fix the failing tests of a project. The result is a patch file; your files stay as they are."""
     path, named = _place(path, tests or (), json=json)
     use_env_file(env_file, path)
-    flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory, sandbox_network)
+    flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory)
     silent = no_input or json
     there = options.is_somebody_there(silent=silent)
     settings = load_settings(path, model, {**flags, **options.reflect_flag(reflect)}, somebody_there=there)

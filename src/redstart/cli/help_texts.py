@@ -25,7 +25,7 @@ _FLAGS_BY_GROUP = {
         "--max-tool-calls --pause --limit --first --parallel --at-once --scan --repeats"
     ),
     MODEL: "--model --reflect --env-file --no-llm --change-model",
-    SANDBOX: "--sandbox --sandbox-image --sandbox-cpus --sandbox-memory --sandbox-network --unsafe-no-sandbox --python",
+    SANDBOX: "--sandbox --sandbox-image --sandbox-cpus --sandbox-memory --unsafe-no-sandbox --python",
     ADVANCED: "--verify --junit --tests --stop-after --detach --engine --seeds --seed --repos --candidates --project",
 }
 GROUP_BY_FLAG = {flag: group for group, flags in _FLAGS_BY_GROUP.items() for flag in flags.split()}

@@ -57,6 +57,8 @@ def lines_of(listed: ModelList, width: int, *, every: bool) -> list[str]:
     if any("?" in line for line in lines):
         lines.append("?        price unknown, or window assumed: set models.profiles")
     lines.append("always   manual (you answer), command:PROGRAM, replay:FILE")
+    if listed.plugins:
+        lines.append(f"plug-ins {', '.join(f'{name}:MODEL' for name in listed.plugins)}")
     if listed.uses:
         host = f" at {listed.host}" if listed.host else ""
         return [*lines, f"\na run would use {listed.uses}{host}; another: -m MODEL"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from redstart.cli.completion import complete_run_id
+from redstart.cli.completion import complete_run_id, complete_unfinished_run_id
 
 if TYPE_CHECKING:
     from redstart.core.learning import ReflectionPolicy
@@ -46,12 +46,14 @@ class EngineName(StrEnum):
     inline = "inline"
 
 
-class SandboxName(StrEnum):
-    auto = "auto"
-    bwrap = "bwrap"
-    docker = "docker"
-    seatbelt = "seatbelt"
-    process = "process"
+SANDBOXES = ("auto", "bwrap", "docker", "seatbelt", "process")
+"""The sandboxes again, for the same reason; a plug-in is `plugin:NAME`."""
+
+
+def _sandbox_name(text: str) -> str:
+    if text in SANDBOXES or text.startswith("plugin:"):
+        return text
+    raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, SANDBOXES))}, or plugin:NAME")
 
 
 class LevelName(StrEnum):
@@ -100,8 +102,14 @@ Unsafe = Annotated[
     bool, typer.Option("--unsafe-no-sandbox", help="Run the tests without a sandbox if none works here.")
 ]
 SandboxKind = Annotated[
-    SandboxName | None,
-    typer.Option("--sandbox", help="Sandbox for the tests (default auto); `process` needs --unsafe-no-sandbox."),
+    str | None,
+    typer.Option(
+        "--sandbox",
+        parser=_sandbox_name,
+        metavar=f"[{'|'.join(SANDBOXES)}|plugin:NAME]",
+        help="Sandbox for the tests (default auto); `process` needs --unsafe-no-sandbox.",
+        autocompletion=lambda: list(SANDBOXES),
+    ),
 ]
 SandboxImage = Annotated[
     str | None,
@@ -115,9 +123,6 @@ SandboxCpus = Annotated[
 SandboxMemory = Annotated[
     str | None, typer.Option("--sandbox-memory", help="Memory the tests may use, for example 1g (default 4g).")
 ]
-SandboxNetwork = Annotated[
-    str | None, typer.Option("--sandbox-network", help="Only `none`. To open ports, use the setting sandbox.services.")
-]
 Engine = Annotated[EngineName, typer.Option("--engine", help="Engine that drives the steps.")]
 RunId = Annotated[
     str | None,
@@ -129,6 +134,9 @@ RunId = Annotated[
 ]
 NamedRunId = Annotated[
     str, typer.Argument(metavar="ID", help="Run ID or its beginning.", autocompletion=complete_run_id)
+]
+UnfinishedRunId = Annotated[
+    str, typer.Argument(metavar="ID", help="Run ID or its beginning.", autocompletion=complete_unfinished_run_id)
 ]
 TestCommand = Annotated[
     str | None, typer.Option("--test-cmd", help="Command that runs the tests, for example 'pytest tests/unit'.")
@@ -192,11 +200,9 @@ def level_of(default: Level, asked: LevelName | None) -> Level:
     return type(default)(asked.value) if asked else default
 
 
-def sandbox_flags(
-    kind: SandboxName | None, image: str | None, cpus: float | None, memory: str | None, network: str | None
-) -> dict[str, object]:
+def sandbox_flags(kind: str | None, image: str | None, cpus: float | None, memory: str | None) -> dict[str, object]:
     """Those that were given, by the names of their settings."""
-    asked = {"backend": kind and kind.value, "image": image, "cpus": cpus, "memory": memory, "network": network}
+    asked = {"backend": kind, "image": image, "cpus": cpus, "memory": memory}
     return {f"sandbox.{name}": value for name, value in asked.items() if value is not None}
 
 

@@ -129,25 +129,15 @@ async def _listen(house: House, run: str | None, wish: Wish, engine: DriverName 
 
 
 async def _begin(house: House, ready: _Ready) -> RunState:
-    """The run as it goes on. Raises `ConfigError` where its model cannot be had: no other one is taken instead."""
-    from redstart.app.answers import standing
-    from redstart.app.wire import check_models
-    from redstart.core.errors import ConfigError
+    """The run as it goes on. Raises `ConfigError` where its model cannot be had."""
+    from redstart.app.answers import check_models_of, standing
     from redstart.core.run import Status
     from redstart.flow.route import waits_for_errands
 
-    state, name = await standing(house, ready.heard.run_id), house.settings.models.strong
+    state = await standing(house, ready.heard.run_id)
     if state.status is not Status.running and not waits_for_errands(state):
         return state
-    try:
-        check_models(house.settings, keys=not ready.by_fleet)
-    except ConfigError as error:
-        if not name:
-            raise
-        raise ConfigError(
-            f"run {state.run_id} uses {name}, which is not available: {error}",
-            remedy=f"{error.remedy}, or choose another model: redstart resume {state.run_id} -m MODEL",
-        ) from error
+    check_models_of(state, house.settings, keys=not ready.by_fleet)
     if ready.resumption.changed:
         await house.adapters.store.choose(state.run_id, ready.resumption.options)
     return state

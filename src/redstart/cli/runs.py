@@ -153,14 +153,14 @@ def watch(run: options.RunId = None, json: options.Json = False, verbose: option
 
 
 @app.command("pause")
-def pause(run: options.NamedRunId) -> None:
+def pause(run: options.UnfinishedRunId) -> None:
     """Pause a run after its current step, wherever it is driven. `resume` continues it."""
     run_id, _ = _ask(run, "pause")
     echo(f"run {run_id} pauses after its current step. Continue with: redstart resume {run_id}")
 
 
 @app.command("cancel")
-def cancel(run: options.NamedRunId) -> None:
+def cancel(run: options.UnfinishedRunId) -> None:
     """Cancel a run at once, wherever it is driven. Its committed steps stay; `resume --force` reopens it."""
     run_id, cancelled = _ask(run, "cancel")
     if cancelled:

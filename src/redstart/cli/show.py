@@ -60,7 +60,7 @@ def _print_proof(run: str | None, form: Form) -> None:
     with open_house(configuration.load()) as house:
 
         async def make() -> Proof:
-            state = await house.adapters.store.load(await find_run(house, run, Path.cwd()))
+            state = await house.adapters.store.load(await find_run(house, run, Path.cwd(), cancelled=True))
             return await prove(house, state)
 
         proof = asyncio.run(make())
@@ -88,7 +88,7 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
     with open_house(configuration.load()) as house:
 
         async def gather() -> tuple[RunState, AttemptView | None, str, list[Share], dict[int, Reflection]]:
-            state = await load_as_it_stands(house, await find_run(house, run, Path.cwd()))
+            state = await load_as_it_stands(house, await find_run(house, run, Path.cwd(), cancelled=True))
             view = await view_attempt(house, state, attempt) if attempt else None
             thoughts = reflections_of(await house.adapters.store.steps(state.run_id))
             return state, view, final_diff(house, state), await spending(house, state), thoughts

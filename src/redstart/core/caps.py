@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from pydantic import model_validator
-
 from redstart.core.noun import Noun
 
 
@@ -21,15 +17,6 @@ class Limits(Noun):
     """Attempts in a row that bring nothing, after which the user is warned."""
     stall: int | None = 15
     """Attempts in a row that bring nothing, after which the run ends."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _accept_old_name(cls, values: object) -> object:
-        """Runs that were stored before call the attempts `iterations`."""
-        if not isinstance(values, dict):
-            return values
-        given = dict(cast("dict[str, object]", values))
-        return {"attempts": given.pop("iterations"), **given} if "iterations" in given else given
 
 
 class Spend(Noun):

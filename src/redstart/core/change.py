@@ -5,11 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from redstart.core.learning import Reflection
 from redstart.core.noun import Noun
-from redstart.core.stored_words import with_patch_problem
 
 
 class Snapshot(Noun):
@@ -104,11 +103,6 @@ class Patch(Noun):
     @property
     def over_budget(self) -> bool:
         return self.problem is PatchProblem.over_budget
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_before(cls, document: object) -> object:
-        return with_patch_problem(document, "fault")
 
 
 class Rung(StrEnum):

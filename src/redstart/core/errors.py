@@ -14,7 +14,8 @@ RedstartError
 │   │   └── SandboxDied
 │   └── StoreError
 │       ├── BlobMissing
-│       └── Fenced
+│       ├── Fenced
+│       └── NewerFormat
 ├── PolicyViolation        exit 6
 ├── ReplayDiverged         exit 3
 ├── InternalError          exit 3
@@ -123,6 +124,15 @@ class BlobMissing(StoreError):
 
 class Fenced(StoreError):
     message = "Another driver has taken this run over; nothing more is written from here."
+
+
+class NewerFormat(StoreError):
+    """What was stored has a format that is not known yet."""
+
+    message = "This was stored by a newer version of redstart."
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message, remedy="upgrade redstart")
 
 
 class PolicyViolation(RedstartError):

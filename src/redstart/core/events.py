@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import ClassVar
 
 from pydantic import JsonValue
 
-from redstart.core.noun import Noun
-
-EVENT_VERSION = 1
+from redstart.core.formats import EVENT, Format, StoredNoun
 
 
 class Phase(StrEnum):
@@ -17,10 +16,11 @@ class Phase(StrEnum):
     end = "end"
 
 
-class Event(Noun):
+class Event(StoredNoun):
     """`name` is one of the eleven words, or `run` for the run as a whole."""
 
-    v: int = EVENT_VERSION
+    stored_as: ClassVar[Format] = EVENT
+    v: int = int(EVENT.version)
     run: str
     seq: int
     """Counts from 0 without a gap; a step that is entered again after a crash gives the same numbers again."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 from enum import StrEnum
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from redstart.core.lesson import Lesson, Shown
 from redstart.core.noun import Noun
 from redstart.core.packages import Installed, PackageRequest
 from redstart.core.pattern import Pattern
-from redstart.core.stored_words import with_over_budget
 
 SIGNATURE_VERSION = 2
 """Part of every key. Where it grows, what was kept under older keys keeps them: no new failure has such a key, so older
@@ -223,11 +222,6 @@ class Plan(Noun):
     over_budget: bool = Field(default=False, exclude_if=lambda over: not over)
     """Whether the model was not asked because the call could exceed a limit."""
     fault: str = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_before(cls, document: object) -> object:
-        return with_over_budget(document, "fault")
 
 
 class Remembered(Noun):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import cast
 
 from pydantic import Field, model_validator
 
@@ -12,7 +13,6 @@ from redstart.core.change import Snapshot
 from redstart.core.learning import Signature
 from redstart.core.noun import Noun, clip
 from redstart.core.shell import ExitCause
-from redstart.core.stored_words import with_over_budget
 
 FIRST = 8
 """How many ids or cases the state carries; all of them are in a blob."""
@@ -158,9 +158,17 @@ class Verdict(Noun):
     """In a sentence each, what shows that a target no longer tests the code: `test_total still passes when ...`."""
     tampered: tuple[str, ...] = ()
     """What only a person may approve: test files or test configuration that the patch changed, and doubts about it."""
-    new_findings: int = 0
     unexplained: str = ""
     """Where the exit code and the report contradict each other."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_old_field(cls, values: object) -> object:
+        """Earlier versions stored `new_findings`, always 0: a patch with new findings never gets to its tests."""
+        if not isinstance(values, dict):
+            return values
+        given = cast("dict[str, object]", values)
+        return {name: value for name, value in given.items() if name != "new_findings"}
 
     @property
     def asks(self) -> bool:
@@ -170,11 +178,7 @@ class Verdict(Noun):
     @property
     def honest_green(self) -> bool:
         worse = (self.still_red, self.newly_red, self.missing, self.newly_skipped, self.flaky, self.green_without)
-        return (
-            bool(self.fixed)
-            and not any(worse)
-            and not (self.refuted or self.tampered or self.new_findings or self.unexplained)
-        )
+        return bool(self.fixed) and not any(worse) and not (self.refuted or self.tampered or self.unexplained)
 
 
 class Evidence(Noun):
@@ -277,8 +281,3 @@ class Reproduced(Noun):
     """The base with those tests in it."""
     spectrum: str = ""
     """Blob: the `Spectrum` of the targets; empty where the code is small enough to be shown whole, or none was seen."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_before(cls, document: object) -> object:
-        return with_over_budget(document, "remedy")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypeVar, cast
+from typing import ClassVar, TypeVar, cast
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,7 @@ from redstart.core.change import Applied, Patch, PatchProblem, Snapshot
 from redstart.core.context import Context
 from redstart.core.course import Seen, Strategy, Trend, Turn
 from redstart.core.finding import Checks, Findings
+from redstart.core.formats import SPEC, STATE, Format, RunNoun
 from redstart.core.learning import Plan, Reflection, ReflectionPolicy, Remembered, Signature
 from redstart.core.lesson import Shown
 from redstart.core.noun import Noun
@@ -19,7 +20,6 @@ from redstart.core.packages import Installed, Packages
 from redstart.core.report import Judged, Reproduced
 from redstart.core.shell import SandboxLimits
 from redstart.core.status import Result, Status
-from redstart.core.stored_words import with_patch_problem
 from redstart.core.suite import Suite
 from redstart.core.tasks import (
     GOAL_LIMIT,
@@ -76,9 +76,11 @@ class Level(StrEnum):
     strict = "strict"
 
 
-class RunSpec(Noun):
+class RunSpec(RunNoun):
     """What was asked for: in `task` what one mode alone has, the rest for all. It names no path of a machine."""
 
+    stored_as: ClassVar[Format] = SPEC
+    format: str = SPEC.version
     task: Task = Field(discriminator="mode")
     goal: str = Field(default="", max_length=GOAL_LIMIT)
     hint: str = Field(default="", max_length=HINT_LIMIT)
@@ -129,10 +131,6 @@ class RunSpec(Noun):
         if not isinstance(self.task, kind):
             raise TypeError(f"a run of mode {self.mode.value} has no {kind.__name__}")
         return self.task
-
-    def with_task(self, **changes: object) -> RunSpec:
-        """The same with other values in the part of its mode."""
-        return self.model_copy(update={"task": self.task.model_copy(update=changes)})
 
     def with_command(self, command: tuple[str, ...]) -> RunSpec:
         """The same whose tests are started by `command`, where that is not empty."""
@@ -307,15 +305,12 @@ class AttemptSummary(Noun):
     asked: bool = Field(default=False, exclude_if=lambda asked: not asked)
     """Whether it ended with a question to a person."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_before(cls, document: object) -> object:
-        return with_patch_problem(document, "outcome")
 
-
-class RunState(Noun):
+class RunState(RunNoun):
     """All that a driver needs to go on, under 64 KB as JSON whatever the repo: the rest is in blobs."""
 
+    stored_as: ClassVar[Format] = STATE
+    format: str = STATE.version
     run_id: str
     spec: RunSpec
     base: Snapshot
@@ -342,16 +337,6 @@ class RunState(Noun):
     """How many steps were committed."""
     seq: int = 0
     """How many events were committed."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_old_status(cls, values: object) -> object:
-        """Earlier versions stored a run that waits for a person as `paused`."""
-        if not isinstance(values, dict):
-            return values
-        given = cast("dict[str, object]", values)
-        is_old = (given.get("status"), given.get("result")) == ("paused", "needs_human")
-        return {**given, "status": "needs_input"} if is_old else given
 
     @property
     def suited(self) -> RunSpec:

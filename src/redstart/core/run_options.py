@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from redstart.core.formats import OPTIONS, Format, StoredNoun
 from redstart.core.noun import Noun
 
 
@@ -25,7 +28,8 @@ class ChosenModels(Noun):
     """By model, of those that have one of their own."""
 
 
-class RunOptions(Noun):
+class RunOptions(StoredNoun):
+    stored_as: ClassVar[Format] = OPTIONS
     models: ChosenModels = ChosenModels()
     sandbox: str = "auto"
     image: str = ""

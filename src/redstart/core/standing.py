@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from redstart.core.run_options import RunOptions
-from redstart.core.status import Result, Status
+from redstart.core.status import Status
 
 LEASE = 300.0
 """Seconds after which a driver that has not renewed its lease is taken for dead."""
@@ -87,13 +87,6 @@ class RunRow(NamedTuple):
     stop: Stop | None = None
     options: RunOptions | None = None
     """None for a run of an earlier version, and for a child run: that of its parent counts."""
-
-
-def stored_status(status: str, result: str) -> Status:
-    """The status that a store's row means; rows of earlier versions are read too."""
-    if status == Status.paused.value and result == Result.needs_human.value:
-        return Status.needs_input
-    return Status(status)
 
 
 def is_driven(row: RunRow, *, now: float, host: str, is_alive: Callable[[int], bool]) -> bool:

@@ -23,11 +23,6 @@ class Status(StrEnum):
     """An error ended its last drive; it can be resumed."""
     cancelled = "cancelled"
 
-    @classmethod
-    def _missing_(cls, value: object) -> Status | None:
-        """Earlier versions stored `ended`."""
-        return cls.finished if value == "ended" else None
-
 
 class Result(StrEnum):
     """How a run ended. Its exit code is in `redstart.app.exits`."""

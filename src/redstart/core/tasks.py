@@ -29,6 +29,8 @@ class _Task(Noun):
 
     makes_program: ClassVar[bool] = False
     """Whether the program is still to be written: it has no baseline, and grows from attempt to attempt."""
+    chooses_goal: ClassVar[bool] = False
+    """Whether the plan chooses what to do, so that nothing can be done where it names nothing."""
 
     @property
     def writes_first_tests(self) -> bool:
@@ -68,6 +70,8 @@ class CreateTask(_Task):
 
 
 class ImproveTask(_Task):
+    chooses_goal: ClassVar[bool] = True
+
     mode: Literal[Mode.improve] = Mode.improve
     cycles: int = Field(default=0, ge=0)
     """How many improvements are tried; 0 for no end."""

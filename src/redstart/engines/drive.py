@@ -171,7 +171,7 @@ async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, un
     """
     decided = parent.now.decide
     errands = decided.errands if decided else ()
-    pause = parent.spec.task.pause if isinstance(parent.spec.task, ImproveTask) else 0.0
+    pause = parent.spec.task_of(ImproveTask).pause if parent.spec.begins_cycles else 0.0
     if pause and await _is_between_cycles(adapters, parent, errands) and (halt := await _rest(adapters, pause)):
         return halt
     slots = asyncio.Semaphore(AT_ONCE)

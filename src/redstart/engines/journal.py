@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 from redstart.core.change import EditKind, Tally
 from redstart.core.chat import Answer, Ask, Usage
 from redstart.core.errors import Needs, ReplayDiverged, StoreError
+from redstart.core.formats import RECORD, this_version
 from redstart.core.lesson import Lesson, Offered, Placed, Situation
 from redstart.core.noun import Noun
 from redstart.core.run import Ended, RunState
@@ -101,16 +102,17 @@ class Recorder:
         self, call: Call, found: Record | None, kind: CallKind, request: str, make: Callable[[Call], Awaitable[str]]
     ) -> str:
         request_hash = hashlib.sha256(f"{kind}\x1f{request}".encode()).hexdigest()
+        recorded = "" if found is None else found.current_result()
         differs = _difference(found, kind, request_hash)
-        if found is not None and not differs:
-            return found.result
+        if not differs:
+            return recorded
         if self._replaying:
             raise ReplayDiverged(f"{call} ({kind}): {differs}")
         if found is not None:
             self._on_discard(str(call), await self._journal.discard(call, self._fence))
         result = await make(call)
         stored = self._blobs.put(request.encode()) if request else ""
-        record = Record(call, kind, request_hash, stored, result, "")
+        record = Record(call, kind, request_hash, stored, result, "", RECORD.version, this_version())
         await self._journal.add(record._replace(digest=digest(record)), self._fence)
         return result
 
@@ -130,6 +132,11 @@ class KeptAnswer(Noun):
 
     answer: Answer
     text: str
+
+    @classmethod
+    def of(cls, record: Record) -> KeptAnswer:
+        """Raises `NewerFormat`, and `ValidationError` where the record holds no answer."""
+        return cls.model_validate_json(record.current_result(), extra="ignore")
 
 
 class _KeptCompleted(Noun):
@@ -158,7 +165,7 @@ class JournaledModel:
             return KeptAnswer(answer=kept, text=self._blobs.put(answer.text.encode())).model_dump_json()
 
         result = await self._recorder.call("model", ask.model_dump_json(), make)
-        kept = KeptAnswer.model_validate_json(result)
+        kept = KeptAnswer.model_validate_json(result, extra="ignore")
         if kept.answer.asked:
             self._ledger.count(kept.answer.usage)
         return kept.answer.model_copy(update={"text": self._blobs.get(kept.text).decode()})
@@ -217,7 +224,7 @@ class JournaledSandbox:
             ).model_dump_json()
 
         result = await self._recorder.call("sandbox", execution.model_dump_json(), make)
-        kept = _KeptCompleted.model_validate_json(result)
+        kept = _KeptCompleted.model_validate_json(result, extra="ignore")
         files = {name: self._blobs.get(blob).decode() for name, blob in kept.files.items()}
         return kept.completed.model_copy(update={"output": self._blobs.get(kept.output).decode(), "files": files})
 
@@ -243,16 +250,15 @@ class JournaledLessons:
             return (await self._inner.offered(situation)).model_dump_json()
 
         none = Offered().model_dump_json()
-        return Offered.model_validate_json(
-            await self._recorder.heard("lessons", none, make, ordinal=OutsideOrdinal.taught)
-        )
+        result = await self._recorder.heard("lessons", none, make, ordinal=OutsideOrdinal.taught)
+        return Offered.model_validate_json(result, extra="ignore")
 
     async def placed(self, lesson: Lesson) -> Placed:
         async def make(call: Call) -> str:  # noqa: ARG001
             return (await self._inner.placed(lesson)).model_dump_json()
 
         request = lesson.model_dump_json()
-        return Placed.model_validate_json(await self._recorder.call("lesson", request, make))
+        return Placed.model_validate_json(await self._recorder.call("lesson", request, make), extra="ignore")
 
 
 class JournaledPerson:
@@ -288,7 +294,8 @@ class JournaledInstaller:
         async def make(call: Call) -> str:  # noqa: ARG001
             return (await self._made(request)).model_dump_json()
 
-        told = Prepared.model_validate_json(await self._recorder.call("install", request.model_dump_json(), make))
+        result = await self._recorder.call("install", request.model_dump_json(), make)
+        told = Prepared.model_validate_json(result, extra="ignore")
         gone = told.folder and not Path(told.folder).exists()
         return await self._made(request) if gone and self._inner is not None else told
 
@@ -314,7 +321,7 @@ class JournaledErrands:
                 raise StoreError(f"run {left[0]} has not ended")
             return _ENDED.dump_json(tuple(one for _, one in found if one)).decode()
 
-        return _ENDED.validate_json(await self._recorder.call("errands", " ".join(ids), make))
+        return _ENDED.validate_json(await self._recorder.call("errands", " ".join(ids), make), extra="ignore")
 
 
 class JournaledForms:

@@ -95,9 +95,8 @@ class JournaledMemory:
             found = await self._inner.failures(query, tenant=tenant, repo=repo, limit=limit)
             return _FAILURES.dump_json(found).decode()
 
-        return _FAILURES.validate_json(
-            await self._recorder.heard("failures", "[]", make, ordinal=OutsideOrdinal.failed)
-        )
+        result = await self._recorder.heard("failures", "[]", make, ordinal=OutsideOrdinal.failed)
+        return _FAILURES.validate_json(result, extra="ignore")
 
     async def _recalled(self, signature: Signature, tenant: str, repo: str, limit: int) -> str:
         inner, meter = self._inner, _RecallMeter(self._ledger)
@@ -112,7 +111,7 @@ class JournaledMemory:
         return KeptRecall(found=found, model=model, usage=meter.used, lacks=meter.lacked).model_dump_json()
 
     def _counted(self, result: str) -> list[Recalled]:
-        kept = _KEPT.validate_json(result)
+        kept = _KEPT.validate_json(result, extra="ignore")
         if isinstance(kept, list):
             return kept
         if kept.usage is not None:
@@ -128,12 +127,13 @@ class JournaledMemory:
             found = await self._inner.patterns(goal, tenant=tenant, repo=repo, limit=limit)
             return _PATTERNS.dump_json(found).decode()
 
-        return _PATTERNS.validate_json(await self._recorder.heard("patterns", "[]", make, ordinal=OutsideOrdinal.alike))
+        result = await self._recorder.heard("patterns", "[]", make, ordinal=OutsideOrdinal.alike)
+        return _PATTERNS.validate_json(result, extra="ignore")
 
 
 def spent_by(record: Record) -> KeptRecall | None:
     """What this recall used of a model; None where it used nothing."""
-    kept = _KEPT.validate_json(record.result)
+    kept = _KEPT.validate_json(record.current_result(), extra="ignore")
     return kept if isinstance(kept, KeptRecall) and kept.usage is not None else None
 
 

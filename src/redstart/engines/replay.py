@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import NamedTuple
 
-from pydantic import BaseModel
-
 from redstart.core.errors import ReplayDiverged
 from redstart.core.events import Event, Phase
-from redstart.core.run import Attempt, RunState, Status, Step
+from redstart.core.formats import recorder, this_version
+from redstart.core.run import RunState, Status, Step
 from redstart.core.standing import Halt
 from redstart.engines.drive import Adapters, Driver
 from redstart.flow.loop import Advance, Advanced, loop
@@ -27,8 +25,26 @@ class Replayed(NamedTuple):
 async def replay(adapters: Adapters, run_id: str) -> Replayed:
     """Does every step again and compares it with what was committed.
 
-    Raises `ReplayDiverged` naming the first call, or the first step's artifact, that differs.
+    Raises `ReplayDiverged` naming the first call, or the first step's artifact, that differs; and the version that
+    recorded the run, where it is another one.
     """
+    records = await adapters.journal.records(run_id)
+    try:
+        state, steps = await _replay(adapters, run_id)
+    except ReplayDiverged as error:
+        others = sorted({recorder(record.recorded_by) for record in records if record.recorded_by != this_version()})
+        if not others:
+            raise
+        raise ReplayDiverged(
+            f"run {run_id} was recorded by {' and '.join(others)}; "
+            f"{recorder(this_version())} does otherwise at {error}",
+            remedy=f"replay it with {others[-1]}",
+        ) from error
+    return Replayed(state, steps, len(records))
+
+
+async def _replay(adapters: Adapters, run_id: str) -> tuple[RunState, int]:
+    """The state at the end and the number of steps."""
     rows = await adapters.store.steps(run_id)
     expected = _Expected(rows)
     took = _seconds(rows, await adapters.store.events(run_id))
@@ -41,7 +57,7 @@ async def replay(adapters: Adapters, run_id: str) -> Replayed:
     stored = await adapters.store.load(run_id)
     if done.state != stored:
         raise ReplayDiverged("the final state differs from the one that was stored")
-    return Replayed(done.state, len(rows), len(await adapters.journal.records(run_id)))
+    return done.state, len(rows)
 
 
 def _seconds(rows: list[StepRow], events: list[Event]) -> dict[int, float]:
@@ -57,13 +73,6 @@ def _bounded(driver: Driver, expected: _Expected) -> Advance:
         return done if expected.left else done._replace(halt=done.halt or Halt.end_of_record)
 
     return advance
-
-
-def _rewritten(row: StepRow) -> str:
-    """A step's artifact, maybe of an earlier version, as this one writes it."""
-    attempt = Attempt.model_validate({"entry": row.step, row.step.value: json.loads(row.artifact)})
-    artifact: BaseModel = getattr(attempt, row.step.value)
-    return artifact.model_dump_json()
 
 
 class _Expected:
@@ -82,6 +91,6 @@ class _Expected:
         self._at += 1
         if (row.step, row.attempt) != (commit.step, commit.before.now.number):
             raise ReplayDiverged(f"attempt {row.attempt}: the run went to {row.step.value}, not to {commit.step.value}")
-        if row.artifact != commit.artifact and _rewritten(row) != commit.artifact:
+        if row.artifact != commit.artifact:
             raise ReplayDiverged(f"attempt {row.attempt}, {row.step.value}: its result differs from the one recorded")
         return Control.none

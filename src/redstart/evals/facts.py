@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -21,7 +20,6 @@ from redstart.ports.store.port import Past, Record, RunRow
 
 GREEN = "green"
 NOT_PROVEN = "green, but not proven"
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _NOTHING_TO_DO = frozenset({Result.already_green.value, Result.no_tests.value, Result.environment.value})
 _TEXTS = TypeAdapter(list[str])
 
@@ -89,7 +87,7 @@ def facts_of(past: Past) -> RunFacts:
         row=past.row,
         attempts=int(_number(last.get("attempts"))),
         seconds=_number(last.get("seconds")),
-        reason=_kind(str(last.get("reason", ""))),
+        reason=clip(next(iter(str(last.get("reason", "")).splitlines()), ""), 120),
         ended=_attempts(past.ends),
         error=_error(past.reproduced),
         cards={card: source for data in plans for card, source in _shown(data)},
@@ -135,7 +133,7 @@ def _error(artifacts: Sequence[str]) -> str:
     """The exception of the first failure that a run began with."""
     for artifact in artifacts[:1]:
         try:
-            signature = Reproduced.model_validate_json(artifact).report.signature
+            signature = Reproduced.model_validate_json(artifact, extra="ignore").report.signature
         except ValidationError as error:
             raise StoreError("what a run began with cannot be read") from error
         return signature.exception if signature else ""
@@ -144,15 +142,9 @@ def _error(artifacts: Sequence[str]) -> str:
 
 def _read(record: Record) -> Answer:
     try:
-        return KeptAnswer.model_validate_json(record.result).answer
+        return KeptAnswer.of(record).answer
     except ValidationError as error:
         raise StoreError(f"the record of {record.call} of run {record.call.run_id} cannot be read") from error
-
-
-def _kind(reason: str) -> str:
-    """A reason as a kind: its first line, without the numbers in it."""
-    first = next(iter(reason.splitlines()), "")
-    return clip(_NUMBER.sub("N", first), 120)
 
 
 def _shown(data: dict[str, JsonValue]) -> Iterable[tuple[str, str]]:

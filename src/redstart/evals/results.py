@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from pydantic import ValidationError
 
 from redstart.core.errors import ConfigError, StoreError
+from redstart.core.formats import EVALUATION, Format, StoredNoun, read
 from redstart.core.noun import Noun
 from redstart.core.run import Level, Limits
 from redstart.engines.port import DEFAULT
@@ -16,9 +17,11 @@ from redstart.ports.trials.port import Trial, Trials
 Row = TypeVar("Row", bound=Noun)
 
 
-class Plan(Noun):
+class Plan(StoredNoun):
     """What an evaluation does. What is left open here (how many at once) changes no result."""
 
+    stored_as: ClassVar[Format] = EVALUATION
+    format: str = EVALUATION.version
     name: str
     source: str
     tasks: str
@@ -90,7 +93,7 @@ def _trial(key: Key) -> Trial:
 
 def _read(noun: type[Row], body: str) -> Row:
     try:
-        return noun.model_validate_json(body)
+        return read(noun, body)
     except ValidationError as error:
         raise StoreError(
             f"an evaluation's {noun.__name__.lower()} cannot be read: {error.error_count()} fields are not as expected",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import reduce
@@ -14,6 +15,7 @@ from redstart.evals.intervals import Estimate, percentile, wilson
 
 OFTEN = 10
 """Of kinds that there may be any number of, as many are told."""
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 class Spread(Noun):
@@ -102,7 +104,7 @@ def stats_of(every: Sequence[RunFacts]) -> Stats:
         by_model=dict(sorted(by_model.items(), key=lambda item: (-item[1].tokens, item[0]))),
         attempts_ended=_often(kind for one in whole for kind in one.ended),
         errors=_often(one.error for one in whole if one.error),
-        reasons=_often(one.reason for one in tried if one.reason and not one.verified),
+        reasons=_often(_by_kind([one.reason for one in tried if one.reason and not one.verified])),
         faults=_often(fault for one in every for fault in one.faults),
         memory=_memory(whole, tried),
     )
@@ -146,6 +148,13 @@ def _spread(numbers: Sequence[float]) -> Spread | None:
         p90=percentile(ordered, 0.9),
         most=ordered[-1],
     )
+
+
+def _by_kind(reasons: Sequence[str]) -> list[str]:
+    """Those that differ in their numbers alone as one kind, without the numbers: `stopped after … minutes`."""
+    kinds = [_NUMBER.sub("…", reason) for reason in reasons]
+    differing = Counter(kind for _, kind in set(zip(reasons, kinds, strict=True)))
+    return [kind if differing[kind] > 1 else reason for reason, kind in zip(reasons, kinds, strict=True)]
 
 
 def _often(kinds: Iterable[str]) -> dict[str, int]:

@@ -46,7 +46,8 @@ def stats_lines(found: Stats, results: Mapping[str, str] | None = None) -> list[
     lines += _spread("attempts", found.attempts)
     lines += _spread("seconds of work to green", found.seconds_to_green)
     lines += [f"{'all models':<34} {_spent(found.spent)}"]
-    lines += [f"{f'  {_name(model)}':<34} {_spent(spent)}" for model, spent in found.by_model.items()]
+    for model, spent in found.by_model.items():
+        lines += _of_model(visible_line(model), _spent(spent))
     lines += ["by step"] if found.by_step else []
     lines += [f"{f'  {step}':<34} {_of_step(spent)}" for step, spent in found.by_step.items()]
     for name, counts in (
@@ -102,10 +103,9 @@ def _of_step(found: Spend) -> str:
     return f"{short(found.seconds)} s" + (f", {_spent(found)}" if found.calls else "")
 
 
-def _name(model: str) -> str:
-    """A model's name that leaves room for its figures: of a command, its beginning."""
-    shown = visible_line(model)
-    return shown if len(shown) <= NAME else f"{shown[: NAME - 1]}…"
+def _of_model(name: str, figures: str) -> list[str]:
+    """A name too long for its column, such as a command's, has a line of its own: two may begin alike."""
+    return [f"{f'  {name}':<34} {figures}"] if len(name) <= NAME else [f"  {name}", f"{'':<34} {figures}"]
 
 
 def _counts(counts: dict[str, int], words: Mapping[str, str] | None = None) -> str:

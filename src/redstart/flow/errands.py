@@ -66,6 +66,6 @@ def ended(child: RunState) -> Ended | None:
 
 def _about(child: RunState) -> str:
     found, plan = child.now.reproduce, child.now.plan or Plan()
-    if child.spec.mode is Mode.improve and found is not None and found.targets and not found.tests:
+    if child.spec.lacks_test and found is not None and found.targets and not found.tests:
         return "bug: the tests that were red already"
     return plan.summary or child.spec.goal

@@ -1,4 +1,4 @@
-"""A mode is a row: the order of its steps. What else differs between modes is in their prompts."""
+"""A mode is a row: the order of its steps. What else differs is in the steps, in a file a mode."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from redstart.core.change import Snapshot
 from redstart.core.course import Pattern, Strategy
 from redstart.core.learning import Plan, ReflectionPolicy
 from redstart.core.noun import clip
-from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Mode, Result, RunState, Status, Step
+from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Result, RunState, Status, Step
 from redstart.flow.modes import MODES
 from redstart.toolkit.learning.stuck import seen
 
@@ -114,7 +114,7 @@ def _elsewhere(state: RunState, last: Step) -> Step | None:
         return Step.apply
     if last is Step.plan and (state.splits or _has_no_aim(state) or (now.plan is not None and now.plan.asks)):
         return Step.decide
-    if last is Step.plan and _tests_exist(state):
+    if last is Step.plan and state.now.reproduce is not None:
         return Step.retrieve
     if last is Step.patch and now.patch is not None and not now.patch.edits:
         return Step.test if now.patch.probe else Step.decide
@@ -130,12 +130,13 @@ def _elsewhere(state: RunState, last: Step) -> Step | None:
 def _has_no_aim(state: RunState) -> bool:
     """Whether no improvement was found that a test could be written for."""
     plan = state.now.plan
-    return state.spec.mode is Mode.improve and plan is not None and bool(plan.fault) and state.now.reproduce is None
+    chooses = state.spec.task.chooses_goal and state.now.reproduce is None
+    return chooses and plan is not None and bool(plan.fault)
 
 
 def goes_on_from_draft(state: RunState) -> bool:
     """Whether the attempt is about new tests for a program that is there: that is tested before anything is asked."""
-    return state.spec.mode is Mode.create and state.draft is not None and state.now.entry is Step.reproduce
+    return state.spec.task.makes_program and state.draft is not None and state.now.entry is Step.reproduce
 
 
 def _after_test(state: RunState) -> Step:
@@ -148,10 +149,6 @@ def _after_test(state: RunState) -> Step:
     # Nobody tries again after the last attempt; who always reflects keeps the reflection for later runs.
     is_last = out_of_attempts(state) and state.spec.reflect is not ReflectionPolicy.always
     return Step.remember if is_last else Step.reflect
-
-
-def _tests_exist(state: RunState) -> bool:
-    return state.spec.mode in (Mode.create, Mode.improve) and state.now.reproduce is not None
 
 
 def _next_in_row(state: RunState, last: Step) -> Step:
@@ -196,7 +193,7 @@ def _faded(history: tuple[AttemptSummary, ...]) -> tuple[AttemptSummary, ...]:
 def _draft(state: RunState) -> Snapshot | None:
     """A program that is being written grows from attempt to attempt; a fix starts from what the user has."""
     now = state.now
-    if state.spec.mode is not Mode.create or now.test is None or now.apply is None:
+    if not state.spec.task.makes_program or now.test is None or now.apply is None:
         return state.draft
     turned = now.decide.turn if now.decide else None
     if turned is not None and turned.strategy is Strategy.restart:

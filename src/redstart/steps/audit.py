@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from redstart.core.chat import Ask, Tier
@@ -21,6 +21,7 @@ from redstart.core.run import Mode, RunState
 from redstart.core.shell import Environment
 from redstart.core.tasks import AuditTask
 from redstart.ports.bundle import Ports
+from redstart.toolkit.base.text import data
 from redstart.toolkit.checks.audit import merged, run_tools, without_suppressed
 from redstart.toolkit.checks.commands import Place, ask_commands
 from redstart.toolkit.checks.narrow import most_telling, new_since, on_changed_lines, without_noise
@@ -30,7 +31,7 @@ from redstart.toolkit.languages.registry import is_test_path, reads_code
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes_audit import ReviewAnswer
 
 SHOWN = 10
@@ -57,11 +58,24 @@ class ModelReview(NamedTuple):
 
 
 async def audit(run: RunState, ports: Ports) -> Findings:
-    scan = run.spec.task.scan if isinstance(run.spec.task, AuditTask) else None
-    if run.spec.mode is Mode.improve:
-        return _kept(ports, _of_all(run, ports))
+    return await AUDITS[run.spec.mode](run, ports)
+
+
+async def _audit_context(run: RunState, ports: Ports) -> Findings:
+    """What the linter says of the code that the model is shown."""
+    return _kept(ports, check(_files(run, ports, _retrieved(run))))
+
+
+async def _audit_all(run: RunState, ports: Ports) -> Findings:
+    """What the tools say of the whole program, the gravest first: one of these may be the next thing to mend."""
+    files = _files(run, ports, ports.trees.files(run.ground))
+    return _kept(ports, most_telling(without_suppressed(run_tools(files, run.spec.checks.commands), files)))
+
+
+async def _scan(run: RunState, ports: Ports) -> Findings:
+    scan = run.spec.task_of(AuditTask).scan
     if scan is None:
-        return _kept(ports, check(_files(run, ports, _retrieved(run))))
+        return await _audit_context(run, ports)
     files = _files(run, ports, _retrieved(run) or _within(scan, ports.trees.files(run.ground)))
     found = run_tools(files, run.spec.checks.commands)
     found += await _commands(run, ports, files)
@@ -79,12 +93,6 @@ async def audit(run: RunState, ports: Ports) -> Findings:
     failing = sum(one.risk.reaches(scan.fail_on) for one in found) if scan.fail_on else 0
     kept = _kept(ports, most_telling(found), reviewed, accepted)
     return kept.model_copy(update={"failing": failing, "dropped": reviewed.dropped})
-
-
-def _of_all(run: RunState, ports: Ports) -> list[Finding]:
-    """What the tools say of the whole program, the gravest first: one of these may be the next thing to mend."""
-    files = _files(run, ports, ports.trees.files(run.ground))
-    return most_telling(without_suppressed(run_tools(files, run.spec.checks.commands), files))
 
 
 def _kept(ports: Ports, found: Sequence[Finding], reviewed: ModelReview | None = None, accepted: int = 0) -> Findings:
@@ -193,3 +201,11 @@ def _portions(files: Mapping[str, bytes], found: Sequence[Finding]) -> list[dict
 def _numbered(text: bytes) -> str:
     lines = text.decode(errors="replace").splitlines()
     return "\n".join(f"{number}: {line}" for number, line in enumerate(lines, 1))
+
+
+AUDITS: dict[Mode, Callable[[RunState, Ports], Awaitable[Findings]]] = {
+    Mode.fix: _audit_context,
+    Mode.create: _audit_context,
+    Mode.improve: _audit_all,
+    Mode.audit: _scan,
+}

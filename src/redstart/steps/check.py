@@ -8,7 +8,7 @@ from redstart.core.change import Snapshot
 from redstart.core.finding import TRIPWIRE, Finding, FindingList, Findings, Severity
 from redstart.core.noun import clip
 from redstart.core.packages import Packages
-from redstart.core.run import Mode, RunState
+from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
 from redstart.toolkit.checks.audit import security
@@ -117,7 +117,7 @@ def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) ->
     now = {path: ports.trees.read(after, path) for path in source}
     lost = (*_lost_tests(run, ports, before, now), *changed_inline_tests(before, now))
     found = [*lost, *tripped(before, now, _tests(run, ports))]
-    created = run.spec.mode is Mode.create
+    created = run.spec.task.makes_program
     return [_finding(one) for one in found if not (created and _is_its_own(one))]
 
 

@@ -11,11 +11,13 @@ from redstart.core.context import Context
 from redstart.core.course import Strategy
 from redstart.core.learning import Recalled, Reflection
 from redstart.core.noun import clip
-from redstart.core.run import PROBES, Mode, RunState
+from redstart.core.run import PROBES, RunState
 from redstart.ports.bundle import Ports
+from redstart.toolkit.base.text import data
 from redstart.toolkit.honesty.baseline import red_cases
 from redstart.toolkit.learning.failures import KnownOfFailure, recall_for_attempt
 from redstart.toolkit.looking import probes
+from redstart.toolkit.looking.converse import converse
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.patching.formats import best_form
 from redstart.toolkit.patching.ladder import unchanged
@@ -26,14 +28,13 @@ from redstart.toolkit.patching.unnamed import given_back
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_json, schema
 from redstart.toolkit.prompts.asking import mend, repair_note
-from redstart.toolkit.prompts.converse import converse
 from redstart.toolkit.prompts.failures import tried_before
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.forms import brief_form, form_words, given_whole, often_rejected
 from redstart.toolkit.prompts.projects import brief_answer_with_program, project
 from redstart.toolkit.prompts.reflections import learned, request_to_reflect
 from redstart.toolkit.prompts.rejected import rejected
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes import PatchAnswer, ReflectingPatchAnswer
 
 _FRESH = "They apply to the code as shown above, where none of the earlier edits has been made."
@@ -113,7 +114,7 @@ def _form(run: RunState, counts: Mapping[EditKind, Tally], read: Callable[[str],
 
 def _is_shaped(run: RunState) -> bool:
     # A small program is asked for as one file: as a string in JSON it would lose its lines.
-    is_one_file = run.spec.asks.brief and run.spec.mode is Mode.create
+    is_one_file = run.spec.asks.brief and run.spec.task.makes_program
     return run.spec.asks.shaped and not run.spec.looks and not is_one_file
 
 
@@ -176,7 +177,7 @@ def _usable(run: RunState, ports: Ports, answer: Answer) -> Reading[Answer]:
 async def _question(run: RunState, ports: Ports, asked: EditKind, known: KnownOfFailure) -> tuple[Message, ...]:
     said = await ports.person.said()
     room = run.spec.asks.room(ANSWER)
-    new, brief = run.spec.mode is Mode.create, run.spec.asks.brief
+    new, brief = run.spec.task.makes_program, run.spec.asks.brief
     if brief:
         about = _brief_new(run, ports, said) if new else _brief(run, ports, asked, said)
     else:
@@ -208,7 +209,7 @@ def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) 
     asked_again = request_to_reflect(run.history, shaped=_is_shaped(run))
     again = [asked_again.format(where=_DRAFT if run.draft else _FRESH), sections.advice(run.turn)]
     misfits = often_rejected(run.history) if run.taken(Strategy.form) and not _is_shaped(run) else ()
-    is_new = run.spec.mode is Mode.create
+    is_new = run.spec.task.makes_program
     about = {"package": project(run.spec, run.packages)} if is_new else {"notes": sections.notes(read)}
     return {
         "answer": form_words(asked, shaped=_is_shaped(run)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from redstart.core.chat import Ask, Tier
@@ -15,6 +16,7 @@ from redstart.core.run import Mode, Result, RunState
 from redstart.core.tasks import CreateTask
 from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
+from redstart.toolkit.base.text import data
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.advice import proposed
 from redstart.toolkit.learning.failures import failure_record
@@ -24,7 +26,7 @@ from redstart.toolkit.looking.symbols import symbols
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes import CardAnswer
 
 ANSWER = 800
@@ -33,22 +35,57 @@ ANSWER = 800
 
 async def remember(run: RunState, ports: Ports) -> Remembered:
     tested, reproduced = run.now.test, run.now.reproduce
-    signature = reproduced.report.signature if reproduced else None
-    if tested is not None and tested.verdict.honest_green and run.foreign_language:
-        return Remembered()
-    if tested is not None and leaves_pattern(run):
-        return Remembered(pattern=_pattern(run, ports))
-    if tested is None or signature is None:
+    if tested is None:
         return Remembered()
     if not tested.verdict.honest_green:
+        if reproduced is None or reproduced.report.signature is None:
+            return Remembered()
         diff = ports.blobs.get(run.now.diff).decode(errors="replace") if run.now.diff else ""
         return Remembered(failure=failure_record(run, tested, diff, _provenance(run)))
-    if run.spec.mode is not Mode.fix:
+    return Remembered() if run.foreign_language else await VERIFIED[run.spec.mode](run, ports, tested)
+
+
+async def _of_fix(run: RunState, ports: Ports, tested: Judged) -> Remembered:
+    signature = run.now.reproduce.report.signature if run.now.reproduce else None
+    if signature is None:
         return Remembered()
     said = await _ask_for_card(run, ports)
     placed = await proposed(run, ports, signature, said.when, said.advice) if said else Placed()
     card = _card(run, tested, signature, said)
     return Remembered(card=card, lesson=placed.lesson, lesson_refused=placed.refused)
+
+
+async def _of_program(run: RunState, ports: Ports, tested: Judged) -> Remembered:
+    """A pattern, where the run reached its goal in words, so that `decide` can only accept it, or end the run.
+
+    The pattern of a new program is made here, in the run that has the goal, and not in those of its parts. Only that
+    run knows the goal and the whole plan; it comes here when all parts are put together and tested as one, so that
+    what it leaves is verified as a whole; and its commit is fenced and keyed by run and attempt as every other.
+    """
+    task = run.spec.task_of(CreateTask)
+    if task.whole or (task.writes_first_tests and tested.mutants and tested.mutants.too_many_survive):
+        return Remembered()
+    made = run.now.made or run.ground
+    return Remembered(pattern=_pattern(run, ports, ports.trees.files(made)))
+
+
+async def _of_cycle(run: RunState, ports: Ports, tested: Judged) -> Remembered:  # noqa: ARG001
+    """A pattern: a cycle is verified by itself.
+
+    One that mended tests which were red before it was planned did not do what its plan says, and leaves none.
+    """
+    if run.now.reproduce is None or not run.now.reproduce.tests:
+        return Remembered()
+    changes = ports.trees.changes(run.spec.base, run.now.made or run.ground)
+    return Remembered(pattern=_pattern(run, ports, [change.path for change in changes]))
+
+
+VERIFIED: dict[Mode, Callable[[RunState, Ports, Judged], Awaitable[Remembered]]] = {
+    Mode.fix: _of_fix,
+    Mode.create: _of_program,
+    Mode.improve: _of_cycle,
+}
+"""What a verified run leaves; an audit verifies nothing."""
 
 
 def _provenance(run: RunState) -> dict[str, str]:
@@ -108,28 +145,11 @@ async def _ask_for_card(run: RunState, ports: Ports) -> CardAnswer | None:
     return (await ask_for(ports.model, asked, CardAnswer)).value
 
 
-def leaves_pattern(run: RunState) -> bool:
-    """Whether the attempt reached the run's goal in words, so that `decide` can only accept it, or end the run.
-
-    The pattern of a new program is made here, in the run that has the goal, and not in those of its parts. Only that
-    run knows the goal and the whole plan; it comes here when all parts are put together and tested as one, so that
-    what it leaves is verified as a whole; and its commit is fenced and keyed by run and attempt as every other. A cycle
-    of improvement is verified by itself, and leaves its own; one that mended tests which were red before it was planned
-    did not do what its plan says, and leaves none.
-    """
-    spec, tested, reproduced = run.spec, run.now.test, run.now.reproduce
-    if tested is None or not tested.verdict.honest_green or spec.whole:
-        return False
-    if spec.mode is Mode.create:
-        return spec.task_of(CreateTask).own_tests != () or not (tested.mutants and tested.mutants.too_many_survive)
-    return spec.mode is Mode.improve and reproduced is not None and bool(reproduced.tests)
-
-
-def _pattern(run: RunState, ports: Ports) -> Pattern:
+def _pattern(run: RunState, ports: Ports, changed: Sequence[str]) -> Pattern:
+    """Of these files that were made or changed."""
     spec, plan, made = run.spec, run.now.plan or Plan(), run.now.made or run.ground
     trees = ports.trees
     files = Files(trees.files(made), partial(trees.read, made), partial(trees.size, made))
-    changed = list(files.paths) if spec.mode is Mode.create else [one.path for one in trees.changes(spec.base, made)]
     gone = [path for path in changed if path not in files.paths]
     found = shape(changed, Known(is_test_path, partial(_names, files)), gone)
     return Pattern(

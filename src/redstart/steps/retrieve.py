@@ -26,9 +26,11 @@ MANY_FILES = 500
 
 
 async def retrieve(run: RunState, ports: Ports) -> Context:
+    return RETRIEVALS[run.spec.mode](run, ports)
+
+
+def _ranked(run: RunState, ports: Ports) -> Context:
     """Looks at the tree from the folder that the suite runs in: tracebacks, ids and imports are meant from there."""
-    if run.spec.mode is Mode.audit:
-        return _chosen(run, ports)
     suite = run.spec.suite
     view = View(suite, ports.trees.files(run.ground), partial(ports.trees.read, run.ground))
     files = sorted(view.kept)
@@ -78,3 +80,11 @@ def _is_named(path: str, wanted: str) -> bool:
 
 def _seen_from(as_shown: Callable[[str], str], search: Search) -> Search:
     return lambda words: [hit._replace(path=as_shown(hit.path)) for hit in search(words)]
+
+
+RETRIEVALS: dict[Mode, Callable[[RunState, Ports], Context]] = {
+    Mode.fix: _ranked,
+    Mode.create: _ranked,
+    Mode.improve: _ranked,
+    Mode.audit: _chosen,
+}

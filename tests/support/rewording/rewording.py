@@ -66,7 +66,7 @@ class Rewording(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if not isinstance(node.value, str) or not is_for_people(node.value):
             return node
-        return ast.copy_location(ast.Constant(reworded(node.value, self._place(node))), node)
+        return ast.copy_location(ast.Constant(str(reworded(node.value, self._place(node)))), node)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
         said = "".join(str(part.value) if isinstance(part, ast.Constant) else "it" for part in node.values)

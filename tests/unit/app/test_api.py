@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import redstart
 from redstart.app.aside import Aside
+from redstart.app.objects import object_name
 from redstart.app.results import AuditResult, RunResult
 from redstart.core.errors import ConfigError
-from redstart.core.events import Event
+from redstart.core.events import Event, Phase
 from redstart.core.finding import FindingList, Risk
 from redstart.core.run import Result, RunState, Spend, Status
+from redstart.ports.sandbox.process import Process
+from redstart.testing.model import ScriptedModel
 from redstart.testing.states import state
 
-NAMES = ("fix", "create", "improve", "audit")
+NAMES = ("fix", "create", "improve", "audit", "resume")
 
 
 @pytest.fixture(autouse=True)
@@ -77,10 +80,15 @@ def test_two_runs_at_once_in_one_loop(repo):
     assert both.run_id != plain.run_id
 
 
+def call_of(name: str, tmp_path: Path) -> tuple[tuple[object, ...], dict[str, object]]:
+    """Arguments that the function takes."""
+    arguments = {"create": ("a goal", tmp_path / "new"), "resume": ("1234",)}.get(name, (tmp_path,))
+    return arguments, {"cycles": 1} if name == "improve" else {}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_blocking_call_in_a_running_loop_names_its_twin(name, tmp_path):
-    arguments = {"create": ("a goal", tmp_path / "new")}.get(name, (tmp_path,))
-    options = {"cycles": 1} if name == "improve" else {}
+    arguments, options = call_of(name, tmp_path)
 
     async def main() -> None:
         getattr(redstart, name)(*arguments, **options)
@@ -91,10 +99,112 @@ def test_a_blocking_call_in_a_running_loop_names_its_twin(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_twins_take_the_same_arguments(name):
-    blocking, awaitable = getattr(redstart, name), getattr(redstart, f"a{name}")
-    assert inspect.signature(blocking) == inspect.signature(awaitable)
-    assert inspect.iscoroutinefunction(awaitable)
+def test_a_run_is_started_in_a_running_loop_only(name, tmp_path):
+    arguments, options = call_of(name, tmp_path)
+    with pytest.raises(ConfigError, match="needs a running event loop") as caught:
+        getattr(redstart, f"start_{name}")(*arguments, **options)
+    assert caught.value.remedy == f"redstart.{name}(...)"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_misspelt_option_is_refused(name, tmp_path):
+    arguments, options = call_of(name, tmp_path)
+    for form in ("", "start_"):
+        with pytest.raises(TypeError, match=rf"{name}\(\) got an unexpected keyword argument 'modle'"):
+            getattr(redstart, f"{form}{name}")(*arguments, **options, modle="openai:x")
+
+
+def test_events_come_from_the_first_to_the_last_to_each_who_asks(repo):
+    async def listed(run: redstart.Run[AuditResult]) -> list[Event]:
+        return [event async for event in run.events()]
+
+    async def main() -> None:
+        heard: list[Event] = []
+        run = redstart.start_audit(repo, on_event=heard.append)
+        assert run.id == ""
+        first, second = await asyncio.gather(listed(run), listed(run))
+        found = await run.result()
+        assert first == second == heard == await listed(run)
+        assert [(event.name, event.phase.value) for event in (first[0], first[-1])] == [
+            ("run", "start"),
+            ("run", "end"),
+        ]
+        assert run.id == found.run_id == first[0].run
+        assert repr(run) == f"<Run {run.id} ended>"
+
+    asyncio.run(main())
+
+
+def test_events_end_where_the_run_breaks_and_the_result_raises_why(tmp_path):
+    async def main() -> None:
+        run = redstart.start_audit(tmp_path / "nothing")
+        assert [event async for event in run.events()] == []
+        with pytest.raises(ConfigError, match="does not exist"):
+            await run.result()
+
+    asyncio.run(main())
+
+
+def test_a_run_that_is_stopped_ends_its_work_and_its_events():
+    ended = threading.Event()
+    event = Event(run="7", seq=0, time=0.0, attempt=1, name="run", phase=Phase.start)
+
+    async def work(listen: Callable[[Event], None]) -> None:
+        listen(event)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def main() -> None:
+        run = redstart.Run(work)
+        heard: list[Event] = []
+        async for each in run.events():
+            heard.append(each)
+            run.stop()
+        assert (heard, ended.is_set(), repr(run)) == ([event], True, "<Run 7 stopped>")
+        with pytest.raises(asyncio.CancelledError):
+            await run.result()
+
+    asyncio.run(main())
+
+
+def test_a_model_of_the_callers_own_is_asked_with_secrets_masked(repo, monkeypatch):
+    monkeypatch.setenv("SHOP_API_KEY", "k3y-9f2b7c41d8e6")
+    (repo / "calc.py").write_text("KEY = 'k3y-9f2b7c41d8e6'\n\n\ndef value(text):\n    return eval(text)\n")
+    model = ScriptedModel(lambda ask: "[]")
+    redstart.audit(repo, review=True, model=model)
+    asked = model.asks[0]
+    words = "".join(message.text for message in asked.messages)
+    assert "return eval(text)" in words
+    assert "k3y-9f2b7c41d8e6" not in words
+
+
+def test_a_sandbox_of_the_callers_own_is_used_as_it_is_or_made(repo, tmp_path, monkeypatch):
+    monkeypatch.setenv("REDSTART_CHECKS__COMMANDS", '{"own": "grep -n eval calc.py"}')
+    made: list[tuple[object, Path]] = []
+
+    class Recording(Process):
+        def __init__(self, workspaces: redstart.Workspaces, scratch: Path) -> None:
+            super().__init__(workspaces, scratch)
+            made.append((workspaces, scratch))
+
+        async def run(self, execution: redstart.Execution) -> redstart.Completed:
+            made.append((execution.argv[0], Path()))
+            return await super().run(execution)
+
+    redstart.audit(repo, sandbox=Recording)
+    assert made[0][1] == tmp_path / "home" / "scratch"
+    assert [what for what, _ in made[1:]] == ["grep"]
+    redstart.audit(repo, sandbox=Recording(*made[0]))
+    assert [what for what, _ in made[3:]] == ["grep"]
+
+
+def test_the_name_of_an_object_is_refused_where_the_object_is_missing(repo, monkeypatch):
+    assert object_name(ScriptedModel([])) == object_name(ScriptedModel) == "python:ScriptedModel"
+    with pytest.raises(ConfigError, match="python:ScriptedModel is an object of a Python program") as caught:
+        redstart.fix(repo, model="python:ScriptedModel", sandbox=Process)
+    assert "redstart.resume" in caught.value.remedy
 
 
 def test_cancelling_the_task_stops_the_work_and_waits_for_it():
@@ -134,7 +244,6 @@ def test_an_error_of_the_work_reaches_whoever_awaits_it(tmp_path):
 
 
 def test_the_public_names_are_listed_and_each_is_there():
-    assert {"fix", "afix", "audit", "aaudit", "RunResult", "Limits", "__version__"} <= set(dir(redstart))
     assert dir(redstart) == sorted(redstart.__all__)
     assert [name for name in dir(redstart) if not hasattr(redstart, name)] == []
     assert not hasattr(redstart, "nothing")

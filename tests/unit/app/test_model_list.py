@@ -99,6 +99,14 @@ def test_an_openai_endpoint_is_asked_with_its_key_and_listed_with_price_and_wind
     assert "OPENAI_API_KEY" not in listed.missing
 
 
+def test_what_google_lists_is_named_as_it_is_asked():
+    with serving({"/v1beta/openai/models": data("models/gemini-2.5-pro")}) as server:
+        google = settings_of(options={"google:gemini-2.5-pro": {"base_url": f"http://{server.host}/v1beta/openai"}})
+        endpoint = only(offered_models(google, {}))
+    (offered,) = endpoint.models
+    assert (offered.name, offered.listed, offered.input_usd is not None) == ("google:gemini-2.5-pro", True, True)
+
+
 def test_anthropic_is_asked_in_its_own_way():
     with serving({"/v1/models": data("claude-sonnet-5-5")}) as server:
         environ = {"ANTHROPIC_API_KEY": SECRET, "ANTHROPIC_BASE_URL": f"http://{server.host}"}

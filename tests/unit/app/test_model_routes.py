@@ -46,6 +46,7 @@ def received(server: ScriptedServer) -> Request:
         ("openai:gpt-4o", "OPENAI_BASE_URL", "/v1"),
         ("anthropic:claude-sonnet-4-6", "ANTHROPIC_BASE_URL", ""),
         ("ollama:qwen3", "OLLAMA_HOST", ""),
+        ("azure:our-deployment", "AZURE_OPENAI_ENDPOINT", ""),
     ],
 )
 def test_the_variable_of_the_sdk_is_honored(name, variable, path, monkeypatch):

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from redstart.app.settings import (
-    Backend,
+    BACKENDS,
     SandboxSettings,
     Settings,
     api_key,
@@ -15,7 +14,7 @@ from redstart.app.settings import (
     require_model,
     resolve,
 )
-from redstart.cli.options import SandboxName, sandbox_flags
+from redstart.cli.options import SANDBOXES, sandbox_flags
 from redstart.core.errors import ConfigError
 from redstart.core.shell import SandboxLimits
 
@@ -187,8 +186,8 @@ def test_a_flag_of_the_sandbox_that_cannot_be_used(name, value):
 
 
 def test_the_flags_of_the_sandbox_that_were_given():
-    given = sandbox_flags(SandboxName.docker, "i:1", 1.0, "1g", "none")
+    given = sandbox_flags("docker", "i:1", 1.0, "1g")
     settings = load(flags=given).sandbox
     assert (settings.backend, settings.image, settings.cpus, settings.memory) == ("docker", "i:1", 1.0, 1 << 30)
-    assert sandbox_flags(None, None, None, None, None) == {}
-    assert set(SandboxName) == set(get_args(Backend))
+    assert sandbox_flags(None, None, None, None) == {}
+    assert SANDBOXES == BACKENDS

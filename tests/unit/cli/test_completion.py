@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,16 @@ def offered(words: str, begun: str) -> list[str]:
 @pytest.mark.parametrize("words", ["redstart show", "redstart runs cancel"])
 def test_bash_offers_the_ids_of_runs(words, home):
     assert set(offered(words, "")) == {"run-1", "run-2"}
+
+
+def test_only_runs_that_can_be_cancelled_are_offered_to_cancel(home):
+    with sqlite3.connect(home / "redstart.db") as connection:
+        connection.execute("UPDATE runs SET status = 'finished', result = 'verified' WHERE id = 'run-1'")
+    assert set(offered("redstart runs pause", "")) == {"run-2"}
+    assert set(offered("redstart runs watch", "")) == {"run-1", "run-2"}
+    with sqlite3.connect(home / "redstart.db") as connection:
+        connection.execute("UPDATE runs SET control = 'cancel' WHERE id = 'run-2'")
+    assert offered("redstart runs cancel", "") == []
 
 
 def test_of_the_demo_its_own_runs_are_offered(home):

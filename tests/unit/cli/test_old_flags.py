@@ -40,3 +40,8 @@ def test_improve_counts_cycles_and_takes_the_old_flags_for_that():
 def test_every_other_flag_keeps_its_name():
     assert current_name("max-usd") == "max-usd"
     assert not OLD_NAMES.keys() & set(OLD_NAMES.values())
+
+
+def test_a_network_for_the_sandbox_is_no_option() -> None:
+    refused = CliRunner().invoke(app, ["fix", "--sandbox-network", "none"])
+    assert (refused.exit_code, "No such option: --sandbox-network" in refused.output) == (2, True)

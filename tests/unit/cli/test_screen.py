@@ -251,19 +251,28 @@ def test_time_left_comes_from_the_last_run_where_no_test_is_counted():
     assert shown.moving.startswith("test      all tests · 20 s · about 40 s left")
 
 
-def test_a_log_gets_a_line_of_progress_after_a_long_silence_only():
+def test_a_log_gets_lines_of_progress_soon_and_then_more_and_more_rarely():
     clock = Clock()
     shown, out = terminal(100, tty=False, clock=clock)
     shown.tick()
     shown(event(name="reproduce", phase="start"))
     shown.progress(Progress("r", 1, "reproduce", "baseline", done=10, total=40, seconds=120.0))
-    for second in range(int(2 * PACE) + 1):
+    for second in range(int(2 * PACE) + 10):
         clock.now = float(second)
         shown.tick()
     assert out.getvalue().splitlines() == [
-        "     reproduce: baseline 10/40, 30 s, about 90 s left",
-        "     reproduce: baseline 10/40, 60 s, about 60 s left",
+        "     reproduce: baseline 10/40, 5 s, about 2 min left",
+        "     reproduce: baseline 10/40, 15 s, about 2 min left",
+        "     reproduce: baseline 10/40, 35 s, about 85 s left",
+        "     reproduce: baseline 10/40, 65 s, about 55 s left",
     ]
+    shown(event(name="test", phase="start"))
+    clock.now = 69.0
+    shown.tick()
+    assert len(out.getvalue().splitlines()) == 4
+    clock.now = 70.0
+    shown.tick()
+    assert out.getvalue().splitlines()[4] == "     test: 1 s"
 
 
 def test_the_last_json_event_carries_exit_code_and_patch(capsys):

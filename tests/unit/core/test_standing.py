@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 
 import pytest
 
-from redstart.core.run import Result, RunState, Status
-from redstart.core.standing import LEASE, Control, Holder, RunRow, Stop, is_driven, status_of, stored_status
-from redstart.testing.states import state
+from redstart.core.run import Status
+from redstart.core.standing import LEASE, Control, Holder, RunRow, Stop, is_driven, status_of
 
 NOW = 1_000_000.0
 MOMENT = datetime.fromtimestamp(NOW, UTC)
@@ -58,22 +56,6 @@ def test_of_a_driver_on_another_host_the_lease_alone_is_known():
     held = row(holder=Holder("elsewhere", 7), beat=NOW)
     assert driven(held, alive=False)
     assert not driven(held, alive=False, later=LEASE + 1)
-
-
-@pytest.mark.parametrize(
-    ("stored", "result", "status"),
-    [
-        ("running", "", Status.running),
-        ("paused", "", Status.paused),
-        ("paused", "needs_human", Status.needs_input),
-        ("ended", "verified", Status.finished),
-    ],
-)
-def test_rows_and_states_of_earlier_versions_are_read(stored, result, status):
-    assert stored_status(stored, result) is status
-    kept = json.loads(state().model_dump_json()) | {"status": stored, "result": result or None}
-    read = RunState.model_validate_json(json.dumps(kept))
-    assert (read.status, read.result) == (status, Result(result) if result else None)
 
 
 def test_a_word_that_no_version_knew_is_refused():

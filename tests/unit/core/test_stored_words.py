@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from redstart.core.change import Patch, PatchProblem
+from redstart.core.formats import STATE
 from redstart.core.learning import Plan
 from redstart.core.report import Reproduced, ReproductionProblem
 from redstart.core.run import AttemptSummary
@@ -17,25 +21,29 @@ REPORT = (
 )
 
 
+def upgraded(step: str, document: str) -> dict[str, Any]:
+    return STATE.upgrade({"now": {step: json.loads(document)}}, 0)["now"][step]
+
+
 @pytest.mark.parametrize(
     ("fault", "problem"),
     [(OVER_BUDGET, PatchProblem.over_budget), (UNCHANGED, PatchProblem.unchanged), ("no edits", None)],
 )
 def test_a_patch_of_before_has_the_problem_that_its_fault_names(fault, problem):
     old = f'{{"edits":"","probe":"","answer":"","model":"m","form":"block","files":[],"fault":"{fault}"}}'
-    assert Patch.model_validate_json(old).problem is problem
+    assert Patch.model_validate(upgraded("patch", old)).problem is problem
     summary = f'{{"number":1,"fingerprint":"","diff":"","files":[],"outcome":"{fault}","refused":false,"red":null}}'
-    assert AttemptSummary.model_validate_json(summary).problem is problem
+    (attempt,) = STATE.upgrade({"history": [json.loads(summary)]}, 0)["history"]
+    assert AttemptSummary.model_validate(attempt).problem is problem
     assert Patch(fault=fault, problem=None).problem is None, "words alone say nothing any more"
 
 
 @pytest.mark.parametrize("fault", ["budget", "empty"])
 def test_a_question_of_before_that_was_not_asked_for_its_price_is_over_budget(fault):
-    assert Plan.model_validate_json(f'{{"summary":"","subtasks":[],"fault":"{fault}"}}').over_budget is (
-        fault == "budget"
-    )
+    plan = upgraded("plan", f'{{"summary":"","subtasks":[],"fault":"{fault}"}}')
+    assert Plan.model_validate(plan).over_budget is (fault == "budget")
     old = f'{{"report":{REPORT},"targets":{{"count":0,"first":[]}},"trouble":"no_tests","remedy":"{fault}","flaky":[]}}'
-    found = Reproduced.model_validate_json(old)
+    found = Reproduced.model_validate(upgraded("reproduce", old))
     assert (found.trouble, found.over_budget) == (ReproductionProblem.no_tests, fault == "budget")
 
 

@@ -89,8 +89,3 @@ def test_a_misspelt_field_and_an_unknown_mode_are_refused() -> None:
 def test_the_part_of_another_mode_cannot_be_had() -> None:
     with pytest.raises(TypeError, match="a run of mode fix has no CreateTask"):
         spec().task_of(CreateTask)
-
-
-def test_changing_the_task_keeps_the_rest() -> None:
-    asked = spec(mode="improve", cycles=3, goal="faster")
-    assert asked.with_task(proven=True) == spec(mode="improve", cycles=3, goal="faster", proven=True)

@@ -65,7 +65,13 @@ def test_outcomes_are_told_by_mode_and_only_tries_count_for_the_share() -> None:
     assert (found.attempts.count, found.attempts.median, found.attempts.most) == (4, 2.5, 5)
     assert found.seconds_to_green is not None
     assert (found.seconds_to_green.count, found.seconds_to_green.mean) == (2, 5)
-    assert found.reasons == {"still red after N attempts": 2}
+    assert found.reasons == {"still red after … attempts": 2}
+
+
+def test_reasons_keep_the_numbers_in_which_they_do_not_differ() -> None:
+    reason = "the time limit of 5 minutes is reached"
+    over = [past(name, "capped", end("run", attempts=1, reason=reason)) for name in "ab"]
+    assert counted(*over).reasons == {reason: 2}
 
 
 def test_the_last_end_of_a_run_that_went_on_counts() -> None:
@@ -170,18 +176,19 @@ def test_the_text_hides_nothing_and_obeys_nothing() -> None:
     text = "\n".join(line.text for line in stats_lines(found))
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert "\\x1b[NJgone" in text
+    assert "\\x1b[2Jgone" in text
     assert "1 call, 12 tokens, $0.5000" in text
     assert "0.0 % [0.0, 79.3] of 1" in text
 
 
 def test_results_and_long_model_names_read_well() -> None:
-    found = counted(past("a", "capped", answers=[answer(model=f"command:{'x' * 60}")]))
+    long = f"command:{'x' * 60}"
+    found = counted(past("a", "capped", answers=[answer(model=f"{long} {name}") for name in "bc"]))
     lines = [line.text for line in stats_lines(found, {"capped": "limit"})]
     assert f"{'  fix':<34} limit 1" in lines
-    (named,) = (line for line in lines if line.startswith("  command:"))
-    assert named.startswith(f"  command:{'x' * 22}…  ")
-    assert named[HANG - 1 : HANG + 1] == " 1"
+    at = lines.index(f"  {long} b")
+    assert lines[at + 2] == f"  {long} c"
+    assert lines[at + 1] == lines[at + 3] == f"{' ' * HANG}1 call, 12 tokens, $0.5000"
 
 
 def test_a_record_that_cannot_be_read_is_said() -> None:

@@ -10,9 +10,9 @@ from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.context import Chunk, Context
 from redstart.evals.oracles import CANNOT_TELL, Instrument, NoisyOracle, OracleAtRecall, wrong_patch
 from redstart.evals.truth import Span, TrueFix, is_recalled, needed_lines, shown_code
+from redstart.toolkit.base.text import data
 from redstart.toolkit.looking.probes import find_probe
 from redstart.toolkit.patching.parse import parse
-from redstart.toolkit.prompts.render import data
 from redstart.toolkit.prompts.sections import code
 from support.instruments import LessonSensitive, ObedientAttacker, Way
 from support.peeking import FOUND, ways

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from redstart.core.change import Applied, Patch, Reject
+from redstart.core.change import Applied, Patch, PatchProblem, Reject
 from redstart.core.course import Seen
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan
@@ -25,7 +25,9 @@ from redstart.core.run import (
 )
 from redstart.flow.route import route, settle, wake
 from redstart.ports.store.port import Reply
-from redstart.steps.decide import answered, decide, further
+from redstart.steps.decide import decide
+from redstart.steps.decide.person import answered
+from redstart.steps.decide.retry import further
 from redstart.testing.states import report, spec, state
 
 RED = Judged(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
@@ -92,7 +94,7 @@ def test_a_cap_stops(limits, spend, word):
 
 
 def test_a_call_that_was_not_made_for_want_of_budget_is_a_cap():
-    decision = decided(patch=Patch(fault="the model's answer was not asked: this call is over budget"))
+    decision = decided(patch=Patch(problem=PatchProblem.over_budget, fault="the model was not asked"))
     assert decision.result is Result.capped
 
 
@@ -141,7 +143,7 @@ def replied(reply: Reply, verdict: Verdict | None, asked: Decision = ASKED, **ov
     [
         (Verdict(fixed=ONE), Result.verified),
         (Verdict(fixed=ONE, tampered=("test_a.py",)), Result.verified),
-        (Verdict(fixed=ONE, newly_skipped=ONE, new_findings=1), Result.verified),
+        (Verdict(fixed=ONE, newly_skipped=ONE), Result.verified),
         (Verdict(), Result.unsolved),
         (Verdict(fixed=ONE, still_red=ONE), Result.unsolved),
         (Verdict(fixed=ONE, newly_red=ONE), Result.unsolved),

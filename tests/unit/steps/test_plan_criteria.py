@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redstart.core.learning import Plan, Subtask
 from redstart.core.run import MOST_CRITERIA
-from redstart.steps.plan import CRITERIA_BYTES, whole_criteria
+from redstart.steps.plan.question import CRITERIA_BYTES, whole_criteria
 from redstart.toolkit.prompts import sections
 
 

@@ -15,7 +15,7 @@ from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.evals.oracles import NoisyOracle
 from redstart.evals.truth import TrueFix
-from redstart.steps import decide
+from redstart.steps.decide import retry
 from redstart.toolkit.learning.stuck import repeated, seen
 from support import rig as play
 from support.instruments import Rewording, Stubborn
@@ -59,7 +59,7 @@ def only_a_plan(run: RunState) -> Turn | None:
 @pytest.mark.parametrize(("kind", "otherwise"), [(Stubborn, lambda run: None), (Rewording, only_a_plan)])
 def test_a_stubborn_model_repeats_its_mistakes_less_and_solves_more(rig, monkeypatch, kind, otherwise):
     told = [ended(rig, kind, seed) for seed in SEEDS]
-    monkeypatch.setattr(decide, "turn", otherwise)
+    monkeypatch.setattr(retry, "turn", otherwise)
     untold = [ended(rig, kind, seed) for seed in SEEDS]
     solved = [[one.result == "verified" for one in arm] for arm in (told, untold)]
     assert sum(solved[0]) > sum(solved[1])
@@ -71,5 +71,5 @@ def test_a_stubborn_model_repeats_its_mistakes_less_and_solves_more(rig, monkeyp
 @pytest.mark.soak
 def test_a_noisy_model_solves_what_it_solved(rig, monkeypatch):
     told = [ended(rig, NoisyOracle, seed).result for seed in SEEDS]
-    monkeypatch.setattr(decide, "turn", lambda run: None)
+    monkeypatch.setattr(retry, "turn", lambda run: None)
     assert told == [ended(rig, NoisyOracle, seed).result for seed in SEEDS]

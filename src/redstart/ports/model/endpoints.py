@@ -16,6 +16,7 @@ OLLAMA_PORT = "11434"
 
 class Endpoint(NamedTuple):
     url: str
+    """Empty where the user has to name it."""
     variable: str
     """The environment variable that people keep its key in; empty where it needs none."""
     url_variable: str = ""
@@ -29,9 +30,12 @@ ENDPOINTS: Mapping[str, Endpoint] = {
     "anthropic": Endpoint("https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
     "openrouter": Endpoint("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "groq": Endpoint("https://api.groq.com/openai/v1", "GROQ_API_KEY", "GROQ_BASE_URL", "/openai/v1"),
+    "google": Endpoint("https://generativelanguage.googleapis.com/v1beta/openai", "GOOGLE_API_KEY"),
+    "azure": Endpoint("", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "/openai/v1"),
     "ollama": Endpoint(f"http://localhost:{OLLAMA_PORT}/v1", "", "OLLAMA_HOST", "/v1"),
 }
-"""All speak the wire of chat completions but Anthropic's; another address does not change the wire."""
+"""All speak the wire of chat completions but Anthropic's; another address does not change the wire. Azure has
+an address for each customer, and none of its own."""
 
 
 class Route(NamedTuple):
@@ -105,6 +109,9 @@ def address(
     if base_url is not None:
         _refuse_unusable(base_url, origin)
     url = base_url or endpoint.url
+    if not url:
+        remedy = f"set {endpoint.url_variable}, or models.options.{name}.base_url"
+        raise ConfigError(f"{name} needs the address of your own endpoint", remedy=remedy)
     return Address(provider, model, url, key, variable, url.rstrip("/") == endpoint.url)
 
 

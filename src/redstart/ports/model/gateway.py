@@ -89,6 +89,8 @@ class Gateway:
             try:
                 answer = await self._tried(lane, lane.adapted(ask), ledger, course, last=number == len(lanes) - 1)
             except BudgetExceeded:
+                if course.never_reached():
+                    raise course.error() from None
                 return Answer(text="", model=lane.name, fault=Fault.budget, usage=added(course.used))
             if answer is not None:
                 return answer.model_copy(update={"usage": added([*course.used, answer.usage])})
@@ -115,10 +117,15 @@ class Gateway:
             except ModelError as error:
                 failures.append(error)
                 course.used.append(error.usage)
-                course.note(lane, error, len(failures))
+                course.note(lane, self._telling(failures, course), len(failures))
                 if not error.passing:
                     break
         return None
+
+    def _telling(self, failures: list[ModelError], course: _Course) -> ModelError:
+        """The last failure; where the end of the time broke off that try, what the tries before it say."""
+        is_broken_off = isinstance(failures[-1], ModelTimeout) and course.left(self._chance.now()) <= 0
+        return failures[-2] if is_broken_off and len(failures) > 1 else failures[-1]
 
     def _wait(self, lane: Lane, failures: list[ModelError]) -> float:
         """Full jitter: any time up to a bound that doubles, so that many who failed together do not return together."""

@@ -80,5 +80,7 @@ def _parsed(where: Address, body: bytes) -> list[str]:
         fields = cast("dict[str, object]", row) if isinstance(row, dict) else {}
         name = fields.get("id", fields.get("name"))
         if isinstance(name, str) and name and name.isprintable():
-            names.append(name.removesuffix(":latest") if where.provider == "ollama" else name)
+            # Ollama's own tag, and Google's own folder, are no part of the name that a question takes.
+            shown = {"ollama": name.removesuffix(":latest"), "google": name.removeprefix("models/")}
+            names.append(shown.get(where.provider, name))
     return sorted(dict.fromkeys(names))

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 
 from redstart.core.errors import ConfigError
 
-WITHOUT_ENDPOINT = ("manual", "command", "replay")
-"""Names (`manual`, `command:…`, `replay:…`) for which nothing is sent over a network."""
+PLUGIN = "plugin"
+"""`plugin:NAME` is what another package brings: its own word, so that it never takes the place of what is built in."""
+WITHOUT_ENDPOINT = ("manual", "command", "replay", PLUGIN, "python")
+"""Names (`manual`, `command:…`, `plugin:…` and so on) for which redstart itself sends nothing over a network."""
 
 _FAMILIES = (
     (re.compile(r"gpt-oss"), "ollama"),
@@ -29,7 +31,7 @@ def refuse_unknown_form(name: str, providers: Sequence[str]) -> None:
         return
     forms = (
         f"write it as provider:name (providers: {', '.join(providers)}), "
-        "or as manual (you answer), command:PROGRAM or replay:FILE"
+        "or as manual (you answer), command:PROGRAM, replay:FILE or plugin:NAME:MODEL"
     )
     suggestion = _suggested(name, providers)
     raise ConfigError(f"unknown model {name!r}", remedy=f"did you mean {suggestion}?\n{forms}" if suggestion else forms)

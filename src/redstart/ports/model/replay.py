@@ -6,12 +6,13 @@ import difflib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints, ValidationError
 
 from redstart.core.chat import Answer, Ask, Fault, Message, Role, ToolCall, Usage
-from redstart.core.errors import ConfigError, ModelError
+from redstart.core.errors import ConfigError, ModelError, NewerFormat
+from redstart.core.formats import CASSETTE, Format, StoredNoun, read, recorder, this_version
 from redstart.core.noun import Noun, clip
 
 Site = Annotated[str, StringConstraints(pattern=r"^\d+/[a-z]+(@\d+)?/\d+$")]
@@ -71,13 +72,13 @@ class Taped(Noun):
     fault: Fault | None = None
 
 
-class Cassette(Noun):
-    """The recorded calls of one run, in a JSON file that a person can read and edit.
+class Cassette(StoredNoun):
+    """The recorded calls of one run, in a JSON file that a person can read and edit."""
 
-    Version 1 held answers alone; version 2 also holds what was asked.
-    """
-
-    v: Literal[1, 2] = 1
+    stored_as: ClassVar[Format] = CASSETTE
+    v: Literal[3] = 3
+    recorded_by: str = Field(default="", exclude_if=lambda version: not version)
+    """The version of Redstart; empty where it is not known, or a person wrote the file."""
     model: str
     calls: dict[Site, Taped] = {}
 
@@ -85,7 +86,9 @@ class Cassette(Noun):
     def load(cls, path: Path) -> Cassette:
         """Raises `ConfigError` where the file cannot be read or is no cassette."""
         try:
-            return cls.model_validate_json(path.read_bytes())
+            return read(cls, path.read_bytes())
+        except NewerFormat as error:
+            raise ConfigError(f"{path.name}: {error}", remedy=error.remedy) from error
         except OSError as error:
             raise ConfigError(f"the recording {path.name} cannot be read: {error.strerror}") from error
         except ValidationError as error:
@@ -108,8 +111,7 @@ class Cassette(Noun):
             usd=answer.usage.usd,
             fault=answer.fault,
         )
-        version = self.v if asked is None else 2
-        return self.model_copy(update={"v": version, "calls": {**self.calls, site: taped}})
+        return self.model_copy(update={"calls": {**self.calls, site: taped}})
 
     @property
     def usage(self) -> Usage:
@@ -168,6 +170,9 @@ class Replay:
         place = f"has another question at {named!r}"
         if nearest != site:
             place = f"has no call {named!r}; the nearest is {nearest!r}"
+        by = self._cassette.recorded_by
+        if by != this_version():
+            place = f"was recorded by {recorder(by)}, and {recorder(this_version())} asks otherwise: it {place}"
         return f"{place}: {_told(recorded, asked, at)}"
 
     def _nearest(self, site: str, asked: Sequence[Said]) -> str | None:

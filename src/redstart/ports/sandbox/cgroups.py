@@ -93,18 +93,18 @@ class Group:
     def cpu(self) -> float:
         """Seconds of processor time, of all processes that ever were in the group."""
         if self._unified:
-            return _field(self._folders["memory"] / "cpu.stat", "usage_usec") / 1e6
+            return number_after(self._folders["memory"] / "cpu.stat", "usage_usec") / 1e6
         account = self._folders.get("cpuacct")
-        return _number(account / "cpuacct.usage") / 1e9 if account else 0.0
+        return number_in(account / "cpuacct.usage") / 1e9 if account else 0.0
 
     def usage(self) -> Usage:
         memory, pids = self._folders["memory"], self._folders["pids"]
-        refused = _field(pids / "pids.events", "max")
+        refused = number_after(pids / "pids.events", "max")
         if self._unified:
-            killed = _field(memory / "memory.events", "oom_kill")
-            return Usage(self.cpu(), _number(memory / "memory.peak"), killed, refused)
-        killed = _field(memory / "memory.oom_control", "oom_kill")
-        return Usage(self.cpu(), _number(memory / "memory.max_usage_in_bytes"), killed, refused)
+            killed = number_after(memory / "memory.events", "oom_kill")
+            return Usage(self.cpu(), number_in(memory / "memory.peak"), killed, refused)
+        killed = number_after(memory / "memory.oom_control", "oom_kill")
+        return Usage(self.cpu(), number_in(memory / "memory.max_usage_in_bytes"), killed, refused)
 
     def kill(self) -> None:
         """Kills whatever is still in the group."""
@@ -335,13 +335,14 @@ def _removed(folder: Path) -> bool:
     return True
 
 
-def _number(path: Path) -> int:
+def number_in(path: Path) -> int:
+    """The number that a file consists of; 0 where there is none."""
     with contextlib.suppress(OSError, ValueError):
         return int(path.read_text())
     return 0
 
 
-def _field(path: Path, name: str) -> int:
+def number_after(path: Path, name: str) -> int:
     """The number after a name, in a file that has a name and a number on each line."""
     with contextlib.suppress(OSError, ValueError):
         for line in path.read_text().splitlines():

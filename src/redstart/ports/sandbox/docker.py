@@ -20,13 +20,13 @@ from redstart.ports.sandbox.docker_spec import (
     PathMap,
     Place,
     Room,
-    absolute,
     described,
     user_inside,
     within,
 )
 from redstart.ports.sandbox.exchange import exchange
 from redstart.ports.sandbox.leftovers import sweep_folders
+from redstart.ports.sandbox.mounts import absolute
 from redstart.ports.sandbox.port import Workspaces
 from redstart.ports.sandbox.services import Slots, relayed
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from redstart.core.errors import ConfigError
 from redstart.core.shell import HOST_NAME, Environment, SandboxLimits
 from redstart.ports.sandbox.docker_seccomp import profile
-from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, SYSTEM, TEMPORARY, USER, etc_files
+from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, SYSTEM, TEMPORARY, USER, absolute, etc_files
 from redstart.ports.sandbox.stage import bounded
 
 INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"
@@ -235,11 +235,3 @@ def _of_image(path: str, mount: str) -> bool:
     if pure.is_relative_to(mount) or pure.is_relative_to(OWN_PROGRAMS):
         return False
     return any(pure.is_relative_to(folder) for folder in ("/usr", *SYSTEM))
-
-
-def absolute(path: str) -> str:
-    """The path without `.` and `..`. Raises `ConfigError` where it is relative or the root itself."""
-    plain = os.path.normpath(path)
-    if not plain.startswith("/") or plain.strip("/") == "":
-        raise ConfigError(f"a path in a sandbox must be absolute and not the root itself: {path!r}")
-    return plain

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from redstart.ports.sandbox.cgroups import number_after, number_in
 from redstart.ports.sandbox.docker_api import Api, Refused, listed
 
 KILLED = 137
@@ -55,19 +55,19 @@ class Groups:
         whole = self._folders.get("")
         if whole is not None and (whole / "memory.events").exists():
             return Usage(
-                cpu=_named(whole / "cpu.stat", "usage_usec") / 1e6,
-                peak_memory=_number(whole / "memory.peak"),
-                out_of_memory=_named(whole / "memory.events", "oom_kill"),
-                refused_processes=_named(whole / "pids.events", "max"),
-                processes=_number(whole / "pids.current"),
+                cpu=number_after(whole / "cpu.stat", "usage_usec") / 1e6,
+                peak_memory=number_in(whole / "memory.peak"),
+                out_of_memory=number_after(whole / "memory.events", "oom_kill"),
+                refused_processes=number_after(whole / "pids.events", "max"),
+                processes=number_in(whole / "pids.current"),
             )
         memory, pids = self._folders.get("memory", Path()), self._folders.get("pids", Path())
         return Usage(
-            cpu=_number(self._folders.get("cpuacct", Path()) / "cpuacct.usage") / 1e9,
-            peak_memory=_number(memory / "memory.max_usage_in_bytes"),
-            out_of_memory=_named(memory / "memory.oom_control", "oom_kill"),
-            refused_processes=_named(pids / "pids.events", "max"),
-            processes=_number(pids / "pids.current"),
+            cpu=number_in(self._folders.get("cpuacct", Path()) / "cpuacct.usage") / 1e9,
+            peak_memory=number_in(memory / "memory.max_usage_in_bytes"),
+            out_of_memory=number_after(memory / "memory.oom_control", "oom_kill"),
+            refused_processes=number_after(pids / "pids.events", "max"),
+            processes=number_in(pids / "pids.current"),
         )
 
 
@@ -105,18 +105,3 @@ def _within(value: Any, *names: str) -> int:
     for name in names:
         value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
     return value if isinstance(value, int) else 0
-
-
-def _number(file: Path) -> int:
-    with contextlib.suppress(OSError, ValueError):
-        return int(file.read_text())
-    return 0
-
-
-def _named(file: Path, name: str) -> int:
-    with contextlib.suppress(OSError, ValueError):
-        for line in file.read_text().splitlines():
-            key, _, value = line.partition(" ")
-            if key == name:
-                return int(value)
-    return 0

@@ -62,7 +62,7 @@ def mount_arguments(
     cannot bound a tmpfs. `temporary` maps temporary folders, home included, to folders that are bounded already; the
     others become a tmpfs each. `source` tells where on the host a path is to be found.
     """
-    mount, home = _absolute(environment.mount), _absolute(environment.home)
+    mount, home = absolute(environment.mount), absolute(environment.home)
     size, given = min(bounded(limits), LARGEST_TMPFS), temporary or {}
 
     def scratch(path: str, mode: str) -> Mount:
@@ -115,7 +115,7 @@ def _system() -> list[Mount]:
 
 def _read_only(environment: Environment, mount: str, source: Callable[[str], str]) -> list[Mount]:
     mounts: list[Mount] = []
-    for path in map(_absolute, environment.read_only):
+    for path in map(absolute, environment.read_only):
         there_already = _within(path, "/usr", *SYSTEM) and not _within(path, mount)
         if path != mount and not there_already and Path(path).exists():
             mounts.append((path, ("--ro-bind", source(path), path)))
@@ -126,7 +126,8 @@ def _tmpfs(path: str, size: int, sized: bool, mode: str) -> Mount:
     return path, ("--perms", mode, *(("--size", str(size)) if sized else ()), "--tmpfs", path)
 
 
-def _absolute(path: str) -> str:
+def absolute(path: str) -> str:
+    """The path without `.` and `..`. Raises `ConfigError` where it is relative or the root itself."""
     plain = os.path.normpath(path)
     if not plain.startswith("/") or plain.strip("/") == "":
         raise ConfigError(f"a path in a sandbox must be absolute and not the root itself: {path!r}")

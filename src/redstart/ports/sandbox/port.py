@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
@@ -88,3 +89,7 @@ class Workspaces(Protocol):
     def checkout(self, snapshot: Snapshot) -> AbstractContextManager[Path]:
         """A folder with exactly the files of the snapshot, the caller's own, removed at the end."""
         ...
+
+
+SandboxFactory = Callable[[Workspaces, Path], Sandbox]
+"""Makes a sandbox that gets its copies from these workspaces and may use this scratch folder."""

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, text
 
 from redstart.core.errors import StoreError
+from redstart.core.formats import read
 from redstart.core.noun import Noun
 from redstart.ports.sql import postgres, sqlite
 from redstart.ports.sql.opening import store_errors
@@ -175,9 +176,9 @@ def _all_or_nothing(driver: Driver) -> Generator[Driver]:
 
 
 def parse(noun: type[N], body: str) -> N:
-    """What was kept, as the noun it was. Raises `StoreError` if the nouns have changed since."""
+    """What was kept, as the noun of today. Raises `StoreError` if it cannot be read."""
     try:
-        return noun.model_validate_json(body)
+        return read(noun, body)
     except ValidationError as error:
         raise StoreError(
             f"a {noun.__name__} in the run store cannot be read: {error.error_count()} fields are not as expected",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ColumnElement, Row, bindparam, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
@@ -50,16 +52,8 @@ class SqlJournal:
 
     async def add(self, record: Record, fence: int) -> None:
         call = record.call
-        row = {
-            **call._asdict(),
-            "tenant": self._database.tenant,
-            "fence": fence,
-            "kind": record.kind,
-            "request_hash": record.request_hash,
-            "request": record.request,
-            "result": record.result,
-            "digest": record.digest,
-        }
+        of_call = {**call._asdict(), "tenant": self._database.tenant, "fence": fence}
+        row = {**of_call, **{name: value for name, value in record._asdict().items() if name != "call"}}
         with self._database.single() as connection:
             try:
                 added = connection.execute(_ADD, row).scalar()
@@ -93,12 +87,6 @@ class SqlJournal:
         ]
 
 
-def record_of(row: Row[*tuple[object, ...]]) -> Record:
-    return Record(
-        call=Call(row.run_id, row.attempt, row.step, row.ordinal),
-        kind=row.kind,
-        request_hash=row.request_hash,
-        request=row.request,
-        result=row.result,
-        digest=row.digest,
-    )
+def record_of(row: Row[Any]) -> Record:
+    call = Call(row.run_id, row.attempt, row.step, row.ordinal)
+    return Record(call, *(getattr(row, name) for name in Record._fields if name != "call"))

@@ -10,9 +10,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, and_, or_, select
 
 from redstart.core.events import Event, Phase
+from redstart.core.formats import current_status
 from redstart.core.run import Status, Step
 from redstart.core.run_options import RunOptions
-from redstart.core.standing import Control, Holder, RunRow, Stop, stored_status
+from redstart.core.standing import Control, Holder, RunRow, Stop
 from redstart.ports.sql.engine import Database, parse
 from redstart.ports.sql.journal import record_of
 from redstart.ports.sql.schema import events, journal, runs, steps
@@ -27,7 +28,7 @@ def run_row(row: Row[Any]) -> RunRow:
     return RunRow(
         run_id=row.id,
         mode=row.mode,
-        status=stored_status(row.status, row.result),
+        status=Status(current_status(row.status, row.result)),
         result=row.result,
         goal=row.goal,
         repo=row.repo,

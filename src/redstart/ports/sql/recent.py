@@ -12,8 +12,9 @@ PATIENCE = 0.2
 """Seconds to wait for a store that somebody writes to."""
 _NEWEST = """
 SELECT id, mode, CASE result WHEN '' THEN status ELSE result END, repo FROM runs
-WHERE tenant = ? AND errand = 0 AND id >= ? AND id < ? ORDER BY created DESC, id DESC LIMIT ?
+WHERE tenant = ? AND errand = 0 AND id >= ? AND id < ? {only} ORDER BY created DESC, id DESC LIMIT ?
 """
+_UNFINISHED = "AND status NOT IN ('finished', 'ended') AND control <> 'cancel'"
 
 
 class RecentRun(NamedTuple):
@@ -24,11 +25,17 @@ class RecentRun(NamedTuple):
     repo: str
 
 
-def read_recent_runs(database: Path, *, tenant: str, prefix: str, limit: int) -> list[RecentRun]:
-    """The newest first; none where the file is not there or cannot be read now."""
+def read_recent_runs(
+    database: Path, *, tenant: str, prefix: str, limit: int, unfinished: bool = False
+) -> list[RecentRun]:
+    """The newest first; none where the file is not there or cannot be read now.
+
+    With `unfinished` only those that are neither finished nor cancelled.
+    """
     try:
         with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True, timeout=PATIENCE)) as connection:
-            rows = connection.execute(_NEWEST, (tenant, prefix, prefix + chr(sys.maxunicode), limit)).fetchall()
+            query = _NEWEST.format(only=_UNFINISHED if unfinished else "")
+            rows = connection.execute(query, (tenant, prefix, prefix + chr(sys.maxunicode), limit)).fetchall()
     except sqlite3.Error:
         return []
     return [RecentRun(*row) for row in rows]

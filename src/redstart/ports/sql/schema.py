@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import SchemaItem
 from sqlalchemy.types import UserDefinedType
 
-HEAD = "0009"
+HEAD = "0010"
 """The newest revision in `migrations/versions`. A database that is at it is opened without importing Alembic."""
 
 HOME = "home"
@@ -133,6 +133,8 @@ journal = Table(
     Column("result", Text, nullable=False),
     Column("digest", Text, nullable=False),
     Column("position", Integer, nullable=False),
+    Column("format", Text, nullable=False, server_default=""),
+    Column("recorded_by", Text, nullable=False, server_default=""),
     UniqueConstraint("tenant", "run_id", "position"),
 )
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, Table, Update, bindparam, case, func, insert, select, update
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, Row, Table, Update, bindparam, case, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from redstart.core.change import EditKind, Tally
 from redstart.core.errors import StoreError
 from redstart.core.events import Event
-from redstart.core.run import RunState, Step
+from redstart.core.formats import STATE
+from redstart.core.run import Attempt, RunState, Step
 from redstart.core.run_options import RunOptions
 from redstart.core.standing import Control, Holder, RunRow, Stop
 from redstart.ports.sql.commit import progress, rows_of, write
@@ -75,6 +79,7 @@ class SqlStore:
                 raise StoreError(f"there is a run {state.run_id} already") from error
 
     async def claim(self, run_id: str) -> Claim:
+        await self.load(run_id)  # A run that cannot be read is left as it is.
         with self._database.single() as connection:
             bound = {**self._of(run_id), "by": _this_process(), "moment": self._now()}
             row = connection.execute(_CLAIM, bound).one_or_none()
@@ -123,7 +128,8 @@ class SqlStore:
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
         return [
-            StepRow(row.version, row.attempt, Step(row.step), row.artifact, parse(RunState, row.state)) for row in rows
+            StepRow(row.version, row.attempt, Step(row.step), _artifact(row), parse(RunState, row.state))
+            for row in rows
         ]
 
     async def events(self, run_id: str, after: int = -1) -> list[Event]:
@@ -211,6 +217,19 @@ def _stopped(stop: Stop | None) -> dict[str, str]:
 
 def _this_process() -> str:
     return f"{platform.node()}/{os.getpid()}"
+
+
+def _artifact(row: Row[Any]) -> str:
+    """A step's artifact as this version writes it; as it stands where it cannot be read."""
+    found = json.loads(row.state).get(STATE.key, 0)
+    if found == STATE.version:
+        return row.artifact
+    try:
+        data = STATE.upgrade({"now": {row.step: json.loads(row.artifact)}}, found)["now"][row.step]
+        shape: Any = Attempt.model_fields[row.step].annotation
+        return TypeAdapter[Any](shape).validate_json(json.dumps(data), extra="ignore").model_dump_json()
+    except ValueError:
+        return row.artifact
 
 
 def _unknown(run_id: str) -> StoreError:

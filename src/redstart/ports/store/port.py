@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from redstart.core.change import EditKind, EditRung, Snapshot, Tally
 from redstart.core.events import Event
+from redstart.core.formats import RECORD
 from redstart.core.learning import Remembered
 from redstart.core.run import Ended, RunState, Step
 from redstart.core.run_options import RunOptions
@@ -49,7 +50,7 @@ class Commit(NamedTuple):
 
 
 class StepRow(NamedTuple):
-    """A committed step: `state` is the whole state after it."""
+    """A committed step: `state` is the whole state after it. Steps of older versions read as this version's."""
 
     version: int
     attempt: int
@@ -105,7 +106,8 @@ class Store(Protocol):
         """Takes the run over: its fence grows by one, and whoever held a smaller one cannot write any more.
 
         Its lease begins, and how the drive before stopped is forgotten.
-        Raises `StoreError` for an unknown run.
+        Raises `StoreError` for an unknown run, and `NewerFormat`, having changed nothing, for one that a newer version
+        of Redstart stored.
         """
         ...
 
@@ -262,12 +264,22 @@ class Record(NamedTuple):
     """Blob: the request as JSON; empty where it says nothing more than the kind."""
     result: str
     digest: str
-    """Over all of the above; see `digest`."""
+    """Over everything else; see `digest`."""
+    format: str = ""
+    """See `core/formats.py`. Empty, like the next, in records of versions that did not say."""
+    recorded_by: str = ""
+    """The version of Redstart."""
+
+    def current_result(self) -> str:
+        """The result as this version records it. Raises `NewerFormat`."""
+        data = {"run_id": self.call.run_id, "kind": self.kind, "result": self.result}
+        return RECORD.upgrade(data, self.format or 0)["result"]
 
 
 def digest(record: Record) -> str:
     """Over everything else in the record: what tells a record that was changed afterwards."""
-    parts = (*(str(part) for part in record.call), record.kind, record.request_hash, record.request, record.result)
+    parts = [*map(str, record.call), record.kind, record.request_hash, record.request, record.result]
+    parts += [record.format, record.recorded_by] if record.format else []
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from redstart.toolkit.honesty.marks import Mark
-from redstart.toolkit.languages.node.trees import is_script, parse, text_of, walk
+from redstart.toolkit.languages.node.trees import field_text, is_script, parse, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -69,7 +69,7 @@ def marks(path: str, data: bytes, asked: Asked, known: frozenset[str]) -> Iterat
         elif node.type == "switch_case":
             bodies = node.children_by_field_name("body")
             yield from _branch(node, node.child_by_field_name("value"), bodies, asked, known)
-        elif node.type == "binary_expression" and _text(node, "operator") == "&&":
+        elif node.type == "binary_expression" and field_text(node, "operator") == "&&":
             right = node.child_by_field_name("right")
             if right is not None and _is_answer(right):
                 yield from _branch(node, node.child_by_field_name("left"), [right], asked, known)
@@ -234,11 +234,6 @@ def _together(row: Iterable[str], asked: Asked) -> bool:
 
 def _is_long(value: str) -> bool:
     return len(value) >= 3
-
-
-def _text(node: Node, name: str) -> str:
-    part = node.child_by_field_name(name)
-    return text_of(part) if part is not None else ""
 
 
 def _mark(kind: str, node: Node, words: str, key: str = "") -> Mark:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redstart.core.noun import many
-from redstart.core.run import Mode, RunState
+from redstart.core.run import RunState
 
 
 def green_in_words(fixed: int) -> str:
@@ -22,7 +22,7 @@ def unproven_in_words(language: str) -> str:
 def failing_tests(run: RunState) -> str:
     """How many tests speak against the last attempt: `2 of 3 target tests still fail`."""
     judged, targets = run.now.test, run.now.reproduce.targets.count if run.now.reproduce else 0
-    if run.spec.mode is Mode.create:
+    if run.spec.task.makes_program:
         written = run.now.reproduce.written if run.now.reproduce else 0
         counts = judged.report.counts if judged else None
         failing, every = (counts.red, counts.total) if counts and counts.red else (written, written)
@@ -48,7 +48,7 @@ def failing_before(run: RunState) -> str:
     tested = [one.seen.wrong for one in run.history if one.seen.wrong is not None]
     before = tested[-1] if tested else (run.now.reproduce.targets.count if run.now.reproduce else 0)
     verdict = run.now.test.verdict if run.now.test else None
-    if verdict is None or not before or verdict.newly_red or verdict.missing or run.spec.mode is Mode.create:
+    if verdict is None or not before or verdict.newly_red or verdict.missing or run.spec.task.makes_program:
         return ""
     return f" (was {before})" if before != verdict.still_red.count else ""
 

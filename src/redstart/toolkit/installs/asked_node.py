@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import cast
 
 from redstart.ports.install.port import Language, Refusal, Requirement
 from redstart.toolkit.installs.allowed import is_name
 from redstart.toolkit.installs.names import foreign_letters
+from redstart.toolkit.installs.tables import as_table
 
 KINDS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _RANGE = re.compile(r"[\w\s.^~<>=|*+-]*", re.ASCII)
@@ -19,21 +19,21 @@ Found = Iterator[Requirement | Refusal]
 
 def of_package(path: str, table: Mapping[str, object]) -> Found:
     for kind in KINDS:
-        for name, wanted in _table(table.get(kind)).items():
+        for name, wanted in as_table(table.get(kind)).items():
             yield _requirement(path, kind, name, wanted)
     for key in ("overrides", "resolutions"):
-        for name, wanted in _leaves(_table(table.get(key))):
+        for name, wanted in _leaves(as_table(table.get(key))):
             if not _RANGE.fullmatch(wanted.removeprefix("$")):
                 yield Refusal(name=name, reason=f"{_shown(name)} is replaced by {_shown(wanted)} in {path}.")
 
 
 def of_lock(path: str, table: Mapping[str, object]) -> Found:
     """What a lock would get from elsewhere, or under a borrowed name. What it says rightly adds nothing."""
-    for key, entry in _table(table.get("packages")).items():
+    for key, entry in as_table(table.get("packages")).items():
         found = _KEY.search(key)
-        if found is None or _table(entry).get("link") is True:
+        if found is None or as_table(entry).get("link") is True:
             continue
-        name, resolved, named = found[1], _table(entry).get("resolved"), _table(entry).get("name")
+        name, resolved, named = found[1], as_table(entry).get("resolved"), as_table(entry).get("name")
         if isinstance(named, str) and named != name:
             yield Refusal(name=name, reason=f"{path} puts {_shown(named)} in the place of {_shown(name)}.")
         elif isinstance(resolved, str) and not _is_of_a_registry(name, resolved):
@@ -65,11 +65,7 @@ def _leaves(table: Mapping[str, object], name: str = "") -> Iterator[tuple[str, 
         if isinstance(value, str):
             yield (name if key == "." else key), value
         else:
-            yield from _leaves(_table(value), key)
-
-
-def _table(value: object) -> Mapping[str, object]:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+            yield from _leaves(as_table(value), key)
 
 
 def _shown(text: str) -> str:

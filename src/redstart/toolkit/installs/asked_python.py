@@ -8,6 +8,7 @@ from typing import cast
 
 from redstart.ports.install.port import Language, Refusal, Requirement
 from redstart.toolkit.installs.names import foreign_letters, normal
+from redstart.toolkit.installs.tables import as_table
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _VERSION = r"(?:===|==|!=|~=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+"
@@ -31,17 +32,20 @@ Found = Iterator[Requirement | Refusal]
 
 def of_pyproject(path: str, table: Mapping[str, object]) -> Found:
     """Dependencies, every extra and group, those of Poetry, and what a build would need."""
-    project = _table(table.get("project"))
+    project = as_table(table.get("project"))
     for line in _lines(project.get("dependencies")):
         yield _requirement(path, line)
-    groups = [*_table(project.get("optional-dependencies")).values(), *_table(table.get("dependency-groups")).values()]
+    groups = [
+        *as_table(project.get("optional-dependencies")).values(),
+        *as_table(table.get("dependency-groups")).values(),
+    ]
     for line in (line for group in groups for line in _lines(group)):
         yield _requirement(path, line)
-    for line in _lines(_table(table.get("build-system")).get("requires")):
+    for line in _lines(as_table(table.get("build-system")).get("requires")):
         yield _requirement(path, line, installed=False)
-    tool = _table(table.get("tool"))
-    yield from _poetry(path, _table(tool.get("poetry")))
-    yield from _uv(path, _table(tool.get("uv")))
+    tool = as_table(table.get("tool"))
+    yield from _poetry(path, as_table(tool.get("poetry")))
+    yield from _uv(path, as_table(tool.get("uv")))
 
 
 def of_requirements(path: str, text: str) -> Found:
@@ -89,11 +93,11 @@ def _requirement(path: str, line: str, *, installed: bool = True) -> Requirement
 
 def _poetry(path: str, table: Mapping[str, object]) -> Found:
     groups = [table.get("dependencies"), table.get("dev-dependencies")]
-    groups += [_table(group).get("dependencies") for group in _table(table.get("group")).values()]
-    for name, wanted in ((name, wanted) for group in groups for name, wanted in _table(group).items()):
+    groups += [as_table(group).get("dependencies") for group in as_table(table.get("group")).values()]
+    for name, wanted in ((name, wanted) for group in groups for name, wanted in as_table(group).items()):
         if name.lower() == "python":
             continue
-        version = _table(wanted).get("version") if not isinstance(wanted, str) else wanted
+        version = as_table(wanted).get("version") if not isinstance(wanted, str) else wanted
         if not isinstance(version, str):
             yield Refusal(name=name, reason=f"{name} comes from an address or a folder, not from the index.")
         else:
@@ -113,16 +117,12 @@ def _pep_508(version: str) -> str:
 
 
 def _uv(path: str, table: Mapping[str, object]) -> Found:
-    for name, source in _table(table.get("sources")).items():
-        if _table(source).get("workspace") is not True:
+    for name, source in as_table(table.get("sources")).items():
+        if as_table(source).get("workspace") is not True:
             yield Refusal(name=name, reason=f"{name} comes from an address or a folder, not from the index.")
     for key in ("index", "index-url", "extra-index-url", "find-links"):
         if key in table:
             yield Refusal(name="", reason=f"{path} names another place to get packages from (tool.uv.{key}).")
-
-
-def _table(value: object) -> Mapping[str, object]:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
 
 
 def _lines(value: object) -> list[str]:

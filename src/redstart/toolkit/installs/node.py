@@ -19,6 +19,7 @@ from redstart.ports.install.port import InstallRequest, Language, Package, Prepa
 from redstart.toolkit.installs.judge import suspicion
 from redstart.toolkit.installs.names import normal, popular
 from redstart.toolkit.installs.stage import Done, finish, key_of, place_of, run
+from redstart.toolkit.installs.tables import as_table
 from redstart.toolkit.installs.tarballs import faults_of
 
 LOCK_NAME = "package-lock.json"
@@ -129,8 +130,8 @@ def _strangers(folder: Path, here: list[Entry]) -> tuple[Refusal, ...]:
 def stripped(lock: str) -> str:
     """The lock without the addresses that packages came from: the hashes say what they are; and without this folder's
     name, which npm takes for the project's."""
-    table = {name: one for name, one in _table(json.loads(lock)).items() if name not in ("name", "version")}
-    packages = {key: _table(entry) for key, entry in _table(table.get("packages")).items()}
+    table = {name: one for name, one in as_table(json.loads(lock)).items() if name not in ("name", "version")}
+    packages = {key: as_table(entry) for key, entry in as_table(table.get("packages")).items()}
     kept = {key: {name: one for name, one in entry.items() if name != "resolved"} for key, entry in packages.items()}
     for name in ("name", "version"):
         kept.get("", {}).pop(name, None)
@@ -143,10 +144,10 @@ def stripped(lock: str) -> str:
 
 
 def entries_of(lock: str) -> Iterator[Entry]:
-    for key, value in _table(_table(json.loads(lock)).get("packages")).items():
+    for key, value in as_table(as_table(json.loads(lock)).get("packages")).items():
         if not key:
             continue
-        entry = _table(value)
+        entry = as_table(value)
         name = key.rpartition(f"{MODULES}/")[2]
         integrity = str(entry.get("integrity", ""))
         fault = ""
@@ -246,7 +247,3 @@ def _npm(environ: Mapping[str, str]) -> list[str]:
 
 def _node(environ: Mapping[str, str]) -> str:
     return shutil.which("node", path=environ.get("PATH", "")) or "node"
-
-
-def _table(value: object) -> Mapping[str, object]:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}

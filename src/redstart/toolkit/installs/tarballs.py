@@ -6,11 +6,11 @@ import json
 import tarfile
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import cast
 
 from redstart.ports.install.port import Language
 from redstart.toolkit.installs.bounds import MOST_FILES, outside, taken_programs, too_large
 from redstart.toolkit.installs.names import popular
+from redstart.toolkit.installs.tables import as_table
 
 LARGEST_TEXT = 4 << 20
 AT_INSTALL = ("preinstall", "install", "postinstall")
@@ -61,10 +61,10 @@ def _manifest(
         yield "does not say what it is"
         return
     reader = archive.extractfile(found[0])
-    table = _table(json.loads(reader.read().decode("utf-8-sig")) if reader else None)
+    table = as_table(json.loads(reader.read().decode("utf-8-sig")) if reader else None)
     if table.get("name") != name or str(table.get("version", "")).lstrip("v=") != version:
         yield "says that it is another package"
-    scripts = _table(table.get("scripts"))
+    scripts = as_table(table.get("scripts"))
     if not known and any(script in scripts for script in AT_INSTALL):
         yield "wants to run a program of its own when it is installed"
     if taken := taken_programs(name, _programs(table, name)):
@@ -75,8 +75,4 @@ def _manifest(
 
 def _programs(table: Mapping[str, object], name: str) -> list[str]:
     programs = table.get("bin")
-    return [name.rpartition("/")[2]] if isinstance(programs, str) else list(_table(programs))
-
-
-def _table(value: object) -> Mapping[str, object]:
-    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    return [name.rpartition("/")[2]] if isinstance(programs, str) else list(as_table(programs))

@@ -8,7 +8,7 @@ from redstart.core.failures import FailureQuery, RecalledFailure
 from redstart.core.learning import FailureRecord, Recalled, Reflection, Signature
 from redstart.core.noun import clip
 from redstart.core.report import Judged
-from redstart.core.run import Mode, RunState
+from redstart.core.run import RunState
 from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
 
@@ -61,7 +61,7 @@ def failure_record(run: RunState, tested: Judged, diff: str, provenance: dict[st
     Edits of a fix are made on the code as it was at the start. A program that is being written grows, so its edits are
     about what failed last.
     """
-    grows = run.spec.mode is Mode.create and run.draft is not None
+    grows = run.spec.task.makes_program and run.draft is not None
     signature = (last_failure(run) if grows else None) or first_failure(run)
     if signature is None:
         return None

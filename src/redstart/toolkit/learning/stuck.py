@@ -13,7 +13,7 @@ from typing import NamedTuple
 from redstart.core.change import EditKind
 from redstart.core.course import Pattern, Seen, Strategy, Trend, Turn
 from redstart.core.report import Judged, digest_of_ids
-from redstart.core.run import Mode, RunState
+from redstart.core.run import RunState
 from redstart.toolkit.learning.signature import sign
 
 LONG = 3
@@ -138,7 +138,7 @@ def chosen(run: RunState, pattern: Pattern) -> Strategy:
 def is_open(run: RunState, strategy: Strategy) -> bool:
     """Whether it would change anything."""
     asks, context, patch = run.spec.asks, run.now.retrieve, run.now.patch
-    new = run.spec.mode is Mode.create
+    new = run.spec.task.makes_program
     if strategy is Strategy.wider:
         # Of a brief question the passages beyond the first are not shown, until it is made wider.
         found = [chunk for chunk in context.chunks if chunk.source != "test"] if context else []

@@ -9,9 +9,10 @@ from redstart.core.chat import Message
 from redstart.core.context import Context
 from redstart.core.run import RunState
 from redstart.ports.bundle import Note
+from redstart.toolkit.base.text import data
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.fit import fitted
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import section
 
 
 class Shown(NamedTuple):

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from redstart.core.failures import RecalledFailure
 from redstart.core.noun import clip
 from redstart.core.visible import one_line
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.base.text import data
+from redstart.toolkit.prompts.render import section
 
 _AT = {"signature": "at this failure"}
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from redstart.core.chat import Message
 from redstart.core.noun import clip
 from redstart.ports.bundle import Note
-from redstart.toolkit.prompts.render import data, render
+from redstart.toolkit.base.text import data
+from redstart.toolkit.prompts.render import render
 
 CHARACTERS_A_TOKEN = 3
 """On the safe side: code takes between 3 and 4."""

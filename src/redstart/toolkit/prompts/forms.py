@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 from redstart.core.change import EditKind
 from redstart.core.run import AttemptSummary
+from redstart.toolkit.base.text import data
 from redstart.toolkit.languages.node.trees import is_script
-from redstart.toolkit.prompts.render import data, form_of_answer, section
+from redstart.toolkit.prompts.render import form_of_answer, section
 
 REJECTS = 2
 """After so many attempts whose edits of a file did not fit, the whole file is asked for."""

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from redstart.core.run import RunSpec
 from redstart.core.tasks import CreateTask
 from redstart.core.wishes import Kind
-from redstart.toolkit.prompts.render import data, form_of_answer, section
+from redstart.toolkit.base.text import data
+from redstart.toolkit.prompts.render import form_of_answer, section
 
 _PIPELINE = (
     "A data pipeline: reading, transforming and writing are functions of their own, and each can be tested on a few "

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from redstart.core.learning import Reflection
 from redstart.core.run import Attempt, AttemptSummary
 from redstart.core.visible import one_line
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.base.text import data
+from redstart.toolkit.prompts.render import section
 
 ASKED = (
     "Before WHY, say in one line each, as `ROOT CAUSE:`, `WHAT FAILED:` and `TRY NEXT:`, what you make of the last "

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from redstart.core.change import RejectedEdit
 from redstart.core.noun import clip
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.base.text import data
+from redstart.toolkit.prompts.render import section
 
 SENT, NEAREST, REASON, PATH = 1500, 800, 400, 200
 

@@ -14,8 +14,9 @@ from redstart.core.pattern import RecalledPattern
 from redstart.core.report import Case
 from redstart.core.run import AttemptSummary
 from redstart.core.visible import one_line
+from redstart.toolkit.base.text import data
 from redstart.toolkit.prompts.reflections import reflected
-from redstart.toolkit.prompts.render import data, section
+from redstart.toolkit.prompts.render import section
 
 CASES_SHOWN = 8
 DETAIL = 3000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from redstart.toolkit.languages.node.trees import is_script, parse, text_of, walk
+from redstart.toolkit.languages.node.trees import field_text, is_script, parse, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -84,8 +84,8 @@ def _imported(root: Node) -> Iterator[tuple[tuple[str, ...], str]]:
             if source is not None:
                 names = [text_of(one) for one in walk(node) if one.type == "identifier"]
                 yield tuple(names), text_of(source)[1:-1]
-        elif node.type == "call_expression" and _part(node, "function") in ("require", "import"):
-            given = _part(node, "arguments").strip("()\n\t ")
+        elif node.type == "call_expression" and field_text(node, "function") in ("require", "import"):
+            given = field_text(node, "arguments").strip("()\n\t ")
             if given[:1] in ("'", '"'):
                 yield _bound_by(node), given[1:-1]
 
@@ -98,11 +98,6 @@ def _bound_by(node: Node) -> tuple[str, ...]:
     name = holder.child_by_field_name("name") if holder is not None and holder.type == "variable_declarator" else None
     kinds = ("identifier", "shorthand_property_identifier_pattern")
     return tuple(text_of(one) for one in walk(name) if one.type in kinds) if name is not None else ()
-
-
-def _part(node: Node, name: str) -> str:
-    part = node.child_by_field_name(name)
-    return text_of(part) if part is not None else ""
 
 
 def _lines(node: Node) -> tuple[int, int]:

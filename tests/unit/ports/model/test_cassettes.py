@@ -56,7 +56,7 @@ def test_the_file_is_read_line_by_line_and_gives_the_same_cassette(tmp_path: Pat
     assert Cassette.load(path) == recorded()
     assert '"y = 2",\n' in path.read_text()
     written = json.loads(path.read_text())
-    assert written["v"] == 2
+    assert written["v"] == 3
     assert written["calls"]["1/patch/1"]["messages"][2]["calls"] == [LOOK.model_dump()]
     assert written["calls"]["1/patch/1"]["messages"][3]["reply_to"] == "c1"
 

@@ -405,6 +405,29 @@ def test_a_server_that_is_down_is_named_even_where_the_runs_time_ends_first() ->
         under(bench, timed(bench, 2.0))
 
 
+def test_a_server_that_is_down_is_named_even_where_the_limits_allow_no_other_try() -> None:
+    bench = Bench([ModelUnreachable("cannot connect to 127.0.0.1:9", usage=Usage(input_tokens=MOST))] * 99)
+    with pytest.raises(ModelUnreachable, match=r"cannot connect to 127\.0\.0\.1:9"):
+        under(bench, ledger_of(tokens=2 * MOST - 1))
+
+
+def test_a_server_that_is_down_is_named_even_where_the_runs_time_breaks_off_a_try() -> None:
+    class Vanishes(Hangs):
+        tries = 0
+
+        async def ask(self, ask: Ask) -> Answer:
+            self.tries += 1
+            if self.tries == 1:
+                raise ModelUnreachable("cannot connect to 127.0.0.1:9")
+            return await super().ask(ask)
+
+    lane = Lane("openai:x-local", Vanishes())
+    ledger = RunLedger(Limits(minutes=1), Spend(seconds=59.9))
+    gateway = Gateway(lambda _: [lane], chance=Chance(luck=lambda: 0.0))
+    with pytest.raises(ModelUnreachable, match=r"cannot connect to 127\.0\.0\.1:9"):
+        asyncio.run(gateway.under(ledger).ask(ASK))
+
+
 def test_a_model_that_can_be_asked_again_only_after_the_runs_time_is_not_waited_for() -> None:
     bench = Bench([ModelBusy("no", retry_after=20.0), "yes"])
     answer = under(bench, timed(bench, 20.0))

@@ -57,6 +57,8 @@ def test_the_whole_conversation_is_sent(name: str) -> None:
         ("openrouter:qwen/qwen3-coder", Wire.openai),
         ("openrouter:no-slash", Wire.openai),
         ("groq:llama-3.3-70b-versatile", Wire.openai),
+        ("google:gemini-2.5-pro", Wire.openai),
+        ("azure:our-deployment", Wire.openai),
         ("ollama:qwen2.5-coder:1.5b", Wire.openai),
         ("anthropic:claude-sonnet-4-6", Wire.anthropic),
     ],
@@ -168,7 +170,13 @@ def test_the_price_of_an_unknown_model_is_unknown_and_of_a_local_one_nothing() -
 def test_a_missing_key_names_the_variable(provider: str) -> None:
     with pytest.raises(ConfigError) as caught:
         connect(f"{provider}:model", base_url=None, api_key="  ", deadline=1)
-    assert caught.value.remedy == f"set {provider.upper()}_API_KEY"
+    assert caught.value.remedy == f"set {ENDPOINTS[provider].variable}"
+
+
+def test_azure_has_no_address_of_its_own() -> None:
+    with pytest.raises(ConfigError, match="azure:model needs the address of your own endpoint") as caught:
+        connect("azure:model", base_url=None, api_key="key", deadline=1)
+    assert "AZURE_OPENAI_ENDPOINT" in caught.value.remedy
 
 
 def test_a_key_can_be_kept_in_another_variable() -> None:

@@ -16,7 +16,6 @@ def ask(site: str) -> Ask:
 
 
 WRITTEN = {
-    "v": 1,
     "model": "openai:gpt-5",
     "calls": {
         "1/patch/0": {"text": "first", "input_tokens": 10, "output_tokens": 5, "usd": 0.01},
@@ -27,7 +26,7 @@ WRITTEN = {
 
 def test_a_file_that_a_person_wrote_is_replayed_by_site(tmp_path: Path) -> None:
     path = tmp_path / "demo.json"
-    path.write_text(json.dumps(WRITTEN))
+    path.write_text(json.dumps({"v": 1, **WRITTEN}))
     replay = Replay(Cassette.load(path))
     answers = [asyncio.run(replay.ask(ask(site))) for site in ("2/patch/0", "1/patch/0", "2/patch/0")]
     assert [answer.text for answer in answers] == ["second", "first", "second"]
@@ -59,7 +58,7 @@ def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
     assert asyncio.run(Replay(cassette).ask(ask("1/plan/0"))).fault is Fault.truncated
     assert "naïve" in path.read_text(encoding="utf-8")
     assert json.loads(path.read_text()) == {
-        "v": 1,
+        "v": 3,
         "model": "openai:local",
         "calls": {"1/plan/0": {"text": ["naïve", ""], "input_tokens": 3, "output_tokens": 2, "fault": "truncated"}},
     }
@@ -76,7 +75,7 @@ def test_it_says_what_the_recording_cost() -> None:
     ("content", "complaint"),
     [
         ("{", "is no recording"),
-        ('{"v": 3, "model": "m"}', "v: "),
+        ('{"v": 4, "model": "m"}', r"demo\.json: this recording was stored by a newer version"),
         ('{"v": 1, "model": "m", "calls": {"patch": {"text": ""}}}', "calls/patch"),
         ('{"v": 1, "model": "m", "calls": {"1/patch/0": {"txt": ""}}}', "calls/1/patch/0/text"),
     ],

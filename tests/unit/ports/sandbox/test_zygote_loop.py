@@ -41,7 +41,7 @@ def everything_is_looked_at_ahead(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         probe(tmp_path / "probe")
     except SandboxUnavailable as error:
         pytest.skip(f"{error} {error.remedy}")
-    monkeypatch.setattr("redstart.steps.test.LONG_SUITE", 0.0)
+    monkeypatch.setattr("redstart.steps.test.trial.LONG_SUITE", 0.0)
 
 
 @pytest.fixture

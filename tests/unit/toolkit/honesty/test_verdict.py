@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from redstart.core.report import Case, Outcome, Verdict
 from redstart.toolkit.honesty.verdict import judge, tampered
@@ -92,3 +93,12 @@ def test_ten_thousand_tests_are_judged_quickly():
     verdict = judge(before, [], red)
     assert verdict.missing.count == 10_000
     assert time.process_time() - began < 2
+
+
+def test_a_verdict_of_an_earlier_version_is_read_without_the_field_that_is_gone():
+    stored = judge(BEFORE, cases(red=P, green=P, skipped=P), ["red"]).model_dump(mode="json")
+    read = Verdict.model_validate({**stored, "new_findings": 0})
+    assert read.honest_green
+    assert read.model_dump(mode="json") == stored
+    with pytest.raises(ValidationError):
+        Verdict.model_validate({**stored, "newly_found": 0})

@@ -8,8 +8,9 @@ from functools import partial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from redstart.toolkit.base.text import data
 from redstart.toolkit.prompts.fit import LeftOut, Part, fit, fit_question, tokens
-from redstart.toolkit.prompts.render import data, render, section
+from redstart.toolkit.prompts.render import render, section
 
 TEXTS = st.text(alphabet="ab é\n", max_size=120)
 PARTS = st.lists(

@@ -12,8 +12,9 @@ from redstart.core.learning import Recalled, Reflection
 from redstart.core.lesson import Coin, Shown
 from redstart.core.run import AttemptSummary
 from redstart.testing.states import card, case
+from redstart.toolkit.base.text import data
 from redstart.toolkit.prompts import sections
-from redstart.toolkit.prompts.render import data, names, render, section
+from redstart.toolkit.prompts.render import names, render, section
 
 
 @pytest.mark.parametrize("name", names())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from redstart.toolkit.languages.node.trees import MAX_BYTES, parse, text_of, walk
+from redstart.toolkit.languages.node.trees import MAX_BYTES, field_text, parse, text_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -85,11 +85,11 @@ class ScriptFile:
         """The value or function that a name is given once in the file, at its top."""
         values: list[Node] = []
         for statement in self.root.named_children:
-            if statement.type == "function_declaration" and _field_text(statement, "name") == name:
+            if statement.type == "function_declaration" and field_text(statement, "name") == name:
                 values.append(statement)
             for declarator in statement.named_children:
                 value = declarator.child_by_field_name("value")
-                if declarator.type == "variable_declarator" and value and _field_text(declarator, "name") == name:
+                if declarator.type == "variable_declarator" and value and field_text(declarator, "name") == name:
                     values.append(value)
         return values[0] if len(values) == 1 else None
 
@@ -113,7 +113,7 @@ class ScriptFile:
         is_curried = node is not None and node.type == "call_expression"
         while node is not None and node.type in ("member_expression", "call_expression"):
             if node.type == "member_expression":
-                words.append(_field_text(node, "property"))
+                words.append(field_text(node, "property"))
                 node = node.child_by_field_name("object")
             else:
                 node = node.child_by_field_name("function")
@@ -136,7 +136,7 @@ class ScriptFile:
     def _text(self, node: Node) -> str:
         if node.type in ("string", "template_string"):
             return "".join(_text_of_part(part) for part in node.named_children)
-        if node.type == "binary_expression" and _field_text(node, "operator") == "+":
+        if node.type == "binary_expression" and field_text(node, "operator") == "+":
             return "".join(self._text(side) for side in node.named_children)
         if node.type == "identifier" and (value := self.declared(text_of(node))) is not None:
             return self._text(value) if value.type in ("string", "template_string") else _ANYTHING
@@ -172,11 +172,6 @@ def unwrapped(node: Node) -> Node:
     return node
 
 
-def _field_text(node: Node, field: str) -> str:
-    child = node.child_by_field_name(field)
-    return text_of(child) if child is not None else ""
-
-
 def _may_be(title: str, name: str) -> bool:
     return re.fullmatch(".*".join(map(re.escape, title.split(_ANYTHING))), name, re.DOTALL) is not None
 
@@ -208,8 +203,8 @@ def _imported(statement: Node) -> Iterator[tuple[str, Binding]]:
     module = text_of(source)[1:-1] if source is not None else ""
     for node in walk(statement):
         if node.type == "import_specifier":
-            name = _field_text(node, "name")
-            yield _field_text(node, "alias") or name, Binding(module, name)
+            name = field_text(node, "name")
+            yield field_text(node, "alias") or name, Binding(module, name)
         elif node.type == "identifier" and node.parent and node.parent.type in ("import_clause", "namespace_import"):
             yield text_of(node), Binding(module, "")
 
@@ -218,9 +213,9 @@ def _required(declarator: Node) -> Iterator[tuple[str, Binding]]:
     value, name = declarator.child_by_field_name("value"), declarator.child_by_field_name("name")
     exported = ""
     if value is not None and value.type == "member_expression":
-        exported, value = _field_text(value, "property"), value.child_by_field_name("object")
+        exported, value = field_text(value, "property"), value.child_by_field_name("object")
     given = arguments(value) if value is not None and value.type == "call_expression" else []
-    if value is None or name is None or not given or _field_text(value, "function") != "require":
+    if value is None or name is None or not given or field_text(value, "function") != "require":
         return
     module = text_of(given[0])[1:-1]
     if name.type == "identifier":
@@ -229,4 +224,4 @@ def _required(declarator: Node) -> Iterator[tuple[str, Binding]]:
         if part.type == "shorthand_property_identifier_pattern":
             yield text_of(part), Binding(module, text_of(part))
         elif part.type == "pair_pattern":
-            yield _field_text(part, "value"), Binding(module, _field_text(part, "key"))
+            yield field_text(part, "value"), Binding(module, field_text(part, "key"))

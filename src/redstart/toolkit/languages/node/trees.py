@@ -38,6 +38,12 @@ def text_of(node: Node) -> str:
     return (node.text or b"").decode("utf-8", "replace")
 
 
+def field_text(node: Node, field: str) -> str:
+    """The text of a node's field; empty where it has none of that name."""
+    part = node.child_by_field_name(field)
+    return text_of(part) if part is not None else ""
+
+
 def faults(path: str, data: bytes) -> list[int]:
     """The lines, from 1, that cannot be read, the first of each place; none for a file that can be read."""
     root = parse(path, data)

@@ -1,4 +1,4 @@
-"""Runs the tests on the patch and judges; a green is shrunk, repeated and held against the code without the patch."""
+"""The runs on one attempt's patch: the nearest tests, the whole suite, what shrinks the patch and what proves it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Collection, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from redstart.core.change import Probe, Snapshot
-from redstart.core.errors import InternalError
+from redstart.core.change import Snapshot
 from redstart.core.noun import clip
-from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Mutants, Repeat, Report, Verdict
-from redstart.core.run import Mode, RunState
-from redstart.core.shell import PINNED, Completed, Environment, Variation
+from redstart.core.report import Case, CaseList, Ids, Judged, Repeat, Verdict
+from redstart.core.run import RunState
+from redstart.core.shell import PINNED, Completed, Variation
 from redstart.ports.bundle import Ports
 from redstart.ports.sandbox.port import Session
 from redstart.toolkit.honesty.baseline import baseline_cases, targets
@@ -21,100 +20,23 @@ from redstart.toolkit.honesty.examine import Green
 from redstart.toolkit.honesty.examining import examine
 from redstart.toolkit.honesty.hunks import compose, hunks_of
 from redstart.toolkit.honesty.levels import MEASURES, SHRINK_SECONDS
-from redstart.toolkit.honesty.mutants import FEWEST, Written, counted, is_decided, sample
 from redstart.toolkit.honesty.shrink import Budget, shrink
 from redstart.toolkit.honesty.verdict import green_among, judge, tampered
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.looking import probes
 from redstart.toolkit.patching.manifests import is_about_packages
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.retrieval.reach import tests_reaching
-from redstart.toolkit.suites.execute import SuiteRun, environment_of, execution, run_suite, warm_session
+from redstart.toolkit.suites.execute import SuiteRun, environment_of, execution, run_suite
 from redstart.toolkit.suites.request import Request
 from redstart.toolkit.suites.runner import selects
 from redstart.toolkit.suites.view import View
 
 LONG_SUITE = 5.0
 """Seconds at the baseline above which the whole suite runs only on what is green by its nearest tests."""
-SHORTEST, LONGER = 20.0, 10.0
-"""Seconds that the tests of a broken program have, and how many times as long as those of the whole one."""
 
 
-async def test(run: RunState, ports: Ports) -> Judged:
-    run = run.model_copy(update={"spec": run.suited})
-    if run.now.patch is not None and run.now.patch.probe:
-        return await _probed(run, ports, Probe.model_validate_json(ports.blobs.get(run.now.patch.probe)))
-    patched = run.now.apply.snapshot if run.now.apply else None
-    if patched is None:
-        raise InternalError("there is nothing to test: the attempt has no applied patch")
-    async with warm_session(ports.sandbox, ports.blobs, run.spec) as session:
-        trial = _Trial(run, ports, patched, session)
-        first = await (trial.near(patched) if trial.is_long else trial.whole(patched))
-        if not first.verdict.honest_green:
-            return trial.judged(first)
-        shrunk = await trial.shrunk()
-    final = await trial.whole(shrunk or patched)
-    if shrunk and not final.verdict.honest_green:
-        shrunk, final = None, await trial.whole(patched)
-    judged = await trial.proven(final, shrunk) if final.verdict.honest_green else trial.judged(final)
-    judged = await trial.examined(judged, shrunk or patched)
-    if run.spec.mode is not Mode.create or not judged.verdict.honest_green:
-        return judged
-    return judged.model_copy(update={"mutants": await _mutants(run, ports, patched, judged.report.seconds)})
-
-
-async def _mutants(run: RunState, ports: Ports, made: Snapshot, took: float) -> Mutants | None:
-    """Whether the tests of a new program notice when something in it is broken, tried until that is clear."""
-    wanted = targets(run, ports.blobs)
-    chosen = sample(_source(run, ports, made), f"{run.spec.seed}/{made.tree}")
-    brief = run.spec.sandbox.model_copy(update={"wall": min(max(SHORTEST, LONGER * took), run.spec.sandbox.wall)})
-    spec = run.spec.model_copy(update={"sandbox": brief})
-    noticed: list[bool] = []
-    async with warm_session(ports.sandbox, ports.blobs, spec) as session:
-        for number, one in enumerate(chosen, 1):
-            if is_decided(len(chosen), noticed) or len(chosen) < FEWEST:
-                break
-            broken = ports.trees.write(made, {one.path: one.of(ports.trees.read(made, one.path) or b"")})
-            unsigned = partial(sign, is_source=lambda _: False)
-            ports.announce(f"mutant {number} of {len(chosen)}", tests=len(wanted), seconds=took)
-            done = await run_suite(session, ports.blobs, spec, broken, sign=unsigned, ids=wanted)
-            noticed.append(green_among(wanted, done.cases) != set(wanted))
-    return counted(len(chosen), noticed, chosen)
-
-
-def _source(run: RunState, ports: Ports, made: Snapshot) -> dict[str, Written]:
-    """The files of the new program: what the run itself has written, and no test of it."""
-    trees, base = ports.trees, run.spec.base
-    changed = (one.path for one in trees.changes(base, made))
-    mine = (path for path in changed if not (protected(path, run.spec.protect) or is_test_path(path)))
-    return {path: Written(trees.read(base, path) or b"", trees.read(made, path) or b"") for path in mine}
-
-
-async def _probed(run: RunState, ports: Ports, probe: Probe) -> Judged:
-    """What a model wanted run before it edits, on the code as it stands. It says nothing about any patch."""
-    spec, ground = run.spec, run.ground
-    ports.announce("snippet", tests=len(probe.ids))
-    if probe.ids:
-        unsigned = partial(sign, is_source=lambda _: False)
-        done = await run_suite(ports.sandbox, ports.blobs, spec, ground, sign=unsigned, ids=probe.ids)
-        output = ports.blobs.get(done.report.output).decode(errors="replace")
-        told = probes.outcomes(probe, done.cases, done.report.fault, output)
-        return Judged(report=done.report, probe=ports.blobs.put(told.encode()))
-    environment = Environment.model_validate_json(ports.blobs.get(spec.suite.environment))
-    asked = probes.execution(probe, ground, environment, spec.suite, ports.trees.files(ground))
-    completed = await ports.sandbox.run(asked)
-    report = Report(
-        runner="probe",
-        counts=Counts(),
-        cause=completed.cause,
-        exit_code=completed.exit_code,
-        seconds=round(completed.wall, 3),
-    )
-    return Judged(report=report, probe=ports.blobs.put(probes.printed(probe, completed).encode()))
-
-
-class _Seen(NamedTuple):
+class TrialRun(NamedTuple):
     """A run, and what it says of the patch."""
 
     done: SuiteRun
@@ -122,7 +44,7 @@ class _Seen(NamedTuple):
     unsteady: Collection[str] = ()
 
 
-class _Trial:
+class Trial:
     """The runs on one attempt's patch, as its checks may ask for them (`Runs`). Each is on a fresh copy of a tree.
 
     Those that only look ahead, at the nearest tests of the patch or of a part of it, are in `session`; whatever a
@@ -137,7 +59,7 @@ class _Trial:
         # What the check let pass only for a person to look at: it is blocked by findings of any other kind.
         self._doubts = tuple(f"{one.path}: {one.message}" for one in run.now.check.first) if run.now.check else ()
         self._measures = MEASURES[run.spec.verify]
-        self._known: dict[str, _Seen] = {}
+        self._known: dict[str, TrialRun] = {}
         self._bare: frozenset[str] | None = None
         self._needs_text: set[str] = set()
         self._runs, self._seconds, self._dropped = 0, 0.0, 0
@@ -148,7 +70,7 @@ class _Trial:
         """Whether it pays to look at the nearest tests first, before the whole suite."""
         return self._suite_seconds > LONG_SUITE and selects(self._run.spec.suite)
 
-    async def near(self, snapshot: Snapshot, activity: str = "nearest tests") -> _Seen:
+    async def near(self, snapshot: Snapshot, activity: str = "nearest tests") -> TrialRun:
         """The targets, and the tests that can reach what the patch touches.
 
         One of these that gets red, but is so without the patch too, needs a test that is not near: the whole suite
@@ -160,7 +82,7 @@ class _Trial:
         verdict = judge(before, done.cases, self._wanted)
         if _few_got_red(verdict):
             verdict = judge(before, done.cases, self._wanted, unsteady=await self._red_without())
-        return _Seen(done, verdict)
+        return TrialRun(done, verdict)
 
     async def _red_without(self) -> Collection[str]:
         """Of the nearest tests those that are red without the patch when only these run; looked at once."""
@@ -169,24 +91,24 @@ class _Trial:
             self._bare = frozenset(case.id for case in done.cases if case.red)
         return self._bare
 
-    async def whole(self, snapshot: Snapshot) -> _Seen:
+    async def whole(self, snapshot: Snapshot) -> TrialRun:
         """The whole suite, held against the baseline; at most once for each tree.
 
         Where a few tests got red beside green targets it runs once more: one that is green then is a flake.
         """
         if snapshot.tree not in self._known:
             done = await self._suite("all tests", snapshot)
-            seen = _Seen(done, self._verdict(done))
+            seen = TrialRun(done, self._verdict(done))
             if _few_got_red(seen.verdict):
                 again = await self._suite("all tests again", snapshot)
                 unsteady = green_among(seen.verdict.newly_red.first, again.cases)
-                seen = _Seen(done, self._verdict(done, unsteady=unsteady), unsteady)
+                seen = TrialRun(done, self._verdict(done, unsteady=unsteady), unsteady)
             self._known[snapshot.tree] = seen
         return self._known[snapshot.tree]
 
     async def shrunk(self) -> Snapshot | None:
         """The patch without what a green of its nearest tests does not need; None where all of it is needed."""
-        if not self._measures.shrink_runs or self._run.spec.mode is Mode.create:
+        if not self._measures.shrink_runs or self._run.spec.task.makes_program:
             return None
         trees, base = self._ports.trees, self._run.base
         before = {path: trees.read(base, path) for path in self._changed}
@@ -206,13 +128,13 @@ class _Trial:
         self._dropped = len(hunks) - len(found.kept)
         return trees.write(base, compose(before, hunks, found.kept)) if self._dropped else None
 
-    async def proven(self, final: _Seen, shrunk: Snapshot | None) -> Judged:
+    async def proven(self, final: TrialRun, shrunk: Snapshot | None) -> Judged:
         """With every measure of the level: the suite again, repeats with one thing done otherwise, no patch at all."""
         tree = shrunk or self._patched
         for _ in range(self._measures.full_runs - 1):
             again = await self._suite("all tests again", tree)
             if not (verdict := self._verdict(again)).honest_green:
-                return self.judged(_Seen(again, verdict))
+                return self.judged(TrialRun(again, verdict))
         repeats = await self._repeated(tree)
         told = [self._repeat(done, name) for done, (name, _) in zip(repeats, self._measures.after, strict=True)]
         without: Sequence[Case] = ()
@@ -279,7 +201,7 @@ class _Trial:
         update = {"verdict": verdict.model_copy(update=doubted), "runs": self._runs}
         return judged.model_copy(update={**update, "evidence": tuple(result.evidence for result in results)})
 
-    def judged(self, seen: _Seen) -> Judged:
+    def judged(self, seen: TrialRun) -> Judged:
         """What a patch proposes to change of the tests stands in the verdict: nothing but a person can allow it."""
         verdict = seen.verdict.model_copy(update={"tampered": (*seen.verdict.tampered, *self._proposed, *self._doubts)})
         return Judged(report=seen.done.report, verdict=verdict, runs=self._runs, unsteady=Ids.of(seen.unsteady))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from redstart.core.chat import Answer, Ask, Message, Role, Tool, ToolCall
+from redstart.core.chat import Answer, Ask, Message, Role, ToolCall
 from redstart.core.noun import clip
 from redstart.ports.model.port import Model
-from redstart.toolkit.prompts.render import data
+from redstart.toolkit.base.text import data
+from redstart.toolkit.looking.desk import Desk
 
 AT_ONCE = 5
 """Calls of one turn; further ones are as if they had not been made."""
@@ -16,37 +17,6 @@ SHOWN = 60_000
 """Characters of all looks of a question together: then it has to be answered."""
 
 _LAST = "That was the last look: no more are possible. Answer now, in the form that was asked for."
-
-
-class Shown(Protocol):
-    """What a look gave: text that is not ours with where it is from; or, refused, words of ours."""
-
-    @property
-    def source(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def refused(self) -> bool: ...
-
-
-class Written(Protocol):
-    @property
-    def calls(self) -> tuple[ToolCall, ...]: ...
-    @property
-    def rest(self) -> str: ...
-
-
-class Looks(Protocol):
-    """Whoever answers looks."""
-
-    @property
-    def tools(self) -> tuple[Tool, ...]: ...
-
-    def written(self, text: str) -> Written:
-        """The looks that are written into a text, and the text without them."""
-        ...
-
-    def serve(self, call: ToolCall) -> Shown: ...
 
 
 class Said(NamedTuple):
@@ -64,7 +34,7 @@ class Said(NamedTuple):
 async def converse(
     model: Model,
     ask: Ask,
-    looks: Looks,
+    desk: Desk,
     limit: int,
     *,
     is_answer: Callable[[str], bool],
@@ -79,11 +49,11 @@ async def converse(
     """
     if limit <= 0:
         return Said(await model.ask(ask), ask)
-    ask = ask.model_copy(update={"tools": looks.tools})
-    table = _Table(looks, limit, note)
+    ask = ask.model_copy(update={"tools": desk.tools})
+    table = _Table(desk, limit, note)
     while True:
         answer = await model.ask(ask)
-        turn = _turn(answer, looks, is_answer)
+        turn = _turn(answer, desk, is_answer)
         if answer.fault is not None or not turn.calls or not table.left:
             return Said(answer.model_copy(update=turn._asdict()), ask, table.used)
         calls = tuple(call.model_copy(update={"id": table.fresh_id(call)}) for call in turn.calls[:AT_ONCE])
@@ -96,11 +66,11 @@ class _Turn(NamedTuple):
     calls: tuple[ToolCall, ...]
 
 
-def _turn(answer: Answer, looks: Looks, is_answer: Callable[[str], bool]) -> _Turn:
+def _turn(answer: Answer, desk: Desk, is_answer: Callable[[str], bool]) -> _Turn:
     """What the model says and what it wants to see. Small models write their calls into the text."""
     if answer.calls:
         return _Turn(answer.text, answer.calls)
-    written = looks.written(answer.text)
+    written = desk.written(answer.text)
     if not written.calls:
         return _Turn(answer.text, ())
     return _Turn(written.rest, () if is_answer(written.rest) else written.calls)
@@ -109,8 +79,8 @@ def _turn(answer: Answer, looks: Looks, is_answer: Callable[[str], bool]) -> _Tu
 class _Table:
     """Serves looks and counts them: one that is refused counts too, so that every conversation ends."""
 
-    def __init__(self, looks: Looks, limit: int, note: Callable[[str, bool], None]) -> None:
-        self._looks, self._limit, self._note = looks, limit, note
+    def __init__(self, desk: Desk, limit: int, note: Callable[[str, bool], None]) -> None:
+        self._desk, self._limit, self._note = desk, limit, note
         self._seen: set[tuple[str, str]] = set()
         self._ids: set[str] = set()
         self._shown = 0
@@ -142,7 +112,7 @@ class _Table:
         if asked in self._seen:
             return "This was shown above already."
         self._seen.add(asked)
-        shown = self._looks.serve(call)
+        shown = self._desk.serve(call)
         asked_for = shown.source if not shown.refused else f"{call.name} {clip(call.arguments, 100)}: {shown.text}"
         self._note(clip(asked_for, 200), not shown.refused)
         if shown.refused:

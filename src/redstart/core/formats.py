@@ -1,0 +1,181 @@
+"""The formats of what is stored, and the upgrades of older data when it is read.
+
+A version is `major.minor`. A field that older code can do without raises the minor. Anything that older code would
+misread raises the major, and an upgrade of the major before goes into the table below. Data without a version has
+major 0. Data of a newer major is declined; in data of a newer minor, unknown fields are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.metadata import version
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
+
+from pydantic import BaseModel, Field, JsonValue
+
+from redstart.core.errors import NewerFormat
+from redstart.core.noun import Noun
+from redstart.core.stored_words import with_over_budget, with_patch_problem
+
+Data = dict[str, Any]
+"""What a JSON object holds."""
+
+
+class Format(NamedTuple):
+    """How data of one kind is stored."""
+
+    kind: str
+    version: str
+    """What this version of Redstart writes."""
+    upgrades: Mapping[int, Callable[[Data], Data]]
+    """By major, what makes data of the next major of it. A major that is not here needs no change."""
+    key: str = "format"
+    """The field that holds the version."""
+    grows: bool = False
+    """Whether a new field leaves the version as it is."""
+
+    def upgrade(self, data: Data, found: str | int) -> Data:
+        """Data of the version `found` as data of today's major. Raises `NewerFormat` for data of a newer major."""
+        (major, _), (newest, _) = version_numbers(found), version_numbers(self.version)
+        if major > newest:
+            what = f"run {data['run_id']}" if "run_id" in data else f"this {self.kind}"
+            raise NewerFormat(
+                f"{what} was stored by a newer version of redstart: "
+                f"its format is {found}, and this version reads up to {newest}"
+            )
+        for older in range(major, newest):
+            data = self.upgrades.get(older, dict)(data)
+        return data
+
+
+def version_numbers(text: str | int) -> tuple[int, int]:
+    """Major and minor. A version that has another form is newer than all that are known here."""
+    major, _, minor = str(text).partition(".")
+    if not (major.isdecimal() and (minor or "0").isdecimal()):
+        return sys.maxsize, 0
+    return int(major), int(minor or 0)
+
+
+def current_status(status: str, result: str | None) -> str:
+    """What a stored status is called today."""
+    if (status, result) == ("paused", "needs_human"):
+        return "needs_input"
+    return "finished" if status == "ended" else status
+
+
+def _rename_iterations(data: Data) -> Data:
+    """Limits called the attempts `iterations`."""
+
+    def renamed(value: Any, *, is_limits: bool = False) -> Any:
+        if isinstance(value, list):
+            return [renamed(item) for item in cast("list[Any]", value)]
+        if not isinstance(value, dict):
+            return value
+        return {
+            "attempts" if is_limits and key == "iterations" else key: renamed(item, is_limits=key == "limits")
+            for key, item in cast("Data", value).items()
+        }
+
+    return renamed(data)
+
+
+def _rename_status(data: Data) -> Data:
+    return data | ({"status": current_status(data["status"], data.get("result"))} if "status" in data else {})
+
+
+def _name_problems(data: Data) -> Data:
+    """Why there was no answer or no edit stood in words alone."""
+    readers = {
+        "patch": (with_patch_problem, "fault"),
+        "plan": (with_over_budget, "fault"),
+        "reproduce": (with_over_budget, "remedy"),
+    }
+    parts: Data = dict(data.get("now", {}))
+    for step, (reader, field) in readers.items():
+        parts |= {step: reader(parts[step], field)} if step in parts else {}
+    history = [with_patch_problem(attempt, "outcome") for attempt in data.get("history", [])]
+    return data | {"now": parts, "history": history}
+
+
+def _upgrade_run(data: Data) -> Data:
+    return _name_problems(_rename_status(_rename_iterations(data)))
+
+
+STATE = Format("run", "1.0", {0: _upgrade_run})
+SPEC = Format("spec", "1.0", {0: _rename_iterations})
+RECORD = Format("journal record", "1.0", {})
+EVALUATION = Format("evaluation", "1.0", {0: _rename_iterations})
+EVENT = Format("event", "1", {}, key="v", grows=True)
+OPTIONS = Format("set of options", "0", {}, grows=True)
+CASSETTE = Format("recording", "3", {}, key="v")
+"""1 holds answers alone, 2 also what was asked, 3 also which version of Redstart recorded it."""
+
+
+class StoredNoun(Noun):
+    """A noun that other versions of Redstart read. It has a field for its version, unless its format only grows."""
+
+    stored_as: ClassVar[Format]
+
+
+class RunNoun(StoredNoun):
+    """A noun about a whole run. It carries the fields of a newer minor along for a version that knows them."""
+
+    unread: dict[str, JsonValue] = Field(default={}, exclude_if=lambda fields: not fields)
+
+
+N = TypeVar("N", bound=BaseModel)
+
+
+def read(noun: type[N], body: str | bytes) -> N:
+    """What was stored, as the noun of today.
+
+    Raises `NewerFormat` for data of a newer major, and `ValidationError` for data that does not fit the noun.
+    """
+    try:
+        data = json.loads(body)
+    except ValueError:
+        data = None
+    if not (isinstance(data, dict) and issubclass(noun, StoredNoun)):
+        return noun.model_validate_json(body)
+    upgraded, is_open = _upgrade(noun, cast("Data", data))
+    return noun.model_validate_json(json.dumps(upgraded), extra="ignore" if is_open else None)
+
+
+def _upgrade(noun: type[StoredNoun], data: Data, *, is_open: bool = False) -> tuple[Data, bool]:
+    """Data of today's major, and whether it may hold unknown fields; with `is_open` it may in any case."""
+    stored, fields = noun.stored_as, noun.model_fields
+    found = data.get(stored.key, 0)
+    data = stored.upgrade(data, found)
+    is_newer = version_numbers(found) > version_numbers(stored.version)
+    is_open = is_open or stored.grows or is_newer
+    if stored.key in fields:
+        data = data | {stored.key: fields[stored.key].default}
+    if issubclass(noun, RunNoun):
+        data = _carry_along(data, frozenset(fields), is_newer=is_newer)
+    for name, field in fields.items():
+        part = field.annotation
+        if isinstance(part, type) and issubclass(part, StoredNoun) and isinstance(data.get(name), dict):
+            data[name], is_open = _upgrade(part, data[name], is_open=is_open)
+    return data, is_open
+
+
+def _carry_along(data: Data, known: frozenset[str], *, is_newer: bool) -> Data:
+    """With the fields in `unread` that are not known, and with those of `unread` that are known in their places."""
+    unread: Data = data.pop("unread", {})
+    unread |= {name: data.pop(name) for name in [*data] if is_newer and name not in known}
+    placed = {name: unread.pop(name) for name in [*unread] if name in known}
+    return placed | data | ({"unread": unread} if unread else {})
+
+
+@cache
+def this_version() -> str:
+    """The version of Redstart that runs."""
+    return version("redstart")
+
+
+def recorder(recorded_by: str) -> str:
+    """Who recorded something, in words."""
+    return f"version {recorded_by}" if recorded_by else "an earlier version"

@@ -1,0 +1,101 @@
+"""Whether an attempt is the last: the limits, what cannot be gone on from, and how the end is told."""
+
+from __future__ import annotations
+
+from redstart.core.course import Strategy
+from redstart.core.finding import TRIPWIRE
+from redstart.core.noun import many
+from redstart.core.report import Judged, Reproduced, ReproductionProblem
+from redstart.core.run import Action, Decision, Result, RunState
+from redstart.toolkit.honesty.shortfall import failing_tests, green_in_words, unproven_in_words
+from redstart.toolkit.learning.breaker import Broken, broken
+from redstart.toolkit.learning.stuck import is_open, repeated
+
+GIVE_UP_AFTER = 2
+"""How often the same patch may come again."""
+
+
+def accept(result: Result, reason: str) -> Decision:
+    return Decision(action=Action.accept, reason=reason, result=result)
+
+
+def end(result: Result, reason: str) -> Decision:
+    return Decision(action=Action.stop, reason=reason, result=result)
+
+
+def accept_green(run: RunState, judged: Judged) -> Decision:
+    if language := run.foreign_language:
+        return accept(Result.unproven, unproven_in_words(language))
+    return accept(Result.verified, green_in_words(judged.verdict.fixed.count))
+
+
+def limit_reached(run: RunState) -> str:
+    limits, spend = run.spec.limits, run.spend
+    asking = (run.now.patch, run.now.reproduce, run.now.plan)
+    if limits.minutes is not None and spend.seconds >= limits.minutes * 60:
+        return f"the time limit of {limits.minutes:g} minutes is reached"
+    if any(artifact.over_budget for artifact in asking if artifact is not None):
+        return "the next model call could exceed the money, token or time limit"
+    if limits.usd is not None and spend.usd >= limits.usd:
+        return f"the money limit of ${limits.usd:g} is reached"
+    if limits.tokens is not None and spend.tokens >= limits.tokens:
+        return f"the limit of {limits.tokens:,} tokens is reached"
+    return ""
+
+
+def can_ask_for_tests(run: RunState, found: Reproduced) -> bool:
+    problems = (ReproductionProblem.no_tests, ReproductionProblem.already_green)
+    return run.spec.task.writes_first_tests and found.trouble in problems
+
+
+def trouble_decision(run: RunState, found: Reproduced) -> Decision:
+    if run.spec.lacks_test and (limit := limit_reached(run)):
+        return end(Result.capped, limit)
+    if found.trouble is ReproductionProblem.already_green:
+        return accept(Result.already_green, found.remedy or "all tests pass already: there is nothing to fix")
+    if found.trouble in (ReproductionProblem.flaky, ReproductionProblem.no_usable_test):
+        return end(Result.unsolved, found.remedy)
+    if found.trouble is ReproductionProblem.no_tests:
+        return end(Result.no_tests, found.remedy or "no failing test was found")
+    return end(Result.environment, found.remedy or "the tests cannot be run")
+
+
+def stop(run: RunState) -> Decision | None:
+    if limit := limit_reached(run):
+        return end(Result.capped, limit)
+    again = repeated(run)
+    if again >= GIVE_UP_AFTER:
+        return end(Result.stuck, f"the model proposed the same patch {again + 1} times")
+    if run.tries < run.spec.limits.attempts:
+        held = broken(run)
+        return end(Result.stuck, held.words) if held and held.ends and not _has_another(run, held) else None
+    applied = run.now.apply
+    if applied is not None and applied.refused:
+        named = "; ".join(f"{reject.path}: {reject.reason}" for reject in applied.rejects[:3])
+        return end(Result.refused, f"the last patch was refused: {named}")
+    if reasons := refuted(run):
+        return end(Result.refused, reasons[0])
+    cheats = [one for one in run.now.check.first if one.tool == TRIPWIRE] if run.now.check else []
+    if cheats:
+        return end(Result.refused, f"the last patch was refused: {cheats[0].path}: {cheats[0].message}")
+    return end(Result.unsolved, _unsolved(run))
+
+
+def refuted(run: RunState) -> tuple[str, ...]:
+    """What shows that the targets of the attempt no longer test the code."""
+    return run.now.test.verdict.refuted if run.now.test else ()
+
+
+def _unsolved(run: RunState) -> str:
+    """What is left undone when the attempts are used up."""
+    attempts = many(run.tries, "attempt")
+    found = run.now.reproduce
+    if found is not None and can_ask_for_tests(run, found) and not any(one.red is not None for one in run.history):
+        plan = "no usable plan and " if run.now.plan is not None and run.now.plan.fault else ""
+        return f"the model wrote {plan}no usable tests in {attempts}"
+    return f"{failing_tests(run)} after {attempts}"
+
+
+def _has_another(run: RunState, held: Broken) -> bool:
+    """Whether only a model has come to its end, and there is a stronger one."""
+    return bool(held.model) and is_open(run, Strategy.stronger)

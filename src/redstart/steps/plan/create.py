@@ -1,0 +1,86 @@
+"""The plan of a new program: its parts and the packages that it needs, unless the user's tests say it all."""
+
+from __future__ import annotations
+
+from redstart.core.learning import Plan, Subtask
+from redstart.core.noun import clip
+from redstart.core.packages import PackageRequest
+from redstart.core.run import RunState
+from redstart.core.tasks import CreateTask
+from redstart.ports.bundle import Ports
+from redstart.steps.plan.question import (
+    CIRCLES,
+    ask_for_plan,
+    plan_messages,
+    reached_goals,
+    recall_failure,
+    with_subtasks,
+)
+from redstart.toolkit.installs.planned import keep_installed, language_of, readable_requests, settle_packages
+from redstart.toolkit.prompts import sections
+from redstart.toolkit.prompts.answers import Reading
+from redstart.toolkit.prompts.projects import project
+from redstart.toolkit.prompts.shapes import ProgramPlanAnswer
+
+
+async def plan_program(run: RunState, ports: Ports) -> Plan:
+    if given := _given(run):
+        return given
+    # Before there are tests it is a person who did not want the first plan, and what they said is shown already.
+    reason = CIRCLES if run.history and run.now.reproduce is not None else ""
+    if run.now.plan is not None and run.now.plan.asks:
+        approved = await _with_packages(run, ports, run.now.plan)
+        if approved.value is not None:
+            return approved.value
+        reason = approved.error or reason
+    known = await recall_failure(run, ports)
+    reached = await reached_goals(run, ports)
+    known = known.model_copy(update={"patterns": tuple(one.pattern.id for one in reached)})
+    about = {"package": project(run.spec, run.packages, planned=False), "patterns": sections.patterns(reached)}
+    messages = await plan_messages(run, ports, known, "create/plan", about, reason)
+
+    async def accept(answer: ProgramPlanAnswer) -> Reading[Plan]:
+        plan = with_subtasks(ports, known, answer)
+        # Packages belong to the first plan: once tests exist, the program asks for more in its own manifest.
+        if run.now.reproduce is None:
+            named = (PackageRequest(name=item.name, reason=item.reason) for item in answer.packages)
+            plan = plan.model_copy(update={"packages": readable_requests(named, language_of(run))})
+        return await _with_packages(run, ports, plan)
+
+    return await ask_for_plan(run, ports, messages, known, ProgramPlanAnswer, accept)
+
+
+def _given(run: RunState) -> Plan | None:
+    """The plan where it is not asked for: of a part of a larger program, and where the user's tests say it all.
+
+    A small model is asked for none at all: it would break up what it could write at once.
+    """
+    spec, task = run.spec, run.spec.task_of(CreateTask)
+    if spec.asks.brief and not task.whole:
+        return Plan(summary=clip(spec.goal, 600))
+    if run.history or not (task.whole or task.own_tests):
+        return None
+    parts = (Subtask(title=clip(spec.goal, 200), criteria=task.criteria),) if task.whole else ()
+    return Plan(summary=clip(spec.goal, 600), subtasks=parts)
+
+
+async def _with_packages(run: RunState, ports: Ports, plan: Plan) -> Reading[Plan]:
+    """The plan with its packages installed, or waiting for approval; the error says which cannot be used, and why."""
+    requests = plan.packages
+    names = tuple(request.name for request in requests)
+    settled = await settle_packages(run, ports, names) if names else None
+    plan = plan.model_copy(update={"asks": "", "to_approve": ()})
+    if settled is None:
+        return Reading(plan)
+    if settled.refused:
+        return Reading(None, clip(f"these packages cannot be used: {' '.join(settled.refused)}", 600))
+    if settled.asks:
+        waiting = {name.partition(":")[2] for name in settled.names}
+        listed = ", ".join(
+            f"{request.name} ({request.reason})" if request.reason else request.name
+            for request in requests
+            if request.name in waiting
+        )
+        asks = clip(f"the plan needs packages that are not on your allow list: {listed}", 600)
+        return Reading(plan.model_copy(update={"asks": asks, "to_approve": settled.names}))
+    return Reading(plan.model_copy(update={"installed": keep_installed(ports, settled, names)}))

@@ -1,0 +1,18 @@
+"""The plan of a fix: none where the failing test says what to do, until the run is stuck."""
+
+from __future__ import annotations
+
+from redstart.core.learning import Plan
+from redstart.core.run import Effort, RunState
+from redstart.core.tasks import FixTask
+from redstart.ports.bundle import Ports
+from redstart.steps.plan.question import CIRCLES, ask_for_change, recall_failure
+
+
+async def plan_fix(run: RunState, ports: Ports) -> Plan:
+    known = await recall_failure(run, ports)
+    # The red test of an issue says what to do; a goal alone does not.
+    plain = run.spec.task_of(FixTask).issue or not run.spec.goal
+    if plain and not run.history and run.spec.effort is not Effort.full:
+        return known
+    return await ask_for_change(run, ports, known, CIRCLES if run.history else "")

@@ -1,0 +1,45 @@
+"""The question for tests, and the test files in its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from redstart.core.change import Edit, EditKind
+from redstart.core.chat import Answer, Ask, Fault, Message, Tier
+from redstart.core.run import RunState
+from redstart.toolkit.languages.registry import language_of_test
+from redstart.toolkit.patching.parse import parse
+from redstart.toolkit.prompts.answers import Reading
+from redstart.toolkit.suites.written import said_in_full, why_no_test
+
+ANSWER = 4096
+"""Tokens of the tests that are asked for."""
+
+
+def question_for_tests(run: RunState, messages: tuple[Message, ...]) -> Ask:
+    return Ask(question="reproduce", tier=Tier.strong, messages=messages, max_tokens=run.spec.asks.answer(ANSWER))
+
+
+def read_new_tests(there: Collection[str], answer: Answer) -> Reading[Sequence[Edit]]:
+    reading = _read_tests(answer)
+    taken = [edit.path for edit in reading.value or () if edit.path in there]
+    return Reading(None, f"{taken[0]} is there already: choose another name") if taken else reading
+
+
+def _read_tests(answer: Answer) -> Reading[Sequence[Edit]]:
+    is_cut = answer.fault is Fault.truncated
+    parsed = parse(said_in_full(answer.text) if is_cut else answer.text)
+    fault = parsed.fault or _why_not(parsed.edits)
+    return Reading(None, fault) if fault or (answer.fault and not is_cut) else Reading(parsed.edits)
+
+
+def _why_not(edits: Sequence[Edit]) -> str:
+    """Why these are no tests to start from; empty where they are."""
+    if not edits:
+        return "the answer held no test file"
+    for edit in edits:
+        if edit.kind not in (EditKind.block, EditKind.whole) or edit.search.strip() or not language_of_test(edit.path):
+            return f"{edit.path or 'a diff'} is no new test file"
+        if fault := why_no_test(edit.path, edit.text):
+            return fault
+    return ""

@@ -1,0 +1,47 @@
+"""Whether the tests of a new program notice when something in it is broken."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from redstart.core.change import Snapshot
+from redstart.core.report import Mutants
+from redstart.core.run import RunState
+from redstart.ports.bundle import Ports
+from redstart.toolkit.honesty.baseline import targets
+from redstart.toolkit.honesty.mutants import FEWEST, Written, counted, is_decided, sample
+from redstart.toolkit.honesty.verdict import green_among
+from redstart.toolkit.languages.registry import is_test_path
+from redstart.toolkit.learning.signature import sign
+from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.suites.execute import run_suite, warm_session
+
+SHORTEST, LONGER = 20.0, 10.0
+"""Seconds that the tests of a broken program have, and how many times as long as those of the whole one."""
+
+
+async def count_mutants(run: RunState, ports: Ports, made: Snapshot, took: float) -> Mutants | None:
+    """Whether the tests of a new program notice when something in it is broken, tried until that is clear."""
+    wanted = targets(run, ports.blobs)
+    chosen = sample(_source(run, ports, made), f"{run.spec.seed}/{made.tree}")
+    brief = run.spec.sandbox.model_copy(update={"wall": min(max(SHORTEST, LONGER * took), run.spec.sandbox.wall)})
+    spec = run.spec.model_copy(update={"sandbox": brief})
+    noticed: list[bool] = []
+    async with warm_session(ports.sandbox, ports.blobs, spec) as session:
+        for number, one in enumerate(chosen, 1):
+            if is_decided(len(chosen), noticed) or len(chosen) < FEWEST:
+                break
+            broken = ports.trees.write(made, {one.path: one.of(ports.trees.read(made, one.path) or b"")})
+            unsigned = partial(sign, is_source=lambda _: False)
+            ports.announce(f"mutant {number} of {len(chosen)}", tests=len(wanted), seconds=took)
+            done = await run_suite(session, ports.blobs, spec, broken, sign=unsigned, ids=wanted)
+            noticed.append(green_among(wanted, done.cases) != set(wanted))
+    return counted(len(chosen), noticed, chosen)
+
+
+def _source(run: RunState, ports: Ports, made: Snapshot) -> dict[str, Written]:
+    """The files of the new program: what the run itself has written, and no test of it."""
+    trees, base = ports.trees, run.spec.base
+    changed = (one.path for one in trees.changes(base, made))
+    mine = (path for path in changed if not (protected(path, run.spec.protect) or is_test_path(path)))
+    return {path: Written(trees.read(base, path) or b"", trees.read(made, path) or b"") for path in mine}

@@ -1,0 +1,97 @@
+"""Nothing is public by accident: every name, argument and option of the Python API is listed here."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+
+import redstart
+from redstart.core import errors
+
+NAMES = [
+    *("fix", "afix", "start_fix", "create", "acreate", "start_create", "improve", "aimprove", "start_improve"),
+    *("audit", "aaudit", "start_audit", "resume", "aresume", "start_resume"),
+    *("Run", "RunResult", "AuditResult", "RunState", "RunSpec", "Proof", "Verdict", "Finding", "Event", "Limits"),
+    *("Model", "Ask", "Answer", "Usage", "Sandbox", "Workspaces", "Execution", "Completed"),
+    *("FixOptions", "CreateOptions", "ImproveOptions", "AuditOptions", "ResumeOptions"),
+    *("RedstartError", "ConfigError", "PolicyViolation", "ReplayDiverged", "PortError", "BudgetExceeded"),
+    *("ModelError", "ModelBusy", "ModelGarbled", "ModelRefused", "ModelTimeout", "ModelUnreachable"),
+    *("SandboxUnavailable", "SandboxDied", "StoreError", "BlobMissing", "Fenced", "NewerFormat"),
+    "InternalError",
+    "__version__",
+]
+SIGNATURES = {
+    "fix": ("(path: 'PathLike' = '.', **options: 'Unpack[FixOptions]')", "RunResult"),
+    "create": ("(goal: 'str', out: 'PathLike', **options: 'Unpack[CreateOptions]')", "RunResult"),
+    "improve": ("(path: 'PathLike' = '.', *, cycles: 'int', **options: 'Unpack[ImproveOptions]')", "RunResult"),
+    "audit": ("(path: 'PathLike' = '.', **options: 'Unpack[AuditOptions]')", "AuditResult"),
+    "resume": ("(run_id: 'str', **options: 'Unpack[ResumeOptions]')", "RunResult"),
+}
+OPTIONS = {
+    "FixOptions": ["limits", "model", "on_event", "patch", "reflect", "sandbox", "test_command"],
+    "CreateOptions": ["limits", "model", "on_event", "reflect", "sandbox"],
+    "ImproveOptions": ["goal", "limits", "model", "on_event", "patch", "reflect", "sandbox"],
+    "AuditOptions": ["goal", "model", "on_event", "review", "sandbox", "since"],
+    "ResumeOptions": ["model", "on_event", "patch", "sandbox"],
+}
+MEMBERS = {
+    "Run": ["events", "id", "result", "stop"],
+    "RunResult": ["diff", "ok", "proof", "verdict"],
+    "AuditResult": ["ok", "run_id", "unreviewed", "warnings"],
+}
+
+
+def test_the_public_names():
+    assert sorted(redstart.__all__) == sorted(NAMES)
+    assert redstart.__all__ == sorted(redstart.__all__)
+
+
+def test_each_name_is_what_a_type_checker_takes_it_for():
+    tree = ast.parse(Path(redstart.__file__).read_text())
+    (typed,) = [node for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for node in typed.body if isinstance(node, ast.ImportFrom)]
+    homes = {alias.name: str(node.module) for node in imports for alias in node.names}
+    assert sorted([*homes, "__version__"]) == sorted(NAMES)
+    for name, home in homes.items():
+        assert getattr(redstart, name) is getattr(importlib.import_module(home), name), name
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_the_signatures_of_a_function_and_of_its_forms(name):
+    arguments, result = SIGNATURES[name]
+    assert str(inspect.signature(getattr(redstart, name))) == f"{arguments} -> '{result}'"
+    assert str(inspect.signature(getattr(redstart, f"a{name}"))) == f"{arguments} -> '{result}'"
+    assert str(inspect.signature(getattr(redstart, f"start_{name}"))) == f"{arguments} -> 'Run[{result}]'"
+    assert inspect.iscoroutinefunction(getattr(redstart, f"a{name}"))
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_the_options(name):
+    assert sorted(getattr(redstart, name).__annotations__) == OPTIONS[name]
+    assert getattr(redstart, name).__required_keys__ == frozenset()
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_the_members_of_what_is_returned(name):
+    kind = getattr(redstart, name)
+    instance = {"id"} if name == "Run" else set()
+    members = {*vars(kind), *inspect.get_annotations(kind), *instance} - {"of", "model_config", "model_fields"}
+    assert sorted(member for member in members if not member.startswith("_")) == MEMBERS[name]
+
+
+def test_every_error_that_reaches_a_person_is_public():
+    found = {name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
+    assert found - {"Needs"} <= set(NAMES)
+
+
+def test_every_function_says_what_it_takes():
+    for name in SIGNATURES:
+        text = inspect.getdoc(getattr(redstart, name)) or ""
+        options = redstart.__dict__[f"{name.capitalize()}Options"].__annotations__
+        assert [option for option in options if f"**{option}**" not in text] == [], name
+        for form in (f"a{name}", f"start_{name}"):
+            assert f"See `redstart.{name}`" in (inspect.getdoc(getattr(redstart, form)) or "")
