@@ -22,9 +22,9 @@ def suites_in(paths: Sequence[str], read: Read) -> tuple[Place, ...]:
     Otherwise each folder that is a project and holds tests is one. A project inside another's tests is their data. A
     language counts where none before it has tests in the root.
     """
-    found: tuple[Place, ...] = ()
+    places: dict[str, Place] = {}
     for language in languages():
-        taken = {place.folder for place in found}
-        if "" not in taken:
-            found += tuple(place for place in language.suites_of(paths, read) if place.folder not in taken)
-    return found
+        if "" not in places:
+            own = {place.folder: place for place in language.suites_of(paths, read)}
+            places |= {folder: place for folder, place in own.items() if folder not in places}
+    return tuple(places.values())
