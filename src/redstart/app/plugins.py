@@ -17,7 +17,7 @@ from redstart.core.errors import ConfigError, ModelRefused, RedstartError, Sandb
 from redstart.core.shell import Completed, Execution
 from redstart.ports.model.names import PLUGIN
 from redstart.ports.model.port import Model
-from redstart.ports.sandbox.port import Sandbox, Workspaces
+from redstart.ports.sandbox.port import Sandbox, SandboxLack, Workspaces, isolates
 from redstart.ports.sandbox.prove import prove
 
 MODELS, SANDBOXES = "redstart.models", "redstart.sandboxes"
@@ -87,7 +87,9 @@ class _PluginSandbox:
     def __init__(self, inner: Sandbox, entry: EntryPoint) -> None:
         self._inner, self._entry = inner, entry
         self.tier = f"{PLUGIN}:{entry.name}"
-        self.lacks = tuple(str(words) for words in getattr(inner, "lacks", ()))
+        self.isolates = isolates(inner)
+        known = {lack.value: lack for lack in SandboxLack}
+        self.lacks = tuple(known[word] for word in map(str, getattr(inner, "lacks", ())) if word in known)
 
     async def run(self, execution: Execution) -> Completed:
         try:
