@@ -19,7 +19,7 @@ from malformed.item import Item
 from malformed.reach import REACH
 from malformed.refuse import REFUSE
 from redstart.core.chat import Answer
-from redstart.toolkit.patching.parse import parse
+from redstart.toolkit.patching.reading.parse import parse
 from redstart.toolkit.prompts.answers import read_answer
 from redstart.toolkit.prompts.render import render
 from redstart.toolkit.prompts.shapes import SHAPES

@@ -31,7 +31,7 @@ from appliers.peers import COMMANDS, Aider, Command
 from kinds import Expect, Fix, Kind, Made
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.patching.ladder import climb, put
-from redstart.toolkit.patching.parse import parse
+from redstart.toolkit.patching.reading.parse import parse
 from redstart.toolkit.repo.trees import GitTrees
 
 HERE = Path(__file__).parent

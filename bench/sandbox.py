@@ -40,10 +40,10 @@ from redstart.core.errors import RedstartError
 from redstart.core.shell import Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
 from redstart.ports.sandbox.cgroups import Group, grouped, own_tree
-from redstart.ports.sandbox.docker import Choices, Docker
-from redstart.ports.sandbox.docker_api import Api, socket_of
+from redstart.ports.sandbox.docker.daemon import Api, socket_of
+from redstart.ports.sandbox.docker.image import recipe_here
+from redstart.ports.sandbox.docker.sandbox import Choices, Docker
 from redstart.ports.sandbox.exchange import variables
-from redstart.ports.sandbox.image import recipe_here
 from redstart.ports.sandbox.port import WarmSandbox, Workspaces, session_of
 from redstart.testing.sandbox import FolderWorkspaces
 

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from _figures import at_least, at_most, print_figures
 from honest.patches import Honest, data_folder, humaneval, quixbugs
-from redstart.toolkit.honesty.hunks import Files, compose, hunks_of
-from redstart.toolkit.honesty.shrink import Budget, shrink
+from redstart.toolkit.honesty.verdict.hunks import Files, compose, hunks_of
+from redstart.toolkit.honesty.verdict.shrink import Budget, shrink
 
 FIXES, FEW = 40, 8
 SEED = 40

@@ -23,7 +23,7 @@ LONG_FUNCTION = 60
 SKELETON = [
     *(f"{layer}/__init__.py" for layer in ("app", "cli", "engines", "flow", "steps")),
     *("app/settings.py", "engines/langgraph.py", "engines/inline.py", "flow/route.py"),
-    *("ports/model/providers.py", "ports/model/prices.py", "ports/sql/store.py", "toolkit/suites/junit.py"),
+    *("ports/model/providers.py", "ports/model/prices.py", "ports/sql/store.py", "toolkit/suites/reading/junit.py"),
 ]
 
 # contract's name -> the file that gets a forbidden line, and the line
@@ -50,7 +50,7 @@ PLANTED = {
     "SQL only in ports/sql": ("engines/inline.py", "import sqlalchemy"),
     "Neo4j's driver only in ports/memory/neo4j.py": ("ports/memory/hashing.py", "import neo4j"),
     "Prices only in ports/model/prices.py": ("engines/inline.py", "import genai_prices"),
-    "JUnit XML only in toolkit/suites/junit.py": ("toolkit/checks/__init__.py", "import junitparser"),
+    "JUnit XML only in toolkit/suites/reading/junit.py": ("toolkit/checks/__init__.py", "import junitparser"),
     "The terminal only in cli": ("app/settings.py", "import rich"),
     "Configuration only in app/settings.py": ("cli/__init__.py", "import pydantic_settings"),
 }
@@ -61,7 +61,7 @@ ALLOWED = {
     "ports/memory/neo4j.py": "import neo4j",
     "engines/langgraph.py": "import langgraph.graph\nfrom redstart.ports.sql import store",
     "engines/temporal/client.py": "import temporalio",
-    "toolkit/suites/junit.py": "import junitparser",
+    "toolkit/suites/reading/junit.py": "import junitparser",
     "toolkit/checks/__init__.py": "from redstart.toolkit.base import tracebacks",
     "app/settings.py": "import pydantic_settings",
     "cli/__init__.py": "import rich, typer",
@@ -180,7 +180,7 @@ PACKAGES = "what a language installs is not behind the protocol yet"
 WORDS = "a new project, its words and its probes are not behind the protocol yet"
 IDS = "reads modules and ids of Python's runners"
 ASKS_LANGUAGE = {
-    "app/doctor_project.py": "whether the interpreter lacks pytest",
+    "app/doctor/project.py": "whether the interpreter lacks pytest",
     "app/ground.py": "whether the interpreter lacks pytest",
     "core/secret_names.py": "names of files that hold no secrets, whatever the language",
     "core/suite.py": "kept while probes, prompts and installs ask",
@@ -189,14 +189,14 @@ ASKS_LANGUAGE = {
     "toolkit/checks/bandit.py": RULES,
     "toolkit/checks/ruff.py": RULES,
     "toolkit/checks/source.py": RULES,
-    "toolkit/honesty/collected.py": RULES,
-    "toolkit/honesty/hunks.py": RULES,
-    "toolkit/honesty/inline_tests.py": RULES,
-    "toolkit/honesty/lookups.py": RULES,
-    "toolkit/honesty/questions.py": RULES,
-    "toolkit/honesty/shrink.py": RULES,
-    "toolkit/honesty/support.py": RULES,
-    "toolkit/honesty/tripwires.py": RULES,
+    "toolkit/honesty/verdict/collected.py": RULES,
+    "toolkit/honesty/verdict/hunks.py": RULES,
+    "toolkit/honesty/verdict/inline_tests.py": RULES,
+    "toolkit/honesty/tripwires/lookups.py": RULES,
+    "toolkit/honesty/tripwires/questions.py": RULES,
+    "toolkit/honesty/verdict/shrink.py": RULES,
+    "toolkit/honesty/tripwires/support.py": RULES,
+    "toolkit/honesty/tripwires/rules.py": RULES,
     "toolkit/installs/asked.py": PACKAGES,
     "toolkit/installs/planned.py": PACKAGES,
     "toolkit/installs/wheels.py": PACKAGES,
@@ -205,10 +205,10 @@ ASKS_LANGUAGE = {
     "toolkit/patching/python_ast.py": READER,
     "toolkit/looking/probes.py": WORDS,
     "toolkit/prompts/projects.py": WORDS,
-    "toolkit/suites/command_files.py": IDS,
-    "toolkit/suites/junit.py": IDS,
-    "toolkit/suites/nodeids.py": IDS,
-    "toolkit/suites/project.py": IDS,
+    "toolkit/suites/detection/command_files.py": IDS,
+    "toolkit/suites/reading/junit.py": IDS,
+    "toolkit/suites/reading/nodeids.py": IDS,
+    "toolkit/suites/problems/project.py": IDS,
     "toolkit/suites/select.py": IDS,
     "toolkit/suites/view.py": IDS,
     "toolkit/suites/sentinel.py": PAYLOAD,

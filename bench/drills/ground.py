@@ -19,12 +19,12 @@ from typing import Any
 import psycopg
 
 from _environments import bring_postgres, bring_temporal
-from redstart.app.fleet_settings import FleetSettings
 from redstart.app.runs import Asked, keep_run, take_folder
 from redstart.app.servers.postgres import Postgres, serve_postgres
 from redstart.app.servers.temporal import Temporal, serve_temporal
 from redstart.app.settings import Models, Settings
-from redstart.app.store_settings import StoreSettings
+from redstart.app.settings.fleet import FleetSettings
+from redstart.app.settings.store import StoreSettings
 from redstart.app.wire import open_house
 from redstart.core.errors import PortError
 from redstart.core.run import Level, Limits, RunState

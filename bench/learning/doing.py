@@ -12,9 +12,9 @@ from learning.arms import Arm, Given, OtherWords, PlaceboLessons, PlaceboMemory,
 from learning.curve import Seen
 from learning.families import Known
 from learning.instrument import FactSensitive
-from redstart.app.model_settings import ModelOptions
 from redstart.app.settings import Models, Settings
-from redstart.app.store_settings import folder_of
+from redstart.app.settings.models import ModelOptions
+from redstart.app.settings.store import folder_of
 from redstart.app.wire import House, open_database, open_house, trials_of
 from redstart.core.change import EditKind
 from redstart.core.errors import ConfigError

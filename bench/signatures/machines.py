@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from _environments import DROPPED, BenchError, must, tool
 from redstart.core.report import Case
-from redstart.toolkit.suites.junit import read_cases
+from redstart.toolkit.suites.reading.junit import read_cases
 from signatures.breaks import Break
 
 MOST_RED = 5

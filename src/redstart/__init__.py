@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         ResumeOptions,
     )
     from redstart.app.live_run import Run
-    from redstart.app.proof_parts import Proof
+    from redstart.app.proof.schema import Proof
     from redstart.app.results import AuditResult, RunResult
     from redstart.core.chat import Answer, Ask, Usage
     from redstart.core.errors import (

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from redstart.core.errors import RedstartError
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
-from redstart.ports.sandbox.docker import Choices, Docker
-from redstart.ports.sandbox.docker_api import Api, socket_of
-from redstart.ports.sandbox.image import has_image, recipe_here
+from redstart.ports.sandbox.docker.daemon import Api, socket_of
+from redstart.ports.sandbox.docker.image import has_image, recipe_here
+from redstart.ports.sandbox.docker.sandbox import Choices, Docker
 from redstart.ports.sandbox.port import Sandbox, Workspaces
 
 BARE = "bare"

@@ -22,7 +22,7 @@ from yard import Stage, as_ordinary, fingerprint, python3, stage
 
 from redstart.app.runs import Asked, begin_fix, go_on
 from redstart.app.settings import Models, Settings
-from redstart.app.store_settings import MemorySettings
+from redstart.app.settings.store import MemorySettings
 from redstart.app.wire import open_house
 from redstart.core.lesson import Scope
 from redstart.core.lesson import Status as Standing

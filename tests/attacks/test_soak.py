@@ -23,8 +23,8 @@ from backends import BACKENDS
 from watch import is_alive, pids
 
 from redstart.core.change import Snapshot
-from redstart.ports.sandbox.docker_api import Api, listed, socket_of
-from redstart.ports.sandbox.docker_spec import OWNER_LABEL
+from redstart.ports.sandbox.docker.daemon import Api, listed, socket_of
+from redstart.ports.sandbox.docker.spec import OWNER_LABEL
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.repo.trees import GitTrees
 

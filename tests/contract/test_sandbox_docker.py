@@ -20,13 +20,13 @@ import pytest
 import redstart
 from redstart.core.errors import RedstartError
 from redstart.core.shell import OUT, Completed, ExitCause, SandboxLimits
-from redstart.ports.sandbox import docker_usage
-from redstart.ports.sandbox.docker import Choices, Docker
-from redstart.ports.sandbox.docker_api import Api, socket_of
-from redstart.ports.sandbox.docker_box import started
-from redstart.ports.sandbox.docker_inside import Job
-from redstart.ports.sandbox.docker_spec import WAITS_FOR_ITS_END
-from redstart.ports.sandbox.image import has_image, recipe_here
+from redstart.ports.sandbox.docker import usage
+from redstart.ports.sandbox.docker.container import started
+from redstart.ports.sandbox.docker.daemon import Api, socket_of
+from redstart.ports.sandbox.docker.image import has_image, recipe_here
+from redstart.ports.sandbox.docker.inside import Job
+from redstart.ports.sandbox.docker.sandbox import Choices, Docker
+from redstart.ports.sandbox.docker.spec import WAITS_FOR_ITS_END
 from redstart.ports.sandbox.port import Sandbox, WarmSandbox
 from redstart.testing.contracts.ground import DAEMON, MEGABYTE, Fixtures, Python, living
 from redstart.testing.contracts.isolation import IsolationContract
@@ -195,7 +195,7 @@ class TestDaemonsFigures(Fixtures):
     def sandbox(
         self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices, monkeypatch: pytest.MonkeyPatch
     ) -> Sandbox:
-        monkeypatch.setattr(docker_usage, "PROC", scratch / "none")
+        monkeypatch.setattr(usage, "PROC", scratch / "none")
         return Docker(workspaces, scratch, choices)
 
     @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ PARENT = """
 import asyncio, sys
 from pathlib import Path
 from redstart.core.shell import Execution
-from redstart.ports.sandbox.docker import Choices, Docker
+from redstart.ports.sandbox.docker.sandbox import Choices, Docker
 from redstart.testing.sandbox import FolderWorkspaces
 docker = Docker(FolderWorkspaces(Path({snapshots!r})), Path({scratch!r}), {choices})
 done = asyncio.run(docker.run(Execution.model_validate_json(Path(sys.argv[1]).read_text())))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.proof_parts import Proof
+from redstart.app.proof.schema import Proof
 from redstart.core.noun import Noun
 from redstart.core.run import Level
 from support.sample import short_form

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.toolkit.patching.formats import ENOUGH
+from redstart.toolkit.patching.reading.formats import ENOUGH
 from support.scenarios import CARD, Scenario, question
 from support.server import Request, ScriptedServer, Wire
 

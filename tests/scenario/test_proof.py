@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.proof_parts import Proof
+from redstart.app.proof.schema import Proof
 from support.rig import block
 from support.scenarios import Scenario
 from support.server import ScriptedServer, Wire

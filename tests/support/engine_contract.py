@@ -23,7 +23,7 @@ from redstart.flow.modes import MODES
 from redstart.ports.bundle import Ports
 from redstart.ports.store.port import Control, Word
 from redstart.steps.decide import decide
-from redstart.toolkit.honesty.levels import MEASURES
+from redstart.toolkit.honesty.verdict.levels import MEASURES
 from support import rig as play
 from support.rig import DAWN, Rig
 

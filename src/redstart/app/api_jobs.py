@@ -26,7 +26,7 @@ from redstart.app.control import clear
 from redstart.app.create import begin_create, write_project
 from redstart.app.improve import Wanted, begin_improve
 from redstart.app.objects import object_name
-from redstart.app.proof import prove
+from redstart.app.proof.evidence import prove
 from redstart.app.results import AuditResult, RunResult
 from redstart.app.runs import Asked, begin_fix, find_run, go_on, result_snapshot, stored_options, write_patch
 from redstart.app.settings import Settings

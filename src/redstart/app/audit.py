@@ -19,7 +19,7 @@ from redstart.core.shell import Environment
 from redstart.core.tasks import AuditTask
 from redstart.toolkit.base.git import require_git
 from redstart.toolkit.repo.since import changed_lines
-from redstart.toolkit.suites.history import work_root
+from redstart.toolkit.suites.detection.history import work_root
 
 BASELINE = "redstart-baseline.json"
 LARGEST_BASELINE = 20_000_000

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from redstart.app.model_routes import has_endpoint, model_route
-from redstart.app.model_settings import StepModels
 from redstart.app.settings import Settings
+from redstart.app.settings.models import StepModels
 from redstart.core.errors import ConfigError
 from redstart.core.run_options import ChosenEndpoint, ChosenModels, RunOptions
 from redstart.ports.model.endpoints import ENDPOINTS, Route

@@ -19,11 +19,16 @@ from redstart.toolkit.languages.python.bundled_pytest import copy_pytest, fits, 
 from redstart.toolkit.languages.python.django import parse_command
 from redstart.toolkit.languages.python.unittest import unittest_arguments
 from redstart.toolkit.languages.registry import language_of_runner, languages
-from redstart.toolkit.suites.command import end_of_start
-from redstart.toolkit.suites.environment import Interpreter, environment_of, find_environment, find_interpreter
-from redstart.toolkit.suites.history import work_root
-from redstart.toolkit.suites.interpreters import ON_PATH
-from redstart.toolkit.suites.places import Place, place_in, suites_in
+from redstart.toolkit.suites.detection.command import end_of_start
+from redstart.toolkit.suites.detection.environment import (
+    Interpreter,
+    environment_of,
+    find_environment,
+    find_interpreter,
+)
+from redstart.toolkit.suites.detection.history import work_root
+from redstart.toolkit.suites.detection.interpreters import ON_PATH
+from redstart.toolkit.suites.detection.places import Place, place_in, suites_in
 
 MayLend = Callable[[str], bool]
 """Given a sentence that says which environment has no pytest: whether Redstart's own may run the tests there."""

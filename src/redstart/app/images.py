@@ -8,10 +8,10 @@ from typing import NamedTuple
 from redstart.app.settings import SandboxSettings
 from redstart.core.errors import ConfigError, SandboxUnavailable
 from redstart.ports.sandbox.choose import Wanted
-from redstart.ports.sandbox.docker import Choices
-from redstart.ports.sandbox.docker_api import Api, Refused, socket_of
-from redstart.ports.sandbox.docker_spec import parse_path_map
-from redstart.ports.sandbox.image import build, recipe_here
+from redstart.ports.sandbox.docker.daemon import Api, Refused, socket_of
+from redstart.ports.sandbox.docker.image import build, recipe_here
+from redstart.ports.sandbox.docker.sandbox import Choices
+from redstart.ports.sandbox.docker.spec import parse_path_map
 from redstart.ports.sandbox.prove import in_thread
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.layers import PROJECT_FILE, PROJECT_TABLE, of_project
 from redstart.app.settings import Settings, keys_of
+from redstart.app.settings.layers import PROJECT_FILE, PROJECT_TABLE, of_project
 from redstart.core.errors import ConfigError
 from redstart.toolkit.languages.python.detect import FOREIGN, detect_runner
 

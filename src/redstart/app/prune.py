@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from redstart.app.settings import Settings
+from redstart.app.settings.store import folder_of
 from redstart.app.standing import row_status
-from redstart.app.store_settings import folder_of
 from redstart.app.wire import blobs_of, open_database
 from redstart.core.noun import Noun
 from redstart.core.run import Status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redstart.app import settings as configuration
-from redstart.app.store_settings import DATABASE, DEMO, HOME
+from redstart.app.settings.store import DATABASE, DEMO, HOME
 from redstart.ports.sql.recent import RecentRun, read_recent_runs
 
 SHOWN = 20

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from redstart.app import layers
-from redstart.app.settings import Settings, keys_of
+from redstart.app.settings import Settings, keys_of, layers
 from redstart.core.errors import ConfigError
 
 FILE = "approved-commands"

@@ -8,7 +8,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from redstart.app.exits import exit_code
-from redstart.app.proof_parts import Proof
+from redstart.app.proof.schema import Proof
 from redstart.core.finding import Finding, FindingList
 from redstart.core.report import Verdict
 from redstart.core.run import RunState

@@ -35,7 +35,7 @@ from redstart.engines.replay import Replayed
 from redstart.engines.replay import replay as replay_run
 from redstart.flow.loop import Advanced
 from redstart.flow.modes import MODES
-from redstart.toolkit.suites.command import require_results
+from redstart.toolkit.suites.detection.command import require_results
 from redstart.toolkit.suites.select import chooser
 
 

@@ -11,8 +11,8 @@ from redstart.app.wire import House
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.run import MOST_TESTS, Suite
-from redstart.toolkit.suites.command_files import CommandFiles
-from redstart.toolkit.suites.target_language import has_tests
+from redstart.toolkit.suites.detection.command_files import CommandFiles
+from redstart.toolkit.suites.detection.target_language import has_tests
 
 NameTests = Callable[[str], str]
 """Given a sentence that says that no test file is known: a glob of the test files."""

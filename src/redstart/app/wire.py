@@ -19,7 +19,7 @@ from redstart.app.model_routes import has_endpoint, model_address, model_route, 
 from redstart.app.objects import refuse_object_name
 from redstart.app.plugins import make_model, proven_sandbox
 from redstart.app.settings import Settings, require_model
-from redstart.app.store_settings import DATABASE, folder_of
+from redstart.app.settings.store import DATABASE, folder_of
 from redstart.core.chat import Ask, Tier
 from redstart.core.course import Stall
 from redstart.core.errors import ConfigError

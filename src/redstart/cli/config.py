@@ -45,7 +45,7 @@ def get(key: Key) -> None:
     import json as encoder
 
     from redstart.app.settings import public_values, resolve
-    from redstart.app.user_file import refuse_unknown
+    from redstart.app.settings.user_file import refuse_unknown
 
     refuse_unknown(key)
     value = public_values(resolve(project=Path.cwd()).settings)[key]
@@ -61,7 +61,7 @@ def set_(
     import os
 
     from redstart.app.settings import public_values, resolve
-    from redstart.app.user_file import set_value
+    from redstart.app.settings.user_file import set_value
 
     change = set_value(key, value, os.environ)
     settings, origins = resolve(project=Path.cwd())
@@ -75,7 +75,7 @@ def path() -> None:
     """Print the path of your settings file, whether or not it exists."""
     import os
 
-    from redstart.app.user_file import path_of
+    from redstart.app.settings.user_file import path_of
 
     echo(str(path_of(os.environ)))
 
@@ -86,7 +86,7 @@ def edit() -> None:
     import os
     import subprocess
 
-    from redstart.app.user_file import check_file, editor_command, prepare_file
+    from redstart.app.settings.user_file import check_file, editor_command, prepare_file
     from redstart.core.errors import ConfigError
 
     words = editor_command(os.environ)

@@ -13,7 +13,7 @@ from redstart.cli.env_file import EnvFile, use_env_file
 from redstart.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
-    from redstart.app.health import Check
+    from redstart.app.doctor.results import Check
 
 NOT_READY = 3
 WIDEST = 100
@@ -29,7 +29,7 @@ def doctor(
 
     Nothing is changed. The exit code is 0 if a run can start, else 3.
     """
-    from redstart.app.doctor import examine
+    from redstart.app.doctor.checks import examine
 
     folder = Path.cwd()
     if env_file is not None:

@@ -17,7 +17,7 @@ from redstart.core.noun import many
 from redstart.core.run import Mode, Result, RunState, Status, Step
 from redstart.core.visible import visible
 from redstart.flow.route import waits_for_a_person, waits_for_errands
-from redstart.toolkit.honesty.shortfall import green_in_words
+from redstart.toolkit.honesty.verdict.shortfall import green_in_words
 
 HEADLINES = {
     "verified": ("GREEN", "bold green"),

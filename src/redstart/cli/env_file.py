@@ -26,8 +26,8 @@ def use_env_file(file: Path | None, folder: Path) -> None:
         return
     import os
 
-    from redstart.app.env_file import key_variables, take_keys
     from redstart.app.settings import load
+    from redstart.app.settings.env_file import key_variables, take_keys
     from redstart.core.noun import many
 
     taken = take_keys(file, key_variables(load()), os.environ)

@@ -16,7 +16,7 @@ import typer
 
 from redstart.app.answers import Wish, hear, standing
 from redstart.app.choices import DriveFlags
-from redstart.app.doctor import UNTESTED_MACOS
+from redstart.app.doctor.checks import UNTESTED_MACOS
 from redstart.app.exits import INTERRUPTED, exit_code
 from redstart.app.fleet import require_fleet, submit
 from redstart.app.handover import apply_run
@@ -40,7 +40,7 @@ from redstart.ports.model.port import Model
 from redstart.ports.store.port import Word
 from redstart.ports.world.port import World
 from redstart.toolkit.repo.handover import Happened
-from redstart.toolkit.suites.describe import describe_interpreter, describe_runner
+from redstart.toolkit.suites.detection.describe import describe_interpreter, describe_runner
 
 ASK_ABOVE = 600.0
 """Seconds that a verification may take without anybody being asked."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from redstart.app.improve import CycleView
-    from redstart.app.proof_parts import Proof
+    from redstart.app.proof.schema import Proof
     from redstart.app.show import AttemptView
     from redstart.cli.display import Terminal
     from redstart.core.learning import Reflection
@@ -51,8 +51,8 @@ def _print_proof(run: str | None, form: Form) -> None:
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.proof import prove
-    from redstart.app.proof_text import as_json, as_markdown, text_lines
+    from redstart.app.proof.evidence import prove
+    from redstart.app.proof.text import as_json, as_markdown, text_lines
     from redstart.app.runs import find_run
     from redstart.app.wire import open_house
     from redstart.cli.display import Terminal

@@ -69,7 +69,7 @@ class Action(StrEnum):
 
 
 class Level(StrEnum):
-    """How much is run before a green counts; what that is stands in `redstart.toolkit.honesty.levels`."""
+    """How much is run before a green counts; what that is stands in `redstart.toolkit.honesty.verdict.levels`."""
 
     quick = "quick"
     standard = "standard"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.app.settings import Settings
-from redstart.app.store_settings import folder_of
+from redstart.app.settings.store import folder_of
 from redstart.app.wire import House, open_database, open_house, rates_of, trials_of
 from redstart.core.errors import ConfigError
 from redstart.core.events import Event

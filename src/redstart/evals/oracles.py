@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from redstart.core.chat import Answer, Ask, Usage
 from redstart.evals.truth import Shown, TrueFix, is_recalled, shown_code
-from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.patching.policy.policy import protected
 
 CHARACTERS_A_TOKEN = 4
 PLAN = json.dumps({"summary": "look again", "subtasks": []})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from redstart.app.proof_text import Line
+from redstart.app.proof.text import Line
 from redstart.core.errors import ConfigError
 from redstart.core.noun import many
 from redstart.core.run import Spend

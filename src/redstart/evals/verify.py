@@ -14,7 +14,7 @@ from redstart.core.report import Case
 from redstart.evals.grading import Grader, Standard
 from redstart.evals.sealed import Site
 from redstart.evals.task import Task
-from redstart.toolkit.honesty.verdict import judge
+from redstart.toolkit.honesty.verdict.verdict import judge
 from redstart.toolkit.suites.execute import SuiteRun
 
 REPEATS = 3

@@ -19,14 +19,14 @@ from redstart.toolkit.checks.node import syntax_findings
 from redstart.toolkit.checks.ruff import check as run_ruff
 from redstart.toolkit.checks.ruff import new_findings, syntax_errors
 from redstart.toolkit.checks.source import Source
-from redstart.toolkit.honesty import opaque
-from redstart.toolkit.honesty.baseline import baseline_cases
-from redstart.toolkit.honesty.collected import tests_lost
-from redstart.toolkit.honesty.inline_tests import changed_inline_tests
-from redstart.toolkit.honesty.tripwires import Tripped, tripped
+from redstart.toolkit.honesty.tripwires import opaque
+from redstart.toolkit.honesty.tripwires.rules import Tripped, tripped
+from redstart.toolkit.honesty.verdict.baseline import baseline_cases
+from redstart.toolkit.honesty.verdict.collected import tests_lost
+from redstart.toolkit.honesty.verdict.inline_tests import changed_inline_tests
 from redstart.toolkit.installs.planned import keep_installed, manifests_of
 from redstart.toolkit.installs.wanted import Known, install
-from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.patching.policy.policy import protected
 
 SHOWN = 10
 Changed = Mapping[str, bytes | None]

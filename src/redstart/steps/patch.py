@@ -14,17 +14,17 @@ from redstart.core.noun import clip
 from redstart.core.run import PROBES, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.text import data
-from redstart.toolkit.honesty.baseline import red_cases
+from redstart.toolkit.honesty.verdict.baseline import red_cases
 from redstart.toolkit.learning.failures import KnownOfFailure, recall_for_attempt
 from redstart.toolkit.looking import probes
 from redstart.toolkit.looking.converse import converse
 from redstart.toolkit.looking.desk import desk
-from redstart.toolkit.patching.formats import best_form
 from redstart.toolkit.patching.ladder import unchanged
-from redstart.toolkit.patching.parse import Parsed, fingerprint, parse, paths
-from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.patching.reading.formats import best_form
+from redstart.toolkit.patching.reading.parse import Parsed, fingerprint, parse, paths
+from redstart.toolkit.patching.reading.unnamed import given_back
 from redstart.toolkit.patching.rejected import find_rejected
-from redstart.toolkit.patching.unnamed import given_back
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_json, schema
 from redstart.toolkit.prompts.asking import mend, repair_note

@@ -13,7 +13,7 @@ from redstart.core.run import Mode, RunState
 from redstart.core.spectrum import Spectrum
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.search import Search, ripgrep_search, walk_search
-from redstart.toolkit.honesty.baseline import red_cases
+from redstart.toolkit.honesty.verdict.baseline import red_cases
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.retrieval.rank import BUDGET, MAX_FILES, Question
 from redstart.toolkit.retrieval.rank import retrieve as rank

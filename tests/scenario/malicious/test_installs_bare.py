@@ -22,7 +22,7 @@ from redstart.ports.sandbox.bwrap import Bubblewrap
 from redstart.testing.sandbox import FolderWorkspaces
 from redstart.toolkit.installs.environment import requests_of, with_packages
 from redstart.toolkit.installs.judge import judge
-from redstart.toolkit.suites.environment import find_environment
+from redstart.toolkit.suites.detection.environment import find_environment
 
 
 @pytest.mark.parametrize(

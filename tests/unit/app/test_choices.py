@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from redstart.app.choices import DriveFlags, options_of, resume_with, with_models
-from redstart.app.model_settings import ModelOptions, Models, StepModels
 from redstart.app.settings import SandboxSettings, Settings
-from redstart.app.store_settings import MemorySettings
+from redstart.app.settings.models import ModelOptions, Models, StepModels
+from redstart.app.settings.store import MemorySettings
 from redstart.app.wire import check_models
 from redstart.core.errors import ConfigError
 

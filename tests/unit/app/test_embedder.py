@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app import doctor
-from redstart.app.doctor import examine
-from redstart.app.health import Check, Health
+from redstart.app.doctor import checks
+from redstart.app.doctor.checks import examine
+from redstart.app.doctor.results import Check, Health
 from redstart.app.settings import Settings, load
 from redstart.app.wire import embedder_of, open_house
 from redstart.core.errors import ConfigError, ModelTimeout
@@ -102,7 +102,7 @@ def test_the_doctor_asks_it_where_it_may(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
         monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:any")
         monkeypatch.setenv("REDSTART_MEMORY__EMBEDDER", NAME)
-        monkeypatch.setattr(doctor, "_sandboxes", lambda settings, platform: iter(()))  # to try them takes seconds
+        monkeypatch.setattr(checks, "_sandboxes", lambda settings, platform: iter(()))  # to try them takes seconds
         assert "not asked" in embedder_row(online=False).detail
         assert embedder_row(online=True).detail == f"{NAME} answered with 256 numbers per embedding"
         assert embedder_row(online=True).health is Health.warn

@@ -13,7 +13,7 @@ import pytest
 
 from redstart.app.memory import Opened, approve_card, forget_learned, list_cards, memory_stats, open_memory, show_card
 from redstart.app.settings import Settings
-from redstart.app.store_settings import StoreSettings
+from redstart.app.settings.store import StoreSettings
 from redstart.app.wire import blobs_of, open_database
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.learning import CardState

@@ -12,8 +12,8 @@ import pytest
 
 from redstart.app import model_list
 from redstart.app.model_list import ListedEndpoint, ModelList, offered_models
-from redstart.app.model_settings import ModelOptions
 from redstart.app.settings import Models, Settings
+from redstart.app.settings.models import ModelOptions
 from redstart.cli.models import lines_of
 from redstart.ports.model.endpoints import ENDPOINTS, Endpoint
 

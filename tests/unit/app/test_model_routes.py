@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from redstart.app.model_routes import model_host, model_route, models_in_words
-from redstart.app.model_settings import ModelOptions
 from redstart.app.settings import Models, Settings
+from redstart.app.settings.models import ModelOptions
 from redstart.app.wire import connect, embedding_address
 from redstart.app.worker import refuse_keys
 from redstart.core.chat import Ask, Message, Role, Tier

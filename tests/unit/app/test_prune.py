@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from redstart.app.prune import DAY, Swept, prune
 from redstart.app.settings import Settings
-from redstart.app.store_settings import StoreSettings
+from redstart.app.settings.store import StoreSettings
 from redstart.app.wire import blobs_of, open_database
 from redstart.cli.prune import prune as prune_command
 from redstart.core.learning import Remembered

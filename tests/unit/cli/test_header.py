@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.doctor import examine
+from redstart.app.doctor.checks import examine
 from redstart.app.runs import Asked, begin_fix
 from redstart.app.settings import Models, Settings
 from redstart.app.wire import House, open_house

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from redstart.app.prune import DAY, prune
 from redstart.app.settings import Models, Settings
-from redstart.app.store_settings import Tenant
+from redstart.app.settings.store import Tenant
 from redstart.app.wire import open_house
 from redstart.core.chat import Answer, Ask
 from redstart.core.errors import ConfigError, ModelRefused, StoreError

@@ -12,7 +12,7 @@ from redstart.evals.oracles import CANNOT_TELL, Instrument, NoisyOracle, OracleA
 from redstart.evals.truth import Span, TrueFix, is_recalled, needed_lines, shown_code
 from redstart.toolkit.base.text import data
 from redstart.toolkit.looking.probes import find_probe
-from redstart.toolkit.patching.parse import parse
+from redstart.toolkit.patching.reading.parse import parse
 from redstart.toolkit.prompts.sections import code
 from support.instruments import LessonSensitive, ObedientAttacker, Way
 from support.peeking import FOUND, ways

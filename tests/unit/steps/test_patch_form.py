@@ -20,7 +20,7 @@ from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.ports.store.ordinals import OutsideOrdinal
 from redstart.ports.store.port import Call, Journal, Record
-from redstart.toolkit.patching.formats import ENOUGH, LONGEST_WHOLE
+from redstart.toolkit.patching.reading.formats import ENOUGH, LONGEST_WHOLE
 from redstart.toolkit.prompts.fit import tokens
 from support import rig as play
 from support.rig import Rig, make_rig

@@ -20,7 +20,7 @@ from redstart.engines.inline import inline
 from redstart.flow.route import settle
 from redstart.testing.states import report, snapshot, spec, state
 from redstart.toolkit.learning.stuck import chosen, is_open, seen, trend, turn
-from redstart.toolkit.patching.formats import LONGEST_WHOLE, best_form
+from redstart.toolkit.patching.reading.formats import LONGEST_WHOLE, best_form
 from support import rig as play
 from support.rig import Rig, make_rig
 

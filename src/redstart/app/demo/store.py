@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from redstart.app import settings as configuration
-from redstart.app.store_settings import DEMO, HOME
+from redstart.app.settings.store import DEMO, HOME
 from redstart.core.errors import ConfigError
 
 EXPLORED_BY = ("show", "runs", "memory", "stats")

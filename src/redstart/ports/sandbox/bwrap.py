@@ -18,7 +18,7 @@ from posixpath import join
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import HOST_NAME, Completed, Environment, Execution, ExitCause, SandboxLimits
-from redstart.ports.sandbox import seccomp, zygote
+from redstart.ports.sandbox import seccomp
 from redstart.ports.sandbox.cgroups import Group, Tree, Usage, grouped, own_tree
 from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, variables
 from redstart.ports.sandbox.launch import Ended, Watch, launch, limited
@@ -27,10 +27,11 @@ from redstart.ports.sandbox.mounts import TEMPORARY, USER, etc_files, mount_argu
 from redstart.ports.sandbox.port import SandboxLack, Workspaces
 from redstart.ports.sandbox.prepare import bring_copies, make_git
 from redstart.ports.sandbox.services import INSIDE, Relays, Slots, relayed
-from redstart.ports.sandbox.session import Warm, WarmSession
 from redstart.ports.sandbox.stage import OUTWARD as STAGED_OUTWARD
 from redstart.ports.sandbox.stage import WORKSPACE as STAGED_WORKSPACE
 from redstart.ports.sandbox.stage import Rights, Stage, own_rights
+from redstart.ports.sandbox.warm import zygote
+from redstart.ports.sandbox.warm.session import Warm, WarmSession
 from redstart.ports.sandbox.watch import Watchman
 from redstart.ports.sandbox.wires import Wires
 

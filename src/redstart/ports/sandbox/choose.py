@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from redstart.core.errors import ConfigError, SandboxUnavailable
 from redstart.ports.sandbox.bwrap import APPARMOR, Bubblewrap, probe
-from redstart.ports.sandbox.docker import Choices, Docker
+from redstart.ports.sandbox.docker.sandbox import Choices, Docker
 from redstart.ports.sandbox.port import Sandbox, SandboxLack, Workspaces
 from redstart.ports.sandbox.process import Process
 from redstart.ports.sandbox.prove import prove

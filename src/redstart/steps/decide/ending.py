@@ -7,7 +7,7 @@ from redstart.core.finding import TRIPWIRE
 from redstart.core.noun import many
 from redstart.core.report import Judged, Reproduced, ReproductionProblem
 from redstart.core.run import Action, Decision, Result, RunState
-from redstart.toolkit.honesty.shortfall import failing_tests, green_in_words, unproven_in_words
+from redstart.toolkit.honesty.verdict.shortfall import failing_tests, green_in_words, unproven_in_words
 from redstart.toolkit.learning.breaker import Broken, broken
 from redstart.toolkit.learning.stuck import is_open, repeated
 

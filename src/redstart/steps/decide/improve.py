@@ -14,7 +14,7 @@ from redstart.steps.decide.person import decide_with_person
 from redstart.steps.decide.retry import retry, turned
 from redstart.toolkit.errands.caps import spent
 from redstart.toolkit.errands.cycles import next_cycle
-from redstart.toolkit.honesty.metric import weigh
+from redstart.toolkit.honesty.verdict.metric import weigh
 from redstart.toolkit.languages.registry import is_code
 
 

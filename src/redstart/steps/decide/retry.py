@@ -6,7 +6,7 @@ from redstart.core.course import Pattern, Strategy, Turn
 from redstart.core.noun import clip
 from redstart.core.run import Action, Decision, RunState, Step
 from redstart.steps.decide.ending import refuted
-from redstart.toolkit.honesty.shortfall import failing_before, failing_tests
+from redstart.toolkit.honesty.verdict.shortfall import failing_before, failing_tests
 from redstart.toolkit.learning.breaker import broken
 from redstart.toolkit.learning.stuck import repeated, trend, turn
 

@@ -14,7 +14,7 @@ from redstart.core.noun import clip
 from redstart.core.pattern import RecalledPattern
 from redstart.core.run import MOST_CRITERIA, RunState
 from redstart.ports.bundle import Ports
-from redstart.toolkit.honesty.baseline import red_cases
+from redstart.toolkit.honesty.verdict.baseline import red_cases
 from redstart.toolkit.learning.advice import taught
 from redstart.toolkit.looking.converse import converse
 from redstart.toolkit.looking.desk import desk

@@ -18,18 +18,18 @@ from redstart.core.shell import PINNED, Environment, ExitCause, Variation
 from redstart.ports.bundle import Ports
 from redstart.toolkit.languages.registry import is_code, is_test_path
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.patching.policy.policy import protected
 from redstart.toolkit.prompts.asking import Heard
 from redstart.toolkit.retrieval.rank import BUDGET
+from redstart.toolkit.suites.detection.target_language import foreign_language
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
-from redstart.toolkit.suites.ground import Ground, classify, classify_run
-from redstart.toolkit.suites.problem import SuiteProblem
-from redstart.toolkit.suites.project import Project, project_of
-from redstart.toolkit.suites.reasons import reasons, sentence
+from redstart.toolkit.suites.problems.ground import Ground, classify, classify_run
+from redstart.toolkit.suites.problems.problem import SuiteProblem
+from redstart.toolkit.suites.problems.project import Project, project_of
+from redstart.toolkit.suites.problems.reasons import reasons, sentence
 from redstart.toolkit.suites.select import Chooses, chooser
 from redstart.toolkit.suites.sentinel import own_packages
 from redstart.toolkit.suites.spectrum import watch
-from redstart.toolkit.suites.target_language import foreign_language
 from redstart.toolkit.suites.view import View
 
 NONE_CHOSEN = "no test matches the ids or the expression that you gave. What to do: run redstart fix without them."

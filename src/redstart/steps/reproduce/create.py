@@ -20,7 +20,7 @@ from redstart.toolkit.prompts import projects, sections
 from redstart.toolkit.prompts.asking import ask_until, repair_note
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import section
-from redstart.toolkit.suites.counted import with_count
+from redstart.toolkit.suites.new_tests.counted import with_count
 
 
 async def reproduce_program(run: RunState, ports: Ports) -> Reproduced:

@@ -11,9 +11,9 @@ from redstart.core.run import RunState
 from redstart.core.shell import Variation
 from redstart.ports.bundle import Ports
 from redstart.steps.reproduce.baseline import about_targets, run_tests
-from redstart.toolkit.honesty.levels import MEASURES, forecast
-from redstart.toolkit.honesty.verdict import green_among
-from redstart.toolkit.suites.reasons import SAID
+from redstart.toolkit.honesty.verdict.levels import MEASURES, forecast
+from redstart.toolkit.honesty.verdict.verdict import green_among
+from redstart.toolkit.suites.problems.reasons import SAID
 
 
 async def without_flakes(run: RunState, ports: Ports, found: Reproduced) -> Reproduced:

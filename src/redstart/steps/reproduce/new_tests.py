@@ -8,9 +8,9 @@ from redstart.core.change import Edit, EditKind
 from redstart.core.chat import Answer, Ask, Fault, Message, Tier
 from redstart.core.run import RunState
 from redstart.toolkit.languages.registry import language_of_test
-from redstart.toolkit.patching.parse import parse
+from redstart.toolkit.patching.reading.parse import parse
 from redstart.toolkit.prompts.answers import Reading
-from redstart.toolkit.suites.written import said_in_full, why_no_test
+from redstart.toolkit.suites.new_tests.written import said_in_full, why_no_test
 
 ANSWER = 4096
 """Tokens of the tests that are asked for."""

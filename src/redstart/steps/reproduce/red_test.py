@@ -29,11 +29,11 @@ from redstart.toolkit.prompts.asked import Shown, about_test, told_of
 from redstart.toolkit.prompts.asking import mend_tried, repair_note
 from redstart.toolkit.retrieval.rank import Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
-from redstart.toolkit.suites.asked import Asked, example_of, sureness, why_unfit
 from redstart.toolkit.suites.execute import SuiteRun
-from redstart.toolkit.suites.new_tests import include_tests
-from redstart.toolkit.suites.problem import SuiteProblem
-from redstart.toolkit.suites.reasons import no_usable_test
+from redstart.toolkit.suites.new_tests.asked import Asked, example_of, sureness, why_unfit
+from redstart.toolkit.suites.new_tests.command import include_tests
+from redstart.toolkit.suites.problems.problem import SuiteProblem
+from redstart.toolkit.suites.problems.reasons import no_usable_test
 from redstart.toolkit.suites.select import chooser
 from redstart.toolkit.suites.view import View
 

@@ -8,12 +8,12 @@ from redstart.core.change import Snapshot
 from redstart.core.report import Mutants
 from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
-from redstart.toolkit.honesty.baseline import targets
 from redstart.toolkit.honesty.mutants import FEWEST, Written, counted, is_decided, sample
-from redstart.toolkit.honesty.verdict import green_among
+from redstart.toolkit.honesty.verdict.baseline import targets
+from redstart.toolkit.honesty.verdict.verdict import green_among
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.patching.policy.policy import protected
 from redstart.toolkit.suites.execute import run_suite, warm_session
 
 SHORTEST, LONGER = 20.0, 10.0

@@ -14,18 +14,18 @@ from redstart.core.run import RunState
 from redstart.core.shell import PINNED, Completed, Variation
 from redstart.ports.bundle import Ports
 from redstart.ports.sandbox.port import Session
-from redstart.toolkit.honesty.baseline import baseline_cases, targets
 from redstart.toolkit.honesty.controls.rewritten import doubt_text, rewrite
 from redstart.toolkit.honesty.examine import Green
 from redstart.toolkit.honesty.examining import examine
-from redstart.toolkit.honesty.hunks import compose, hunks_of
-from redstart.toolkit.honesty.levels import MEASURES, SHRINK_SECONDS
-from redstart.toolkit.honesty.shrink import Budget, shrink
-from redstart.toolkit.honesty.verdict import green_among, judge, tampered
+from redstart.toolkit.honesty.verdict.baseline import baseline_cases, targets
+from redstart.toolkit.honesty.verdict.hunks import compose, hunks_of
+from redstart.toolkit.honesty.verdict.levels import MEASURES, SHRINK_SECONDS
+from redstart.toolkit.honesty.verdict.shrink import Budget, shrink
+from redstart.toolkit.honesty.verdict.verdict import green_among, judge, tampered
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.patching.manifests import is_about_packages
-from redstart.toolkit.patching.policy import protected
+from redstart.toolkit.patching.policy.manifests import is_about_packages
+from redstart.toolkit.patching.policy.policy import protected
 from redstart.toolkit.retrieval.reach import tests_reaching
 from redstart.toolkit.suites.execute import SuiteRun, environment_of, execution, run_suite
 from redstart.toolkit.suites.request import Request

@@ -7,9 +7,9 @@ from redstart.toolkit.honesty.controls.examine import examine_controls
 from redstart.toolkit.honesty.controls.subjects import is_chosen
 from redstart.toolkit.honesty.examine import Examined, Green, Runs
 from redstart.toolkit.honesty.expected_data import examine_data
-from redstart.toolkit.honesty.levels import Measures
 from redstart.toolkit.honesty.neutral import examine_neutral
 from redstart.toolkit.honesty.used_files import examine_files
+from redstart.toolkit.honesty.verdict.levels import Measures
 from redstart.toolkit.languages.registry import language_of_runner
 
 NOT_COMPARED = "compared in Python only"

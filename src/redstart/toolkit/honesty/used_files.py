@@ -15,7 +15,7 @@ from typing import NamedTuple
 from redstart.core.change import Snapshot
 from redstart.core.report import Evidence
 from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
-from redstart.toolkit.honesty.verdict import green_among
+from redstart.toolkit.honesty.verdict.verdict import green_among
 from redstart.toolkit.languages.registry import is_code, is_test_path, language_of_runner
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.request import loading

@@ -14,7 +14,7 @@ from redstart.core.shell import PINNED, Environment, Execution, Variation
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
 from redstart.ports.store.port import Blobs
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.problem import SuiteProblem
+from redstart.toolkit.suites.problems.problem import SuiteProblem
 from redstart.toolkit.suites.request import PLUGINS, Request
 
 

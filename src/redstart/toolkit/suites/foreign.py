@@ -11,7 +11,7 @@ from redstart.core.errors import ConfigError
 from redstart.core.noun import Noun
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Completed, Environment, Variation
-from redstart.toolkit.suites.command import with_interpreter
+from redstart.toolkit.suites.detection.command import with_interpreter
 from redstart.toolkit.suites.request import Request, inside
 
 COLLECTOR = "collect_reports.py"

@@ -13,8 +13,8 @@ from redstart.core.shell import PINNED, Completed, Environment, ExitCause, Varia
 from redstart.toolkit.languages.protocol import RunFault, SuiteRunner
 from redstart.toolkit.languages.registry import language_of_runner, runner_names
 from redstart.toolkit.suites import foreign
-from redstart.toolkit.suites.junit import read_foreign
-from redstart.toolkit.suites.problem import SuiteProblem
+from redstart.toolkit.suites.problems.problem import SuiteProblem
+from redstart.toolkit.suites.reading.junit import read_foreign
 from redstart.toolkit.suites.request import RUNNING, Request
 from redstart.toolkit.suites.sentinel import read_sentinel
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.model_settings import ModelOptions, StepModels
 from redstart.app.settings import Models, Settings, load, public_values
+from redstart.app.settings.models import ModelOptions, StepModels
 from redstart.app.wire import connect, profile
 from redstart.core.chat import Answer, Ask, Message, Role, Tier
 from redstart.core.errors import ConfigError, ModelBusy, ModelRefused

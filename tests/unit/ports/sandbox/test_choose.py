@@ -11,7 +11,7 @@ from redstart.core.errors import ConfigError, SandboxUnavailable
 from redstart.core.shell import Completed, Execution, ExitCause
 from redstart.ports.sandbox import choose as choosing
 from redstart.ports.sandbox.choose import Wanted, choose, order
-from redstart.ports.sandbox.docker import Choices
+from redstart.ports.sandbox.docker.sandbox import Choices
 from redstart.ports.sandbox.process import Process
 from redstart.ports.sandbox.prove import Leaks, in_thread, prove
 from redstart.testing.sandbox import FakeSandbox, FolderWorkspaces

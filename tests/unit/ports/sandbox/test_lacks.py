@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app import doctor
-from redstart.app.doctor import examine
-from redstart.app.health import Health
+from redstart.app.doctor import checks
+from redstart.app.doctor.checks import examine
+from redstart.app.doctor.results import Health
 from redstart.cli.words import sandbox_in_words
 from redstart.ports.sandbox import bwrap
 from redstart.ports.sandbox.bwrap import APPARMOR, Bubblewrap, lacking
@@ -69,7 +69,7 @@ def test_the_doctor_says_it_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setenv("OPENAI_API_KEY", "sk-any")
     monkeypatch.setattr(bwrap, "own_tree", lambda: None)
     monkeypatch.setattr(
-        doctor, "lacks_of", lambda sandbox: lacks_of(sandbox) if isinstance(sandbox, Bubblewrap) else ()
+        checks, "lacks_of", lambda sandbox: lacks_of(sandbox) if isinstance(sandbox, Bubblewrap) else ()
     )
     examination = examine()
     [lack] = [one for one in examination.checks if one.name == "limits" and "memory" in one.detail]

@@ -13,9 +13,9 @@ from redstart.app.wire import engine_called, open_house
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.run import Limits, Result, RunState
 from redstart.core.shell import Completed, Execution
-from redstart.ports.sandbox import zygote
 from redstart.ports.sandbox.bwrap import probe
-from redstart.ports.sandbox.session import WarmSession
+from redstart.ports.sandbox.warm import zygote
+from redstart.ports.sandbox.warm.session import WarmSession
 from redstart.testing.model import ScriptedModel
 
 CODE = "def double(number):\n    return number + 1\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.tripwires import tripped
+from redstart.toolkit.honesty.tripwires.rules import tripped
 
 OLD = """import os
 

@@ -24,7 +24,7 @@ from redstart.toolkit.honesty.neutral import examine_neutral
 from redstart.toolkit.languages.node.environment import with_node
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.repo.trees import GitTrees
-from redstart.toolkit.suites.environment import find_environment
+from redstart.toolkit.suites.detection.environment import find_environment
 from redstart.toolkit.suites.execute import SuiteRun, environment_of, execution, run_suite
 from redstart.toolkit.suites.request import Request
 

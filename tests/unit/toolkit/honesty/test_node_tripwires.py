@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.tripwires import tripped
+from redstart.toolkit.honesty.tripwires.rules import tripped
 
 TESTS = {
     "test/a.test.js": b"test('x', () => { assert.equal(add(17, 25), 42); assert.ok(isPal('abcba')); });\n",

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redstart.toolkit.honesty.hunks import compose, hunks_of, parses, says_the_same
-from redstart.toolkit.honesty.shrink import Budget, Shrunk, shrink
+from redstart.toolkit.honesty.verdict.hunks import compose, hunks_of, parses, says_the_same
+from redstart.toolkit.honesty.verdict.shrink import Budget, Shrunk, shrink
 
 BEFORE: dict[str, bytes | None] = {
     "a.py": b"".join(b"a%d = %d\n" % (number, number) for number in range(20)),

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.literals import bits
-from redstart.toolkit.honesty.questions import read_tests
-from redstart.toolkit.honesty.tripwires import tripped
+from redstart.toolkit.honesty.tripwires.literals import bits
+from redstart.toolkit.honesty.tripwires.questions import read_tests
+from redstart.toolkit.honesty.tripwires.rules import tripped
 
 OLD = "def price(name, count):\n    return count\n"
 TESTS = b"""

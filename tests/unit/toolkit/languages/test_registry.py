@@ -18,11 +18,11 @@ from redstart.toolkit.languages.registry import (
     language_of_runner,
     languages,
 )
-from redstart.toolkit.patching.policy import Protection, protected
+from redstart.toolkit.patching.policy.policy import Protection, protected
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.describe import describe_runner
-from redstart.toolkit.suites.new_tests import include_tests
-from redstart.toolkit.suites.places import Place, suites_in
+from redstart.toolkit.suites.detection.describe import describe_runner
+from redstart.toolkit.suites.detection.places import Place, suites_in
+from redstart.toolkit.suites.new_tests.command import include_tests
 
 PATHS = {
     "test_cart.py": True,

@@ -9,7 +9,7 @@ import pytest
 
 from redstart.core.change import EditKind, Rung
 from redstart.toolkit.patching.ladder import put
-from redstart.toolkit.patching.parse import parse
+from redstart.toolkit.patching.reading.parse import parse
 
 LINES = [f"line_{number} = {number}" for number in range(40)]
 OLD = "\n".join(LINES) + "\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from redstart.core.change import Edit, EditKind
 from redstart.toolkit.patching.ladder import climb, put
-from redstart.toolkit.patching.parse import parse
+from redstart.toolkit.patching.reading.parse import parse
 from redstart.toolkit.patching.text import read, write
 
 

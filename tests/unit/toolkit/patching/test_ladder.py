@@ -4,7 +4,7 @@ import pytest
 
 from redstart.core.change import Edit, EditKind
 from redstart.toolkit.patching.ladder import climb, unchanged
-from redstart.toolkit.patching.parse import parse
+from redstart.toolkit.patching.reading.parse import parse
 
 OLD = b"def f():\n    return 1\n\n\ndef g():\n    return 1\n"
 

@@ -6,7 +6,7 @@ import pytest
 
 from redstart.core.change import Rung
 from redstart.toolkit.patching.ladder import Put, put
-from redstart.toolkit.patching.parse import parse
+from redstart.toolkit.patching.reading.parse import parse
 
 OLD = """import os
 

@@ -19,7 +19,7 @@ from redstart.ports.sandbox.bwrap import Bubblewrap
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.repo.trees import GitTrees
-from redstart.toolkit.suites.environment import find_environment
+from redstart.toolkit.suites.detection.environment import find_environment
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 from redstart.toolkit.suites.request import Request
 

@@ -9,7 +9,7 @@ from redstart.core.shell import IN, Completed, Environment, ExitCause, Variation
 from redstart.toolkit.languages.python.detect import detect_runner
 from redstart.toolkit.languages.python.django import ManageCommand, labels_in, parse_command
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.places import Place, suites_in
+from redstart.toolkit.suites.detection.places import Place, suites_in
 
 MANAGE = "import os\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings')\n"
 CASES = "from django.test import TestCase\n\nclass CartTests(TestCase):\n    def test_a(self):\n        pass\n"

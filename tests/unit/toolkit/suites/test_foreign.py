@@ -13,7 +13,7 @@ from redstart.core.shell import Completed, Environment, ExitCause
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.execute import SuiteRun
 from redstart.toolkit.suites.foreign import REPORTS
-from redstart.toolkit.suites.junit import read_foreign
+from redstart.toolkit.suites.reading.junit import read_foreign
 
 Write = Callable[[Path, Mapping[str, str]], Path]
 InSandbox = Callable[..., SuiteRun]

@@ -6,9 +6,9 @@ import pytest
 
 from redstart.core.report import Case, Outcome
 from redstart.core.shell import ExitCause
-from redstart.toolkit.suites.ground import classify, classify_run
-from redstart.toolkit.suites.project import project_of
-from redstart.toolkit.suites.reasons import reasons, sentence
+from redstart.toolkit.suites.problems.ground import classify, classify_run
+from redstart.toolkit.suites.problems.project import project_of
+from redstart.toolkit.suites.problems.reasons import reasons, sentence
 
 
 @pytest.mark.parametrize(

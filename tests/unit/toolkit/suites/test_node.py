@@ -13,7 +13,7 @@ from redstart.toolkit.languages.node.detect import from_script, is_node_test, na
 from redstart.toolkit.languages.node.problems import lacks
 from redstart.toolkit.languages.node.runners import CASES, command, read_node, start_of
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.places import suites_in
+from redstart.toolkit.suites.detection.places import suites_in
 
 NODE_TEST = b"const test = require('node:test')\n"
 

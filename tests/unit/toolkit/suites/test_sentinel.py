@@ -20,7 +20,7 @@ from redstart.core.shell import Completed, Environment, Execution, ExitCause, Sa
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
 from redstart.testing.sandbox import FolderWorkspaces
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.environment import find_environment
+from redstart.toolkit.suites.detection.environment import find_environment
 from redstart.toolkit.suites.sentinel import REPORT, Sentinel, own_packages
 
 PROJECT = """\

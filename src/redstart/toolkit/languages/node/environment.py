@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment
-from redstart.toolkit.suites.environment import SYSTEM
+from redstart.toolkit.suites.detection.environment import SYSTEM
 
 ANSWER_WITHIN = 20.0
 OLDEST = (18,)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from redstart.core.report import Case
-from redstart.toolkit.suites.remedies import REMEDIES, start_service
+from redstart.toolkit.suites.problems.remedies import REMEDIES, start_service
 
 INSTALL = "install what the project needs in its folder: npm ci (or pnpm install, yarn install)"
 NO_NETWORK = REMEDIES["dns"]

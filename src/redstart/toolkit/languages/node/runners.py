@@ -23,7 +23,7 @@ from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Completed, Environment, Variation
 from redstart.toolkit.languages.protocol import ReadCases, RunFault, SuiteRunner, beside
-from redstart.toolkit.suites.problem import SuiteProblem
+from redstart.toolkit.suites.problems.problem import SuiteProblem
 from redstart.toolkit.suites.request import Request, inside
 
 CASES = "cases.json"

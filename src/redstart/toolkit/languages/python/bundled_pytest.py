@@ -12,7 +12,7 @@ from importlib.metadata import distribution, version
 from pathlib import Path
 
 from redstart.core.shell import IN, Environment
-from redstart.toolkit.suites.environment import Interpreter
+from redstart.toolkit.suites.detection.environment import Interpreter
 from redstart.toolkit.suites.request import inside
 
 STARTER = "redstart_start_pytest.py"

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from redstart.toolkit.honesty import mutant as words
-from redstart.toolkit.honesty.hunks import is_python
 from redstart.toolkit.honesty.mutant import Mutant
+from redstart.toolkit.honesty.verdict.hunks import is_python
 
 _TURNED = {
     **{"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"},

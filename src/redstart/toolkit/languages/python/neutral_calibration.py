@@ -7,7 +7,7 @@ import ast
 from redstart.core.report import Case
 from redstart.toolkit.base.tracebacks import plain, tracebacks
 from redstart.toolkit.honesty.neutral_surroundings import CallResult
-from redstart.toolkit.suites.raised import chain
+from redstart.toolkit.suites.reading.raised import chain
 
 
 def reported_line(case: Case, file: str) -> int:

@@ -11,9 +11,9 @@ from redstart.core.shell import Completed, Environment, Variation
 from redstart.core.suite import Suite
 from redstart.toolkit.languages.protocol import STARTERS, ReadCases, RunFault, SuiteRunner, beside
 from redstart.toolkit.languages.python import django, pytest, unittest
-from redstart.toolkit.suites.command import end_of_start
-from redstart.toolkit.suites.junit import read_cases
-from redstart.toolkit.suites.problem import SuiteProblem
+from redstart.toolkit.suites.detection.command import end_of_start
+from redstart.toolkit.suites.problems.problem import SuiteProblem
+from redstart.toolkit.suites.reading.junit import read_cases
 from redstart.toolkit.suites.request import Request
 
 PYTEST = "pytest"

@@ -1,0 +1,1 @@
+"""Checks of this machine, of the models, of the services and of the project."""

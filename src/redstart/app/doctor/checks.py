@@ -1,0 +1,158 @@
+"""Check what Redstart needs on this machine. Nothing is changed: no directory is made and no file written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from redstart.app.doctor.models import check_models
+from redstart.app.doctor.project import check_project
+from redstart.app.doctor.results import Check, Examination, Health, examination_of
+from redstart.app.doctor.services import check_data, check_servers
+from redstart.app.images import containers, runtimes, wanted
+from redstart.app.plugins import SANDBOXES, make_sandbox, plugin_names
+from redstart.app.settings import SandboxSettings, load
+from redstart.core.errors import ConfigError, SandboxUnavailable
+from redstart.ports.model.names import PLUGIN
+from redstart.ports.sandbox.bwrap import Bubblewrap
+from redstart.ports.sandbox.choose import ANYWAY, BWRAP, DOCKER, lacks_of, order
+from redstart.ports.sandbox.docker.sandbox import Docker
+from redstart.ports.sandbox.docker.spec import GVISOR
+from redstart.ports.sandbox.prove import Leaks, Make, prove
+from redstart.ports.sandbox.seatbelt import Seatbelt
+
+OLDEST_PYTHON = (3, 11)
+OLDEST_GIT = (2, 30)
+PROGRAM_SECONDS = 10.0
+UNTESTED_MACOS = "macOS: untested"
+
+
+def examine(*, online: bool = False, project: Path | None = None, platform: str = sys.platform) -> Examination:
+    """All checks; with `online` each configured model is asked one small question, which may cost a little."""
+    checks = [*_machine(platform)]
+    try:
+        settings = load(project=project)
+    except ConfigError as error:
+        checks += _sandboxes(SandboxSettings(), platform)
+        checks.append(_check("settings", "settings", Health.fail, str(error), error.remedy))
+    else:
+        checks += _sandboxes(settings.sandbox, platform)
+        checks += check_data(settings)
+        checks += check_servers(settings, os.environ)
+        if project is not None:
+            checks += check_project(project, settings, os.environ)
+        checks += check_models(settings, os.environ, online=online)
+    return examination_of(tuple(checks))
+
+
+def _check(group: str, name: str, health: Health, detail: str, remedy: str = "") -> Check:
+    return Check(group=group, name=name, health=health, detail=detail, remedy=remedy)
+
+
+# -- the machine -------------------------------------------------------------------------------------------------------
+
+
+def _machine(platform: str) -> Iterator[Check]:
+    if platform == "darwin":
+        # Of the whole machine; what is wrong with a sandbox stands in its own row.
+        remedy = "its own sandbox has not been tested yet; the one of Docker has: --sandbox docker"
+        yield _check("machine", "system", Health.warn, UNTESTED_MACOS, remedy)
+    yield check_python(sys.version_info[:3])
+    yield _git()
+    yield _optional("ripgrep", "rg", "large repos are searched more slowly", "install ripgrep")
+    yield _optional("node", "node", "only projects of Node.js need it", "install Node.js 20 or newer")
+
+
+def _optional(name: str, program: str, without: str, remedy: str) -> Check:
+    if not shutil.which(program):
+        return _check("machine", name, Health.absent, f"not installed; {without}", f"optional: {remedy}")
+    try:
+        printed = subprocess.run(
+            (program, "--version"), capture_output=True, text=True, check=True, timeout=PROGRAM_SECONDS
+        ).stdout
+        version = re.search(r"\d+(?:\.\d+)+", printed)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        version = None
+    if version is None:
+        return _check("machine", name, Health.warn, f"`{program} --version` does not work", f"reinstall {name}")
+    return _check("machine", name, Health.ok, version[0])
+
+
+def check_python(version: tuple[int, ...]) -> Check:
+    shown = ".".join(map(str, version))
+    if version < OLDEST_PYTHON:
+        return _check("machine", "python", Health.fail, f"{shown} is too old", "use Python 3.11 or newer")
+    return _check("machine", "python", Health.ok, shown)
+
+
+def _git() -> Check:
+    remedy = f"install git {'.'.join(map(str, OLDEST_GIT))} or newer and put it on PATH"
+    try:
+        said = subprocess.run(
+            ("git", "--version"), capture_output=True, text=True, check=True, timeout=PROGRAM_SECONDS
+        ).stdout.strip()
+    except FileNotFoundError:
+        return _check("machine", "git", Health.fail, "not found", remedy)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
+        return _check("machine", "git", Health.fail, f"does not work: {error}", remedy)
+    version = tuple(int(number) for number in re.findall(r"\d+", said)[:2])
+    if version < OLDEST_GIT:
+        return _check("machine", "git", Health.fail, f"{said} is too old", remedy)
+    return _check("machine", "git", Health.ok, said.removeprefix("git version "))
+
+
+# -- sandboxes ---------------------------------------------------------------------------------------------------------
+
+
+def _sandboxes(settings: SandboxSettings, platform: str) -> Iterator[Check]:
+    """Each is tried, by a program that does its best to get out. What stands in the way, the sandbox itself tells."""
+    held: list[str] = []
+    first: SandboxUnavailable | None = None
+    for name, make in _makers(settings, platform).items():
+        try:
+            with tempfile.TemporaryDirectory(prefix="redstart-doctor-") as scratch:
+                proof = prove(make, Path(scratch))
+        except (SandboxUnavailable, ConfigError) as error:
+            leaks = isinstance(error, Leaks)
+            first = first or (error if isinstance(error, SandboxUnavailable) else None)
+            remedy = error.remedy if leaks else f"optional: {error.remedy}"
+            why = re.sub(r"\[Errno \d+\] ", "", str(error))
+            yield _check("machine", name, Health.fail if leaks else Health.absent, f"not available: {why}", remedy)
+        else:
+            held += [] if name.startswith(PLUGIN) else [proof.tier]  # one is used only where it is named
+            detail = f"isolates, tested from inside; starts in {proof.start * 1000:.0f} ms"
+            yield _check("machine", name, Health.ok, detail)
+            for lack in lacks_of(proof.sandbox):
+                yield _check("machine", "limits", Health.warn, f"{name} lacks {lack.words}", lack.remedy)
+    if held:
+        yield _check("machine", "sandbox", Health.ok, f"{held[0]} is used unless --sandbox names another")
+    else:
+        why, remedy = (str(first), first.remedy) if first else ("none for this system", ANYWAY)
+        yield _check("machine", "sandbox", Health.fail, why, remedy or ANYWAY)
+
+
+def _makers(settings: SandboxSettings, platform: str) -> dict[str, Make]:
+    """Every backend of the system, the one that `auto` would take at the front; gVisor too, where the daemon has it."""
+    asked = wanted(settings, os.environ)
+    makers: dict[str, Make] = {}
+    for name in order(platform, asked):
+        if name != DOCKER:
+            makers[name] = Bubblewrap if name == BWRAP else Seatbelt
+            continue
+        makers[name] = _docker(settings)
+        if not settings.runtime and GVISOR in runtimes(os.environ):
+            makers[f"{name}+{GVISOR}"] = _docker(settings.model_copy(update={"runtime": GVISOR}))
+    for name in plugin_names(SANDBOXES):
+        makers[f"{PLUGIN}:{name}"] = partial(make_sandbox, f"{PLUGIN}:{name}")
+    return makers
+
+
+def _docker(settings: SandboxSettings) -> Make:
+    return lambda workspaces, scratch: Docker(workspaces, scratch, containers(settings, os.environ))

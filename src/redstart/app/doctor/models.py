@@ -1,0 +1,117 @@
+"""Checks of the models: which keys are there, which host each model is at and, if asked to, whether it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+
+from redstart.app.doctor.results import Check, Health
+from redstart.app.model_routes import has_endpoint, model_host, model_route
+from redstart.app.plugins import MODELS, package_of, plugin_names
+from redstart.app.settings import Settings, public_values, require_model
+from redstart.app.settings.models import StepModels
+from redstart.app.wire import connect, embedder_of, embedding_address
+from redstart.core.chat import Ask, Message, Role, Tier
+from redstart.core.errors import ConfigError, ModelError
+from redstart.ports.model.endpoints import ENDPOINTS
+from redstart.ports.model.names import PLUGIN
+
+PING_SECONDS = 20.0
+PING_TOKENS = 16
+
+
+def _check(name: str, health: Health, detail: str, remedy: str = "") -> Check:
+    return Check(group="models", name=name, health=health, detail=detail, remedy=remedy)
+
+
+def check_models(settings: Settings, environ: Mapping[str, str], *, online: bool) -> Iterator[Check]:
+    """With `online` each model is asked one small question, which may cost a little."""
+    keys = [endpoint.variable for endpoint in ENDPOINTS.values() if environ.get(endpoint.variable)]
+    yield _check("keys", Health.ok if keys else Health.absent, ", ".join(keys) if keys else "none is set")
+    yield from _plugins()
+    try:
+        require_model(settings)
+    except ConfigError as error:
+        detail = str(error) if settings.models.strong else "not configured; `redstart demo` works without one"
+        yield _check("model", Health.fail, detail, error.remedy)
+        return
+    for label, name in _labeled(settings):
+        yield _ping(settings, label, name, environ) if online else _reachable(settings, label, name, environ)
+    if settings.memory.embedder:
+        yield _embedder(settings, environ, online=online)
+
+
+def _plugins() -> Iterator[Check]:
+    for name in plugin_names(MODELS):
+        try:
+            yield _check(f"{PLUGIN}:{name}", Health.ok, f"of {package_of(MODELS, name)}")
+        except ConfigError as error:
+            yield _check(f"{PLUGIN}:{name}", Health.warn, str(error), error.remedy)
+
+
+def _labeled(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Every model that a run may ask, each once."""
+    models = settings.models
+    yield Tier.strong.value, models.strong
+    for name in models.roster.names:
+        if name and name != models.strong:
+            yield (Tier.fast.value if name == models.fast else "also"), name
+
+
+def _embedder(settings: Settings, environ: Mapping[str, str], *, online: bool) -> Check:
+    name = settings.memory.embedder
+    try:
+        embedding_address(settings)
+        if not online:
+            return _check("embedder", Health.ok, _placed(settings, name, environ))
+        embedder = embedder_of(settings)
+        asyncio.run(embedder.embed(["KeyError: 'price'"]))
+    except (ConfigError, ModelError) as error:
+        # A run goes on without it, by the failures' names alone.
+        return _check("embedder", Health.warn, _safe(str(error), settings), error.remedy)
+    return _check("embedder", Health.ok, f"{name} answered with {embedder.dimension} numbers per embedding")
+
+
+def _placed(settings: Settings, name: str, environ: Mapping[str, str]) -> str:
+    if not has_endpoint(name):
+        return name
+    origin = model_route(settings, name, environ).origin
+    by = f" (set by {origin})" if origin else ""
+    return f"{name} at {model_host(settings, name, environ)}{by}; not asked, --online asks it"
+
+
+def _alone(settings: Settings, name: str) -> Settings:
+    """The same with this model only: what is wrong with another is said of that one."""
+    alone: dict[str, object] = {"strong": name, "fast": name, "fallback": (), "steps": StepModels()}
+    once: dict[str, object] = {"tries": 1, "deadline": PING_SECONDS, "patience": PING_SECONDS * 2}
+    models = settings.models.model_copy(update={**alone, **once})
+    return settings.model_copy(update={"models": models})
+
+
+def _reachable(settings: Settings, label: str, name: str, environ: Mapping[str, str]) -> Check:
+    try:
+        connect(_alone(settings, name))
+    except ConfigError as error:
+        return _check(label, Health.fail, _safe(str(error), settings), error.remedy)
+    return _check(label, Health.ok, _placed(settings, name, environ))
+
+
+def _ping(settings: Settings, label: str, name: str, environ: Mapping[str, str]) -> Check:
+    messages = (Message(role=Role.user, text="Reply with the word ok."),)
+    ask = Ask(question="doctor", tier=Tier.strong, messages=messages, max_tokens=PING_TOKENS)
+    began = time.monotonic()
+    try:
+        asyncio.run(connect(_alone(settings, name)).ask(ask))
+    except (ConfigError, ModelError) as error:
+        remedy = error.remedy or "check the model's name, its key and the network"
+        return _check(label, Health.fail, _safe(str(error), settings), remedy)
+    host = model_host(settings, name, environ)
+    place = f"{name} at {host}" if host else name
+    return _check(label, Health.ok, f"{place} answered in {time.monotonic() - began:.1f} s")
+
+
+def _safe(message: str, settings: Settings) -> str:
+    """An address may hold a password. Keys are taken out where the model is asked."""
+    url = settings.models.base_url
+    return message.replace(url, str(public_values(settings)["models.base_url"])) if url else message

@@ -1,0 +1,90 @@
+"""Checks of the project in a folder: its tests, their runner and their interpreter. None of its code is run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from redstart.app.doctor.results import Check, Health
+from redstart.app.init import files_in, read_start
+from redstart.app.settings import Settings
+from redstart.app.settings.env_file import USUAL_NAME
+from redstart.core.errors import ConfigError
+from redstart.core.noun import many
+from redstart.toolkit.languages.protocol import Language
+from redstart.toolkit.languages.registry import language_of_runner, language_of_test
+from redstart.toolkit.suites.detection.environment import find_interpreter
+from redstart.toolkit.suites.detection.history import work_root
+from redstart.toolkit.suites.detection.places import Place, suites_in
+
+MOST_FILES = 20_000
+"""Files that are looked at; a folder with more is a place where projects lie, or takes too long."""
+NAMED = 3
+"""Suites that are named where there are several."""
+
+
+def _check(name: str, health: Health, detail: str, remedy: str = "") -> Check:
+    return Check(group="project", name=name, health=health, detail=detail, remedy=remedy)
+
+
+def check_project(folder: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
+    """How the tests of the folder would be run. They are counted by their names, not collected."""
+    if (folder / USUAL_NAME).is_file():
+        yield _check(USUAL_NAME, Health.absent, "not loaded", "to take API keys from it: --env-file .env")
+    paths = list(islice(files_in(folder), MOST_FILES + 1))
+    if len(paths) > MOST_FILES:
+        remedy = "run redstart doctor in the directory of a project"
+        yield _check("tests", Health.absent, f"not counted: more than {MOST_FILES:,} files", remedy)
+        return
+    places = suites_in(paths, lambda name: read_start(folder / name))
+    command = settings.tests.command
+    if not places and not command:
+        remedy = "to have one written: redstart fix --issue TEXT; to name a command: --test-cmd"
+        yield _check("tests", Health.absent, "none found in this directory", remedy)
+        return
+    if len(places) > 1 and not command:
+        listed = ", ".join(place.folder for place in places[:NAMED]) + (", …" if len(places) > NAMED else "")
+        yield _check("tests", Health.ok, f"{len(places)} suites: {listed}; name one: redstart fix {places[0].folder}")
+        return
+    place = places[0] if places else Place("", "pytest")
+    yield _check("tests", Health.ok, f"{command or place.runner}: {_counted(folder, place, paths)}")
+    yield _interpreter(folder, place, environ)
+
+
+def _counted(folder: Path, place: Place, paths: Sequence[str]) -> str:
+    language = language_of_runner(place.runner) or Language()
+    inside = f"{place.folder}/" if place.folder else ""
+    counts = [
+        language.count_tests(read_start(folder / path) or b"")
+        for path in paths
+        if path.startswith(inside) and language_of_test(path) is language
+    ]
+    with_tests = [count for count in counts if count]
+    return f"{many(sum(with_tests), 'test')} in {many(len(with_tests), 'file')} (counted by name, not run)"
+
+
+def _interpreter(folder: Path, place: Place, environ: Mapping[str, str]) -> Check:
+    language = language_of_runner(place.runner)
+    if language and (program := language.program):
+        if shutil.which(program, path=environ.get("PATH", "")):
+            return _check("runtime", Health.ok, f"{program} on PATH")
+        name = language.program_name
+        return _check("runtime", Health.fail, f"{name} is missing; this project's tests need it", f"install {name}")
+    try:
+        interpreter, why = find_interpreter(work_root(folder.resolve()), folder=_below(folder), environ=environ)
+    except ConfigError as error:
+        return _check("runtime", Health.fail, f"Python: {error}", error.remedy)
+    detail = f"Python {interpreter.version} ({why})"
+    if place.runner == "pytest" and not interpreter.has_pytest:
+        remedy = f"install it there: {interpreter.executable} -m pip install pytest; or name another with --python"
+        return _check("runtime", Health.warn, f"{detail} has no pytest", remedy)
+    return _check("runtime", Health.ok, detail)
+
+
+def _below(folder: Path) -> str:
+    """The folder as seen from the root of its git repo."""
+    path = folder.resolve()
+    root = work_root(path)
+    return "" if path == root else path.relative_to(root).as_posix()

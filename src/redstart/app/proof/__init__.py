@@ -1,0 +1,1 @@
+"""The evidence of an ended run."""

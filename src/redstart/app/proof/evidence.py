@@ -1,0 +1,338 @@
+"""The evidence of an ended run, from the store, the blobs and the journal alone: made again, it is the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from redstart.app.parts import all_records
+from redstart.app.proof.checks import Facts, checks
+from redstart.app.proof.schema import (
+    CaseLine,
+    Cost,
+    Edited,
+    Found,
+    JournalMark,
+    Lines,
+    ModelUse,
+    Noticed,
+    Proof,
+    Reflected,
+    Rerun,
+    Seen,
+    Shrunk,
+    Tally,
+    Touched,
+    Tried,
+)
+from redstart.app.reflections import reflections_of
+from redstart.app.wire import House
+from redstart.core.change import Applied
+from redstart.core.errors import ConfigError, StoreError
+from redstart.core.finding import TRIPWIRE, Finding, FindingList, Severity
+from redstart.core.noun import many
+from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Repeat, Report, Reproduced, Verdict
+from redstart.core.run import Decision, Result, RunState, Status, Step
+from redstart.engines.journal import KeptAnswer
+from redstart.ports.store.port import Record, StepRow, digest
+from redstart.toolkit.honesty.verdict.baseline import baseline_cases, targets
+from redstart.toolkit.honesty.verdict.levels import MEASURES
+from redstart.toolkit.honesty.verdict.shortfall import unproven_in_words
+from redstart.toolkit.honesty.verdict.verdict import green_among
+from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.suites.detection.describe import describe_runner
+
+
+async def prove(house: House, state: RunState) -> Proof:
+    """The proof of an ended run, of one that is not verified too: then it says what is missing.
+
+    Raises `ConfigError` where the run has not ended or never came to propose a patch, and `StoreError` where its
+    records are not what they were when they were written.
+    """
+    if state.status is not Status.finished or state.result is None:
+        raise ConfigError(
+            f"run {state.run_id} has not ended: there is no proof yet", remedy=f"redstart resume {state.run_id}"
+        )
+    if state.spec.begins_cycles:
+        raise ConfigError(
+            "each improvement has a proof of its own", remedy=f"for the first: redstart show {state.run_id}.1 --proof"
+        )
+    if state.now.patch is None and not state.history:
+        raise ConfigError(f"run {state.run_id} changed nothing, so there is nothing to prove: {state.reason}")
+    rows = await house.adapters.store.steps(state.run_id)
+    records = await all_records(house, state)
+    return _Evidence(house, state, state.result).proof(rows, records)
+
+
+def schema() -> str:
+    """The JSON Schema of a proof, as it is published in docs/reference/proof.schema.json.
+
+    It allows more fields than it names, as `v` promises: a reader that checks proofs by it is not broken by a new one.
+    """
+    made = Proof.model_json_schema(mode="serialization")
+    for shape in (made, *made["$defs"].values()):
+        shape.pop("additionalProperties", None)
+    draft = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps({**draft, **made}, indent=2) + "\n"
+
+
+def journal_mark(records: Sequence[Record]) -> JournalMark:
+    """Raises `StoreError` naming the first record that was changed after it was written."""
+    for record in records:
+        if digest(record) != record.digest:
+            raise StoreError(f"the record of {record.call} was changed: nothing can be proven with it")
+    return JournalMark(
+        records=len(records), sha256=hashlib.sha256("".join(one.digest for one in records).encode()).hexdigest()
+    )
+
+
+class _Evidence:
+    def __init__(self, house: House, state: RunState, result: Result) -> None:
+        self._blobs, self._trees = house.adapters.blobs, house.adapters.trees
+        self._state, self._now, self._result = state, state.now, result
+        self._judged: Judged | None = state.now.test if state.now.made else None
+        self._verdict: Verdict = self._judged.verdict if self._judged else Verdict()
+        self._targets = sorted(set(targets(state, self._blobs)))
+        self._files = self._touched()
+        self._green = result is Result.verified and self._verdict.honest_green and not state.foreign_language
+
+    def proof(self, rows: Sequence[StepRow], records: Sequence[Record]) -> Proof:
+        state, judged, found = self._state, self._judged, self._now.reproduce
+        made, spend = self._now.made, state.spend
+        serious = sum(one.severity is Severity.error and one.tool != TRIPWIRE for one in self._new_findings())
+        facts = Facts(
+            state, len(self._targets), judged, self._files, self._found(), serious, self._shrunk(), self._green
+        )
+        return Proof(
+            run=state.run_id,
+            parent=state.spec.parent,
+            repo=state.spec.repo,
+            mode=state.spec.mode,
+            runner=describe_runner(state.spec.suite) if state.spec.suite.junit else state.spec.suite.runner,
+            level=state.spec.verify,
+            result=self._result,
+            verified=self._green,
+            by_person=self._result is Result.verified and not self._green,
+            sentence=self._sentence(),
+            reason=state.reason,
+            checks=checks(facts),
+            lacking=() if self._green else tuple(self._lacking()),
+            before=_tally(found.report if found else None),
+            after=_tally(judged.report) if judged else None,
+            cases=self._cases(),
+            repeats_before=_reruns(found.repeats if found else ()),
+            repeats_after=_reruns(judged.repeats if judged else ()),
+            suite_runs=judged.runs if judged else 0,
+            flaky=tuple(_flaky(found, judged)),
+            mutants=_noticed(judged),
+            written=found.tests if found else (),
+            sure=f"{found.sure}: {found.sure_why}" if found and found.sure else "",
+            tree_before=state.base.tree,
+            tree_after=made.tree if made else "",
+            files=self._files,
+            findings=facts.found,
+            shrunk=facts.shrunk,
+            diff=self._text(self._now.diff),
+            attempts=tuple(_attempts(rows)),
+            models=_models(records),
+            cost=Cost(
+                calls=spend.calls,
+                input_tokens=spend.input_tokens,
+                output_tokens=spend.output_tokens,
+                usd=round(spend.usd, 6),
+                unpriced=spend.unpriced,
+                seconds=spend.seconds,
+            ),
+            journal=journal_mark(records),
+        )
+
+    def _sentence(self) -> str:
+        fixed, level = self._verdict.fixed.count, self._state.spec.verify
+        tests, passing = many(fixed, "test"), "passes" if fixed == 1 else "pass"
+        if self._green:
+            which = f"{tests} that failed without this patch {passing} with it"
+            if self._state.spec.task.makes_program:
+                which = f"{tests}, written before the code, failed without it and {passing} with it"
+            if found := (self._judged.mutants if self._judged else None):
+                which += f", and the tests notice {found.killed} of {found.sampled} small changes to it"
+            least = f" Only what level {level.value} asks for was checked." if not MEASURES[level].after else ""
+            return f"Verified: {which}; no other test got worse.{least}"
+        if self._result is Result.unproven:
+            which = f"{tests} that failed without this patch {passing} with it"
+            return f"Unproven: {which}, but Redstart cannot alter such tests to prove that they can still fail."
+        if self._result is Result.verified:
+            return f"Accepted by a person: {tests} that failed {passing} with this patch, but not every check does."
+        why = {
+            Result.refused: "the last patch was refused",
+            Result.capped: "a limit of the run was reached first",
+            Result.stuck: "the same patch came again and again",
+        }
+        tried = many(self._now.number, "attempt")
+        return f"Not verified: {why.get(self._result, f'no patch passed every check in {tried}')}."
+
+    def _lacking(self) -> list[str]:
+        verdict, now = self._verdict, self._now
+        named = {
+            "still red": verdict.still_red,
+            "newly red": verdict.newly_red,
+            "missing": verdict.missing,
+            "newly skipped": verdict.newly_skipped,
+            "not green in every repeat": verdict.flaky,
+            "green without the patch as well": verdict.green_without,
+        }
+        lines = [f"refused: {words}" for words in verdict.refuted]
+        lines += [f"{what}: {one}" for what, ids in named.items() for one in _named(ids)]
+        lines += [f"contradiction: {verdict.unexplained}"] if verdict.unexplained else []
+        language = self._state.foreign_language if verdict.fixed and not verdict.still_red else ""
+        lines += [f"not proven: {unproven_in_words(language)}"] if language else []
+        rejects = {_readable(one.path): one.reason for one in now.apply.rejects} if now.apply else {}
+        theirs = {one.path: one.protected for one in self._files if one.protected and one.path not in rejects}
+        lines += [f"not applied: {path}: {reason}" for path, reason in rejects.items()]
+        lines += [f"not its own to change: {path}: {reason}" for path, reason in theirs.items()]
+        findings = now.check.first if now.check else ()
+        lines += [f"finding: {one.path}:{one.line} {one.rule} {one.message}" for one in findings]
+        lines += [f"no patch: {now.patch.fault}"] if now.patch and now.patch.fault else []
+        return list(dict.fromkeys(lines))
+
+    def _touched(self) -> tuple[Touched, ...]:
+        made, spec = self._now.made, self._state.spec
+        if made is not None:
+            paths = {change.path for change in self._trees.changes(self._state.base, made)}
+        else:
+            paths = set(self._now.patch.files) if self._now.patch else set[str]()
+        found = ((path, protected(path, spec.protect, spec.tests)) for path in sorted(paths))
+        return tuple(Touched(path=_readable(path), protected=why.words if why else "") for path, why in found)
+
+    def _cases(self) -> tuple[CaseLine, ...]:
+        before = {case.id: case for case in baseline_cases(self._state, self._blobs)}
+        judged = self._judged
+        cases = _all_cases(self._blobs.get(judged.report.full)) if judged and judged.report.full else ()
+        after, green = {case.id: case for case in cases}, green_among(self._targets, cases)
+
+        def now_of(target: str) -> Seen:
+            # A target that is a whole file has no case of its own once its tests can be collected.
+            return "untested" if judged is None else "passed" if target in green else _seen(after.get(target))
+
+        lines = [
+            CaseLine(id=one, target=True, before=_seen(before.get(one)), after=now_of(one)) for one in self._targets
+        ]
+        known, missing = set(self._targets), set(self._verdict.missing.first)
+        for one in sorted((before.keys() | after.keys()) - known):
+            was, now = _seen(before.get(one)), _seen(after.get(one))
+            # A test that is not in the results was not always asked for: the verdict knows which are missing.
+            if was != now and (one in after or one in missing):
+                lines.append(CaseLine(id=one, target=False, before=was, after=now))
+        return tuple(lines)
+
+    def _found(self) -> Found:
+        check, audit, context = self._now.check, self._now.audit, self._now.retrieve
+        paths = {one.path for one in self._files}
+        looked = {chunk.path for chunk in context.chunks} if context else set[str]()
+        earlier = self._findings(audit.full) if audit else ()
+        new = self._new_findings()
+        return Found(
+            before=sum(one.path in paths for one in earlier) if audit and paths <= looked else None,
+            new=len(new) if check and self._now.apply and self._now.apply.ok else None,
+            blocking=check.count if check else 0,
+            tripwires=sum(one.tool == TRIPWIRE for one in new),
+        )
+
+    def _new_findings(self) -> tuple[Finding, ...]:
+        """What the patch brought, tripwires among it."""
+        return self._findings(self._now.check.full) if self._now.check else ()
+
+    def _findings(self, full: str) -> tuple[Finding, ...]:
+        return FindingList.model_validate_json(self._blobs.get(full)).findings if full else ()
+
+    def _shrunk(self) -> Shrunk:
+        judged, applied = self._judged, self._now.apply
+        return Shrunk(
+            done=bool(judged and judged.shrunk),
+            hunks_dropped=judged.dropped if judged and judged.shrunk else 0,
+            proposed=_lines(self._text(applied.diff) if applied else ""),
+            kept=_lines(self._text(self._now.diff)),
+        )
+
+    def _text(self, blob: str) -> str:
+        return self._blobs.get(blob).decode(errors="replace") if blob else ""
+
+
+def _tally(report: Report | None) -> Tally:
+    counts = report.counts if report else Counts()
+    return Tally(passed=counts.passed, failed=counts.failed, errors=counts.errors, skipped=counts.skipped)
+
+
+def _reruns(repeats: Iterable[Repeat]) -> tuple[Rerun, ...]:
+    return tuple(Rerun(patched=one.patched, varied=one.varied, green=one.green, red=one.red) for one in repeats)
+
+
+def _named(ids: Ids) -> list[str]:
+    more = ids.count - len(ids.first)
+    return [*ids.first, *([f"and {more:,} more"] if more > 0 else [])]
+
+
+def _flaky(found: Reproduced | None, judged: Judged | None) -> Iterator[str]:
+    yield from found.flaky if found else ()
+    if judged is not None:
+        yield from (f"{one} (not green in every repeat)" for one in _named(judged.verdict.flaky))
+        yield from (f"{one} (red in one run on the patch, green in the next)" for one in _named(judged.unsteady))
+
+
+def _noticed(judged: Judged | None) -> Noticed | None:
+    found = judged.mutants if judged else None
+    return Noticed(sampled=found.sampled, killed=found.killed, survivors=found.survivors) if found else None
+
+
+def _all_cases(blob: bytes) -> tuple[Case, ...]:
+    return CaseList.model_validate_json(blob).cases
+
+
+def _seen(case: Case | None) -> Seen:
+    return case.outcome.value if case else "absent"
+
+
+def _readable(path: str) -> str:
+    """Bytes of a path that are no UTF-8 as `\\xff`: JSON has no place for them."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def _lines(diff: str) -> Lines:
+    """Counted in the hunks alone: a removed line may begin with dashes of its own."""
+    added = removed = 0
+    inside = False
+    for line in diff.split("\n"):
+        inside = not line.startswith("diff --git ") and (inside or line.startswith("@@ "))
+        added += inside and line.startswith("+")
+        removed += inside and line.startswith("-")
+    return Lines(added=added, removed=removed)
+
+
+def _attempts(rows: Sequence[StepRow]) -> Iterator[Tried]:
+    reflections = reflections_of(rows)
+    for number in sorted({row.attempt for row in rows}):
+        mine = {row.step: row.artifact for row in rows if row.attempt == number}
+        applied = Applied.model_validate_json(mine[Step.apply]) if Step.apply in mine else None
+        decided = Decision.model_validate_json(mine[Step.decide]).reason if Step.decide in mine else ""
+        counted = Counter((one.kind, one.rung) for one in (applied.rungs if applied else ()))
+        edits = tuple(Edited(form=form, fit=fit, count=count) for (form, fit), count in counted.items())
+        said = reflections.get(number)
+        reflection = Reflected.model_validate(said.model_dump()) if said else None
+        yield Tried(number=number, outcome=decided, edits=edits, reflection=reflection)
+
+
+def _models(records: Sequence[Record]) -> tuple[ModelUse, ...]:
+    """Who answered, the most asked first. A question that the budget stopped counts if it was put to one."""
+    answers = [KeptAnswer.of(one).answer for one in records if one.kind == "model"]
+    given = [one for one in answers if one.asked]
+    return tuple(
+        ModelUse(
+            name=name,
+            calls=calls,
+            input_tokens=sum(one.usage.input_tokens for one in given if one.model == name),
+            output_tokens=sum(one.usage.output_tokens for one in given if one.model == name),
+        )
+        for name, calls in Counter(one.model for one in given).most_common()
+    )

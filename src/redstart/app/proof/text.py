@@ -1,0 +1,209 @@
+"""A proof as a person reads it: plain text, Markdown for a pull request, JSON for machines.
+
+What comes from the repo, a model or a person (test ids, paths, the diff, reasons, names) is not trusted. In Markdown it
+stands in code blocks whose fence is longer than any in it; in both forms it is one line for one line, behind words or
+blanks of ours, and what cannot be seen is spelled out. So it can neither leave its place nor look like a line of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from redstart.app.proof.schema import CheckName, Edited, Mark, Proof, Tried
+from redstart.core.change import EditKind, Rung
+from redstart.core.noun import many
+from redstart.core.visible import visible_line
+
+SHOWN = 20
+"""Ids, files and other names in a list."""
+DIFF = 30_000
+"""Characters of the diff, if there is room."""
+ROOM = 56_000
+"""Characters of all lists and the diff: a pull request's body takes 65,536, and the table and fences need some."""
+
+TITLES = {
+    CheckName.targets: "The failing tests pass",
+    CheckName.others: "No other test got worse",
+    CheckName.repeats: "They pass in every rerun",
+    CheckName.red_without: "They still fail without the patch",
+    CheckName.able_to_fail: "They still fail when they are altered",
+    CheckName.neutral: "They pass outside a test run",
+    CheckName.untouched: "Tests and test configuration are unchanged",
+    CheckName.no_cheat: "Nothing in the patch suggests a cheat",
+    CheckName.findings: "No new serious static findings",
+    CheckName.shrunk: "The patch is reduced to what is needed",
+}
+RESULTS = {Mark.passed: "yes", Mark.failed: "NO", Mark.not_done: "not done"}
+
+_FORMS = {
+    EditKind.block: "search and replace",
+    EditKind.diff: "diff",
+    EditKind.whole: "whole file",
+    EditKind.envelope: "apply_patch",
+}
+_FITS = {
+    Rung.exact: "fitted as written",
+    Rung.whitespace: "fitted with other whitespace",
+    Rung.recount: "fitted with its line counts corrected",
+    Rung.realign: "fitted at another line",
+    Rung.merge: "fitted with different context",
+    Rung.node: "replaced a definition by its name",
+    None: "did not fit",
+}
+_PLAIN = re.compile(r"[A-Za-z0-9 .,:;()/'+-]")
+
+
+class Block(NamedTuple):
+    """Lines under a title, all of which may hold text that is not ours."""
+
+    title: str
+    lines: Sequence[str]
+    language: str = "text"
+
+
+class Line(NamedTuple):
+    """A line of text, and how far what continues it is indented where it has to be broken."""
+
+    text: str
+    hang: int = 0
+
+
+def as_text(proof: Proof) -> str:
+    """For a log or an e-mail."""
+    return "".join(f"{line.text}\n" for line in text_lines(proof))
+
+
+def text_lines(proof: Proof) -> Iterator[Line]:
+    """For a terminal, which breaks them."""
+    yield Line(visible_line(proof.sentence))
+    yield Line("")
+    yield Line("What was checked")
+    for check in proof.checks:
+        said = f": {visible_line(check.said)}" if check.said else ""
+        yield Line(f"  {RESULTS[check.mark]:<8}  {TITLES[check.name]}{said}", hang=12)
+    for block in _blocks(proof):
+        yield Line("")
+        yield Line(block.title)
+        yield from (Line(f"    {visible_line(line)}".rstrip(), hang=8) for line in block.lines)
+
+
+def as_markdown(proof: Proof) -> str:
+    """For the body of a pull request."""
+    rows = (f"| {TITLES[one.name]} | {RESULTS[one.mark]} | {_inert(one.said)} |" for one in proof.checks)
+    table = "\n".join(("| What was checked | Result | |", "|---|---|---|", *rows))
+    parts = [f"**{_inert(proof.sentence)}**", table]
+    for block in _blocks(proof):
+        lines = [visible_line(line) for line in block.lines]
+        longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
+        fence = "`" * max(3, longest + 1)
+        parts.append("\n".join((f"### {block.title}", "", f"{fence}{block.language}", *lines, fence)))
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(proof: Proof) -> str:
+    """Everything, in ASCII: a terminal would obey some of what a repo can hold."""
+    return json.dumps(proof.model_dump(mode="json"), indent=2) + "\n"
+
+
+def _inert(text: str) -> str:
+    """Text that Markdown shows as it is: whatever might mean something is an entity."""
+    return "".join(one if _PLAIN.match(one) else f"&#{ord(one)};" for one in visible_line(text))
+
+
+def _blocks(proof: Proof) -> list[Block]:
+    above = [
+        Block("Why it is not verified" if not proof.by_person else "What a person accepted", _against(proof)),
+        Block(f"Target tests ({_fixed(proof)})", _cases(proof, target=True)),
+        Block("Other tests with a different result than before", _cases(proof, target=False)),
+        Block("Flaky tests, never counted as fixed", _first([f"flaky: {one}" for one in proof.flaky])),
+        Block("Tests written for this run, before the code", _first([f"written: {one}" for one in proof.written])),
+        Block("Confidence that they match the issue", [f"confidence: {proof.sure}"] if proof.sure else []),
+        Block(
+            "Mutants of the program that no test noticed", _first([f"unnoticed: {one}" for one in _survivors(proof)])
+        ),
+        Block("Files in the patch", _first([_file(one.path, one.protected) for one in proof.files])),
+    ]
+    below = [Block("How it was made", _made(proof)), Block("How to check it", _how_to_check(proof))]
+    taken = sum(len(visible_line(line)) + 1 for block in (*above, *below) for line in block.lines)
+    title = "The patch" if proof.verified or proof.by_person else "The last patch"
+    patch = Block(title, _diff(proof, min(DIFF, ROOM - taken)), "diff")
+    return [block for block in (*above, patch, *below) if block.lines]
+
+
+def _survivors(proof: Proof) -> Sequence[str]:
+    return proof.mutants.survivors if proof.mutants else ()
+
+
+def _against(proof: Proof) -> list[str]:
+    return [] if proof.verified else [f"the run ended: {proof.reason}", *_first(proof.lacking)]
+
+
+def _fixed(proof: Proof) -> str:
+    wanted = [one for one in proof.cases if one.target]
+    return f"{sum(one.after == 'passed' for one in wanted):,} of {len(wanted):,} pass"
+
+
+def _cases(proof: Proof, *, target: bool) -> list[str]:
+    mine = [one for one in proof.cases if one.target is target]
+    return _first([f"{one.before} -> {one.after}  {one.id}" for one in mine])
+
+
+def _file(path: str, why: str) -> str:
+    return f"protected: {path}: {why}" if why else f"changes: {path}"
+
+
+def _first(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - SHOWN
+    return [*lines[:SHOWN], *([f"... and {more:,} more"] if more > 0 else [])]
+
+
+def _diff(proof: Proof, room: int) -> list[str]:
+    lines = proof.diff.removesuffix("\n").split("\n") if proof.diff else []
+    kept: list[str] = []
+    for line in lines:
+        room -= len(visible_line(line)) + 1
+        if room < 0:
+            return [*kept, f"... and {len(lines) - len(kept):,} more lines: redstart show {proof.run}"]
+        kept.append(line)
+    return kept
+
+
+def _made(proof: Proof) -> list[str]:
+    cost = proof.cost
+    unknown = f" and {many(cost.unpriced, 'call')} of unknown price" if cost.unpriced else ""
+    tokens = f"{cost.input_tokens:,} tokens in, {cost.output_tokens:,} out"
+    attempts = [_attempt(one) for one in proof.attempts]
+    kept = attempts if len(attempts) <= SHOWN else [*attempts[: SHOWN - 1], ["..."], attempts[-1]]
+    return [
+        f"run:      {proof.run}, {proof.mode.value}, {proof.runner}, level {proof.level.value}",
+        f"repo:     {proof.repo}",
+        *([f"forked:   from run {proof.parent}, whose records hold the earlier steps"] if proof.parent else []),
+        *(f"model:    {many(one.calls, 'call')} to {one.name}" for one in proof.models[:SHOWN]),
+        f"cost:     {tokens}, ${cost.usd:.4f}{unknown}, {cost.seconds:.1f} s",
+        f"tests:    {many(proof.suite_runs, 'run')} on the last patch",
+        *(line for attempt in kept for line in attempt),
+    ]
+
+
+def _attempt(tried: Tried) -> list[str]:
+    """How it ended, and below that why, as a model says."""
+    said = tried.reflection
+    parts = {} if said is None else {"root cause": said.root_cause, "try next": said.try_next}
+    why = [f"  {name}, by the model: {text}" for name, text in parts.items() if text]
+    return [f"attempt {tried.number}: {tried.outcome}{_edits(tried.edits)}", *why]
+
+
+def _edits(edits: Sequence[Edited]) -> str:
+    return "".join(f"; {many(one.count, 'edit')} ({_FORMS[one.form]}) {_FITS[one.fit]}" for one in edits)
+
+
+def _how_to_check(proof: Proof) -> list[str]:
+    return [
+        f"made on git tree {proof.tree_before}" + (f", gives {proof.tree_after}" if proof.tree_after else ""),
+        f"journal: {many(proof.journal.records, 'record')}, SHA-256 {proof.journal.sha256}",
+        f"redstart runs replay {proof.run}    repeats every step from the journal and compares; asks no model",
+        f"redstart show {proof.run} --proof   derives this again from the stored records; names any that was changed",
+    ]

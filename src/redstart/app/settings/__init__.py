@@ -1,0 +1,348 @@
+"""The only configuration: flag, then `REDSTART_*`, then the project's file, then the user's file, then the default."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import os
+import re
+from collections.abc import Mapping
+from functools import reduce
+from operator import getitem
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict, SettingsError
+from pydantic_settings import PydanticBaseSettingsSource as Source
+
+from redstart.app.objects import refuse_object_name
+from redstart.app.settings import layers
+from redstart.app.settings.checks import ChecksSettings, command_line
+from redstart.app.settings.fleet import FleetSettings
+from redstart.app.settings.layers import Given, Keys, Layer
+from redstart.app.settings.models import Models
+from redstart.app.settings.packages import DependencySettings
+from redstart.app.settings.store import HOME, MemorySettings, StoreSettings, Tenant
+from redstart.core.errors import ConfigError
+from redstart.core.learning import ReflectionPolicy
+from redstart.core.run import Level, Limits
+from redstart.core.shell import SandboxLimits
+from redstart.ports.model.endpoints import ENDPOINTS, without_credentials
+from redstart.ports.model.names import PLUGIN, WITHOUT_ENDPOINT, refuse_unknown_form
+
+_DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
+"""What is used where a key is there and no model is named."""
+
+NO_MODEL = """set a key or name a model; one of these lines is enough:
+  export ANTHROPIC_API_KEY=…       # then: redstart fix
+  export OPENAI_API_KEY=…          # then: redstart fix
+  redstart fix -m ollama:qwen2.5-coder     # local model, no key"""
+
+
+def _glob(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise ValueError("a glob must not be empty or contain a zero byte")
+    return text
+
+
+def _service(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and 1024 <= int(port) < 65536):
+        raise ValueError(f"{text!r} is not host:port with a port from 1024 to 65535")
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise ValueError(f"{text!r} is not on this machine; write it as 127.0.0.1:{port}")
+    return text
+
+
+def _pair(text: str) -> str:
+    here, found, there = text.partition("=")
+    if not (found and here.startswith("/") and there.startswith("/")):
+        raise ValueError(f"{text!r} is not a pair of directories; write it as /here=/there")
+    return text
+
+
+def _bytes(value: object) -> object:
+    """A size as people write it: `1g`, `512m`, `2GiB`."""
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?\s*", value.lower())
+    if not found:
+        raise ValueError(f"{value!r} is not a size; write it as 1g, 512m or a number of bytes")
+    return int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " "))
+
+
+def _folder(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+
+
+BACKENDS = ("auto", "bwrap", "docker", "seatbelt", "process")
+
+
+def _backend(text: str) -> str:
+    if text in BACKENDS or (text.startswith(f"{PLUGIN}:") and text != f"{PLUGIN}:"):
+        return text
+    raise ValueError(f"unknown sandbox {text!r}; use {', '.join(BACKENDS)} or {PLUGIN}:NAME")
+
+
+Size = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str)]
+
+_LIMITS = SandboxLimits()
+_LEAST_MEMORY = 16 << 20
+"""Below this no interpreter starts, and Docker refuses less than six megabytes."""
+
+
+class SuiteSettings(BaseModel):
+    """How the project's tests are run."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    command: Annotated[str, AfterValidator(command_line)] = ""
+    """As one would type it; empty for what is found by looking."""
+    files: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()
+    """Globs of test files that no patch may change, where their names do not say what they are."""
+
+
+class SandboxSettings(BaseModel):
+    """Where the tests run, what they may reach and what they may use."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    backend: Annotated[str, AfterValidator(_backend)] = "auto"
+    """`auto` takes the strongest that works here; `bwrap`, `docker`, `seatbelt` or `plugin:NAME` that one or none."""
+    image: str = ""
+    """The image of docker's containers; empty for the one that `redstart sandbox build` makes."""
+    runtime: str = ""
+    """The runtime of docker's containers, such as `runsc` for gVisor; empty for the daemon's own."""
+    network: Literal["none"] = "none"
+    """There is no network in a sandbox; single ports are opened by `services`."""
+    path_map: tuple[Annotated[str, AfterValidator(_pair)], ...] = ()
+    """Where redstart runs in a container: its folders as the daemon's machine has them, as /here=/there."""
+    services: tuple[Annotated[str, AfterValidator(_service)], ...] = ()
+    """Services of this machine that the tests need, as host:port on loopback."""
+    wall: float = Field(default=_LIMITS.wall, gt=0, allow_inf_nan=False)
+    """Seconds that one run of the tests may take."""
+    cpu: int = Field(default=_LIMITS.cpu, gt=0)
+    """Seconds of processor time, of each process and of all together."""
+    test_cpu: int = Field(default=5, ge=0)
+    """Seconds of processor time for each Python test of a program that `create` makes; 0 for no limit."""
+    cpus: float = Field(default=_LIMITS.cpus, ge=0, allow_inf_nan=False)
+    """Processors that may be kept busy at once; 0 for all."""
+    memory: Size = Field(default=_LIMITS.memory, ge=_LEAST_MEMORY)
+    """Bytes of memory, or as `1g`: of all processes together where that can be counted, else of each."""
+    processes: int = Field(default=_LIMITS.processes, gt=0)
+    """Processes and threads at any one time."""
+    file_size: Size = Field(default=_LIMITS.file_size, gt=0)
+    """Bytes of the largest file that may be written."""
+    disk: Size = Field(default=_LIMITS.disk, gt=0)
+    """Bytes that may be written to the workspace, and as much again to each temporary folder."""
+    output: Size = Field(default=_LIMITS.output, gt=0)
+    """Bytes of what is printed that are kept, head and tail."""
+
+    @property
+    def is_plugin(self) -> bool:
+        """Whether another package brings the sandbox."""
+        return self.backend.startswith(f"{PLUGIN}:")
+
+    @property
+    def limits(self) -> SandboxLimits:
+        """What one run of the tests may use."""
+        names = (name for name in SandboxLimits.model_fields if hasattr(self, name))
+        return SandboxLimits(**{name: getattr(self, name) for name in names})
+
+
+class Settings(BaseSettings):
+    """A value like others: made by hand it reads nothing. `load` is what reads the environment and the files."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=layers.PREFIX, env_nested_delimiter="__", extra="forbid", use_attribute_docstrings=True
+    )
+
+    home: Annotated[Path, AfterValidator(_folder)] = Field(default_factory=lambda: _data_home(os.environ))
+    """Where runs, blobs, snapshots and patches lie."""
+    data: Annotated[Path, AfterValidator(_folder)] | None = None
+    """Where the public sets of `redstart eval` lie; None where there are none."""
+    models: Models = Models()
+    limits: Limits = Limits()
+    tests: SuiteSettings = SuiteSettings()
+    sandbox: SandboxSettings = SandboxSettings()
+    dependencies: DependencySettings = DependencySettings()
+    checks: ChecksSettings = ChecksSettings()
+    store: StoreSettings = StoreSettings()
+    memory: MemorySettings = MemorySettings()
+    tenant: Tenant = HOME
+    """Whose runs these are, where several share one database; none sees another's."""
+    fleet: FleetSettings = FleetSettings()
+    reflect: ReflectionPolicy = ReflectionPolicy.auto
+    """When the strong model is asked why an attempt failed: auto (from the second on), always or never."""
+    verify: Level = Level.standard
+    """How much is run before a green counts: quick, standard or strict."""
+    protect: tuple[Annotated[str, AfterValidator(_glob)], ...] = ()
+    """Globs of files that no patch may change, besides those that are always protected. Every layer adds its own."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: Source,
+        env_settings: Source,
+        dotenv_settings: Source,
+        file_secret_settings: Source,
+    ) -> tuple[Source, ...]:
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings  # a .env may be a stranger's
+        return (init_settings,)
+
+
+class Resolved(NamedTuple):
+    """The settings in force, and for the dotted name of each where it came from."""
+
+    settings: Settings
+    origins: dict[str, str]
+
+
+def load(model: str | None = None, project: Path | None = None, flags: Mapping[str, object] | None = None) -> Settings:
+    """The settings in force; see `resolve`."""
+    return resolve(model, project, flags).settings
+
+
+def resolve(
+    model: str | None = None, project: Path | None = None, flags: Mapping[str, object] | None = None
+) -> Resolved:
+    """The settings in force with their origins.
+
+    `model` (a flag) stands for both tiers; `flags` are those that name one setting each, by its dotted name; `project`
+    is the target's folder, whose file may say little. Raises `ConfigError`, naming file, variable or flag, for an
+    unknown key, an unusable value and what a project may not set.
+    """
+    keys, file = keys_of(Settings), layers.user_file(os.environ)
+    below = layers.of_user_file(file, keys)
+    own = layers.of_project(project, keys) if project else {}
+    layers.refuse_untrusted(own, _made(below).limits, file)
+    own = layers.with_tools(below, own)
+    given = layers.merged(below, own, layers.of_variables(os.environ, _variables(), keys))
+    given |= {name: Given(value, "flag") for name, value in (flags or {}).items()}
+    if model:
+        # Who names one model means it: nobody else is asked.
+        given = {name: value for name, value in given.items() if not name.startswith("models.steps.")}
+        given |= {name: Given(model, "flag") for name in ("models.strong", "models.fast")}
+        given["models.fallback"] = Given((), "flag")
+    settings = _made(given)
+    origins = {name: given[name].origin if name in given else "default" for name in sorted(keys.settings)}
+    if "home" not in given and os.environ.get("XDG_DATA_HOME"):
+        origins["home"] = "XDG_DATA_HOME"
+    return _with_models(settings, origins)
+
+
+def require_model(settings: Settings) -> None:
+    """Raises `ConfigError` with what to type where no model is configured, or the name of one has an unknown form."""
+    models = settings.models
+    if not models.strong:
+        raise ConfigError("no model is configured", remedy=NO_MODEL)
+    alone = models.strong.partition(":")[0] in ("manual", "replay")
+    for name in [models.strong] if alone else models.roster.names:
+        refuse_object_name(name, "model")
+        if name.partition(":")[0] not in WITHOUT_ENDPOINT:
+            refuse_unknown_form(name, tuple(ENDPOINTS))
+
+
+def api_key(model: str, environ: Mapping[str, str], variable: str = "") -> str | None:
+    """The key of the model: from `variable` where that is named, else from where people keep its provider's."""
+    provider = model.partition(":")[0]
+    return environ.get(variable or (ENDPOINTS[provider].variable if provider in ENDPOINTS else ""))
+
+
+def check_user_settings(table: Mapping[str, object], origin: str) -> None:
+    """Raises `ConfigError` where what would be the user's file cannot be used; `origin` is what the error calls it."""
+    _made(layers.of_table(table, origin, keys_of(Settings)))
+
+
+def public_values(settings: Settings) -> dict[str, Any]:
+    """Every value by its dotted name, as JSON has it and as it may be printed: an address without what opens it."""
+    values: dict[str, Any] = {}
+    dumped = settings.model_dump(mode="json")
+    for name in sorted(keys_of(Settings).settings):
+        values[name] = reduce(getitem, name.split("."), dumped)
+    # Of a profile only what somebody set: the rest is not what is in force.
+    values["models.profiles"] = {
+        name: profile.model_dump(mode="json", exclude_unset=True) for name, profile in settings.models.profiles.items()
+    }
+    if settings.models.base_url:
+        values["models.base_url"] = without_credentials(settings.models.base_url)
+    if settings.store.url:
+        values["store.url"] = without_credentials(settings.store.url)
+    for option in values["models.options"].values():
+        if option["base_url"]:
+            option["base_url"] = without_credentials(option["base_url"])
+    return values
+
+
+def keys_of(shape: type[BaseModel], prefix: str = "") -> Keys:
+    settings: set[str] = set()
+    groups: set[str] = set()
+    for name, field in shape.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            inner = keys_of(field.annotation, f"{prefix}{name}.")
+            groups |= {prefix + name, *inner.groups}
+            settings |= inner.settings
+        else:
+            settings.add(prefix + name)
+    return Keys(frozenset(settings), frozenset(groups))
+
+
+def _variables() -> dict[str, Any]:
+    try:
+        return EnvSettingsSource(Settings)()
+    except SettingsError as error:
+        field = str(error).partition('"')[2].partition('"')[0]
+        found = sorted(name for name in os.environ if name.upper().startswith(layers.variable_of(field)))
+        raise ConfigError(
+            f"{' or '.join(found)} cannot be read", remedy='write a list as JSON: ["one", "two"]'
+        ) from error
+
+
+def _made(given: Layer) -> Settings:
+    """The settings of a layer. Raises `ConfigError` with the origin of the first value that cannot be used."""
+    try:
+        settings = Settings(**layers.nested(given))  # pyright: ignore[reportArgumentType]  (validated here)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = [str(part) for part in first["loc"]]
+        name = next(".".join(place[:end]) for end in range(len(place), -1, -1) if ".".join(place[:end]) in given)
+        raise _unusable(name, given[name].origin, first["msg"].removeprefix("Value error, ")) from error
+    for key, value in settings.limits:
+        least = 1 if key in ("attempts", "stall", "stall_warning") else 0
+        if value is not None and not least <= value < math.inf:
+            name = f"limits.{key}"
+            raise _unusable(name, given[name].origin, f"must be {least} or more")
+    return settings
+
+
+def _unusable(name: str, origin: str, why: str) -> ConfigError:
+    return ConfigError(f"{origin}: {why}" if origin.startswith(layers.PREFIX) else f"{origin}: {name}: {why}")
+
+
+def _with_models(settings: Settings, origins: dict[str, str]) -> Resolved:
+    """A tier that nobody named: the strong one by the key that is there, the fast one as the strong one."""
+    models, changed = settings.models, dict(origins)
+    strong, fast = models.strong, models.fast
+    if not strong:
+        key = next((variable for variable in _DEFAULT_MODELS if os.environ.get(variable)), "")
+        strong = _DEFAULT_MODELS.get(key, "")
+        changed["models.strong"] = f"default, since {key} is set" if key else "default"
+    if not fast:
+        fast = strong
+        changed["models.fast"] = "as models.strong" if strong else "default"
+    chosen = models.model_copy(update={"strong": strong, "fast": fast})
+    return Resolved(settings.model_copy(update={"models": chosen}), changed)
+
+
+def _data_home(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_DATA_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "redstart"

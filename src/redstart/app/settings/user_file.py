@@ -1,0 +1,241 @@
+"""The user's settings file: read one setting of it, change one, keep everything else as it was written."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from redstart.app.settings import Settings, check_user_settings, keys_of
+from redstart.app.settings.layers import shown, suggested, user_file
+from redstart.core.errors import ConfigError
+
+EDITORS = ("nano", "vi")
+"""Tried where neither VISUAL nor EDITOR is set."""
+STARTING_TEXT = """# Settings of Redstart. To see every setting: redstart config show
+# [models]
+# strong = "anthropic:claude-sonnet-5-5"
+"""
+
+_HEADER = re.compile(r"\s*\[(?!\[)\s*([^\]]+?)\s*\]\s*(?:#.*)?")
+_ANY_HEADER = re.compile(r"\s*\[")
+
+
+class Change(NamedTuple):
+    """What a change of one setting did."""
+
+    path: Path
+    name: str
+    value: object
+
+
+def path_of(environ: Mapping[str, str]) -> Path:
+    return user_file(environ)
+
+
+def set_value(name: str, text: str, environ: Mapping[str, str]) -> Change:
+    """Sets one setting in the user's file; comments, order and all else stay.
+
+    `text` is a TOML value, or a string as one would type it. Raises `ConfigError`, with the file untouched, for an
+    unknown setting, a value that cannot be used, and a file that another program should edit.
+    """
+    refuse_unknown(name)
+    path = user_file(environ)
+    before = _text(path)
+    value, after = _changed(path, before, name, text)
+    _write(path, after)
+    return Change(path, name, value)
+
+
+def refuse_unknown(name: str) -> None:
+    """Raises `ConfigError` for what is not the dotted name of one setting."""
+    keys = keys_of(Settings)
+    if name in keys.settings:
+        return
+    table = next((known for known in ("models.options", "models.profiles") if name.startswith(f"{known}.")), "")
+    if table:
+        raise ConfigError(
+            f"{table} is a table with one entry per model", remedy="edit it by hand: redstart config edit"
+        )
+    if name in keys.groups:
+        inner = sorted(known for known in keys.settings if known.startswith(f"{name}."))
+        raise ConfigError(f"{name} is a group of settings", remedy=f"name one of them, such as {inner[0]}")
+    raise ConfigError(f"unknown setting {shown(name)}", remedy=suggested(name, sorted(keys.settings)))
+
+
+def editor_command(environ: Mapping[str, str]) -> list[str]:
+    """The user's editor, as arguments. Raises `ConfigError` where there is none."""
+    for variable in ("VISUAL", "EDITOR"):
+        if words := shlex.split(environ.get(variable, "")):
+            return words
+    for program in EDITORS:
+        if found := shutil.which(program, path=environ.get("PATH")):
+            return [found]
+    raise ConfigError("no editor is set", remedy="export EDITOR=nano")
+
+
+def prepare_file(environ: Mapping[str, str]) -> Path:
+    """The file, made with a few comments where there is none yet."""
+    path = user_file(environ)
+    if not path.exists():
+        _write(path, STARTING_TEXT)
+    return path
+
+
+def check_file(environ: Mapping[str, str]) -> None:
+    """Raises `ConfigError` where the file holds something that cannot be used."""
+    path = user_file(environ)
+    check_user_settings(_parsed(path, _text(path)), str(path))
+
+
+def _changed(path: Path, before: str, name: str, text: str) -> tuple[object, str]:
+    """The value as it was understood and the new text, which is checked as a whole."""
+    failures: list[ConfigError] = []
+    for value in _readings(text):
+        after = _with_value(before, name, value)
+        expected = _with_key(_parsed(path, before), name, value)
+        if _parsed(path, after) != expected:
+            remedy = "edit it by hand: redstart config edit"
+            raise ConfigError(f"{path} is written in a way that cannot be changed safely", remedy=remedy)
+        try:
+            check_user_settings(expected, "the new value")
+        except ConfigError as error:
+            failures.append(error)
+        else:
+            return value, after
+    raise failures[0]
+
+
+def _readings(text: str) -> list[object]:
+    """What the text may mean: a TOML value such as a number or a list, else the words themselves."""
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return [text]
+    return [table["value"], text] if list(table) == ["value"] else [text]
+
+
+def _with_value(text: str, name: str, value: object) -> str:
+    *groups, key = name.split(".")
+    table = ".".join(groups)
+    lines = text.splitlines()
+    begin, end = _table_lines(lines, table)
+    if begin is None:
+        if not table:
+            at = next((number for number, line in enumerate(lines) if _ANY_HEADER.match(line)), len(lines))
+            lines[at:at] = [f"{key} = {_toml(value)}", *([""] if at < len(lines) else [])]
+        else:
+            lines += [*([""] if lines and lines[-1].strip() else []), f"[{table}]", f"{key} = {_toml(value)}"]
+        return "\n".join(lines) + "\n"
+    place = _value_lines(lines, begin, end, key)
+    if place is None:
+        while end > begin and not lines[end - 1].strip():
+            end -= 1
+        lines.insert(end, f"{key} = {_toml(value)}")
+    else:
+        comment = _comment(lines[place[1] - 1]) if place[1] == place[0] + 1 else ""
+        lines[place[0] : place[1]] = [f"{key} = {_toml(value)}{comment}"]
+    return "\n".join(lines) + "\n"
+
+
+def _table_lines(lines: list[str], table: str) -> tuple[int | None, int]:
+    """The lines below the table's header, up to the next header; None where the file has no such table."""
+    headers = [number for number, line in enumerate(lines) if _ANY_HEADER.match(line)]
+    if not table:
+        first = headers[0] if headers else len(lines)
+        has_keys = any(line.strip() and not line.lstrip().startswith("#") for line in lines[:first])
+        return (0, first) if has_keys else (None, first)
+    for number in headers:
+        matched = _HEADER.fullmatch(lines[number])
+        if matched and re.sub(r"\s|\"|'", "", matched[1]) == table:
+            return number + 1, next((later for later in headers if later > number), len(lines))
+    return None, len(lines)
+
+
+def _value_lines(lines: list[str], begin: int, end: int, key: str) -> tuple[int, int] | None:
+    """The lines of `key = value`, of which a list may take several; None where the key is not set."""
+    start = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*=")
+    first = next((number for number in range(begin, end) if start.match(lines[number])), None)
+    if first is None:
+        return None
+    for last in range(first + 1, end + 1):
+        try:
+            tomllib.loads("\n".join(lines[first:last]))
+        except tomllib.TOMLDecodeError:
+            continue
+        return first, last
+    return None
+
+
+def _comment(line: str) -> str:
+    """The comment behind a value of one line, with the space before it."""
+    for at in (place for place, sign in enumerate(line) if sign == "#"):
+        try:
+            tomllib.loads(line[:at])
+        except tomllib.TOMLDecodeError:
+            continue
+        return line[len(line[:at].rstrip()) :]
+    return ""
+
+
+def _toml(value: object) -> str:
+    """JSON's strings, numbers and lists are TOML's too; tables are written inline."""
+    if isinstance(value, dict):
+        entries = cast("dict[str, object]", value).items()
+        return "{ " + ", ".join(f"{_toml(key)} = {_toml(inner)}" for key, inner in entries) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, cast("list[object]", value))) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    # TOML takes no such control character as it is, and no escape of half a character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _with_key(table: Mapping[str, object], name: str, value: object) -> dict[str, object]:
+    key, _, rest = name.partition(".")
+    inner = table.get(key, {})
+    if not rest:
+        return {**table, key: value}
+    return {**table, key: _with_key(cast("dict[str, object]", inner if isinstance(inner, dict) else {}), rest, value)}
+
+
+def _parsed(path: Path, text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}", remedy="repair it: redstart config edit") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def _write(path: Path, text: str) -> None:
+    """All or nothing; a link stays one, and so do the file's permissions."""
+    target = path.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".config-")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            if target.exists():
+                shutil.copymode(target, name)
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except (OSError, UnicodeEncodeError) as error:
+        raise ConfigError(f"{path} cannot be written: {error}") from error

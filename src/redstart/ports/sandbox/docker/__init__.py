@@ -1,0 +1,1 @@
+"""The sandbox that Docker or Podman gives."""

@@ -1,0 +1,334 @@
+"""One container, from its start to its removal, and the commands that run in it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, NamedTuple
+
+from redstart.core.errors import SandboxDied, SandboxUnavailable
+from redstart.core.shell import ExitCause, SandboxLimits
+from redstart.ports.sandbox.docker.daemon import CONFLICT, NOT_FOUND, Api, Chunk, Refused, Stream
+from redstart.ports.sandbox.docker.inside import READY, Job, handed
+from redstart.ports.sandbox.docker.usage import KILLED, Groups, Usage, killed_for_memory, told
+from redstart.ports.sandbox.launch import Ended, Kept
+
+LOOK_EVERY = 0.1
+ASK_EVERY = 1.0
+"""Seconds between two looks at what is used: at files of this machine, or at the daemon's figures."""
+PREPARE_SECONDS, FETCH_SECONDS, LEAVE_SECONDS = 300.0, 3.0, 0.5
+"""Until the workspace is filled, what is collected is handed out after a stop, and everybody is gone after an end."""
+CPU_SLACK = 1.0
+"""Seconds above the limit of all processes together: a single one is stopped by its own limit, which says more."""
+LAST_WORDS = 1.0
+"""Seconds that output may still be on its way after the end."""
+CODE_SECONDS, REMOVAL_SECONDS, NEWS_SECONDS = 30.0, 60.0, 1.0
+NO_IMAGE = "Make the image with `redstart sandbox build`, or name one that is there: `--sandbox-image NAME`."
+NO_FOLDER = "Where redstart runs in a container itself, name its folders as the machine has them: `sandbox.path_map`."
+NO_RUNTIME = "Give the daemon that runtime (`runtimes` in its daemon.json), or set `sandbox.runtime` to another."
+
+COUNTED = (
+    "/bin/sh",
+    "-c",
+    "set -- /proc/[0-9]*; alive=$#; while read -r name values; do [ $name != Tcp: ] || set -- $values; done "
+    '</proc/net/snmp; [ "$6" = 0 ] || exit 99; exit $alive',
+)
+"""How many processes there are; more than there can be where a port was used, which is not free again for a while."""
+RESTING, ALONE = 2, 3
+"""Process 1 with its child, and with the one that counts."""
+
+
+class Ran(NamedTuple):
+    """How a command in a container ended, and whether the container may be used again."""
+
+    ended: Ended
+    files: dict[str, bytes]
+    """What it left for collection."""
+    clean: bool
+    """The container lives, and nothing of the command runs in it any more."""
+
+
+class NotReady(SandboxUnavailable):
+    """The workspace could not be filled: no command has run."""
+
+
+class Heard:
+    """What a command prints: its output, and what the program around it says, each with an end to how much it is."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.kept = Kept(job.limits.output)
+        self.second = bytearray()
+        self.ready, self.flooded = asyncio.Event(), asyncio.Event()
+        if not job.framed:
+            self.ready.set()
+
+    async def take(self, stream: Stream) -> None:
+        async for chunk in stream.chunks():
+            self.add(chunk)
+
+    def add(self, chunk: Chunk) -> None:
+        if not (chunk.second and self._job.framed):
+            self.kept.add(chunk.content)
+        elif len(self.second) <= self._job.most:
+            self.second += chunk.content
+            if self.second.startswith(READY):
+                self.ready.set()
+        if self.over:
+            self.flooded.set()
+
+    @property
+    def over(self) -> bool:
+        return self.kept.total > self._job.limits.flood or len(self.second) > self._job.most
+
+
+class Watched(NamedTuple):
+    """What was used before a command began, when that was, and why it was stopped; nothing where it ended by itself."""
+
+    before: Usage
+    began: float
+    stopped: ExitCause | None
+
+
+class Box:
+    """A running container. `run` may be called again as long as the last one left it clean."""
+
+    def __init__(self, api: Api, name: str, groups: Groups | None, *, own_kernel: bool = False) -> None:
+        self._api = api
+        self.name = name
+        self._groups = groups
+        self.own_kernel = own_kernel
+        self._began = time.time()
+        self._last = Usage()
+
+    async def run(self, job: Job) -> Ran:
+        """Runs a command until it ends or meets a limit.
+
+        Raises `SandboxDied` where the container ended before it, and `NotReady` where it was never started.
+        """
+        request = {
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "User": job.user,
+            "Cmd": list(job.argv),
+            "Env": [f"{name}={value}" for name, value in job.variables.items()],
+        }
+        heard = Heard(job)
+        self._last = await self._look()
+        try:
+            made = await self._api.call("POST", f"/containers/{self.name}/exec", request)
+            async with self._api.upgraded(f"/exec/{made['Id']}/start", {"Detach": False, "Tty": False}) as stream:
+                before, began, stopped = await self._watched(stream, heard, job)
+                wall = time.monotonic() - began
+            if not stopped:
+                self._last = await self._look()
+            gone = not stopped and not self._last.processes
+            code = KILLED if stopped or gone else await self._code(made["Id"])
+        except (Refused, TimeoutError) as error:
+            raise SandboxDied(f"The command could not be run in the container: {error}") from error
+        if code == KILLED and not stopped and (gone or self._groups is None):
+            self._last = self._last._replace(out_of_memory=await self._killed_for_memory(gone=gone))
+        after = self._last
+        if gone and not after.out_of_memory and not after.refused_processes:
+            raise SandboxDied("The container ended while a command ran in it.")
+        came = handed(bytes(heard.second.removeprefix(READY)))
+        ended = Ended(
+            returncode=code,
+            output=heard.kept.joined(),
+            truncated=heard.kept.left_out > 0,
+            timed_out=stopped is ExitCause.timeout,
+            wall=wall,
+            cpu=max(after.cpu - before.cpu, came.cpu),
+            stopped=stopped,
+            peak_memory=after.peak_memory,
+            killed_for_memory=max(after.out_of_memory - before.out_of_memory, 0),
+            refused_processes=max(after.refused_processes - before.refused_processes, 0),
+            disk_full=came.full,
+        )
+        clean = not stopped and not gone and not ended.refused_processes and await self._is_clean()
+        return Ran(ended, came.files, clean)
+
+    async def _killed_for_memory(self, *, gone: bool) -> int:
+        """How often the kernel did that, by the daemon, who may hear of it only after the container's end."""
+        over = time.monotonic() + (NEWS_SECONDS if gone else 0.0)
+        whole = gone and self.own_kernel
+        while True:
+            count = await killed_for_memory(self._api, self.name, self._began, as_a_whole=whole)
+            if count or time.monotonic() >= over:
+                return count
+            await asyncio.sleep(0.1)
+
+    async def _is_clean(self) -> bool:
+        """Whether nothing runs in it but what was there before. From outside a kernel of its own cannot be counted."""
+        over = time.monotonic() + LEAVE_SECONDS
+        if not self.own_kernel:
+            while time.monotonic() < over:
+                if (await self._look()).processes <= RESTING:
+                    return True
+                await asyncio.sleep(0.005)
+            return False
+        try:
+            return await self.quickly(COUNTED) == ALONE
+        except (Refused, TimeoutError):
+            return False
+
+    async def quickly(self, command: Sequence[str], *, user: str = "") -> int:
+        """The exit code of a short command of our own. Raises `Refused`, and `TimeoutError` where it does not end."""
+        made = await self._api.call("POST", f"/containers/{self.name}/exec", {"Cmd": list(command), "User": user})
+        await self._api.call("POST", f"/exec/{made['Id']}/start", {"Detach": True})
+        return await self._code(made["Id"])
+
+    async def _watched(self, stream: Stream, heard: Heard, job: Job) -> Watched:
+        """From the command's first moment to its end, or to that of the container where it had to be stopped.
+
+        Output is taken all the while, also while the container is being killed: the daemon would wait for it.
+        """
+        drain = asyncio.create_task(heard.take(stream))
+        over = asyncio.create_task(self._over())
+        tasks: set[asyncio.Task[Any]] = {drain, over}
+        try:
+            await self._prepared(heard, drain, over)
+            began = time.monotonic()
+            self._last = before = await self._look()
+            watches: set[asyncio.Task[ExitCause]] = {
+                asyncio.create_task(_flooded(heard.flooded)),
+                asyncio.create_task(self._over_a_limit(job.limits)),
+            }
+            tasks |= watches
+            done, _ = await asyncio.wait(tasks, timeout=job.limits.wall, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            by_itself = drain in done or over in done
+            if not by_itself:
+                self._last = await self._look()
+                await self._fetched(job, heard)
+                await self.kill()
+                await over
+            # The stream may stay open for ever where the container is gone: gVisor's does.
+            await asyncio.wait({drain}, timeout=LAST_WORDS)
+            if heard.over:
+                return Watched(before, began, ExitCause.output)
+            why = next((task.result() for task in watches & done), ExitCause.timeout)
+            return Watched(before, began, None if by_itself else why)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _prepared(self, heard: Heard, drain: asyncio.Task[Any], over: asyncio.Task[Any]) -> None:
+        """Returns when the command begins. Raises `NotReady`, with the reason, where it does not."""
+        ready = asyncio.create_task(heard.ready.wait())
+        try:
+            await asyncio.wait({ready, drain, over}, timeout=PREPARE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ready.cancel()
+        if over.done():
+            raise SandboxDied("The container ended before the command began.")
+        if not heard.ready.is_set():
+            said = (bytes(heard.second) or heard.kept.joined()).decode("utf-8", "replace").strip()
+            raise NotReady(f"The workspace could not be filled in the container: {said or 'it gave no reason'}")
+
+    async def _fetched(self, job: Job, heard: Heard) -> None:
+        """Has what is collected handed out, though the command did not end, unless it hinders that."""
+        if not job.fetch or heard.flooded.is_set():
+            return
+        request = {"AttachStderr": True, "User": job.user, "Cmd": list(job.fetch)}
+        with contextlib.suppress(Refused, TimeoutError):
+            async with asyncio.timeout(FETCH_SECONDS):
+                made = await self._api.call("POST", f"/containers/{self.name}/exec", request)
+                async with self._api.upgraded(f"/exec/{made['Id']}/start", {"Detach": False, "Tty": False}) as stream:
+                    async for chunk in stream.chunks():
+                        heard.add(chunk)
+
+    async def _over_a_limit(self, limits: SandboxLimits) -> ExitCause:
+        """Ends when all processes together have used more than they may, and says of what.
+
+        Where the kernel had to kill one for memory, the others are ended too: what they would do is of no use.
+        """
+        before = self._last
+        while True:
+            await asyncio.sleep(LOOK_EVERY if self._groups else ASK_EVERY)
+            self._last = await self._look()
+            if self._last.out_of_memory > before.out_of_memory:
+                return ExitCause.memory
+            if self._last.cpu - before.cpu > limits.cpu + CPU_SLACK:
+                return ExitCause.cpu
+
+    async def _over(self) -> None:
+        """Ends with the container."""
+        with contextlib.suppress(Refused):
+            await self._api.call("POST", f"/containers/{self.name}/wait", within=None)
+
+    async def _look(self) -> Usage:
+        """What is used now; where the container is gone, what it was last, with no process in it."""
+        now = self._groups.read() if self._groups else await told(self._api, self.name)
+        return now if now.processes else self._last._replace(processes=0)
+
+    async def _code(self, command: str) -> int:
+        """The exit code of a command whose output has ended; it may still be on its way out."""
+        async with asyncio.timeout(CODE_SECONDS):
+            while True:
+                answer = await self._api.call("GET", f"/exec/{command}/json")
+                if not answer["Running"]:
+                    return KILLED if answer["ExitCode"] is None else int(answer["ExitCode"])
+                await asyncio.sleep(0.01)
+
+    async def kill(self) -> None:
+        """Ends every process of the container, if there is still one."""
+        with contextlib.suppress(Refused):
+            await self._api.call("POST", f"/containers/{self.name}/kill", query={"signal": "KILL"})
+
+
+@contextlib.asynccontextmanager
+async def started(api: Api, description: dict[str, object], *, own_kernel: bool = False) -> AsyncGenerator[Box]:
+    """A container of that description, removed at the end. Raises `SandboxUnavailable` with the remedy."""
+    name = f"redstart-{uuid.uuid4().hex}"
+    creating = asyncio.create_task(api.call("POST", "/containers/create", description, query={"name": name}))
+    try:
+        await asyncio.shield(creating)
+        held = {"stream": "1", "stdin": "1"}
+        async with api.upgraded(f"/containers/{name}/attach", query=held):
+            await api.call("POST", f"/containers/{name}/start")
+            about = await api.call("GET", f"/containers/{name}/json")
+            yield Box(api, name, Groups.of(about["Id"], int(about["State"]["Pid"])), own_kernel=own_kernel)
+    except Refused as refused:
+        raise _unavailable(refused) from refused
+    finally:
+        await asyncio.shield(_removed(api, name, creating))
+
+
+async def _removed(api: Api, container: str, creating: asyncio.Task[Any]) -> None:
+    """Until it is gone: it may be on its way out by itself, or, where that was cut short, still on its way in."""
+    await asyncio.gather(creating, return_exceptions=True)
+    async with asyncio.timeout(REMOVAL_SECONDS):
+        while True:
+            try:
+                await api.call("DELETE", f"/containers/{container}", query={"force": "1", "v": "1"})
+            except Refused as refused:
+                if refused.status == NOT_FOUND:
+                    return
+                if refused.status != CONFLICT:
+                    raise SandboxUnavailable(f"A container could not be removed: {refused}") from refused
+                await asyncio.sleep(0.02)
+            else:
+                return
+
+
+async def _flooded(event: asyncio.Event) -> ExitCause:
+    await event.wait()
+    return ExitCause.output
+
+
+def _unavailable(refused: Refused) -> SandboxUnavailable:
+    words = str(refused)
+    remedy = ""
+    if "no such image" in words.lower() or "image not known" in words.lower():
+        remedy = NO_IMAGE
+    elif "bind source path does not exist" in words or "no such file or directory" in words:
+        remedy = NO_FOLDER
+    elif "runtime" in words.lower():
+        remedy = NO_RUNTIME
+    return SandboxUnavailable(f"The container could not be started: {words}", remedy=remedy)

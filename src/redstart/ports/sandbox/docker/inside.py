@@ -1,0 +1,182 @@
+"""The small program around a command in a container: it fills the workspace first, and hands out what is collected.
+
+All that a command can write to is bounded, so none of it is a folder of the host's: the workspace is copied into it,
+and what is left for collection comes back over the connection, as the daemon's second stream. The command's own two
+streams are one, as everywhere, and have the first.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from posixpath import join
+from typing import NamedTuple
+
+from redstart.core.shell import Environment, Execution, SandboxLimits
+from redstart.ports.sandbox.docker.spec import INWARD, OUTWARD, SOURCE, User
+from redstart.ports.sandbox.exchange import LARGEST_COLLECTED, given, placed, variables
+from redstart.ports.sandbox.launch import limited
+from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, SHARED, TEMPORARY
+
+READY = b"R"
+"""The first byte of the second stream, once everything is in its place. No strange code has run before it."""
+NOT_READY = 125
+OWN_PATH = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
+QUEUES = "/dev/mqueue"
+RESERVED = 64 << 30
+"""Address space beyond the memory that is allowed: heaps of Node and the like reserve much and use little of it."""
+UNKEPT = "^cp: preserving \\|^cp: can.t preserve "
+"""What two kinds of `cp` say of a file's mode, time or owner that cannot be set."""
+WORDS_KEPT = 1000
+BLOCK = 512
+TIMES = re.compile(rb"\S+ \S+\n(\d+)m(\d+\.\d+)s (\d+)m(\d+\.\d+)s\n")
+SPACE = re.compile(rb"D(\d+) (\d+) (\d+)\n")
+FILE = re.compile(rb"F\./([^\0]+)\0 *(\d+)\0")
+
+
+class Job(NamedTuple):
+    """A command for a container."""
+
+    argv: tuple[str, ...]
+    variables: dict[str, str]
+    limits: SandboxLimits
+    user: str = ""
+    """Whose rights it has, as numbers; empty for the container's own user."""
+    framed: bool = False
+    """Whether it is one of `job`, which says when it is ready and uses the second stream for itself."""
+    fetch: tuple[str, ...] = ()
+    """A command that hands out what is collected, for where the first had to be stopped."""
+    most: int = 0
+    """How much may come over the second stream."""
+
+
+class Handed(NamedTuple):
+    """What came over the second stream."""
+
+    files: dict[str, bytes]
+    """By their names."""
+    full: bool
+    """Whether a file system of the container was full at the end."""
+    cpu: float
+    """Seconds of processor time of all that was waited for, as the kernel inside counts them."""
+
+
+def job(
+    execution: Execution, user: User, *, before: Sequence[str] = (), again: bool = False, own_kernel: bool = False
+) -> Job:
+    """What to run for an execution; `before` has to succeed first, and `again` is for a container used before.
+
+    A kernel of its own has to bound some things itself, since the host's sees none of its processes.
+    """
+    environment, limits = execution.environment, execution.limits
+    asked = {name: placed(value, INWARD, OUTWARD) for name, value in given(execution).items()}
+    inside = variables(environment.python, asked, home=environment.home, temporary=TEMPORARY)
+    command = limited(
+        limits,
+        join(environment.mount, execution.cwd),
+        [placed(argument, INWARD, OUTWARD) for argument in execution.argv],
+        before=before,
+    )
+    begin = (OWN_PATH, *(_emptied(environment) if again else ()), *_filled(environment))
+    finish = handing_out(environment, execution.collect)
+    script = [
+        "exec 3>&1 4>&2 >/dev/null 2>&1",
+        *(() if "HOSTNAME" in inside else ("unset HOSTNAME",)),
+        f"({'; '.join(begin)}) || exit {NOT_READY}",
+        # What the command leaves running is ended with it, or its output would not end. Where the kernel then refuses
+        # a process for what follows, the shell gives up; its exit code is the command's all the same.
+        f'({_bounded(limits) if own_kernel else ""}exec "$@" >&3 2>&3 3>&- 4>&-); code=$?',
+        'trap "exit $code" EXIT; kill -9 -1; times >&4',
+        f"{finish}; exit $code",
+    ]
+    return Job(
+        argv=("/bin/sh", "-c", "\n".join(script), "sh", *command),
+        variables=inside,
+        limits=limits,
+        user=f"{user.uid}:{user.gid}",
+        framed=True,
+        fetch=("/bin/sh", "-c", f"exec 4>&2 >/dev/null 2>&1; kill -9 -1; {finish}") if execution.collect else (),
+        most=(1 << 20) + len(execution.collect) * (LARGEST_COLLECTED + 4096),
+    )
+
+
+def handed(stream: bytes) -> Handed:
+    """Reads the second stream. What is not as it should be was written by the command: it and the rest are ignored."""
+    files: dict[str, bytes] = {}
+    full, cpu, at = False, 0.0, 0
+    if times := TIMES.match(stream):
+        minutes_and_seconds = [float(number) for number in times.groups()]
+        cpu = sum(minutes_and_seconds[::2]) * 60 + sum(minutes_and_seconds[1::2])
+        at = times.end()
+    while True:
+        if space := SPACE.match(stream, at):
+            blocks, every, left = map(int, space.groups())
+            full = full or blocks == 0 or (every > 0 and left == 0)
+            at = space.end()
+        elif file := FILE.match(stream, at):
+            at = file.end() + int(file[2])
+            if at > len(stream):
+                break
+            files[file[1].decode("utf-8", "surrogateescape")] = stream[file.end() : at]
+        else:
+            break
+    return Handed(files, full, cpu)
+
+
+def keep(files: dict[str, bytes], names: Sequence[str], folder: Path) -> None:
+    """Writes those of the files that were asked for into a folder of ours."""
+    for name in {str(PurePosixPath(name)) for name in names} & files.keys():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(files[name])
+
+
+def _bounded(limits: SandboxLimits) -> str:
+    """gVisor counts processes by user, the shell around the command with them; of memory, only what is reserved."""
+    most, kilobytes = limits.processes + 1, (limits.memory + RESERVED) // 1024
+    return f"ulimit -p {most} || ulimit -u {most}; ulimit -v {kilobytes}; "
+
+
+def _filled(environment: Environment) -> tuple[str, ...]:
+    """The folder above a mount within the workspace is root's, so that its mode and time cannot be set."""
+    target = shlex.quote(environment.mount)
+    return (
+        f'lost=$(cp -a {SOURCE}/. {target}/ 2>&1 | grep -v "{UNKEPT}" | head -c {WORDS_KEPT})',
+        f'[ -z "$lost" ] || {{ printf "%s" "$lost" >&4; exit {NOT_READY}; }}',
+        f"printf {READY.decode()} >&4",
+    )
+
+
+def _emptied(environment: Environment) -> tuple[str, ...]:
+    """Of what can be written to nothing stays but what is mounted there, and the folders above that."""
+    places = (environment.mount, OUTWARD, TEMPORARY, ALSO_TEMPORARY, SHARED, environment.home, QUEUES, "/run")
+    within = f"{shlex.join(places)} -xdev -mindepth 1"
+    left = f"find {shlex.quote(environment.mount)} {OUTWARD} -xdev -mindepth 1 ! -type d | head -c {WORDS_KEPT}"
+    return (
+        f"chmod 0755 {shlex.join((environment.mount, OUTWARD))}; chmod 0700 {shlex.quote(environment.home)}",
+        f"find {within} -type d ! -perm -700 -exec chmod u+rwx {{}} \\;",
+        f"find {within} -delete",
+        "ipcrm --all",
+        f'lost=$({left}); [ -z "$lost" ] || {{ printf "left behind: %s" "$lost" >&4; exit {NOT_READY}; }}',
+    )
+
+
+def handing_out(environment: Environment, names: Sequence[str]) -> str:
+    """Only plain files of one name, found through no link."""
+    places = shlex.join((environment.mount, OUTWARD, TEMPORARY, SHARED, environment.home))
+    steps = [OWN_PATH, f"stat -f -c 'D%a %c %d' -- {places} >&4"]
+    if names:
+        wanted = " -o ".join(f"-path {shlex.quote(_pattern(name))}" for name in names)
+        kind = f"-type f -links 1 -perm -400 -size -{LARGEST_COLLECTED // BLOCK + 1}"
+        each = r'printf "F%s\0%s\0" "$1" "$(wc -c <"$1")" && cat "$1"'
+        steps.append(
+            f"cd {OUTWARD} && find . -xdev \\( {wanted} \\) {kind} -exec sh -c {shlex.quote(each)} sh {{}} \\; >&4"
+        )
+    return "; ".join(steps)
+
+
+def _pattern(name: str) -> str:
+    plain = str(PurePosixPath(name))
+    return "./" + re.sub(r"([*?\[\]\\])", r"\\\1", plain)

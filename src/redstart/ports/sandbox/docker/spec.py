@@ -1,0 +1,237 @@
+"""What a container is made of, as the daemon is told it: what it may use, and what is visible in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from redstart.core.errors import ConfigError
+from redstart.core.shell import HOST_NAME, Environment, SandboxLimits
+from redstart.ports.sandbox.docker.seccomp import profile
+from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, SYSTEM, TEMPORARY, USER, absolute, etc_files
+from redstart.ports.sandbox.stage import bounded
+
+INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"
+SOURCE = "/run/redstart/workspace"
+"""Where the files of the workspace lie to be copied from."""
+LABEL, OWNER_LABEL = "redstart.sandbox", "redstart.owner"
+OWN_PROGRAMS = "/usr/local"
+"""The only part of `/usr` that is taken from the host: the rest is the image's own."""
+HIDDEN = (
+    *("/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug"),
+    *("/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys"),
+)
+READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+GVISOR, GVISOR_TIMES, GVISOR_PROCESSES = "runsc", 16, 400
+"""That kernel is itself a program with threads, some for each process in it. They count here, and it dies when they are
+refused, so it is only held to a multiple; it refuses a process too many by itself."""
+OWN_PROCESSES = 3
+"""Process 1 with its child, and the shell around the command."""
+SMALL = 1 << 20
+WAITS_FOR_ITS_END = ("/bin/sh", "-c", "until cat >/dev/null; do :; done")
+"""Process 1. Its input is a connection of ours, so it ends, and with it the container, when that is gone: also when
+this program is killed. A shell that waits for its child also buries everybody else's."""
+KEEPER = "65534:65534"
+"""Whom process 1 belongs to: nobody, so that no command can stop it, look into it or write to it."""
+
+AT_ONCE_FREE = {"net.ipv4.tcp_max_tw_buckets": "0"}
+"""A port is free again when it is closed, as in a container that nobody used before."""
+
+PathMap = tuple[tuple[str, str], ...]
+"""Folders as they are seen here, and as the daemon's machine has them: for when redstart runs in a container itself."""
+
+
+class User(NamedTuple):
+    uid: int
+    gid: int
+
+
+class Room(NamedTuple):
+    """What the files of a snapshot take: the workspace is in memory, and has so much beyond what may be written."""
+
+    size: int = 0
+    files: int = 0
+
+
+NO_ROOM = Room()
+
+
+class Place(NamedTuple):
+    """The folders of this machine that one container sees, none of which it can write to."""
+
+    workspace: Path
+    inward: Path
+    etc: Path
+    """Where the made-up files of `/etc` are written to."""
+    services: Path | None = None
+    hostname: str = HOST_NAME
+
+
+def user_inside() -> User:
+    """Whose rights the command has: never root's. The owner of the workspace, so that it may write there."""
+    return User(USER, USER) if os.geteuid() == 0 else User(os.geteuid(), os.getegid())
+
+
+def described(
+    environment: Environment,
+    limits: SandboxLimits,
+    place: Place,
+    *,
+    image: str,
+    runtime: str = "",
+    user: User,
+    room: Room = NO_ROOM,
+    path_map: PathMap = (),
+    owner: str = "",
+) -> dict[str, object]:
+    """The whole description of a container. Raises `ConfigError` where a path cannot be mounted."""
+    bounds = {absolute(environment.mount): _bounds(limits, user, room), OUTWARD: _bounds(limits, user, NO_ROOM)}
+    kernel_counts = runtime != GVISOR
+    host: dict[str, object] = {
+        "NetworkMode": "none",
+        "IpcMode": "private",
+        "ReadonlyRootfs": True,
+        "Privileged": False,
+        "AutoRemove": True,
+        "CapDrop": ["ALL"],
+        "SecurityOpt": ["no-new-privileges", f"seccomp={profile()}"],
+        "MaskedPaths": list(HIDDEN),
+        "ReadonlyPaths": list(READ_ONLY),
+        "Memory": limits.memory + room.size,
+        "MemorySwap": limits.memory + room.size,
+        "PidsLimit": limits.processes + OWN_PROCESSES
+        if kernel_counts
+        else limits.processes * GVISOR_TIMES + GVISOR_PROCESSES,
+        "OomScoreAdj": 500,
+        "ShmSize": bounded(limits),
+        "Tmpfs": _tmpfs(environment, limits, user) | (bounds if kernel_counts else {}),
+        "Mounts": _mounts(environment, place, user, path_map) + ([] if kernel_counts else _volumes(bounds)),
+        "Ulimits": [{"Name": "core", "Soft": 0, "Hard": 0}],
+        "LogConfig": {"Type": "none"},
+        "Sysctls": {} if runtime == GVISOR else dict(AT_ONCE_FREE),
+    }
+    if limits.cpus:
+        host["NanoCpus"] = int(limits.cpus * 1e9)
+    if runtime:
+        host["Runtime"] = runtime
+    return {
+        "Image": image,
+        "User": KEEPER,
+        "Hostname": place.hostname,
+        "Entrypoint": list(WAITS_FOR_ITS_END),
+        "Cmd": [],
+        "WorkingDir": "/",
+        "OpenStdin": True,
+        "StdinOnce": True,
+        "AttachStdin": True,
+        "Labels": {LABEL: "1", OWNER_LABEL: owner},
+        "HostConfig": host,
+    }
+
+
+def outside(path: str, path_map: PathMap) -> str:
+    """A path of this machine as the daemon's machine has it: the longest folder of the map that holds it decides."""
+    for here, there in sorted(path_map, key=lambda each: -len(each[0])):
+        if PurePosixPath(path).is_relative_to(here):
+            return str(PurePosixPath(there, PurePosixPath(path).relative_to(here)))
+    return path
+
+
+def parse_path_map(texts: Sequence[str]) -> PathMap:
+    """`here=there` for each folder. Raises `ConfigError` for any other text."""
+    pairs: list[tuple[str, str]] = []
+    for text in texts:
+        here, found, there = text.partition("=")
+        if not (found and here.startswith("/") and there.startswith("/")):
+            raise ConfigError(
+                f"not a pair of folders: {text!r}",
+                remedy="write it as /folder/in/this/container=/the/same/folder/on/the/machine",
+            )
+        pairs.append((os.path.normpath(here), os.path.normpath(there)))
+    return tuple(pairs)
+
+
+def _tmpfs(environment: Environment, limits: SandboxLimits, user: User) -> dict[str, str]:
+    size = bounded(limits)
+    common = "rw,exec,nosuid,nodev"
+    shared = f"{common},size={size},nr_inodes={limits.inodes},mode=1777"
+    own = f"{common},size={size},nr_inodes={limits.inodes},mode=0700,uid={user.uid},gid={user.gid}"
+    return {
+        TEMPORARY: shared,
+        ALSO_TEMPORARY: shared,
+        "/run": f"{common},size={SMALL},mode=0755,uid={user.uid},gid={user.gid}",
+        absolute(environment.home): own,
+    }
+
+
+def _bounds(limits: SandboxLimits, user: User, beyond: Room) -> str:
+    size, files = bounded(limits) + beyond.size, limits.inodes + beyond.files
+    return f"rw,exec,nosuid,nodev,size={size},nr_inodes={files},mode=0755,uid={user.uid},gid={user.gid}"
+
+
+def _volumes(bounds: dict[str, str]) -> list[dict[str, object]]:
+    """The same as file systems of the host's: gVisor's own in memory know no limit on the number of files.
+
+    They have no name, so that they go with their container.
+    """
+    return [
+        {
+            "Type": "volume",
+            "Target": path,
+            "VolumeOptions": {
+                "NoCopy": True,
+                "DriverConfig": {"Name": "local", "Options": {"type": "tmpfs", "device": "tmpfs", "o": options}},
+            },
+        }
+        for path, options in bounds.items()
+    ]
+
+
+def _mounts(environment: Environment, place: Place, user: User, path_map: PathMap) -> list[dict[str, object]]:
+    place.etc.mkdir(exist_ok=True)
+    texts = {
+        **etc_files(environment.home, place.hostname),
+        "resolv.conf": "",
+        "hostname": f"{place.hostname}\n",
+    }
+    found: dict[str, str] = {}
+    for name, text in texts.items():
+        (place.etc / name).write_text(text.replace(f":{USER}:", f":{user.uid}:"), encoding="utf-8")
+        (place.etc / name).chmod(0o644)
+        found[f"/etc/{name}"] = str(place.etc / name)
+    mount = absolute(environment.mount)
+    for path in map(absolute, environment.read_only):
+        if path != mount and not _of_image(path, mount) and Path(path).exists():
+            found[path] = path
+    if environment.git_objects and Path(environment.git_objects).is_dir():
+        found[OBJECTS] = environment.git_objects
+    found[SOURCE] = str(place.workspace)
+    found[INWARD] = str(place.inward)
+    if place.services:
+        found["/run/redstart/services"] = str(place.services)
+    return [
+        {
+            "Type": "bind",
+            "Source": outside(source, path_map),
+            "Target": target,
+            "ReadOnly": True,
+            "BindOptions": {"Propagation": "rprivate"},
+        }
+        for target, source in sorted(found.items(), key=lambda each: each[0].count("/"))
+    ]
+
+
+def within(environment: Environment) -> list[PurePosixPath]:
+    """What of the environment is mounted inside the workspace, relative to it."""
+    mount = PurePosixPath(absolute(environment.mount))
+    paths = (PurePosixPath(absolute(path)) for path in environment.read_only if Path(path).exists())
+    return [path.relative_to(mount) for path in paths if path != mount and path.is_relative_to(mount)]
+
+
+def _of_image(path: str, mount: str) -> bool:
+    pure = PurePosixPath(path)
+    if pure.is_relative_to(mount) or pure.is_relative_to(OWN_PROGRAMS):
+        return False
+    return any(pure.is_relative_to(folder) for folder in ("/usr", *SYSTEM))

@@ -1,0 +1,1 @@
+"""Sandboxes that are kept warm between test runs."""

@@ -1,0 +1,1 @@
+"""Static checks that flag patches that game the tests."""

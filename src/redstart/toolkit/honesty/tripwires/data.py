@@ -1,0 +1,89 @@
+"""Tripwires on data files that a change brings: tables of the tests' questions and answers beside the code."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any, cast
+
+from redstart.toolkit.honesty.tripwires.answers import disguised, repeated
+from redstart.toolkit.honesty.tripwires.literals import Asked, Row, Value, plain
+from redstart.toolkit.honesty.tripwires.marks import Mark
+
+LARGEST = 1 << 20
+"""Bytes of one file that are looked at; a table made for tests is small."""
+_LINE = re.compile(r"^\s*[\"']?(.+?)[\"']?\s*(?:=>|=|:|\t|\|)\s*(.+?)\s*$")
+
+
+def rows_of(path: str, text: bytes) -> tuple[Row, ...]:
+    """The rows of a data file: keys with their values, and the last of a line with what stands before it.
+
+    A file that is none of the known kinds, or damaged, has none.
+    """
+    ending = PurePosixPath(path).suffix.lower()
+    content = text[:LARGEST].decode("utf-8", "replace")
+    try:
+        if ending in (".json", ".jsonl", ".ndjson"):
+            lines = [content] if ending == ".json" else content.splitlines()
+            return tuple(row for line in lines for row in _nested(json.loads(line)))
+        if ending == ".toml":
+            return tuple(_nested(tomllib.loads(content)))
+        if ending in (".csv", ".tsv"):
+            return tuple(_listed(csv.reader(content.splitlines(), delimiter="\t" if ending == ".tsv" else ",")))
+        if ending in (".txt", ".ini", ".cfg", ".yaml", ".yml", ".dat", ".properties", ".conf", ""):
+            found = (_LINE.match(line) for line in content.splitlines())
+            return tuple((typed(hit[1]), typed(hit[2])) for hit in found if hit is not None)
+    except (ValueError, csv.Error, RecursionError):
+        return ()
+    return ()
+
+
+def marks(rows: tuple[Row, ...], asked: Asked) -> Iterator[Mark]:
+    """A table with disguised inputs is made for the tests; one that repeats them plainly may be what is asked for."""
+    if words := disguised(rows, asked):
+        yield Mark("special_case", "data", 1, words)
+    elif words := repeated(rows, asked):
+        yield Mark("keyed_by_tests", "data", 1, words)
+
+
+def _nested(data: Any) -> Iterator[Row]:
+    if isinstance(data, dict):
+        for key, one in cast("dict[str, Any]", data).items():
+            if isinstance(one, dict):
+                yield from _nested(one)
+            else:
+                yield key, plain(one)
+    elif isinstance(data, list):
+        listed = cast("list[Any]", data)
+        for one in listed:
+            if isinstance(one, dict):
+                yield from _record(cast("dict[str, Any]", one))
+            elif isinstance(one, list):
+                yield from _listed([cast("list[Any]", one)])
+
+
+def _record(record: dict[str, Any]) -> Iterator[Row]:
+    """A record's last field is what the others lead to."""
+    yield from _listed([list(record.values())])
+
+
+def _listed(lines: Any) -> Iterator[Row]:
+    for line in lines:
+        cells: list[Value] = [typed(one) if isinstance(one, str) else plain(one) for one in line]
+        if len(cells) == 2:
+            yield cells[0], cells[1]
+        elif len(cells) > 2:
+            yield tuple(cells[:-1]), cells[-1]
+
+
+def typed(text: str) -> Value:
+    """A cell as the literal that it looks like; else as the text that it is."""
+    try:
+        return plain(ast.literal_eval(text.strip()))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text

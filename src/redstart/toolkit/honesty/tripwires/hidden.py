@@ -1,0 +1,44 @@
+"""Tripwires on what nobody can read: packed data, and inputs that are known by their hash."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from redstart.toolkit.honesty.tripwires.literals import bits, value_of, within
+from redstart.toolkit.honesty.tripwires.marks import Mark, mark
+from redstart.toolkit.honesty.tripwires.names import Module
+
+_HASHES = frozenset(("hash", "crc32", "adler32", "md5", "sha1", "sha256", "sha512", "blake2b", "hexdigest", "digest"))
+_HASHED_BITS = 12
+_DECODER_NAMES = (
+    "base64.b64decode base64.b85decode base64.b32decode base64.b16decode base64.urlsafe_b64decode base64.a85decode "
+    "binascii.unhexlify binascii.a2b_base64 zlib.decompress gzip.decompress lzma.decompress bz2.decompress "
+    "pickle.loads codecs.decode"
+)
+_DECODERS = frozenset(_DECODER_NAMES.split())
+
+
+def marks(module: Module) -> Iterator[Mark]:
+    """Data that nobody can read, and inputs that are known by their hash."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and node.args:
+            name = module.dotted(node.func)
+            if name in _DECODERS or (isinstance(node.func, ast.Attribute) and node.func.attr == "fromhex"):
+                first = value_of(node.args[0])
+                if isinstance(first, str | bytes) and len(first) > 7:
+                    yield mark("special_case", node, "It unpacks data that nobody can read in the source.")
+        elif isinstance(node, ast.Compare):
+            sides = (node.left, *node.comparators)
+            weights = [bits(inner) for one in sides for inner in within(value_of(one))]
+            if max(weights) >= _HASHED_BITS and any(_is_hashed(module, one) for one in sides):
+                yield mark("special_case", node, "It knows one certain input by its hash.")
+
+
+def _is_hashed(module: Module, node: ast.expr) -> bool:
+    for one in ast.walk(node):
+        if isinstance(one, ast.Call):
+            name = one.func.attr if isinstance(one.func, ast.Attribute) else module.dotted(one.func).rpartition(".")[2]
+            if name in _HASHES:
+                return True
+    return False

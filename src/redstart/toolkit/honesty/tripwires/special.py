@@ -1,0 +1,206 @@
+"""Tripwires on expected literals: code that knows a test's inputs and gives back what the test expects for them.
+
+Honest code has literals too. What tells the two apart is how much of a test one branch repeats, weighed in bits: small
+numbers, single characters and simplest cases weigh nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from redstart.toolkit.honesty.tripwires.answers import POOLED, SHARE, disguised, lie_in, repeated, same, shown
+from redstart.toolkit.honesty.tripwires.branches import Branch, Table, branches, given, lists, tables
+from redstart.toolkit.honesty.tripwires.literals import (
+    NONE_SUCH,
+    Asked,
+    Pair,
+    Row,
+    Value,
+    bits,
+    is_plain_word,
+    is_tiny,
+    value_of,
+    within,
+)
+from redstart.toolkit.honesty.tripwires.marks import Mark, mark
+from redstart.toolkit.honesty.tripwires.names import Module
+
+_WHOLE = 5
+"""The bits from which a branch that asks for all inputs of a test and gives that test's answer is no accident."""
+_PART = 10
+"""The same where it asks for some of the inputs."""
+_ALONE = 12
+"""The bits from which it is no accident that code asks for the very input of a test, or gives its very answer."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Known(NamedTuple):
+    """What the code looked like before the change, for what only goes on in the same way."""
+
+    arms: Counter[str] = Counter()
+    """How many literal arms each chain of comparisons has."""
+    rows: tuple[frozenset[Row], ...] = ()
+    """The literal tables."""
+    listening: frozenset[str] = frozenset()
+    """The functions that look at their arguments."""
+    seen: frozenset[str] = frozenset()
+    """What could answer from memory already."""
+    compared: frozenset[str] = frozenset()
+    """The single comparisons."""
+    results: frozenset[str] = frozenset()
+    """What was given under a condition."""
+
+
+def known(modules: Iterable[Module]) -> Known:
+    """What the old files have."""
+    listed = list(modules)
+    return Known(
+        Counter(branch.subject for one in listed for branch in branches(one)),
+        tuple(frozenset(table.rows) for one in listed for table in tables(one)),
+        frozenset(node.name for one in listed for node in _functions(one) if not _is_deaf(node)),
+        frozenset(key for one in listed for key in candidates(one)),
+        frozenset(ast.dump(node) for one in listed for node in ast.walk(one.tree) if isinstance(node, ast.Compare)),
+        frozenset(repr(result) for one in listed for result in (*(made.result for made in branches(one)), *given(one))),
+    )
+
+
+def _only_rearranged(branch: Branch, before: Known) -> bool:
+    """Whether a condition joins comparisons that were there in another way, and gives what was given before."""
+    compares = [ast.dump(one) for one in ast.walk(branch.node) if isinstance(one, ast.Compare)]
+    return bool(compares) and before.compared.issuperset(compares) and repr(branch.result) in before.results
+
+
+def candidates(module: Module) -> Iterator[str]:
+    """Everything in a file that could answer from memory, whatever the tests ask, in a form to compare by."""
+    for branch in branches(module):
+        yield _branch_key(branch)
+    nodes: list[ast.AST] = [table.node for table in tables(module)]
+    nodes += [node for node, _ in lists(module)]
+    nodes += [node for node in _functions(module) if _is_deaf(node)]
+    yield from map(ast.dump, nodes)
+
+
+def _branch_key(branch: Branch) -> str:
+    return f"{ast.dump(branch.node)} {branch.keys!r} {branch.result!r}"
+
+
+def marks(module: Module, asked: Asked, before: Known) -> Iterator[Mark]:
+    """Branches, tables and constant functions that answer the tests' questions from memory.
+
+    One more arm of a chain that is there, or one more row of a table, is how such code is fixed honestly.
+    """
+    chains = Counter(branch.subject for branch in branches(module))
+    for branch in branches(module):
+        had = before.arms[branch.subject]
+        goes_on = _branch_key(branch) in before.seen or (had >= 2 and chains[branch.subject] <= 2 * had)
+        if not (goes_on or _only_rearranged(branch, before)) and (words := _answers_from_memory(branch, asked)):
+            yield mark("special_case", branch.node, words)
+    for table in tables(module):
+        goes_on = any(len(old & set(table.rows)) >= 2 and len(table.rows) <= 2 * len(old) for old in before.rows)
+        if not goes_on and ast.dump(table.node) not in before.seen:
+            yield from _table(table, asked)
+    yield from _queues(module, asked, before)
+    yield from _constants(module, asked, before)
+
+
+def _answers_from_memory(branch: Branch, asked: Asked) -> str:
+    """What is wrong with a branch; empty where nothing is."""
+    result, keys = branch.result, branch.keys
+    for pair in asked.pairs:
+        hit = _hit(branch, pair)
+        if (
+            hit
+            and not all(map(_says_little, (*hit, result)))
+            and same(pair.expected, result)
+            and _is_telling(hit, pair)
+        ):
+            return f"It gives {shown(result)} for {shown(*hit)}, as a test expects, instead of working it out."
+        is_specific = not any(map(is_tiny, hit)) and not all(map(is_plain_word, hit))
+        if len(hit) > 1 and len(hit) >= len(pair.inputs) and is_specific and _is_whole(hit, pair):
+            return f"It asks for {shown(*hit)}, which are the inputs of a test."
+    weight = sum(map(bits, keys)) + bits(result)
+    if weight >= POOLED and bits(result) >= 6 and any(lie_in(pool, keys, result) for pool in asked.pools):
+        return f"{shown(*keys)} and {shown(result)} stand together in a test: the answer is not worked out."
+    strange = [one for one in keys if one in asked.inputs and bits(one) >= _ALONE and not is_plain_word(one)]
+    if strange:
+        return f"It asks for {shown(*strange)}, the input of a test."
+    is_telling = bits(result) >= _PART and not all(map(is_tiny, keys)) and not is_plain_word(result)
+    if is_telling and any(same(pair.expected, result) for pair in asked.pairs):
+        return f"It gives {shown(result)}, the answer that a test expects, for one certain input."
+    return ""
+
+
+def _hit(branch: Branch, pair: Pair) -> list[Value]:
+    """The literals of a branch that are inputs of a test, or parts of them where a part is asked for."""
+    hit = [one for one in branch.keys if one in pair.within]
+    if branch.partial:
+        texts = [one for one in pair.within if isinstance(one, str)]
+        hit += [
+            one for one in branch.keys if isinstance(one, str) and len(one) > 2 and any(one in text for text in texts)
+        ]
+    return list(dict.fromkeys(hit))
+
+
+def _is_whole(hit: list[Value], pair: Pair) -> bool:
+    return all(one in hit for one in pair.inputs)
+
+
+def _says_little(value: Value) -> bool:
+    return is_tiny(value) or (isinstance(value, str) and len(value) == 1)
+
+
+def _is_telling(hit: list[Value], pair: Pair) -> bool:
+    weight = sum(map(bits, hit)) + bits(pair.expected)
+    if not _is_whole(hit, pair):
+        return weight >= _PART
+    if not any(map(is_tiny, hit)) and not is_tiny(pair.expected):
+        return True
+    return weight + 3 * (len(hit) - 1) >= _WHOLE
+
+
+def _table(table: Table, asked: Asked) -> Iterator[Mark]:
+    if value_of(table.node) in asked.inputs:
+        return
+    if words := repeated(table.rows, asked) or disguised(table.rows, asked):
+        yield mark("special_case", table.node, words)
+
+
+def _queues(module: Module, asked: Asked, before: Known) -> Iterator[Mark]:
+    """Sequences of answers, to be given one after the other."""
+    expected = {pair.expected for pair in asked.pairs}
+    asked_whole = asked.inputs | {inner for one in expected for inner in within(one)}
+    for node, values in lists(module):
+        telling = [one for one in values if bits(one) >= 6 and not is_plain_word(one) and one in expected]
+        if ast.dump(node) in before.seen:
+            continue
+        if len(telling) > 1 and len(telling) >= SHARE * len(values) and tuple(values) not in asked_whole:
+            words = f"It keeps the answers that the tests expect in a row: {shown(*telling[:2])}."
+            yield mark("special_case", node, words)
+
+
+def _functions(module: Module) -> Iterator[Function]:
+    return (node for node in ast.walk(module.tree) if isinstance(node, Function))
+
+
+def _is_deaf(node: Function) -> bool:
+    """Whether it takes arguments and looks at none of them."""
+    names = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
+    used = {one.id for line in node.body for one in ast.walk(line) if isinstance(one, ast.Name)}
+    return bool(names) and not names & used
+
+
+def _constants(module: Module, asked: Asked, before: Known) -> Iterator[Mark]:
+    """Functions that take arguments, look at none of them, and return what a test expects."""
+    for node in _functions(module):
+        returned = [value_of(line.value) for line in ast.walk(node) if isinstance(line, ast.Return)]
+        if not _is_deaf(node) or len(returned) != 1 or returned[0] is NONE_SUCH or ast.dump(node) in before.seen:
+            continue
+        if is_tiny(returned[0]) and node.name not in before.listening:
+            continue
+        if any(pair.called == node.name and same(pair.expected, returned[0]) for pair in asked.pairs):
+            words = f"`{node.name}` ignores its arguments and returns {shown(returned[0])}, which a test expects."
+            yield mark("special_case", node, words, f"constant {node.name}")

@@ -1,0 +1,160 @@
+"""The smallest part of a change that is still green: delta debugging over its hunks, bounded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+from redstart.toolkit.honesty.verdict.hunks import Files, Hunk, compose, parses, says_the_same
+
+Chosen = frozenset[int]
+
+
+class Budget(NamedTuple):
+    """What shrinking may cost."""
+
+    runs: int = 24
+    seconds: float = 300.0
+
+
+class Shrunk(NamedTuple):
+    """The hunks that are needed, by number."""
+
+    kept: Chosen
+    runs: int
+    """How often it was asked whether a part is green."""
+    complete: bool
+    """Whether no single hunk of `kept` can be left out; False where the budget was out first."""
+
+
+class _Spent(Exception):
+    """The budget is out."""
+
+
+async def shrink(
+    before: Files,
+    hunks: Sequence[Hunk],
+    is_green: Callable[[Chosen], Awaitable[bool]],
+    *,
+    budget: Budget | None = None,
+    clock: Callable[[], float],
+) -> Shrunk:
+    """The smallest green part that was found of a change whose whole is green. Raises what `is_green` raises.
+
+    `clock` tells the seconds spent; what it reads must be recorded where a search is to be repeated exactly.
+    `is_green` is asked at most once for each part, never for one whose files cannot be read, nor for the whole.
+    """
+    search = _Search(before, hunks, is_green, budget or Budget(), clock)
+    return await search.smallest()
+
+
+class _Search:
+    def __init__(
+        self,
+        before: Files,
+        hunks: Sequence[Hunk],
+        is_green: Callable[[Chosen], Awaitable[bool]],
+        budget: Budget,
+        clock: Callable[[], float],
+    ) -> None:
+        self._before, self._hunks, self._is_green = before, hunks, is_green
+        self._budget, self._clock, self._began = budget, clock, clock()
+        self._known: dict[tuple[tuple[str, bytes | None], ...], bool] = {}
+        self._runs = 0
+        self._best: Chosen = frozenset(range(len(hunks)))
+
+    async def smallest(self) -> Shrunk:
+        try:
+            await self._without_layout()
+            await self._one_alone()
+            await self._halve()
+        except _Spent:
+            return Shrunk(self._best, self._runs, complete=False)
+        return Shrunk(self._best, self._runs, complete=True)
+
+    async def _without_layout(self) -> None:
+        """Leaves out at once what changes nothing for Python, then what only adds names that nothing kept uses."""
+        layout = frozenset(
+            number for number in self._best if says_the_same(self._before, compose(self._before, self._hunks, {number}))
+        )
+        if layout and layout != self._best:
+            await self._try(self._best - layout)
+        idle = self._best - _in_use(self._before, self._hunks, self._best)
+        if idle and idle != self._best:
+            await self._try(self._best - idle)
+
+    async def _one_alone(self) -> None:
+        """Most fixes are one hunk, and where a change has few it is cheap to ask each alone, the likeliest first."""
+        if 1 < len(self._best) <= 4:
+            for number in sorted(self._best, key=self._likelihood, reverse=True):
+                if await self._try(frozenset({number})):
+                    return
+
+    def _likelihood(self, number: int) -> tuple[int, int]:
+        """A fix changes lines that are there; what is only added stands further back."""
+        hunk = self._hunks[number]
+        return (hunk.end > hunk.start, -len(hunk.lines or ()))
+
+    async def _halve(self) -> None:
+        """Zeller's ddmin on what is left."""
+        parts = 2
+        while len(self._best) >= 2:
+            ordered = sorted(self._best, key=self._likelihood, reverse=True)
+            size = -(-len(ordered) // parts)
+            pieces = [frozenset(ordered[at : at + size]) for at in range(0, len(ordered), size)]
+            if await self._any(pieces):
+                parts = 2
+            elif len(pieces) > 2 and await self._any([self._best - piece for piece in reversed(pieces)]):
+                parts = max(parts - 1, 2)
+            elif len(pieces) >= len(ordered):
+                return
+            else:
+                parts = min(2 * parts, len(ordered))
+
+    async def _any(self, candidates: Sequence[Chosen]) -> bool:
+        for one in candidates:
+            if await self._try(one):
+                return True
+        return False
+
+    async def _try(self, chosen: Chosen) -> bool:
+        """Whether a part is green; the smallest that is, is kept."""
+        files = compose(self._before, self._hunks, chosen)
+        key = tuple(sorted(files.items()))
+        if key not in self._known:
+            self._known[key] = parses(self._before, files) and await self._run(chosen)
+        if self._known[key] and len(chosen) < len(self._best):
+            self._best = chosen
+        return self._known[key]
+
+    async def _run(self, chosen: Chosen) -> bool:
+        if self._runs >= self._budget.runs or self._clock() - self._began >= self._budget.seconds:
+            raise _Spent
+        self._runs += 1
+        return await self._is_green(chosen)
+
+
+def _in_use(before: Files, hunks: Sequence[Hunk], chosen: Chosen) -> Chosen:
+    """The hunks that are more than an addition of names which nothing outside of that hunk uses."""
+    return frozenset(number for number in chosen if not _only_adds_unused(before, hunks, chosen, number))
+
+
+def _only_adds_unused(before: Files, hunks: Sequence[Hunk], chosen: Chosen, number: int) -> bool:
+    hunk = hunks[number]
+    if not hunk.path.endswith(".py") or hunk.end > hunk.start or hunk.lines is None:
+        return False
+    try:
+        added = ast.parse(b"".join(hunk.lines))
+    except (SyntaxError, ValueError):
+        return False
+    names: set[str] = set()
+    for node in added.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(one.asname or one.name).partition(".")[0] for one in node.names}
+        else:
+            return False
+    rest = compose(before, hunks, chosen - {number}).values()
+    return not any(name.encode() in text for name in names for text in rest if text is not None)

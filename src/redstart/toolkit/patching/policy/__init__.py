@@ -1,0 +1,1 @@
+"""What a patch may not touch."""

@@ -1,0 +1,146 @@
+"""What a patch may not touch. Judged on the resulting tree, never on the patch's text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from fnmatch import fnmatchcase as fnmatch
+from typing import NamedTuple
+
+from redstart.ports.store.port import TreeChange
+from redstart.toolkit.languages.registry import in_test_directory, is_test_path, is_test_support, languages
+from redstart.toolkit.patching.policy.deceptive import odd_path, odd_text
+
+MAX_DIFF_BYTES = 200_000
+_WRITES_MASK = re.compile("^\\+.*«secret:[\\w-]+»".encode(), re.MULTILINE)
+"""A model is shown a mask where a secret stands: what it gives back would be written over the secret."""
+
+
+class Protection(StrEnum):
+    """Why a path is not the patch's to change."""
+
+    settings = "settings"
+    test = "test"
+    starts_tests = "starts_tests"
+    git = "git"
+    configuration = "configuration"
+    hook = "hook"
+    instructions = "instructions"
+    installed = "installed"
+    startup = "startup"
+    runner = "runner"
+
+    @property
+    def words(self) -> str:
+        return _WORDS[self]
+
+
+_WORDS = {
+    Protection.settings: "your settings protect it",
+    Protection.test: "it is a test: the code is to be fixed, not the test",
+    Protection.starts_tests: "the tests are in it or start from it: the code is to be fixed instead",
+    Protection.git: "it is git's own, not the program's",
+    Protection.configuration: "it can change what the tests are or how they run",
+    Protection.hook: "it can run a program on the machine of whoever works here",
+    Protection.instructions: "it tells redstart, or another agent, what to do",
+    Protection.installed: "it belongs to what is installed, not to the code",
+    Protection.startup: "it would run at every start of Python",
+    Protection.runner: "it would stand in for the test runner",
+}
+
+
+_CI = re.compile(
+    r"^(?:\.github|\.circleci|\.buildkite|\.woodpecker|\.gitea|\.forgejo)/"
+    r"|^(?:\.gitlab-ci|\.travis|azure-pipelines|bitbucket-pipelines|\.?appveyor|\.drone)\.ya?ml$|^jenkinsfile$"
+)
+_HOOKS = re.compile(
+    r"^(?:\.husky|\.githooks|\.vscode|\.idea|\.devcontainer)/|^\.?(?:pre-commit-config|lefthook)\.ya?ml$"
+    r"|(?:^|/)\.(?:envrc|env|npmrc|pypirc|netrc)$"
+)
+_TELLS = re.compile(
+    r"(?:^|/)(?:redstart\.toml|(?:agents|claude|gemini|copilot-instructions)\.md|\.(?:cursor|windsurf|cline)rules)(?:/|$)"
+    r"|(?:^|/)\.(?:cursor|claude|windsurf|clinerules)/"
+)
+"""What we, or other agents, go by from then on."""
+_INSTALLED = re.compile(
+    r"(?:^|/)(?:\.venv|venv|\.tox|\.nox|node_modules|site-packages|__pycache__|[^/]*\.(?:egg|dist)-info)/"
+)
+_GIT_FILES = frozenset((".gitmodules", ".gitattributes"))
+ABSENT = "000000"
+_REGULAR = ("100644", "100755", ABSENT)
+
+
+def protected(path: str, globs: Sequence[str] = (), tests: Sequence[str] = ()) -> Protection | None:
+    """Why this path is not the patch's to change; None where it is.
+
+    `globs` are the user's, besides our own; `tests` are those of files that the suite's command starts from.
+    """
+    plain = path.casefold()
+    names = frozenset(plain.split("/"))  # a folder may be called like a file, and stand in its place elsewhere
+    if any(fnmatch(plain, glob.casefold()) for glob in globs):
+        return Protection.settings
+    if in_test_directory(path) or (is_test_path(path) and not is_test_support(plain)):
+        return Protection.test
+    if any(fnmatch(plain, glob.casefold()) for glob in tests):
+        return Protection.starts_tests
+    if names & _GIT_FILES:
+        return Protection.git
+    if reason := next(filter(None, (language.protection(plain) for language in languages())), None):
+        return reason
+    if _CI.search(plain):
+        return Protection.configuration
+    if _HOOKS.search(plain):
+        return Protection.hook
+    if _TELLS.search(plain):
+        return Protection.instructions
+    if _INSTALLED.search(plain):
+        return Protection.installed
+    return None
+
+
+class Violation(NamedTuple):
+    path: str
+    reason: str
+    protection: Protection | None = None
+
+
+def violations(
+    changes: Sequence[TreeChange],
+    diff: bytes,
+    globs: Sequence[str] = (),
+    scope: Sequence[str] = (),
+    tests: Sequence[str] = (),
+) -> tuple[Violation, ...]:
+    """What is wrong with a change of the tree, whose diff is given; empty where it may be tested.
+
+    `scope` bounds where it may be.
+    """
+    judged = (_violation(change, globs, tests) or _outside(change.path, scope) for change in changes)
+    found = [violation for violation in judged if violation]
+    if len(diff) > MAX_DIFF_BYTES:
+        found.append(Violation("diff", f"it is larger than {MAX_DIFF_BYTES // 1000} KB"))
+    elif _WRITES_MASK.search(diff):
+        found.append(Violation("diff", "it would write a mask in the place of a secret"))
+    elif reason := odd_text(diff):
+        found.append(Violation("diff", reason))
+    return tuple(found)
+
+
+def _outside(path: str, scope: Sequence[str]) -> Violation | None:
+    """Unlike what is protected, a scope is kept to the letter: a folder in another case is another folder."""
+    if not scope or any(path.startswith(f"{one.rstrip('/')}/") or fnmatch(path, one) for one in scope):
+        return None
+    return Violation(path, f"only {', '.join(scope)} is to be changed in this run")
+
+
+def _violation(change: TreeChange, globs: Sequence[str], tests: Sequence[str]) -> Violation | None:
+    path = change.path
+    if change.new_mode not in _REGULAR:
+        return Violation(path, f"it would become no regular file (mode {change.new_mode})")
+    if change.old_mode not in _REGULAR:
+        return Violation(path, f"it is no regular file (mode {change.old_mode})")
+    if protection := protected(path, globs, tests):
+        return Violation(path, protection.words, protection)
+    reason = odd_path(path) if change.old_mode == ABSENT else ""
+    return Violation(path, reason) if reason else None

@@ -1,0 +1,1 @@
+"""From a model's words to edits."""

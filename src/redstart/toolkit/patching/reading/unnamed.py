@@ -1,0 +1,37 @@
+"""Code in an answer that names no file: it belongs to the one file that was shown and defines the same names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from redstart.core.change import Edit, EditKind
+from redstart.toolkit.patching.python_ast import defined, is_python
+from redstart.toolkit.patching.reading.surroundings import fences
+
+
+def unnamed(answer: str, shown: Mapping[str, str]) -> tuple[Edit, ...]:
+    """The one edit that an answer of fenced Python without a path can mean; nothing where it may mean several.
+
+    `shown` are the files that the model was shown and may change. What it merely copied from them does not count.
+    """
+    lines = answer.removesuffix("\n").split("\n")
+    files = {path: defined(text) for path, text in shown.items() if is_python(path)}
+    found: dict[tuple[str, str], Edit] = {}
+    for fence in fences(lines):
+        text = "".join(f"{line}\n" for line in lines[fence.start : fence.stop])
+        names = defined(text) if fence.closed else frozenset[str]()
+        places = [path for path, known in files.items() if names & known]
+        if len(places) != 1 or f"\n{text.strip()}\n" in f"\n{shown[places[0]]}\n":
+            continue
+        found[places[0], text.strip()] = Edit(kind=EditKind.whole, path=places[0], text=text)
+    return tuple(found.values()) if len(found) == 1 else ()
+
+
+def given_back(answer: str, shown: Mapping[str, str]) -> tuple[str, ...]:
+    """The files that an answer gives back as they were shown, from end to end; none where it holds other code too."""
+    lines = answer.replace("\r\n", "\n").split("\n")
+    texts = {"\n".join(lines[one.start : one.stop]).strip() for one in fences(lines)}
+    plain = {path: text.replace("\r\n", "\n").strip() for path, text in shown.items()}
+    if not texts <= {text for text in plain.values() if text}:
+        return ()
+    return tuple(path for path, text in plain.items() if text in texts)

@@ -1,0 +1,1 @@
+"""Which tests a project has, what runs them and with which interpreter."""

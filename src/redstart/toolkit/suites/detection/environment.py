@@ -1,0 +1,244 @@
+"""Which interpreter runs the target's tests, and what of the host must be visible for it.
+
+Interpreters are started on the host to be asked about themselves, without running `site`, so that nothing that was
+installed for them runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from redstart.core.errors import ConfigError
+from redstart.core.noun import Noun
+from redstart.core.shell import Environment
+from redstart.toolkit.suites.detection.history import History, find_history
+from redstart.toolkit.suites.detection.ignored import find_ignored
+from redstart.toolkit.suites.detection.interpreters import choose
+
+ANSWER_WITHIN = 20.0
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64")
+"""What every sandbox shows anyway."""
+SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+
+_MAPPING = re.compile(r"^MAPPING\b[^{\n]*(\{.*\})", re.MULTILINE)
+_QUOTED = re.compile(r"['\"](/[^'\"]+)['\"]")
+"""Of the file by which setuptools finds an editable install: where its packages are."""
+
+_QUESTION = """\
+import json, os, site, sys, sysconfig
+from importlib.machinery import PathFinder
+executable = sys.executable or ""
+top = os.path.dirname(os.path.dirname(executable))
+config = os.path.join(top, "pyvenv.cfg")
+venv = os.path.isfile(config)
+prefix = top if venv else sys.prefix
+version = ".".join(str(part) for part in sys.version_info[:3])
+sys.prefix = prefix  # as `site` would: a Debian's Python looks at it to tell an environment's folders from the system's
+folders = site.getsitepackages([prefix])
+user = ""
+if not venv:
+    folders += [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    user = site.getusersitepackages()
+elif "include-system-site-packages = true" in open(config).read().lower():
+    folders += site.getsitepackages([sys.base_prefix])
+folders = [one for one in dict.fromkeys(folders + [user]) if one and os.path.isdir(one)]
+print(json.dumps({
+    "executable": executable, "prefix": prefix, "base_prefix": sys.base_prefix, "exec_prefix": sys.exec_prefix,
+    "version": version, "site_folders": folders, "has_pytest": PathFinder.find_spec("pytest", folders) is not None,
+}))
+"""
+
+
+class Interpreter(Noun):
+    """What an interpreter said of itself."""
+
+    executable: str
+    prefix: str
+    base_prefix: str
+    exec_prefix: str = ""
+    version: str
+    site_folders: tuple[str, ...] = ()
+    """Where it finds what was installed, the user's own folder included."""
+    has_pytest: bool
+
+
+def ask_interpreter(
+    python: str, *, folder: Path | None = None, environ: Mapping[str, str] | None = None
+) -> Interpreter:
+    """Starts `python` once, in `folder` (a version manager's shim chooses by it), and gives what it says of itself.
+
+    Raises `ConfigError` with a remedy where it cannot be started, does not answer in time or is no Python 3.8 or later.
+    """
+    remedy = "activate the project's environment, or name its interpreter with --python"
+    try:
+        answer = subprocess.run(
+            [python, "-I", "-S", "-c", _QUESTION],
+            capture_output=True,
+            cwd=folder,
+            env=None if environ is None else dict(environ),
+            stdin=subprocess.DEVNULL,
+            timeout=ANSWER_WITHIN,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ConfigError(f"{python} did not answer within {ANSWER_WITHIN:.0f} seconds", remedy=remedy) from error
+    except OSError as error:
+        raise ConfigError(f"{python} cannot be started: {error.strerror or error}", remedy=remedy) from error
+    lines = answer.stdout.decode("utf-8", "replace").splitlines()
+    try:
+        said = Interpreter.model_validate(json.loads(lines[-1]))
+    except (IndexError, ValueError, ValidationError) as error:
+        why = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it printed nothing"]
+        raise ConfigError(
+            f"{python} did not answer as a Python interpreter: {why[0].rstrip('.')}", remedy=remedy
+        ) from error
+    if tuple(int(part) for part in said.version.split(".")[:2]) < (3, 8):
+        raise ConfigError(f"{python} is Python {said.version}; Python 3.8 or later is needed", remedy=remedy)
+    return said
+
+
+def find_environment(
+    root: Path, *, folder: str = "", python: str | None = None, environ: Mapping[str, str]
+) -> Environment:
+    """The target's environment, with its interpreter as `find_interpreter` finds it; raises what either raises."""
+    interpreter, why = find_interpreter(root, folder=folder, python=python, environ=environ)
+    return environment_of(root, interpreter, why)
+
+
+def find_interpreter(
+    root: Path, *, folder: str = "", python: str | None = None, environ: Mapping[str, str]
+) -> tuple[Interpreter, str]:
+    """The target's interpreter as `choose` finds it for `folder` of `root`, and why that one.
+
+    Raises `ConfigError` with a remedy where there is none.
+    """
+    mount = root.resolve()
+    choice = choose(mount / folder, mount, python=python, environ=environ)
+    return ask_interpreter(choice.python, folder=mount / folder, environ=environ), choice.why
+
+
+def environment_of(root: Path, interpreter: Interpreter, why: str) -> Environment:
+    """What an interpreter needs where `root` is mounted: what is installed for it, ignored files and git's history.
+
+    Raises `ConfigError` with a remedy where showing it would show the user's home.
+    """
+    mount = root.resolve()
+    home = Path.home()
+    folder = str(Path(interpreter.executable).parent)
+    variables = {"PATH": ":".join(dict.fromkeys((folder, *SYSTEM_PATH)))}
+    if interpreter.prefix != interpreter.base_prefix:
+        variables["VIRTUAL_ENV"] = interpreter.prefix
+    ignored = find_ignored(mount)
+    installed = (mount / path for path in ignored.modules)
+    read_only = _outermost(
+        (*map(Path, _visible(interpreter, mount, home)), *_linked(interpreter, mount, home), *installed)
+    )
+    environment = Environment(
+        mount=str(mount),
+        python=interpreter.executable,
+        read_only=read_only,
+        variables=variables,
+        chosen=why,
+        copies=tuple(path for path in ignored.copies if not _is_shown(mount / path, read_only)),
+        left_out=ignored.left_out,
+    )
+    if str(home) != "/":
+        environment = environment.model_copy(update={"home": str(home)})
+    history = find_history(mount)
+    return environment if history is None else _with_history(environment, history)
+
+
+def moved(environment: Environment, mount: Path) -> Environment:
+    """The same interpreter for another folder, without anything of the folder for which it was found."""
+    alone = Environment(mount=str(mount), python=environment.python)
+    return alone.model_copy(
+        update={name: getattr(environment, name) for name in ("read_only", "home", "variables", "chosen")}
+    )
+
+
+def _with_history(environment: Environment, history: History) -> Environment:
+    borrowed = tuple(str(folder) for folder in history.borrowed)
+    return environment.model_copy(
+        update={
+            "read_only": tuple(dict.fromkeys((*environment.read_only, *borrowed))),
+            "git_objects": str(history.objects),
+            "git_head": history.head,
+            "git_refs": history.refs,
+            "git_shallow": history.shallow,
+        }
+    )
+
+
+def _is_shown(path: Path, read_only: Iterable[str]) -> bool:
+    """Whether a path is visible as it is, so that a copy could not be put there, nor around it."""
+    return any(path.is_relative_to(one) or Path(one).is_relative_to(path) for one in read_only)
+
+
+def _visible(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ...]:
+    """The paths that the interpreter needs, shortest first, none inside another."""
+    prefixes = {interpreter.prefix, interpreter.base_prefix, interpreter.exec_prefix} - {"", "/"}
+    needed: set[Path] = set()
+    for prefix in (Path(one) for one in prefixes):
+        # An environment made in the root itself would hide the workspace that is mounted there.
+        names = ("bin", "lib", "lib64", "include", "pyvenv.cfg") if prefix == mount else ()
+        needed |= {prefix / name for name in names if (prefix / name).exists()} if names else {prefix}
+    needed |= {Path(one) for one in interpreter.site_folders}
+    needed |= set(_links(Path(interpreter.executable)))
+    needed.add(Path(interpreter.executable).resolve().parent)
+    outside = [path for path in needed if not any(path.is_relative_to(one) for one in SYSTEM)]
+    for path in outside:
+        if home.is_relative_to(path):
+            raise ConfigError(
+                f"the interpreter {interpreter.executable} is installed in {path}: making it visible in the sandbox "
+                "would expose your whole home directory",
+                remedy="create a virtual environment in its own directory and name its interpreter with --python",
+            )
+    return _outermost(outside)
+
+
+def _linked(interpreter: Interpreter, mount: Path, home: Path) -> Iterable[Path]:
+    """Folders elsewhere from which this environment imports, by its path files: editable installs of other projects.
+
+    A folder that would show the user's home, or the real repo around the workspace, is passed over.
+    """
+    for folder in map(Path, interpreter.site_folders):
+        named = [line for file in folder.glob("*.pth") for line in _text(file).splitlines()]
+        for file in folder.glob("__editable__*_finder.py"):
+            if mapping := _MAPPING.search(_text(file)):
+                named += _QUOTED.findall(mapping[1])
+        for path in (Path(name.strip()) for name in named if name.startswith("/")):
+            places = (path, path.resolve())
+            shows_too_much = any(inner.is_relative_to(place) for inner in (home, mount) for place in places)
+            there_anyway = any(path.is_relative_to(one) for one in (*SYSTEM, mount))
+            if path.is_dir() and ".." not in path.parts and not shows_too_much and not there_anyway:
+                yield path
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _links(executable: Path) -> Iterable[Path]:
+    """What the program's chain of symbolic links leads over."""
+    seen: set[Path] = set()
+    while executable.is_symlink() and executable not in seen:
+        seen.add(executable)
+        executable = executable.parent / executable.readlink()
+        yield executable
+
+
+def _outermost(paths: Iterable[Path]) -> tuple[str, ...]:
+    kept: list[Path] = []
+    for path in sorted(set(paths), key=lambda one: (len(str(one)), str(one))):
+        if not any(path.is_relative_to(one) for one in kept):
+            kept.append(path)
+    return tuple(str(path) for path in kept)

@@ -1,0 +1,69 @@
+"""What the targets of a run are written in, where only a command and its report tell of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property, partial
+
+from redstart.core.change import Snapshot
+from redstart.core.suite import Suite
+from redstart.ports.store.port import Trees
+from redstart.toolkit.base.code_files import Read
+from redstart.toolkit.languages.protocol import ReportNames
+from redstart.toolkit.languages.registry import language_of_test
+from redstart.toolkit.suites.detection.command_files import CommandFiles
+
+UNKNOWN = "another language"
+_SUFFIX = re.compile(r"(?: \([^()]*\))?(?: #\d+)?$")
+"""What an id has at its end where several tests of a report would share it."""
+
+
+def foreign_language(suite: Suite, trees: Trees, tree: Snapshot, ids: Sequence[str]) -> str:
+    """The language of these tests where Redstart cannot alter them; empty where it can.
+
+    Tests that a command runs can be where their ids lead to test files of such languages. Otherwise the programs
+    that the command starts tell the language, then the tree's test files.
+    """
+    if not suite.junit:
+        return ""
+    paths, read = trees.files(tree), partial(trees.read, tree)
+    tests = _AlterableTests(suite, paths, read)
+    if ids and all(tests.hold(one) for one in ids):
+        return ""
+    started = CommandFiles(suite.command, suite.folder, paths, read).languages
+    other = [language.name for language in started if not language.can_alter_tests]
+    if other:
+        return other[0]
+    languages = filter(None, map(language_of_test, paths))
+    counted = Counter(language.name for language in languages if not language.can_alter_tests)
+    if counted:
+        return counted.most_common(1)[0][0]
+    return "" if started else UNKNOWN
+
+
+def has_tests(paths: Iterable[str]) -> bool:
+    """Whether a tree has a file that is a test by its name, in any language."""
+    return any(language_of_test(path) for path in paths)
+
+
+class _AlterableTests:
+    """The test files in languages whose tests Redstart can alter, by what a report calls their tests."""
+
+    def __init__(self, suite: Suite, paths: Collection[str], read: Read) -> None:
+        self._read = read
+        found = {path: language for path in paths if (language := language_of_test(path)) and language.can_alter_tests}
+        self._languages = {path: one for path, one in found.items() if path.endswith(one.suffixes)}
+        self._files = frozenset(map(suite.as_shown, self._languages))
+
+    def hold(self, id_: str) -> bool:
+        owner, _, name = _SUFFIX.sub("", id_).rpartition("::")
+        if owner in self._files:
+            return True
+        words = {*re.split(r"[./:\\]", owner), name.partition("[")[0]}
+        return any(words & names.words or name.endswith(names.endings) for names in self._names)
+
+    @cached_property
+    def _names(self) -> tuple[ReportNames, ...]:
+        return tuple(one.report_names(path, self._read(path) or b"") for path, one in self._languages.items())

@@ -1,0 +1,143 @@
+"""Whether a test that was asked for is red for the reason it is about, and not by a mistake of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from redstart.core.noun import clip
+from redstart.core.report import Case
+from redstart.toolkit.suites.problems.ground import Ground, classify
+from redstart.toolkit.suites.problems.project import Project
+from redstart.toolkit.suites.reading.raised import Raised, chain
+
+SURE = re.compile(r"^[ \t>*#-]*SURE[ \t*]*:[ \t*]*(?P<level>high|medium|low)\b[ \t*,.:;-]*(?P<why>.*)$", re.I | re.M)
+
+_FIXTURE = re.compile(r"\bfixture '(\w+)' not found")
+_NO_NAME = re.compile(r"name '(\w+)' is not defined")
+_NO_ATTRIBUTE = re.compile(r"has no attribute '(\w+)'")
+_NO_IMPORT = re.compile(r"cannot import name '(\w+)'")
+_NO_MODULE = re.compile(r"No module named '?([\w.]+)'?")
+_CHECKS = re.compile(r"\bassert|\bexpect\(")
+_LONGEST = 300
+
+
+class Sureness(NamedTuple):
+    """How sure a model is that its test is what was meant."""
+
+    level: str = ""
+    why: str = ""
+
+
+class Asked(NamedTuple):
+    """What a new test is held against."""
+
+    told: str
+    """What it is about: names in it may be of something that is still to be made."""
+    project: Project
+    """With the new test in it."""
+    is_new: Callable[[str], bool]
+    """Whether an id, or the path of a file, is of the new test."""
+
+
+class Example(NamedTuple):
+    """A test of the project, for the style of the next one."""
+
+    path: str
+    text: str
+
+
+def example_of(tests: Iterable[str], read: Callable[[str], bytes | None]) -> Example | None:
+    """Of the project's test files the shortest that holds a check; None where there is none."""
+    texts = ((path, (read(path) or b"").decode(errors="replace")) for path in tests)
+    telling = [Example(path, text) for path, text in texts if _CHECKS.search(text)]
+    return min(telling, key=lambda one: (len(one.text), one.path), default=None)
+
+
+def sureness(answer: str) -> Sureness:
+    """What an answer's line `SURE:` says; nothing where there is none."""
+    found = SURE.search(answer)
+    return Sureness(found["level"].lower(), clip(found["why"].strip(), _LONGEST)) if found else Sureness()
+
+
+def why_unfit(before: Sequence[Case], after: Sequence[Case], asked: Asked) -> str:
+    """Why the new test cannot be what the code is held to, in words for its writer; empty where it can.
+
+    `before` and `after` are the whole suite without it and with it, on the same code.
+    """
+    new = [case for case in after if asked.is_new(case.id)]
+    if not new:
+        return "no test was found in it"
+    if changed := _disturbed(before, [case for case in after if not asked.is_new(case.id)]):
+        return f"with it in place {changed}"
+    red = [case for case in new if case.red]
+    if not red:
+        return "all of it passes on the code as it is, so it does not show what is asked for"
+    mistakes = ((case, mistake(case, asked)) for case in red)
+    return next((clip(f"{case.id}: {words}", _LONGEST) for case, words in mistakes if words), "")
+
+
+def mistake(case: Case, asked: Asked) -> str:
+    """What the test itself does wrong, so that no change of the program makes it green; empty where nothing is seen."""
+    if found := _FIXTURE.search(f"{case.message}\n{case.detail}"):
+        return f"it asks for the fixture {found[1]}, which is not there"
+    links = chain(case)
+    raised = links[-1] if links else Raised("", "")
+    if missing := _unknown(raised, asked):
+        return f"it uses {missing}, which is neither in the project nor in what was asked for"
+    if raised.type == "NameError" and _in_test(raised, asked) and (found := _NO_NAME.search(raised.text)):
+        return f"it uses the name {found[1]}, which it does not define"
+    if raised.type in ("SyntaxError", "IndentationError", "TabError") and _in_test(raised, asked):
+        return f"it does not parse: {raised.text}"
+    ground = classify(case, asked.project)
+    return _words(ground) if ground is not None and not _is_to_be_made(raised) else ""
+
+
+def _words(ground: Ground) -> str:
+    return f"it needs what is not there ({ground.words})"
+
+
+def _is_to_be_made(raised: Raised) -> bool:
+    """Whether it is only a module or a name that is missing: one that is nowhere mentioned was told of before."""
+    return raised.type in ("ModuleNotFoundError", "ImportError")
+
+
+def _unknown(raised: Raised, asked: Asked) -> str:
+    """The first name that an import or a look-up did not find, and that nobody ever spoke of."""
+    text = raised.text
+    found = _NO_MODULE.search(text) or _NO_IMPORT.search(text)
+    if raised.type in ("ModuleNotFoundError", "ImportError") and found:
+        return next((name for name in found[1].split(".") if not _is_known(name, asked)), "")
+    attribute = _NO_ATTRIBUTE.search(text)
+    if raised.type == "AttributeError" and attribute and not _is_known(attribute[1], asked):
+        return attribute[1]
+    return ""
+
+
+def _is_known(name: str, asked: Asked) -> bool:
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    if name in asked.project.modules or word.search(asked.told):
+        return True
+    # The new test's own words prove nothing.
+    return any(word.search(asked.project.text(path)) for path in asked.project.paths if not asked.is_new(path))
+
+
+def _in_test(raised: Raised, asked: Asked) -> bool:
+    """Whether it was raised in the test's own file."""
+    return not raised.path or asked.is_new(asked.project.local(raised.path) or raised.path)
+
+
+def _disturbed(before: Sequence[Case], others: Sequence[Case]) -> str:
+    """What became of the tests that were there, in words; empty where they are as they were."""
+    now = {case.id: case for case in others}
+    lost = [case.id for case in before if case.id not in now]
+    red = _red_now(before, now)
+    if red:
+        return f"{red[0]} fails, which passed before"
+    return f"{lost[0]} is not run any more" if lost else ""
+
+
+def _red_now(before: Sequence[Case], now: dict[str, Case]) -> list[str]:
+    were: Collection[str] = {case.id for case in before if case.red}
+    return [id_ for id_, case in now.items() if case.red and id_ not in were]

@@ -1,0 +1,42 @@
+"""Why red tests are no targets, in words for the user."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from redstart.core.noun import clip, many
+from redstart.core.report import FIRST
+from redstart.toolkit.suites.problems.ground import Ground
+
+LONGEST = 600
+SAID = 3
+"""How many reasons the last sentence of a run holds."""
+
+
+def reasons(lacking: Mapping[str, Ground]) -> tuple[tuple[str, ...], Ground | None]:
+    """The reasons of these tests in words, the most frequent first, and the first of them itself.
+
+    The test with an empty name stands for the whole run: its reason is the only one.
+    """
+    counted = Counter(ground.words for id_, ground in lacking.items() if id_).most_common()
+    texts = [f"{words} ({count} {'test' if count == 1 else 'tests'})" for words, count in counted]
+    whole = lacking.get("")
+    ordered = [whole] if whole else [one for words, _ in counted for one in lacking.values() if one.words == words]
+    return tuple([whole.words] if whole else texts[:FIRST]), next(iter(ordered), None)
+
+
+def no_usable_test(attempts: int, fault: str) -> str:
+    """Where a model was asked for a failing test and gave none that shows what was asked for."""
+    words = f"the model wrote no usable test in {many(attempts, 'attempt')}"
+    return clip(f"{words}: {fault}" if fault else words, LONGEST)
+
+
+def sentence(fault: str, grounds: Sequence[str], remedy: str) -> str:
+    """What the user reads where the run ends here."""
+    if not grounds:
+        return fault
+    more = f"; and {len(grounds) - SAID} other reasons" if len(grounds) > SAID else ""
+    after = re.search(r"after \d+ seconds", fault.partition("\n")[0])
+    return f"{'; '.join(grounds[:SAID])}{more}{f' ({after[0]})' if after else ''}. What to do: {remedy}"

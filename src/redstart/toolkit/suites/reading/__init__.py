@@ -1,0 +1,1 @@
+"""Reading reports and tracebacks of test runs."""

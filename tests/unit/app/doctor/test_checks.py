@@ -1,0 +1,414 @@
+"""What the doctor says of machines well and ill, and that it leaves everything as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from redstart.app.doctor import checks, services
+from redstart.app.doctor.checks import check_python, examine
+from redstart.app.doctor.results import Check, Examination, Health, examination_of
+from redstart.cli.doctor import doctor as doctor_command
+from redstart.cli.doctor import row_of
+from redstart.ports.sandbox import bwrap
+from redstart.ports.sandbox.bwrap import find_bubblewrap
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.schema import HEAD
+from redstart.ports.sql.store import SqlStore
+from redstart.ports.store.blobs import DirectoryBlobs
+from redstart.testing.contracts.store import Clock
+from redstart.testing.states import state
+from support.server import Reply, ScriptedServer
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch) -> Path:
+    """Of a user with no key, no file and no data yet."""
+    for name in list(os.environ):
+        if name.startswith("REDSTART_") or name.endswith(("_API_KEY", "_BASE_URL")):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("NEO4J_URI", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def tried() -> None:
+    """For a test that tries every sandbox of this machine."""
+
+
+@pytest.fixture(autouse=True)
+def untried(request, monkeypatch) -> None:
+    """To try them takes seconds: for tests of something else nobody does."""
+    if not {"tried", "path"} & set(request.fixturenames):
+        monkeypatch.setattr(checks, "_sandboxes", lambda settings, platform: iter(()))
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """A folder that is all of PATH, in which the sandbox's program is looked for too."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/none.sock")
+    monkeypatch.setattr(bwrap, "PROGRAM", str(folder / "bwrap"))
+    find_bubblewrap.cache_clear()
+    yield folder
+    find_bubblewrap.cache_clear()
+
+
+def script(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def found(name: str, project: Path | None = None) -> Check:
+    [check] = [one for one in examine(project=project).checks if one.name == name]
+    assert check.health is Health.ok or check.name == "keys" or check.remedy, "what is not well has a remedy"
+    return check
+
+
+def fill(home: Path) -> None:
+    with Database.open(home / "redstart.db") as database:
+        new = state(run_id="run-1")
+        asyncio.run(SqlStore(database, Clock()).create(new, folder="/x", created=datetime.fromtimestamp(0, UTC)))
+    DirectoryBlobs(home / "blobs").put(b"x" * 300_000)
+
+
+def everything(folder: Path) -> dict[str, tuple[str, int]]:
+    """Every path below, with hash and time of change."""
+    paths = [folder, *folder.rglob("*")] if folder.exists() else []
+    return {
+        str(one): (hashlib.sha256(one.read_bytes()).hexdigest() if one.is_file() else "", one.stat().st_mtime_ns)
+        for one in paths
+    }
+
+
+def test_a_healthy_machine(home, tried, monkeypatch):
+    fill(home)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    examination = examine()
+    assert (examination.ok, examination.summary) == (True, "ready")
+    health = {one.name: one.health for one in examination.checks}
+    assert "sandbox" in health
+    details = {one.name: one.detail for one in examination.checks}
+    assert set(health.values()) <= {Health.ok, Health.absent}
+    assert details["database"] == f"revision {HEAD}"
+    assert "blobs 0.3 MB" in details["size"]
+    assert str(home) in details["folder"]
+
+
+@pytest.mark.parametrize("state_of_home", ["none", "closed", "in use", "crashed"])
+def test_looking_changes_nothing(home, tmp_path, monkeypatch, state_of_home):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    assert examined_without_a_trace(home, tmp_path, monkeypatch, state_of_home).ok
+
+
+def test_trying_the_sandboxes_changes_nothing(home, tmp_path, monkeypatch, tried):
+    examination = examined_without_a_trace(home, tmp_path, monkeypatch, "in use")
+    assert [one.health for one in examination.checks if one.name == "sandbox"] == [Health.ok]
+
+
+def examined_without_a_trace(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_of_home: str
+) -> Examination:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    database = None
+    if state_of_home != "none":
+        fill(home)
+    if state_of_home in ("in use", "crashed"):
+        database = Database.open(home / "redstart.db")
+        store = SqlStore(database, Clock())
+        asyncio.run(store.create(state(run_id="run-2"), folder="/x", created=datetime.fromtimestamp(0, UTC)))
+    if state_of_home == "crashed":
+        copy = tmp_path / "copy"
+        shutil.copytree(home, copy)
+        (copy / "redstart.db-shm").unlink()
+        monkeypatch.setenv("REDSTART_HOME", str(copy))
+    before = everything(tmp_path)
+    examination = examine()
+    after = everything(tmp_path)
+    if database:
+        database.close()
+    own = {str(scratch)}  # its time of change tells of the folders that came and went
+    assert {k: v for k, v in after.items() if k not in own} == {k: v for k, v in before.items() if k not in own}
+    assert home.exists() is (state_of_home != "none")
+    return examination
+
+
+def test_without_any_program(path):
+    examination = examine()
+    assert not examination.ok
+    assert (found("git").health, found("git").detail) == (Health.fail, "not found")
+    assert found("sandbox").health is Health.fail
+    assert "install" in found("sandbox").remedy.lower()
+    for name in ("ripgrep", "node"):
+        assert found(name).health is Health.absent, "it is optional"
+        assert "optional" in found(name).remedy
+    assert "git not found" in examination.summary
+
+
+@pytest.mark.parametrize(
+    ("says", "health"),
+    [
+        ("echo git version 2.29.9", Health.fail),
+        ("echo git version 2.30.0", Health.ok),
+        ("echo git version 3.1", Health.ok),
+        ("echo what", Health.fail),
+        ("exit 1", Health.fail),
+        (r"printf '\377\376'", Health.fail),
+    ],
+)
+def test_the_version_of_git(path, says, health):
+    script(path / "git", says)
+    assert found("git").health is health
+
+
+def test_a_sandbox_that_may_make_no_namespaces(path):
+    said = "bwrap: setting up uid map: Permission denied"
+    script(path / "bwrap", f'[ "$1" = --version ] && echo bubblewrap 0.8.0 && exit\necho {said} >&2; exit 1')
+    check = found("sandbox")
+    assert check.health is Health.fail
+    assert said in check.detail
+    assert check.remedy in (bwrap.APPARMOR, bwrap.NAMESPACES)
+
+
+def test_an_old_python_fails():
+    assert check_python((3, 10, 9)).health is Health.fail
+    assert check_python((3, 11, 0)).health is Health.ok
+
+
+def test_little_disk_is_a_warning(monkeypatch):
+    monkeypatch.setattr(services, "LITTLE_DISK", 1 << 70)
+    assert found("disk").health is Health.warn
+    assert "runs prune" in found("disk").remedy
+
+
+def test_a_home_that_is_a_file_fails(home):
+    home.write_text("")
+    assert found("folder").health is Health.fail
+
+
+def test_a_database_that_is_none_fails(home):
+    home.mkdir()
+    (home / "redstart.db").write_bytes(b"this is not a database at all" * 100)
+    assert found("database").health is Health.fail
+
+
+def test_a_database_of_a_newer_redstart_fails(home):
+    fill(home)
+    connection = sqlite3.connect(home / "redstart.db")
+    connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.commit()
+    connection.close()
+    check = found("database")
+    assert check.health is Health.fail
+    assert "9999" in check.detail
+
+
+def test_a_database_that_is_in_use_is_read_as_it_stands(home):
+    with Database.open(home / "redstart.db"):
+        assert (home / "redstart.db-wal").stat().st_size > 0, "what was just written is not in the file itself yet"
+        assert found("database").detail == f"revision {HEAD}"
+
+
+def test_an_empty_home_has_no_database_yet(home):
+    home.mkdir()
+    assert found("database").health is Health.ok
+    assert list(home.iterdir()) == []
+
+
+def test_settings_that_cannot_be_used_fail_and_the_machine_is_examined_all_the_same(monkeypatch):
+    monkeypatch.setenv("REDSTART_LIMITS__DOLLARS", "1")
+    assert found("settings").health is Health.fail
+    assert "REDSTART_LIMITS__DOLLARS" in found("settings").detail
+    assert found("git").health is Health.ok
+
+
+def test_keys_are_named_and_never_shown(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("GROQ_API_KEY", "gq-secret")
+    examination = examine()
+    assert found("keys").detail == "OPENAI_API_KEY, GROQ_API_KEY"
+    assert "secret" not in examination.model_dump_json()
+    assert found("strong").health is Health.ok
+    assert "openai:" in found("strong").detail
+
+
+@pytest.mark.parametrize(("model", "row"), [("openai:gpt", "strong"), ("nobody:x", "model"), ("plain", "model")])
+def test_a_model_without_key_or_provider_fails_unasked(monkeypatch, model, row):
+    monkeypatch.setenv("REDSTART_MODELS__STRONG", model)
+    assert found(row).health is Health.fail
+
+
+def test_each_model_is_shown_with_its_host_and_who_set_it(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://user:hunter2@llm.corp.example/v1")
+    monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
+    monkeypatch.setenv("REDSTART_MODELS__FALLBACK", '["ollama:qwen3"]')
+    assert "openai:one at llm.corp.example (set by OPENAI_BASE_URL)" in found("strong").detail
+    assert "ollama:qwen3 at localhost:11434" in found("also").detail
+    assert "hunter2" not in examine().model_dump_json()
+
+
+def test_online_each_model_is_asked_once(monkeypatch):
+    monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
+    monkeypatch.setenv("REDSTART_MODELS__FAST", "openai:two")
+    with ScriptedServer(lambda request: "ok") as server:
+        monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
+        checks = {one.name: one for one in examine(online=True).checks}
+        assert [(one.model, one.max_tokens) for one in server.requests] == [("one", 16), ("two", 16)]
+        examine()
+        assert len(server.requests) == 2, "without --online nobody is asked"
+    assert checks["strong"].health is checks["fast"].health is Health.ok
+    host = server.anthropic_url.removeprefix("http://")
+    assert f"openai:one at {host} answered in" in checks["strong"].detail
+    assert f"openai:two at {host} answered in" in checks["fast"].detail
+
+
+def test_online_one_model_that_fails_does_not_hide_the_other(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
+    monkeypatch.setenv("REDSTART_MODELS__FAST", "openai:two")
+
+    def reply(request):
+        return (
+            Reply(status=401, body=b'{"error": {"message": "bad key sk-secret"}}') if request.model == "one" else "ok"
+        )
+
+    with ScriptedServer(reply) as server:
+        monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
+        examination = examine(online=True)
+    health = {one.name: one.health for one in examination.checks}
+    assert (health["strong"], health["fast"]) == (Health.fail, Health.ok)
+    assert "sk-secret" not in examination.model_dump_json()
+    assert [one.remedy for one in examination.checks if one.name == "strong"] != [""]
+
+
+def test_a_password_in_an_address_is_not_shown(monkeypatch):
+    monkeypatch.setenv("REDSTART_MODELS__STRONG", "openai:one")
+    monkeypatch.setenv("REDSTART_MODELS__BASE_URL", "ftp://user:hunter2@host/v1")
+    assert found("strong").health is Health.fail
+    assert "hunter2" not in examine().model_dump_json()
+
+
+def command(*arguments: str):
+    app = typer.Typer()
+    app.command()(doctor_command)
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_the_command_ends_with_0_or_3(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = command()
+    assert ran.exit_code == 3
+    assert ran.output.splitlines()[0] == "machine"
+    assert "  fail  git       not found" in ran.output.splitlines()
+    document = json.loads(command("--json").output)
+    assert (document["v"], document["ok"]) == (1, False)
+    assert {"group", "name", "health", "detail", "remedy"} == set(document["checks"][0])
+
+
+def test_without_a_model_it_is_not_ready_and_the_last_line_agrees_with_the_rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = command()
+    assert ran.exit_code == 3
+    assert "  fail  model     not configured; `redstart demo` works without one" in ran.output
+    assert ran.output.splitlines()[-1] == "not ready: model not configured"
+
+
+def test_the_command_is_0_where_nothing_failed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    ran = command()
+    assert ran.exit_code == 0
+    assert ran.output.splitlines()[-1] == "ready"
+
+
+def test_a_row_is_broken_between_words_under_its_own_column():
+    check = Check(
+        group="machine",
+        name="docker",
+        health=Health.absent,
+        detail="not available: " + "word " * 30,
+        remedy="optional: " + "word " * 30 + "\n  a-command --with-a-flag",
+    )
+    lines = row_of(check, 80)
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("  -     docker    not available: word")
+    assert lines[1].startswith(" " * 18 + "word")
+    assert lines[-1] == "          a-command --with-a-flag"
+
+
+def test_the_summary_names_each_row_that_failed():
+    failed = [("git", "not found"), ("sandbox", "bwrap is missing; install it"), ("disk", "full (0 GB)")]
+    checks = [Check(group="g", name=name, health=Health.fail, detail=detail) for name, detail in failed]
+    checks.append(Check(group="g", name="x", health=Health.warn, detail="y"))
+    summary = examination_of(tuple(checks)).summary
+    assert summary == "not ready: git not found; sandbox bwrap is missing; disk full"
+
+
+@pytest.mark.parametrize(
+    ("files", "tests"),
+    [
+        ({"test_a.py": "def test_a(): ...\n\nasync def test_b():\n    pass\n"}, "pytest: 2 tests in 1 file "),
+        ({"tests/test_a.py": "class TestA:\n    def test_a(self): ...\n"}, "pytest: 1 test in 1 file "),
+        (
+            {"test_u.py": "import unittest\n\nclass U(unittest.TestCase):\n    def test_u(self):\n        pass\n"},
+            "unittest: 1 test in 1 file ",
+        ),
+        (
+            {"package.json": '{"scripts": {"test": "node --test"}}', "a.test.js": "test('a', f)\nit('b', f)\n"},
+            "node: 2 tests in 1 file ",
+        ),
+    ],
+)
+def test_the_project_of_the_folder_is_looked_at_and_not_run(tmp_path, files, tests):
+    folder = tmp_path / "shop"
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "conftest.py").write_text("raise SystemExit('it was run')\n") if "pytest" in tests else None
+    assert found("tests", folder).detail.startswith(tests)
+    assert found("runtime", folder).health in (Health.ok, Health.warn)
+
+
+def test_a_folder_without_tests_is_no_fault_and_an_env_file_is_mentioned(tmp_path):
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    (folder / ".env").write_text("OPENAI_API_KEY=sk-secret\n")
+    assert found("tests", folder).health is Health.absent
+    assert (found(".env", folder).health, found(".env", folder).detail) == (Health.absent, "not loaded")
+    assert "--env-file .env" in found(".env", folder).remedy
+
+
+def test_servers_that_are_set_are_connected_to(monkeypatch):
+    assert not {"temporal", "neo4j"} & {one.name for one in examine().checks}
+    monkeypatch.setenv("REDSTART_FLEET__ADDRESS", "127.0.0.1:9")
+    monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:9")
+    temporal, neo4j = found("temporal"), found("neo4j")
+    assert (temporal.health, temporal.detail) == (Health.fail, "does not answer at 127.0.0.1:9")
+    assert (neo4j.health, "127.0.0.1:9" in neo4j.detail) == (Health.warn, True)
+
+
+def test_a_database_of_a_server_is_looked_at_and_one_that_is_away_told(home, monkeypatch, new_postgres):
+    monkeypatch.setenv("REDSTART_STORE__URL", new_postgres())
+    assert found("database").detail.startswith("Postgres at ")
+    assert found("database").detail.endswith(f"revision {HEAD}")
+    monkeypatch.setenv("REDSTART_STORE__URL", "postgresql://user:hidden@127.0.0.1:9/none")
+    away = found("database")
+    assert away.health is Health.fail
+    assert "hidden" not in f"{away.detail} {away.remedy}"

@@ -1,0 +1,170 @@
+"""Changing the user's settings file: one setting, and nothing else in it."""
+
+from __future__ import annotations
+
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from redstart.app.settings.user_file import _toml, editor_command
+from redstart.cli.config import app
+from redstart.core.errors import ConfigError
+
+COMMENTED = """# mine
+verify = "quick"   # fast
+
+[models]  # who is asked
+strong = "openai:a"   # the # strong one
+fallback = [
+  "openai:b",  # second
+  "openai:c",
+]
+
+[models.options."openai:a"]
+at_once = 2
+
+[limits]
+# usd = 9
+usd = 1.0
+"""
+
+
+@pytest.fixture(autouse=True)
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name in ("VISUAL", "EDITOR", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path / "redstart" / "config.toml"
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def refused(*arguments: str) -> ConfigError:
+    error = run(*arguments).exception
+    assert isinstance(error, ConfigError)
+    return error
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_the_first_setting_makes_the_file(path):
+    assert run("set", "models.strong", "openai:gpt-5").output == f"set models.strong in {path}\n"
+    assert path.read_text() == '[models]\nstrong = "openai:gpt-5"\n'
+    assert run("get", "models.strong").output == "openai:gpt-5\n"
+    assert run("path").output == f"{path}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "before", "after"),
+    [
+        (
+            "models.strong",
+            "ollama:x",
+            'strong = "openai:a"   # the # strong one',
+            'strong = "ollama:x"   # the # strong one',
+        ),
+        ("limits.usd", "3", "usd = 1.0\n", "usd = 3\n"),
+        ("limits.minutes", "5", "usd = 1.0\n", "usd = 1.0\nminutes = 5\n"),
+        ("verify", "strict", 'verify = "quick"   # fast', 'verify = "strict"   # fast'),
+        ("tenant", "123", 'verify = "quick"   # fast\n', 'verify = "quick"   # fast\ntenant = "123"\n'),
+        ("sandbox.memory", "1g", "usd = 1.0\n", 'usd = 1.0\n\n[sandbox]\nmemory = "1g"\n'),
+        ("memory.explore", "false", "usd = 1.0\n", "usd = 1.0\n\n[memory]\nexplore = false\n"),
+        (
+            "models.fallback",
+            '["groq:x"]',
+            'fallback = [\n  "openai:b",  # second\n  "openai:c",\n]',
+            'fallback = ["groq:x"]',
+        ),
+    ],
+)
+def test_one_line_changes_and_nothing_else(path, name, value, before, after):
+    written(path, COMMENTED)
+    assert before in COMMENTED
+    assert run("set", name, value).exit_code == 0
+    assert path.read_text() == COMMENTED.replace(before, after)
+
+
+def test_an_unknown_setting_gets_a_suggestion_and_the_file_stays(path):
+    written(path, COMMENTED)
+    error = refused("set", "models.stron", "x")
+    assert (str(error), error.remedy) == ("unknown setting models.stron", "did you mean models.strong?")
+    assert "group of settings" in str(refused("get", "limits"))
+    assert "config edit" in refused("set", "models.options.openai:a.at_once", "3").remedy
+    assert path.read_text() == COMMENTED
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("limits.usd", "much"), ("verify", "harder"), ("models.fallback", "a,b"), ("limits.stall", "0")]
+)
+def test_a_value_that_cannot_be_used_is_refused_before_anything_is_written(path, name, value):
+    written(path, COMMENTED)
+    assert name in str(refused("set", name, value))
+    assert path.read_text() == COMMENTED
+
+
+@pytest.mark.parametrize("text", ["models.strong = 'x:y'\n", "models = { strong = 'openai:a' }\n"])
+def test_a_file_written_another_way_is_left_to_its_editor(path, text):
+    written(path, text)
+    error = refused("set", "models.strong", "ollama:x")
+    assert "redstart config edit" in error.remedy
+    assert path.read_text() == text
+
+
+def test_links_and_permissions_stay(path, tmp_path):
+    real = written(tmp_path / "dotfiles" / "redstart.toml", COMMENTED)
+    real.chmod(0o600)
+    path.parent.mkdir()
+    path.symlink_to(real)
+    run("set", "limits.usd", "3")
+    assert path.is_symlink()
+    assert (stat.S_IMODE(real.stat().st_mode), "usd = 3" in real.read_text()) == (0o600, True)
+    assert [one.name for one in real.parent.iterdir()] == ["redstart.toml"]
+
+
+def test_what_outranks_it_is_said(path, monkeypatch):
+    monkeypatch.setenv("REDSTART_LIMITS__USD", "7")
+    ran = run("set", "limits.usd", "3")
+    assert "note: REDSTART_LIMITS__USD outranks it: limits.usd = 7.0 is in force" in ran.output
+
+
+def test_the_editor_is_started_and_what_it_leaves_is_checked(path, monkeypatch, tmp_path):
+    script = tmp_path / "editor"
+    script.write_text('#!/bin/sh\n[ "$1" = --wait ] && printf "[limits]\\nusd = 4\\n" > "$2"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("EDITOR", "false")
+    monkeypatch.setenv("VISUAL", f"{script} --wait")
+    assert run("edit").output == f"{path} is valid\n"
+    assert run("get", "limits.usd").output == "4.0\n"
+    script.write_text('#!/bin/sh\nprintf "[limits]\\ndollars = 4\\n" > "$2"\n')
+    assert "unknown setting limits.dollars" in str(refused("edit"))
+
+
+def test_which_editor():
+    assert editor_command({"VISUAL": "code --wait", "EDITOR": "vi"}) == ["code", "--wait"]
+    assert editor_command({"EDITOR": "vi"}) == ["vi"]
+    with pytest.raises(ConfigError, match="no editor"):
+        editor_command({"PATH": "/nowhere"})
+
+
+VALUES = st.recursive(
+    st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(VALUES)
+def test_every_value_is_read_back_as_it_was(value):
+    assert tomllib.loads(f"x = {_toml(value)}")["x"] == value

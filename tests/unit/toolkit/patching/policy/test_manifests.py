@@ -1,0 +1,40 @@
+"""What may change in a project's own manifest while its tests stay what they are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from redstart.toolkit.patching.policy.manifests import is_about_packages
+
+PYPROJECT = '[project]\nname = "a"\ndependencies = []\n\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
+PACKAGE = {"name": "a", "scripts": {"test": "node --test"}, "dependencies": {}}
+
+
+def test_packages_and_words_may_change():
+    more = PYPROJECT.replace("dependencies = []", 'description = "d"\ndependencies = ["flask"]')
+    assert is_about_packages("pyproject.toml", PYPROJECT.encode(), more.encode())
+    grown = json.dumps({**PACKAGE, "dependencies": {"express": "^5"}, "description": "d"}).encode()
+    assert is_about_packages("sub/package.json", json.dumps(PACKAGE).encode(), grown)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("pyproject.toml", PYPROJECT, PYPROJECT.replace('["tests"]', '["other"]')),
+        ("pyproject.toml", PYPROJECT, PYPROJECT + "[build-system]\nrequires = []\n"),
+        ("pyproject.toml", PYPROJECT, PYPROJECT.replace('name = "a"', 'name = "b"')),
+        ("pyproject.toml", PYPROJECT, "no toml ["),
+        ("pyproject.toml", None, PYPROJECT),
+        ("pyproject.toml", PYPROJECT, None),
+        ("package.json", json.dumps(PACKAGE), json.dumps({**PACKAGE, "scripts": {"test": "true"}})),
+        ("package.json", json.dumps(PACKAGE), json.dumps({**PACKAGE, "type": "module"})),
+        ("package.json", json.dumps(PACKAGE), "[]"),
+        ("setup.cfg", "a", "a"),
+        ("conftest.py", PYPROJECT, PYPROJECT),
+    ],
+)
+def test_what_can_change_the_tests_may_not(path, before, after):
+    old, new = (None if text is None else text.encode() for text in (before, after))
+    assert not is_about_packages(path, old, new)

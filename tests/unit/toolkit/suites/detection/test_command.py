@@ -1,0 +1,159 @@
+"""pytest behind `make`, `nox` and `tox`, each really run in the sandbox: the results are those of pytest alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from redstart.core.run import Suite
+from redstart.core.shell import Environment
+from redstart.toolkit.suites.detection.command import around
+from redstart.toolkit.suites.execute import SuiteRun
+from support.sample import short_form
+
+Write = Callable[[Path, Mapping[str, str]], Path]
+InSandbox = Callable[..., SuiteRun]
+
+TESTS = {
+    "conftest.py": "",
+    "shop/__init__.py": "def add(a, b):\n    return a - b\n",
+    "tests/test_add.py": """
+        import os
+        import subprocess
+        import sys
+
+        import pytest
+
+        from shop import add
+
+
+        @pytest.mark.parametrize("a", [0, 1])
+        def test_add(a):
+            assert add(a, a) == 2 * a
+
+
+        def test_zero():
+            assert add(3, 0) == 3
+
+
+        def test_variables_are_the_users():
+            assert not [name for name in os.environ if name.startswith("REDSTART")]
+            assert "redstart" not in os.environ.get("PYTEST_ADDOPTS", "") + os.environ.get("PYTHONPATH", "")
+            assert "redstart" not in str(sys.path)
+
+
+        def test_a_pytest_of_its_own(tmp_path):
+            (tmp_path / "test_inner.py").write_text("def test_inner():\\n    assert 0\\n")
+            done = subprocess.run([sys.executable, "-m", "pytest", "-q"], cwd=tmp_path, capture_output=True, text=True)
+            assert "1 failed" in done.stdout
+        """,
+    "checks/test_more.py": """
+        import sys
+
+        from shop import add
+
+
+        def test_more():
+            assert add(1, 2) == 3
+
+
+        def test_interpreter():
+            assert sys.prefix != sys.base_prefix
+        """,
+}
+NOX = """
+    import nox
+
+
+    @nox.session(python=["3.8", "3.11"])
+    def tests(session):
+        session.install("-e", ".", "pytest")
+        session.run_install("uv", "sync", external=True)
+        session.run("pytest", "tests", *session.posargs, success_codes=[0, 1])
+        session.run("python", "-m", "pytest", "checks")
+
+
+    @nox.session
+    def lint(session):
+        session.install("no-such-linter")
+        session.run("no-such-linter")
+    """
+TOX = """
+    [tox]
+    requires = no-such-plugin
+    envlist = py311, lint
+
+    [testenv]
+    deps = pytest
+        no-such-package
+    ignore_errors = true
+    commands =
+        pytest tests {posargs}
+        python -m pytest checks
+
+    [testenv:own]
+    deps = -r no-such-file.txt
+    set_env =
+        PYTHONPATH = {tox_root}
+        PYTEST_ADDOPTS = -q
+    ignore_errors = true
+    commands =
+        {env_python} -m pytest tests
+        pytest checks
+    """
+MAKE = "test:\n\tpytest -x tests; python -m pytest -q checks\nown:\n\tPYTHONPATH=. pytest\n"
+
+
+@pytest.fixture
+def shop(tmp_path: Path, write: Write) -> Path:
+    write(tmp_path / "shop", TESTS)
+    (tmp_path / "shop" / "Makefile").write_text(MAKE)
+    return write(tmp_path / "shop", {"noxfile.py": NOX, "other_nox.py": NOX, "tox.ini": TOX})
+
+
+def by_id(done: SuiteRun) -> dict[str, str]:
+    return {case.id: case.outcome.value for case in done.cases}
+
+
+@pytest.mark.parametrize(
+    "command",
+    short_form(
+        [
+            "make test",
+            "nox -s tests-3.11",
+            "python -m nox --no-venv -f other_nox.py -s tests-3.8",
+            "tox -e py311",
+            "python -m tox run -e own",
+        ],
+        1,
+    ),
+)
+def test_results_are_those_of_pytest_alone(command: str, shop: Path, in_sandbox: InSandbox) -> None:
+    plain = in_sandbox(shop, Suite(runner="pytest", command=("pytest", "tests", "checks")))
+    suite = Suite(runner="pytest", command=tuple(command.split()))
+    done = in_sandbox(shop, suite, packages=["shop"])
+    assert (done.trouble, done.unexplained, done.misplaced) == ("", "", ""), done.report.fault
+    assert by_id(done) == by_id(plain)
+    assert sorted(by_id(done).values()) == ["failed"] * 2 + ["passed"] * 5
+    some = ["tests/test_add.py::test_zero", "tests/test_add.py::test_add[1]"]
+    assert by_id(in_sandbox(shop, suite, ids=some)) == {one: by_id(plain)[one] for one in some}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept", "file"),
+    [
+        ("nox", "nox", "noxfile.py"),
+        ("nox -s tests-3.11 lint -R", "nox -s tests lint -R", "noxfile.py"),
+        ("nox --no-venv -p 3.11 3.12 -k fast -f ci/nox.py", "nox -k fast", "ci/nox.py"),
+        ("uv run nox --noxfile=n.py -s tests-3.11(db='a')", "uv run nox -s tests(db='a')", "n.py"),
+    ],
+)
+def test_nox_is_asked_for_the_session_of_every_version(
+    given: str, kept: str, file: str, environment: Environment
+) -> None:
+    how = around(Suite(runner="pytest", command=(*given.split(), "--", "-x", "-p")), environment)
+    ours = how.argv.index("--force-venv-backend")
+    assert (" ".join(how.argv[:ours]), how.argv[-3:]) == (kept, ("--", "-x", "-p"))
+    assert how.variables["REDSTART_NOXFILE"] == file

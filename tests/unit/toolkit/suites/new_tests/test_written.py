@@ -1,0 +1,60 @@
+"""Tests that were just written are taken only where they can be read and assert something."""
+
+from __future__ import annotations
+
+import pytest
+
+from redstart.toolkit.suites.new_tests.written import said_in_full, why_no_test
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("tests/test_a.py", "def test_a():\n    assert 1\n"),
+        ("tests/test_a.py", "def test_a(self):\n    self.assertEqual(1, 1)\n"),
+        ("tests/test_a.py", "def test_a():\n    with pytest.raises(ValueError):\n        f()\n"),
+        ("tests/conftest.py", "import pytest\n"),
+        ("test/a.test.js", "test('a', () => { assert.equal(1, 1); });\n"),
+        ("test/a.test.js", "test('a', () => { assert(true); });\n"),
+        ("test/a.test.js", "test('a', (t) => { t.assert.ok(1); });\n"),
+        ("test/a.test.ts", "test('a', () => { expect(f(1 as number)).toBe(2); });\n"),
+    ],
+)
+def test_taken(path, text):
+    assert why_no_test(path, text) == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "why"),
+    [
+        ("tests/test_a.py", "def test_a():\n    f()\n", "tests/test_a.py asserts nothing"),
+        ("tests/test_a.py", "def test_a(:\n", "tests/test_a.py does not parse: invalid syntax (line 1)"),
+        ("tests/test_a.py", "a\0b", "tests/test_a.py does not parse: source code string cannot contain null bytes"),
+        ("test/a.test.js", "test('a', () => { f('assert'); });\n", "test/a.test.js asserts nothing"),
+        ("test/a.test.js", "test('a', () => {\n", "test/a.test.js does not parse (line 1)"),
+    ],
+)
+def test_refused(path, text, why):
+    assert why_no_test(path, text) == why
+
+
+HEAD = "tests/test_a.py\n```python\nimport a\n"
+ONE = "\n\ndef test_one():\n    assert a.one() == 1\n"
+
+
+@pytest.mark.parametrize(
+    ("cut", "kept"),
+    [
+        (f"{HEAD}{ONE}\n\ndef test_two():\n    assert", f"{HEAD}{ONE}```\n"),
+        (f"{HEAD}{ONE}\n\nasync def test_two():\n    assert", f"{HEAD}{ONE}```\n"),
+        (f"{HEAD}{ONE}\n\n@pytest.mark.parametrize('x', [1,", f"{HEAD}{ONE}```\n"),
+        ("a.test.js\n```js\ntest('a', f);\ntest('b', ", "a.test.js\n```js\ntest('a', f);\n```\n"),
+    ],
+)
+def test_of_a_list_of_tests_that_was_cut_those_before_the_last_are_kept(cut, kept):
+    assert said_in_full(cut) == kept
+
+
+@pytest.mark.parametrize("answer", ["", "no file at all", f"{HEAD}x = 1", f"{HEAD}{ONE}```\n\nb.py\n", f"{ONE}"])
+def test_what_was_cut_in_another_way_stays_as_it_is(answer):
+    assert said_in_full(answer) == answer

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pytest
+
+from redstart.core.report import Outcome
+from redstart.toolkit.suites.reading.junit import DETAIL_LIMIT, MESSAGE_LIMIT, read_cases
+
+
+def xml(cases: str) -> str:
+    return (
+        f'<?xml version="1.0" encoding="utf-8"?><testsuites><testsuite name="pytest">{cases}</testsuite></testsuites>'
+    )
+
+
+def case(file: str, classname: str, name: str, inside: str = "") -> str:
+    return f'<testcase classname="{classname}" name="{name}" file="{file}" time="0.5">{inside}</testcase>'
+
+
+def ids(*cases: str) -> list[str]:
+    found = read_cases(xml("".join(cases)), "pytest")
+    assert found is not None
+    return [one.id for one in found]
+
+
+@pytest.mark.parametrize(
+    ("file", "classname", "name", "expected"),
+    [
+        ("tests/test_a.py", "tests.test_a", "test_x", "tests/test_a.py::test_x"),
+        ("tests/test_a.py", "tests.test_a.TestX.TestY", "test_x[a::b]", "tests/test_a.py::TestX::TestY::test_x[a::b]"),
+        ("test_a.py", "test_a", "test_x[a/b.c]", "test_a.py::test_x[a/b.c]"),
+        ("tests/v1.2/test_a.py", "tests.v1.2.test_a.TestX", "test_x", "tests/v1.2/test_a.py::TestX::test_x"),
+        ("tests/test_a.py", "", "tests.test_a", "tests/test_a.py"),
+        ("tests/test_a.py", "tests.test_a", "TestX", "tests/test_a.py::TestX"),
+        ("docs/index.rst", "docs.index.rst", "index.rst", "docs/index.rst::index.rst"),
+        ("src/pkg/mod.py", "src.pkg.mod", "pkg.mod.func", "src/pkg/mod.py::pkg.mod.func"),
+        ("../other/tests/test_b.py", "tests.test_b.TestX", "test_x", "tests/test_b.py::TestX::test_x"),
+        ("lib/helpers.py", "tests.test_a.TestX", "test_x", "tests/test_a.py::TestX::test_x"),
+        ("lib/helpers.py", "tests.test_a", "test_x", "tests/test_a.py::test_x"),
+        ("lib/helpers.py", "app.tests.CaseX", "test_x", "app/tests.py::CaseX::test_x"),
+        ("lib/helpers.py", "tests.unit.api.TestX", "test_x", "tests/unit/api.py::TestX::test_x"),
+    ],
+)
+def test_node_ids(file: str, classname: str, name: str, expected: str) -> None:
+    assert ids(case(file, classname, name)) == [expected]
+
+
+def test_a_module_that_another_test_was_written_in_is_known() -> None:
+    inherited = case("tests/base.py", "tests.checks.odd_name.suite", "test_x")
+    assert ids(case("tests/checks/odd_name.py", "tests.checks.odd_name", "test_y"), inherited) == [
+        "tests/checks/odd_name.py::test_y",
+        "tests/checks/odd_name.py::suite::test_x",
+    ]
+
+
+def test_a_root_of_one_suite_is_read_too() -> None:
+    found = read_cases(f"<testsuite>{case('a.py', 'a', 'test_x')}</testsuite>", "pytest")
+    assert found is not None
+    assert [(one.id, one.outcome, one.seconds) for one in found] == [("a.py::test_x", Outcome.passed, 0.5)]
+
+
+def test_twice_named_is_one_case_with_the_worse_outcome() -> None:
+    failed = '<failure message="assert 1 == 2">call</failure>'
+    errored = '<error message="failed on teardown with &quot;KeyError: 1&quot;">teardown</error>'
+    found = read_cases(xml(case("a.py", "a", "t", errored) + case("a.py", "a", "t", failed)), "pytest")
+    assert found is not None
+    assert [(one.id, one.outcome, one.message, one.detail) for one in found] == [
+        ("a.py::t", Outcome.failed, "assert 1 == 2", "teardown\n\ncall")
+    ]
+    assert found[0].seconds == 1.0
+
+
+def test_a_skipped_part_does_not_make_a_passed_test_skipped() -> None:
+    found = read_cases(xml(case("a.py", "a", "t", '<skipped message="x"/>') + case("a.py", "a", "t")), "pytest")
+    assert found is not None
+    assert [one.outcome for one in found] == [Outcome.passed]
+
+
+def test_long_texts_are_cut() -> None:
+    failure = f'<failure message="{"m" * 5000}&#10;[truncated; full report in element text]">{"d" * 50_000}</failure>'
+    found = read_cases(xml(case("a.py", "a", "t", failure)), "pytest")
+    assert found is not None
+    assert (len(found[0].message.encode()), len(found[0].detail.encode())) == (MESSAGE_LIMIT, DETAIL_LIMIT)
+
+
+def test_collection_failure_without_an_error_line_tells_the_last_line() -> None:
+    error = '<error message="collection failure">one\ntwo: three\n\n</error>'
+    found = read_cases(xml(case("a.py", "", "a", error)), "pytest")
+    assert found is not None
+    assert found[0].message == "two: three"
+
+
+def test_unittest_ids_are_dotted() -> None:
+    found = read_cases(xml(case("t/a.py", "t.a.X", "test_x") + case("", "", "t.b")), "unittest")
+    assert found is not None
+    assert [one.id for one in found] == ["t.a.X.test_x", "t.b"]
+
+
+BOMB = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "not xml",
+        "<html></html>",
+        "<testsuites><testsuite>",
+        '<?xml version="1.0"?>' + BOMB + "<testsuites/>",
+        BOMB + "<testsuites>&b;</testsuites>",
+        "<testsuites><testsuite><testcase name='x' time='soon'/></testsuite></testsuites>",
+        "<testsuite>" * 50_000 + "</testsuite>" * 50_000,
+    ],
+    ids=["empty", "text", "html", "cut", "doctype", "entities", "time", "deep"],
+)
+def test_what_is_not_a_report_is_none(text: str) -> None:
+    assert read_cases(text, "pytest") is None
+
+
+def test_a_claimed_encoding_cannot_hide_a_document_type() -> None:
+    hidden = '<?xml version="1.0" encoding="utf-7"?>+ADwAIQ-DOCTYPE x+AD4-<testsuites/>'
+    assert read_cases(hidden, "pytest") is None
+    found = read_cases('<?xml version="1.0" encoding="utf-16"?><testsuites/>', "pytest")
+    assert found == []
+
+
+def test_too_large_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("redstart.toolkit.suites.reading.junit.SIZE_LIMIT", 10)
+    assert read_cases("<testsuites/>", "pytest") is None
