@@ -28,7 +28,7 @@ from support.sample import short_form
 
 HERE = Path(__file__).parent
 ATTACKS = {attack.name: attack for attack in attacks()}
-PATHS = [str(Path(redstart.__file__).parents[1]), sysconfig.get_path("purelib")]
+PATHS = [str(Path(redstart.__file__).parents[1]), str(HERE.parent), sysconfig.get_path("purelib")]
 SOMEBODY = 60_598
 SYSTEM_PYTHON = "/usr/bin/python3"
 GREEDY = [

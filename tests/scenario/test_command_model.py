@@ -19,6 +19,7 @@ SCENARIOS = [Scenario.load(folder) for folder in sorted((HERE / "repos").iterdir
 PROGRAM = """
 import json, sys
 from pathlib import Path
+sys.path.append(sys.argv[2])
 from support.scenarios import CARD, Scenario
 ask, scenario = json.load(sys.stdin), Scenario.load(Path(sys.argv[1]))
 text = "\\n".join(message["text"] for message in ask["messages"])
@@ -32,7 +33,7 @@ print(CARD if ask["question"] == "remember" else json.dumps({"text": said, "usag
 def test_by_a_command(scenario: Scenario, user: User, repo_of: Callable[[str], Path], tmp_path: Path) -> None:
     program = tmp_path / "my model.py"
     program.write_text(PROGRAM)
-    words = shlex.join([sys.executable, str(program), str(HERE / "repos" / scenario.name)])
+    words = shlex.join([sys.executable, str(program), str(HERE / "repos" / scenario.name), str(HERE.parent)])
     ran = user.redstart("fix", repo_of(scenario.name), "-m", f"command:{words}", "--json")
     assert ran.code == 0, ran.out + ran.err
     attempts = 2 if scenario.feedback else 1

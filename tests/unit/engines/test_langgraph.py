@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+HARNESS = Path(__file__).parents[2]
 EMBEDDED = """
 import asyncio, sys, tempfile, warnings
 from pathlib import Path
@@ -36,7 +38,7 @@ asyncio.run(main())
 
 
 def test_with_a_checkpointer_and_strict_msgpack_it_runs_clean():
-    environ = {"LANGGRAPH_STRICT_MSGPACK": "true", "PATH": "/usr/bin:/bin"}
+    environ = {"LANGGRAPH_STRICT_MSGPACK": "true", "PATH": "/usr/bin:/bin", "PYTHONPATH": str(HARNESS)}
     done = subprocess.run([sys.executable, "-c", EMBEDDED], env=environ, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert "checkpoints" in done.stdout
