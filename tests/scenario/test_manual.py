@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 SCENARIOS = [Scenario.load(folder) for folder in sorted((HERE / "repos").iterdir())][:10]
 SIMPLE = next(scenario for scenario in SCENARIOS if not scenario.feedback)
 
-INTO = re.compile(r"put its answer into: +(.+\.answer\.md)")
+INTO = re.compile(r"^ +(/.+\.answer\.md) *$", re.MULTILINE)
 
 
 def answer_to(scenario: Scenario, question: str) -> str:

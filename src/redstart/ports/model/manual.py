@@ -70,9 +70,12 @@ class Manual:
         except OSError as error:
             raise ConfigError(f"{self._name}: {files.question} cannot be written: {error.strerror}") from error
         self._tell(
-            f"give a model this question:  {files.question}\n"
-            f"and put its answer into:     {files.answer}\n"
-            f"It is read when its last line is {LAST_LINE}, or when it has not changed for {self._quiet:g} seconds. "
+            "give a model this question:\n"
+            f"  {files.question}\n"
+            "and put its answer into:\n"
+            f"  {files.answer}\n"
+            f"The answer is read when its last line is {LAST_LINE},\n"
+            f"or when it has not changed for {self._quiet:g} seconds.\n"
             "Ctrl-C stops here; redstart resume goes on."
         )
         answer = await self._awaited(ask, files)

@@ -33,7 +33,7 @@ class Told:
 
     def __call__(self, text: str) -> None:
         self.lines += text.splitlines()
-        if found := re.search(r"question: +(.+)\n.*into: +(.+)\n", text):
+        if found := re.search(r"question:\n +(.+)\n.*into:\n +(.+)\n", text):
             self._act(Path(found[1]).read_text(), Path(found[2]))
 
 
@@ -71,7 +71,8 @@ def test_the_question_is_a_page_and_the_screen_says_what_to_do(tmp_path: Path) -
     assert page.name.startswith("1-patch-0-")
     assert "You repair code.\n\n---\n\nx = 1\n" in page.read_text()
     assert page.name.replace("question", "answer") in page.read_text().splitlines()[0]
-    assert any("END" in line and "15 seconds" in line and "Ctrl-C" in line for line in told.lines)
+    shown = " ".join(told.lines)
+    assert all(words in shown for words in ("END", "15 seconds", "Ctrl-C"))
     assert told.lines[-1] == "read the answer: 1 line"
 
 

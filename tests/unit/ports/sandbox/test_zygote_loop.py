@@ -73,7 +73,7 @@ def fixed(folder: Path, line: str, **more: str) -> RunState:
     async def run() -> RunState:
         with open_house(settings) as opened:
             house = opened.with_sandbox().with_model(ScriptedModel(answers))
-            state = await begin_fix(house, repo, Asked(Limits(minutes=None, iterations=1), own_python=True))
+            state = await begin_fix(house, repo, Asked(Limits(minutes=None, attempts=1), own_python=True))
             return (await go_on(house, state.run_id, engine_called("inline"))).state
 
     return asyncio.run(run())
