@@ -226,7 +226,7 @@ class Wire:
         self._listener.close()
 
 
-def test_each_of_these_is_one_round_trip(new_postgres: Callable[[], str]) -> None:
+def test_each_of_these_is_one_round_trip_and_a_claim_is_two(new_postgres: Callable[[], str]) -> None:
     url = new_postgres()
     port = int(url.rpartition(":")[2].partition("/")[0])
     wire = Wire(port)
@@ -261,8 +261,10 @@ def test_each_of_these_is_one_round_trip(new_postgres: Callable[[], str]) -> Non
         asyncio.run(scenario(database))
     # The first call also tells the connection whose it is. After some times the driver has the server keep the plan of
     # a statement, which is said once and is one more.
-    assert {name: counts[-1] for name, counts in trips.items()} == dict.fromkeys(trips, 1)
-    assert {name for name, counts in trips.items() if sum(counts[1:]) > len(counts)} == set()
+    # A claim reads the run first, so that one in a newer format is left as it is.
+    wanted = dict.fromkeys(trips, 1) | {"claim": 2}
+    assert {name: counts[-1] for name, counts in trips.items()} == wanted
+    assert {name for name, counts in trips.items() if sum(counts[1:]) > len(counts) * wanted[name]} == set()
     assert len(trips) == 9
 
 
