@@ -7,6 +7,7 @@ import pytest
 from redstart.core.report import Case, Outcome
 from redstart.core.shell import ExitCause
 from redstart.toolkit.suites.problems.ground import classify, classify_run
+from redstart.toolkit.suites.problems.problem import SuiteProblem
 from redstart.toolkit.suites.problems.project import project_of
 from redstart.toolkit.suites.problems.reasons import reasons, sentence
 
@@ -49,7 +50,7 @@ from redstart.toolkit.suites.problems.reasons import reasons, sentence
     ],
 )
 def test_a_run_without_results_is_named_by_what_the_runner_said(output, kind, says):
-    found = classify_run("no_results", output, ExitCause.failed)
+    found = classify_run(SuiteProblem.no_results, output, ExitCause.failed)
     assert found is not None
     assert found.kind == kind
     assert says in found.remedy
@@ -67,7 +68,7 @@ def test_a_run_without_results_is_named_by_what_the_runner_said(output, kind, sa
     ],
 )
 def test_a_run_that_was_ended_is_named_by_its_end(fault, cause, kind):
-    found = classify_run(fault, "", cause)
+    found = classify_run(SuiteProblem(fault), "", cause)
     assert found is not None
     assert found.kind == kind
 
@@ -78,11 +79,11 @@ def test_a_conftest_that_cannot_import_the_projects_own_code_is_not_explained_aw
         "ImportError while loading conftest '/r/conftest.py'.\nconftest.py:1: in <module>\n    import shop.till\n"
         "E   ModuleNotFoundError: No module named 'shop.till'\n"
     )
-    assert classify_run("no_results", output, ExitCause.failed, of) is None
+    assert classify_run(SuiteProblem.no_results, output, ExitCause.failed, of) is None
 
 
 def test_a_run_that_says_nothing_known_is_left_open():
-    assert classify_run("no_results", "Segmentation fault", ExitCause.signal) is None
+    assert classify_run(SuiteProblem.no_results, "Segmentation fault", ExitCause.signal) is None
     assert classify(Case(id="a", outcome=Outcome.failed), project_of((), lambda _: None)) is None
 
 
@@ -99,13 +100,15 @@ def test_what_a_test_printed_is_no_part_of_its_traceback():
 def test_what_is_missing_is_installed_by_a_command_for_the_interpreter_that_lacks_it():
     project = project_of((), lambda _: None, python="/shop/.venv/bin/python")
     output = "import django\nModuleNotFoundError: No module named 'django'\n"
-    found = classify_run("no_results", f"Traceback (most recent call last):\n{output}", ExitCause.failed, project)
+    found = classify_run(
+        SuiteProblem.no_results, f"Traceback (most recent call last):\n{output}", ExitCause.failed, project
+    )
     assert found is not None
     assert found.remedy == "/shop/.venv/bin/python -m pip install django"
 
 
 def test_a_run_without_tests_says_so_once_and_suggests_an_issue():
-    found = classify_run("no_tests", "", ExitCause.failed)
+    found = classify_run(SuiteProblem.no_tests, "", ExitCause.failed)
     assert found is not None
     grounds, first = reasons({"": found})
     said = sentence("No tests were collected.", grounds, first.remedy if first else "")
