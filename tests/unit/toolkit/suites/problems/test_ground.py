@@ -151,7 +151,8 @@ GROUNDS = {
     ),
     "zone": (
         "missing_tz",
-        "import sys, zoneinfo\n\ndef test_it():\n    sys.modules['tzdata'] = None\n    zoneinfo.reset_tzpath(to=[])\n    zoneinfo.ZoneInfo('Pacific/Apia')\n",
+        "import sys, zoneinfo\n\ndef test_it():\n    sys.modules['tzdata'] = None\n"
+        "    zoneinfo.reset_tzpath(to=[])\n    zoneinfo.ZoneInfo('Pacific/Apia')\n",
     ),
     "fixture": ("missing_fixture_plugin", "def test_it(mocker): pass\n"),
     "fixture_of_django": ("missing_fixture_plugin", "# from django.urls import reverse\n\ndef test_it(client): pass\n"),
