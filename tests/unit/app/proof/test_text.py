@@ -32,7 +32,7 @@ from redstart.app.proof.text import RESULTS, SHOWN, TITLES, as_json, as_markdown
 from redstart.core.run import Level, Mode, Result
 from redstart.core.visible import visible_line
 
-SCHEMA = Path(__file__).parents[3] / "docs" / "reference" / "proof.schema.json"
+SCHEMA = Path(__file__).parents[4] / "docs" / "reference" / "proof.schema.json"
 BODY_LIMIT = 65_536
 """What a pull request's body may hold."""
 
