@@ -59,7 +59,7 @@ def test_runs_are_counted_as_they_told_it(user: User, repo_of: Callable[[str], P
     assert found["attempts_ended"]["green"] == sum(one["honest_green"] for one in judged) == 2
     assert sum(found["attempts_ended"].values()) == len(judged)
     assert found["errors"] == {"AssertionError": 3}
-    assert found["reasons"] == {"N newly failing tests after N attempt": 1}
+    assert found["reasons"] == {"3 newly failing tests after 1 attempt": 1}
     shown = [card for one in ends_of(runs, "plan") for card in one["recalled"]]
     (used,) = found["memory"]["often"]
     assert {used["card"]} == set(shown)
