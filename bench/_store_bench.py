@@ -16,7 +16,7 @@ import _paths  # noqa: F401
 from _stores import KINDS, keep_a_run, places
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port import Commit
+from redstart.ports.store.port.runs import Commit
 from redstart.testing.states import commit
 
 COMMITS = 100

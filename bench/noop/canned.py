@@ -22,7 +22,7 @@ from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port import StepRow
+from redstart.ports.store.port.runs import StepRow
 from redstart.ports.world.system import SystemWorld
 from support.rig import Rig, block, make_rig
 

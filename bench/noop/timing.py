@@ -14,7 +14,7 @@ from redstart.engines.drive import drive
 from redstart.engines.port import Engine
 from redstart.flow.loop import Advanced
 from redstart.ports.sql.engine import Database
-from redstart.ports.store.port import Claim
+from redstart.ports.store.port.runs import Claim
 
 
 class Timed(NamedTuple):

@@ -13,7 +13,7 @@ from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import blobs as table
 from redstart.ports.store.blobs import DirectoryBlobs
-from redstart.ports.store.port import Blobs, SweptBlobs
+from redstart.ports.store.port.blobs import Blobs, SweptBlobs
 from redstart.testing.contracts.blobs import BlobsContract, SweptBlobsContract
 from support.store import MemoryBlobs
 

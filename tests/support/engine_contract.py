@@ -14,14 +14,14 @@ import pytest
 
 from redstart.core.errors import Fenced, ModelError
 from redstart.core.run import Action, Decision, Level, Limits, Mode, Result, RunState, Status, Step
-from redstart.core.standing import Halt
+from redstart.core.standing import Control, Halt
 from redstart.engines.drive import Driver, drive
 from redstart.engines.port import Engine
 from redstart.engines.replay import replay
 from redstart.flow.loop import STEPS, loop
 from redstart.flow.modes import MODES
 from redstart.ports.bundle import Ports
-from redstart.ports.store.port import Control, Word
+from redstart.ports.store.port.runs import Word
 from redstart.steps.decide import decide
 from redstart.toolkit.honesty.verdict.levels import MEASURES
 from support import rig as play

@@ -9,7 +9,7 @@ from redstart.core.events import Event
 from redstart.core.run import RunState
 from redstart.core.run_options import RunOptions
 from redstart.core.standing import Control, Holder, RunRow, Stop
-from redstart.ports.store.port import StepRow, Told
+from redstart.ports.store.port.runs import StepRow, Told
 
 
 @dataclass

@@ -29,7 +29,9 @@ from redstart.ports.memory.port import Memory, Shelf
 from redstart.ports.model.budget import Budgeted, RunLedger
 from redstart.ports.model.mask import mask
 from redstart.ports.model.port import Model, TimedLedger
-from redstart.ports.store.port import Blobs, Journal, Store
+from redstart.ports.store.port.blobs import Blobs
+from redstart.ports.store.port.journal import Journal
+from redstart.ports.store.port.runs import Store
 from redstart.ports.world.system import NumberedWorld
 from redstart.testing.model import ScriptedModel
 from redstart.testing.sandbox import FakeSandbox

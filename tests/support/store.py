@@ -26,7 +26,8 @@ from redstart.core.run_options import RunOptions
 from redstart.core.standing import Control, Holder, RunRow, Stop
 from redstart.core.uses import uses_of
 from redstart.ports.memory.port import Forgotten, GoalEmbedder, LessonUse
-from redstart.ports.store.port import Call, Claim, Commit, Past, Record, StepRow, Told, Word
+from redstart.ports.store.port.journal import Call, Record
+from redstart.ports.store.port.runs import Claim, Commit, Past, StepRow, Told, Word
 from support.kept_run import KeptRun
 
 T = TypeVar("T", FixCard, FailureRecord, Lesson, Pattern)

@@ -14,7 +14,7 @@ from redstart.core.run import HINT_LIMIT, Limits, Mode, Result, RunState, Spend,
 from redstart.engines.drive import awake
 from redstart.flow.errands import errand_id
 from redstart.flow.route import begin, takes_answer, waits_for_a_person, waits_for_errands
-from redstart.ports.store.port import Word
+from redstart.ports.store.port.runs import Word
 from redstart.steps.decide.retry import further
 from redstart.toolkit.learning.breaker import fruitless
 from redstart.toolkit.repo.trees import alive

@@ -9,7 +9,7 @@ from redstart.app.standing import status_now
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
 from redstart.core.run import Status
-from redstart.ports.store.port import Control
+from redstart.core.standing import Control
 
 PATIENCE = 10.0
 """Seconds that a driver has to heed a cancellation before it is not waited for any longer."""

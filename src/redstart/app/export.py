@@ -14,7 +14,8 @@ from redstart.core.run import Step
 from redstart.engines.journal import KeptAnswer
 from redstart.ports.model.mask import mask, secrets_of
 from redstart.ports.model.replay import Cassette
-from redstart.ports.store.port import Blobs, Record
+from redstart.ports.store.port.blobs import Blobs
+from redstart.ports.store.port.journal import Record
 
 
 class Exported(NamedTuple):

@@ -24,7 +24,7 @@ from redstart.ports.sql.edges import SqlEdges
 from redstart.ports.sql.failures import SqlFailures
 from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.scrub import Traces
-from redstart.ports.store.port import SweptBlobs
+from redstart.ports.store.port.blobs import SweptBlobs
 
 VIEW_VERSION = 1
 OFTEN = 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from redstart.app.wire import House
 from redstart.core.run import RunState
 from redstart.flow.errands import errand_id
-from redstart.ports.store.port import Record
+from redstart.ports.store.port.journal import Record
 
 
 async def part_ids(house: House, state: RunState) -> list[str]:

@@ -15,7 +15,7 @@ from redstart.app.wire import blobs_of, open_database
 from redstart.core.noun import Noun
 from redstart.core.run import Status
 from redstart.ports.sql.prune import BLOB_NAME, SqlPrune
-from redstart.ports.store.port import SweptBlobs
+from redstart.ports.store.port.blobs import SweptBlobs
 from redstart.toolkit.repo.trees import alive
 
 DAY = 86_400.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from redstart.core.change import Patch
 from redstart.core.learning import Reflection
 from redstart.core.run import Step
-from redstart.ports.store.port import StepRow
+from redstart.ports.store.port.runs import StepRow
 
 
 def reflections_of(rows: Sequence[StepRow]) -> dict[int, Reflection]:

@@ -57,7 +57,7 @@ from redstart.ports.sql.rates import SqlRates
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.sql.trials import SqlTrials
 from redstart.ports.store.blobs import DirectoryBlobs
-from redstart.ports.store.port import SweptBlobs
+from redstart.ports.store.port.blobs import SweptBlobs
 from redstart.ports.trials.port import Trials
 from redstart.ports.world.port import World
 from redstart.ports.world.system import SystemWorld

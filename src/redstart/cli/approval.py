@@ -12,7 +12,7 @@ from redstart.cli.output import confirm, echo
 from redstart.cli.session import How, drive_run
 from redstart.core.run import RunState, Step
 from redstart.flow.route import waits_for_a_person
-from redstart.ports.store.port import Word
+from redstart.ports.store.port.runs import Word
 
 
 def settle_packages(settings: Settings, how: How, run_id: str, code: int, *, somebody_there: bool) -> int:

@@ -81,7 +81,7 @@ def resume(
     from redstart.cli.session import How, drive_run
     from redstart.core.errors import ConfigError
     from redstart.core.run import Step
-    from redstart.ports.store.port import Word
+    from redstart.ports.store.port.runs import Word
 
     if accept and reject:
         raise ConfigError("--accept and --reject cannot be combined", remedy="give one of them")

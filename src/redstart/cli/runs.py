@@ -178,7 +178,7 @@ def _ask(run: str, word: str) -> tuple[str, bool]:
     from redstart.app.fleet import tell
     from redstart.app.runs import find_run
     from redstart.app.wire import open_house
-    from redstart.ports.store.port import Control
+    from redstart.core.standing import Control
 
     with open_house(configuration.load()) as house:
 

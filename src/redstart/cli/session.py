@@ -37,7 +37,7 @@ from redstart.core.tasks import ImproveTask
 from redstart.engines.port import Engine
 from redstart.flow.route import waits_for_errands
 from redstart.ports.model.port import Model
-from redstart.ports.store.port import Word
+from redstart.ports.store.port.runs import Word
 from redstart.ports.world.port import World
 from redstart.toolkit.repo.handover import Happened
 from redstart.toolkit.suites.detection.describe import describe_interpreter, describe_runner

@@ -17,7 +17,7 @@ from redstart.core.events import Event, Phase
 from redstart.core.learning import Remembered
 from redstart.core.progress import Progress
 from redstart.core.run import Errand, Limits, RunState, Spend, Status, Step
-from redstart.core.standing import Halt, Stop
+from redstart.core.standing import Control, Halt, Stop
 from redstart.core.tasks import ImproveTask
 from redstart.engines.brief import brief
 from redstart.engines.journal import (
@@ -44,7 +44,10 @@ from redstart.ports.install.port import Installer
 from redstart.ports.memory.port import Lessons, Memory
 from redstart.ports.model.port import Model, TimedLedger
 from redstart.ports.sandbox.port import Sandbox
-from redstart.ports.store.port import Blobs, Call, Claim, Commit, Control, Journal, Store, Trees
+from redstart.ports.store.port.blobs import Blobs
+from redstart.ports.store.port.journal import Call, Journal
+from redstart.ports.store.port.runs import Claim, Commit, Store
+from redstart.ports.store.port.trees import Trees
 from redstart.ports.world.port import World
 
 AT_ONCE = 2

@@ -24,21 +24,11 @@ from redstart.ports.install.port import Installer, InstallRequest, Prepared
 from redstart.ports.memory.port import Lessons
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
-from redstart.ports.store.ordinals import OutsideOrdinal
-from redstart.ports.store.port import (
-    Blobs,
-    Call,
-    CallKind,
-    HeardKind,
-    Journal,
-    MadeKind,
-    Record,
-    Reply,
-    Store,
-    Told,
-    Word,
-    digest,
-)
+from redstart.ports.store.port.blobs import Blobs
+from redstart.ports.store.port.journal import Call, CallKind, HeardKind, Journal, MadeKind, Record, digest
+from redstart.ports.store.port.ordinals import OutsideOrdinal
+from redstart.ports.store.port.person import Reply
+from redstart.ports.store.port.runs import Store, Told, Word
 
 LAST_WORDS = 5
 """How much of what a person said a step hears: the newest."""

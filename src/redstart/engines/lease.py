@@ -19,7 +19,7 @@ from redstart.core.errors import (
 from redstart.core.run import Status
 from redstart.core.standing import LEASE, Control, Halt, Stop
 from redstart.flow.loop import Advanced
-from redstart.ports.store.port import Claim, Store
+from redstart.ports.store.port.runs import Claim, Store
 
 POLL = 1.0
 """Seconds between two looks at whether the run was cancelled."""

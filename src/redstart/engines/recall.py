@@ -16,8 +16,8 @@ from redstart.engines.journal import Counts, Recorder
 from redstart.ports.bundle import Note
 from redstart.ports.memory.port import Memory, Metered
 from redstart.ports.model.port import Ledger
-from redstart.ports.store.ordinals import OutsideOrdinal
-from redstart.ports.store.port import Call, Record
+from redstart.ports.store.port.journal import Call, Record
+from redstart.ports.store.port.ordinals import OutsideOrdinal
 
 LONGEST = 300
 """Characters of what is said of a lack."""

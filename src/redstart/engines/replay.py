@@ -9,11 +9,11 @@ from redstart.core.errors import ReplayDiverged
 from redstart.core.events import Event, Phase
 from redstart.core.formats import recorder, this_version
 from redstart.core.run import RunState, Status, Step
-from redstart.core.standing import Halt
+from redstart.core.standing import Control, Halt
 from redstart.engines.drive import Adapters, Driver
 from redstart.flow.loop import Advance, Advanced, loop
 from redstart.flow.route import takes_answer, wake
-from redstart.ports.store.port import Commit, Control, StepRow
+from redstart.ports.store.port.runs import Commit, StepRow
 
 
 class Replayed(NamedTuple):

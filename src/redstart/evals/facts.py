@@ -14,9 +14,11 @@ from redstart.core.events import Event
 from redstart.core.noun import clip
 from redstart.core.report import Reproduced
 from redstart.core.run import Mode, Result, Spend, Status, Step
+from redstart.core.standing import RunRow
 from redstart.engines.journal import KeptAnswer
 from redstart.evals.outcome import Place
-from redstart.ports.store.port import Past, Record, RunRow
+from redstart.ports.store.port.journal import Record
+from redstart.ports.store.port.runs import Past
 
 GREEN = "green"
 NOT_PROVEN = "green, but not proven"

@@ -16,7 +16,7 @@ from redstart.evals.grading import Grade
 from redstart.evals.outcome import NO_RUNG, Key, Outcome, Place
 from redstart.evals.sealed import Site, changed
 from redstart.evals.truth import TrueFix
-from redstart.ports.store.port import StepRow
+from redstart.ports.store.port.runs import StepRow
 
 _NOT_BEGUN = frozenset({Result.no_tests, Result.environment, Result.already_green})
 

@@ -20,7 +20,7 @@ from redstart.core.run import RunSpec, Suite
 from redstart.core.shell import SandboxLimits
 from redstart.core.tasks import FixTask
 from redstart.evals.task import Change, Task
-from redstart.ports.store.port import DiffRefused
+from redstart.ports.store.port.trees import DiffRefused
 from redstart.toolkit.base.git import GitFailed, git
 from redstart.toolkit.repo.trees import GitTrees
 

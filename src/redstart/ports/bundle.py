@@ -11,7 +11,11 @@ from redstart.ports.install.port import Installs
 from redstart.ports.memory.port import AttemptMemory, Lessons
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox
-from redstart.ports.store.port import Blobs, Errands, Forms, Person, Trees
+from redstart.ports.store.port.blobs import Blobs
+from redstart.ports.store.port.child_runs import Errands
+from redstart.ports.store.port.edit_forms import Forms
+from redstart.ports.store.port.person import Person
+from redstart.ports.store.port.trees import Trees
 
 
 class Note(Protocol):

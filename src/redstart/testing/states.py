@@ -13,7 +13,8 @@ from redstart.core.pattern import Part, Pattern
 from redstart.core.report import FIRST, Case, Counts, Outcome, Report
 from redstart.core.run import Attempt, Mode, RunSpec, RunState, Step, Suite
 from redstart.core.shell import ExitCause
-from redstart.ports.store.port import Call, Commit, Record
+from redstart.ports.store.port.journal import Call, Record
+from redstart.ports.store.port.runs import Commit
 
 
 def snapshot(**over: Any) -> Snapshot:

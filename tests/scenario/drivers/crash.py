@@ -18,7 +18,7 @@ from redstart.core.run import Step
 from redstart.flow import loop
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.ordinals import OutsideOrdinal
+from redstart.ports.store.port.ordinals import OutsideOrdinal
 
 step, moment = Step(sys.argv[1]), sys.argv[2]
 

@@ -24,7 +24,7 @@ from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.flow.loop import STEPS
-from redstart.ports.store.port import Word
+from redstart.ports.store.port.runs import Word
 from redstart.testing.states import state
 from support import rig as play
 from support.engine_contract import asking

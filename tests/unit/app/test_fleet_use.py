@@ -22,7 +22,7 @@ from redstart.app.worker import privileged, refuse_keys, refuse_missing
 from redstart.core.errors import ConfigError, PortError
 from redstart.core.run import RunState, Status, Suite
 from redstart.core.shell import Environment
-from redstart.ports.store.port import Control
+from redstart.core.standing import Control
 from redstart.testing import states
 from support.rig import DAWN
 

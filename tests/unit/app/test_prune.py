@@ -30,7 +30,7 @@ from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.prune import SqlPrune
 from redstart.ports.sql.schema import blobs, cards, events, failures, journal, runs, steps
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port import Call
+from redstart.ports.store.port.journal import Call
 from redstart.testing.contracts.store import Clock
 from redstart.testing.states import card, commit, failure, record, signature, snapshot, spec, state
 

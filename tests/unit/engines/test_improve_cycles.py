@@ -24,8 +24,9 @@ from redstart.core.wishes import Asking, Better, Metric
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.ports.store.ordinals import OutsideOrdinal
-from redstart.ports.store.port import Call, Word
+from redstart.ports.store.port.journal import Call
+from redstart.ports.store.port.ordinals import OutsideOrdinal
+from redstart.ports.store.port.runs import Word
 from redstart.testing.contracts.store import begin as begin_other
 from redstart.testing.states import commit, pattern, spec
 from redstart.toolkit.repo.trees import GitTrees

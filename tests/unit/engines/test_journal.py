@@ -11,7 +11,7 @@ import pytest
 from redstart.core.errors import ReplayDiverged
 from redstart.engines import journal, recall
 from redstart.engines.journal import Recorder, digest
-from redstart.ports.store.port import Call, HeardKind, MadeKind
+from redstart.ports.store.port.journal import Call, HeardKind, MadeKind
 from redstart.testing.states import state
 from support.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryStore
 

@@ -12,12 +12,14 @@ from redstart.core.errors import ConfigError, StoreError
 from redstart.core.events import Phase
 from redstart.core.report import Reproduced
 from redstart.core.run import Spend, Status
+from redstart.core.standing import RunRow
 from redstart.engines.journal import KeptAnswer
 from redstart.evals.facts import facts_of
 from redstart.evals.intervals import wilson
 from redstart.evals.stats import Stats, stats_of
 from redstart.evals.stats_text import HANG, moment, stats_lines
-from redstart.ports.store.port import Call, Past, Record, RunRow
+from redstart.ports.store.port.journal import Call, Record
+from redstart.ports.store.port.runs import Past
 from redstart.testing.states import event, record, report, signature
 
 NOW = datetime(2030, 3, 10, 12, 0, tzinfo=timezone(timedelta(hours=2)))

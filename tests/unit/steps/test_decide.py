@@ -24,7 +24,7 @@ from redstart.core.run import (
     Step,
 )
 from redstart.flow.route import route, settle, wake
-from redstart.ports.store.port import Reply
+from redstart.ports.store.port.person import Reply
 from redstart.steps.decide import decide
 from redstart.steps.decide.person import answered
 from redstart.steps.decide.retry import further

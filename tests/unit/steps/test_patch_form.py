@@ -18,8 +18,8 @@ from redstart.core.wishes import Asking
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.ports.store.ordinals import OutsideOrdinal
-from redstart.ports.store.port import Call, Journal, Record
+from redstart.ports.store.port.journal import Call, Journal, Record
+from redstart.ports.store.port.ordinals import OutsideOrdinal
 from redstart.toolkit.patching.reading.formats import ENOUGH, LONGEST_WHOLE
 from redstart.toolkit.prompts.fit import tokens
 from support import rig as play

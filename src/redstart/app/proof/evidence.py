@@ -37,7 +37,8 @@ from redstart.core.noun import many
 from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Repeat, Report, Reproduced, Verdict
 from redstart.core.run import Decision, Result, RunState, Status, Step
 from redstart.engines.journal import KeptAnswer
-from redstart.ports.store.port import Record, StepRow, digest
+from redstart.ports.store.port.journal import Record, digest
+from redstart.ports.store.port.runs import StepRow
 from redstart.toolkit.honesty.verdict.baseline import baseline_cases, targets
 from redstart.toolkit.honesty.verdict.levels import MEASURES
 from redstart.toolkit.honesty.verdict.shortfall import unproven_in_words

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from redstart.core.errors import BlobMissing, StoreError
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import blobs
-from redstart.ports.store.port import KeptBlob
+from redstart.ports.store.port.blobs import KeptBlob
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 _MINE = (blobs.c.tenant == bindparam("my_tenant"), blobs.c.name == bindparam("my_name"))

@@ -37,10 +37,11 @@ from redstart.core.learning import CardState, FailureRecord, FixCard, Remembered
 from redstart.core.lesson import Lesson
 from redstart.core.pattern import Pattern
 from redstart.core.run import Result, RunState, Status
+from redstart.core.standing import Control
 from redstart.core.uses import uses_of
 from redstart.ports.sql.engine import Database, Driver
 from redstart.ports.sql.schema import cards, events, lessons, metadata, patterns, runs, steps
-from redstart.ports.store.port import Commit, Control
+from redstart.ports.store.port.runs import Commit
 
 Row = dict[str, Any]
 Found = Sequence[Sequence[Any]]

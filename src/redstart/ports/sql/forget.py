@@ -31,7 +31,7 @@ from redstart.ports.sql.schema import (
     vectors,
 )
 from redstart.ports.sql.scrub import Scrub
-from redstart.ports.store.port import digest
+from redstart.ports.store.port.journal import digest
 
 _WRITTEN: tuple[tuple[Table, ColumnElement[str], tuple[str, ...], tuple[str, ...]], ...] = (
     (runs, runs.c.id, ("id",), ("state", "first_state")),

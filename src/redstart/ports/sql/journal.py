@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from redstart.core.errors import Fenced, StoreError
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import journal, runs
-from redstart.ports.store.port import Call, Record
+from redstart.ports.store.port.journal import Call, Record
 
 # Made once: putting a statement together costs more than running it.
 _LAST = select(func.coalesce(func.max(journal.c.position), -1)).where(

@@ -17,7 +17,8 @@ from redstart.core.standing import Control, Holder, RunRow, Stop
 from redstart.ports.sql.engine import Database, parse
 from redstart.ports.sql.journal import record_of
 from redstart.ports.sql.schema import events, journal, runs, steps
-from redstart.ports.store.port import Past, Record
+from redstart.ports.store.port.journal import Record
+from redstart.ports.store.port.runs import Past
 
 PAGE = 200
 SHOWN = [column for column in runs.c if column.name not in ("state", "first_state")]

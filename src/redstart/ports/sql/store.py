@@ -25,7 +25,7 @@ from redstart.ports.sql.commit import progress, rows_of, write
 from redstart.ports.sql.engine import Database, parse
 from redstart.ports.sql.past import SHOWN, holder_of, pages, run_row
 from redstart.ports.sql.schema import GOAL_SHOWN, edits, events, runs, steps, told
-from redstart.ports.store.port import Claim, Commit, Past, StepRow, Told, Word
+from redstart.ports.store.port.runs import Claim, Commit, Past, StepRow, Told, Word
 
 # Made once: putting a statement together costs more than running it.
 _MINE = (runs.c.tenant == bindparam("my_tenant"), runs.c.id == bindparam("my_id"))

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from redstart.core.errors import BlobMissing, StoreError
-from redstart.ports.store.port import KeptBlob
+from redstart.ports.store.port.blobs import KeptBlob
 
 _NAME = re.compile(r"[0-9a-f]{64}")
 _HALF = ".new-"

@@ -7,7 +7,7 @@ from redstart.core.noun import clip
 from redstart.core.report import Judged
 from redstart.core.run import Action, Decision, Result, RunState, Step
 from redstart.ports.bundle import Ports
-from redstart.ports.store.port import Reply
+from redstart.ports.store.port.person import Reply
 from redstart.steps.decide.ending import accept, end, stop
 from redstart.steps.decide.retry import again
 

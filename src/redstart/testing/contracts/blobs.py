@@ -8,7 +8,7 @@ import time
 import pytest
 
 from redstart.core.errors import BlobMissing, StoreError
-from redstart.ports.store.port import Blobs, SweptBlobs
+from redstart.ports.store.port.blobs import Blobs, SweptBlobs
 
 
 class BlobsContract:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from redstart.core.errors import Fenced, StoreError
-from redstart.ports.store.port import Call
+from redstart.ports.store.port.journal import Call
 from redstart.testing.contracts.store import Stores, begin
 from redstart.testing.states import record
 

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from redstart.core.events import Phase
 from redstart.core.run import Step
-from redstart.ports.store.port import Call, Past, Store
+from redstart.ports.store.port.journal import Call
+from redstart.ports.store.port.runs import Past, Store
 from redstart.testing.contracts.store import DAWN, Stores, begin
 from redstart.testing.states import commit, event, record, spec, state
 

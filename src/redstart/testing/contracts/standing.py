@@ -13,7 +13,7 @@ from redstart.core.errors import StoreError
 from redstart.core.run import Mode, Result, Status
 from redstart.core.run_options import ChosenEndpoint, ChosenModels, RunOptions
 from redstart.core.standing import Control, Holder, RunRow, Stop
-from redstart.ports.store.port import Store
+from redstart.ports.store.port.runs import Store
 from redstart.testing.contracts.store import DAWN, Stores, begin
 from redstart.testing.states import commit, spec, state
 

@@ -14,8 +14,10 @@ from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung, Tally
 from redstart.core.errors import Fenced, StoreError
 from redstart.core.learning import Remembered
 from redstart.core.run import Attempt, RunState, Step
+from redstart.core.standing import Control
 from redstart.ports.memory.port import Memory, Shelf
-from redstart.ports.store.port import Control, Journal, Store, Told, Word
+from redstart.ports.store.port.journal import Journal
+from redstart.ports.store.port.runs import Store, Told, Word
 from redstart.testing.states import card, commit, failure, signature, spec, state
 
 DAWN = datetime(2030, 1, 1, 6, 30, 0, 123456, tzinfo=UTC)

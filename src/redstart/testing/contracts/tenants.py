@@ -9,7 +9,9 @@ import pytest
 from redstart.core.errors import Fenced, StoreError
 from redstart.core.learning import Remembered
 from redstart.core.run import Step
-from redstart.ports.store.port import Call, Control, Word
+from redstart.core.standing import Control
+from redstart.ports.store.port.journal import Call
+from redstart.ports.store.port.runs import Word
 from redstart.testing.contracts.store import DAWN, Stores, begin, trace
 from redstart.testing.states import card, commit, record, signature, spec, state
 

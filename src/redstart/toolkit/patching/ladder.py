@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from redstart.core.change import Edit, EditRung, Reject, Rung, Snapshot
 from redstart.core.errors import PolicyViolation
-from redstart.ports.store.port import Trees
+from redstart.ports.store.port.trees import Trees
 from redstart.toolkit.patching.fitting.edit_file import RUNGS, Misfit, MisfitKind, creates, rework
 from redstart.toolkit.patching.paths import resolve
 from redstart.toolkit.patching.python_ast import flaw, is_python

@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError, StoreError
-from redstart.ports.store.port import Blobs, Trees
+from redstart.ports.store.port.blobs import Blobs
+from redstart.ports.store.port.trees import Trees
 from redstart.toolkit.base.git import GitFailed, git, split_z
 from redstart.toolkit.repo.worktree import (
     FileChange,

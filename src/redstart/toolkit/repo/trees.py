@@ -14,7 +14,8 @@ from typing import NamedTuple, TypedDict
 
 from redstart.core.change import Snapshot
 from redstart.core.errors import PolicyViolation, StoreError
-from redstart.ports.store.port import Blobs, DiffRefused, TreeChange
+from redstart.ports.store.port.blobs import Blobs
+from redstart.ports.store.port.trees import DiffRefused, TreeChange
 from redstart.toolkit.base.git import GitFailed, batch_reader, git, split_z
 from redstart.toolkit.repo.intake import take_in
 

@@ -12,7 +12,7 @@ from redstart.core.report import FIRST, Case, CaseList, Counts, Report, digest_o
 from redstart.core.run import RunSpec
 from redstart.core.shell import PINNED, Environment, Execution, Variation
 from redstart.ports.sandbox.port import Sandbox, Session, session_of
-from redstart.ports.store.port import Blobs
+from redstart.ports.store.port.blobs import Blobs
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.problems.problem import SuiteProblem
 from redstart.toolkit.suites.request import PLUGINS, Request

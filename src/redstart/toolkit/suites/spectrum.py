@@ -15,7 +15,7 @@ from redstart.core.run import RunSpec, Suite
 from redstart.core.shell import Completed, Environment
 from redstart.core.spectrum import Spectrum
 from redstart.ports.sandbox.port import Session
-from redstart.ports.store.port import Blobs
+from redstart.ports.store.port.blobs import Blobs
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.execute import environment_of, execution
 from redstart.toolkit.suites.request import Request, inside

@@ -26,7 +26,7 @@ from redstart.core.tasks import CreateTask
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.journal import digest
-from redstart.ports.store.port import Record
+from redstart.ports.store.port.journal import Record
 from redstart.toolkit.repo.trees import GitTrees
 from support import rig as play
 from support.rig import Rig, make_rig

@@ -13,7 +13,7 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import Needs, ReplayDiverged
 from redstart.core.shell import Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.engines.journal import JournaledSandbox, Recorder
-from redstart.ports.store.port import Call
+from redstart.ports.store.port.journal import Call
 from redstart.testing.sandbox import FakeSandbox
 from redstart.testing.states import state
 from support.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryStore

@@ -18,8 +18,8 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.ordinals import OutsideOrdinal
-from redstart.ports.store.port import Call
+from redstart.ports.store.port.journal import Call
+from redstart.ports.store.port.ordinals import OutsideOrdinal
 from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import commit, pattern, record, spec
 

@@ -31,7 +31,8 @@ from redstart.ports.sql.rates import SqlRates
 from redstart.ports.sql.schema import metadata
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.sql.trials import SqlTrials
-from redstart.ports.store.port import Call, Word
+from redstart.ports.store.port.journal import Call
+from redstart.ports.store.port.runs import Word
 from redstart.ports.trials.port import Trial
 from redstart.testing.contracts.store import DAWN, Clock, begin
 from redstart.testing.states import card, commit, failure, lesson, pattern, record, signature, spec, state

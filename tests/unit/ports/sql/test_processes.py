@@ -18,7 +18,7 @@ from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.schema import HEAD
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port import StepRow
+from redstart.ports.store.port.runs import StepRow
 from redstart.testing.contracts.store import DAWN
 from redstart.testing.states import state
 
@@ -41,7 +41,7 @@ from redstart.core.learning import Remembered
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port import Call
+from redstart.ports.store.port.journal import Call
 from redstart.testing.states import card, commit, record
 
 async def drive(store, journal, name, count):

@@ -18,7 +18,7 @@ from redstart.core.run import Status, Step
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import cards, failures, runs
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port import Word
+from redstart.ports.store.port.runs import Word
 from redstart.testing.contracts.store import DAWN, Clock, begin
 from redstart.testing.states import card, commit, failure, signature, spec, state
 

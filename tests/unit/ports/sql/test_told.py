@@ -13,7 +13,7 @@ from redstart.ports.sql.engine import Database
 from redstart.ports.sql.prune import SqlPrune
 from redstart.ports.sql.schema import told
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port import Word
+from redstart.ports.store.port.runs import Word
 from redstart.testing.contracts.store import DAWN, Clock
 from redstart.testing.states import state
 

@@ -23,7 +23,7 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.sql.trials import SqlTrials
-from redstart.ports.store.port import Word
+from redstart.ports.store.port.runs import Word
 from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import card, commit, signature
 from support import rig as play

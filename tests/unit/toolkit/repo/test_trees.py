@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from redstart.core.errors import ConfigError, PolicyViolation, StoreError
-from redstart.ports.store.port import DiffRefused
+from redstart.ports.store.port.trees import DiffRefused
 from redstart.toolkit.base.git import git
 from redstart.toolkit.repo.trees import GitTrees
 from support.store import MemoryBlobs

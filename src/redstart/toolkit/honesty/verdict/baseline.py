@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redstart.core.report import Case, CaseList
 from redstart.core.run import RunState
-from redstart.ports.store.port import Blobs
+from redstart.ports.store.port.blobs import Blobs
 
 
 def baseline_cases(run: RunState, blobs: Blobs) -> tuple[Case, ...]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase as fnmatch
 from typing import NamedTuple
 
-from redstart.ports.store.port import TreeChange
+from redstart.ports.store.port.trees import TreeChange
 from redstart.toolkit.languages.registry import in_test_directory, is_test_path, is_test_support, languages
 from redstart.toolkit.patching.policy.deceptive import odd_path, odd_text
 

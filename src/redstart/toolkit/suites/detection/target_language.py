@@ -9,7 +9,7 @@ from functools import cached_property, partial
 
 from redstart.core.change import Snapshot
 from redstart.core.suite import Suite
-from redstart.ports.store.port import Trees
+from redstart.ports.store.port.trees import Trees
 from redstart.toolkit.base.code_files import Read
 from redstart.toolkit.languages.protocol import ReportNames
 from redstart.toolkit.languages.registry import language_of_test

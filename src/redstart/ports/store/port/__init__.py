@@ -1,0 +1,1 @@
+"""The seven ports to what a run keeps: one module each."""

@@ -1,0 +1,15 @@
+"""The port to the runs that a run waits for."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from redstart.core.run import Ended
+
+
+class Errands(Protocol):
+    """The runs that the run at hand waits for. Journaled, like `Person`."""
+
+    async def ended(self) -> tuple[Ended, ...]:
+        """How each of them ended, in the order in which they were begun. Raises `StoreError` while one has not."""
+        ...
