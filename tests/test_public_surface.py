@@ -32,7 +32,10 @@ SIGNATURES = {
     "resume": ("(run_id: 'str', **options: 'Unpack[ResumeOptions]')", "RunResult"),
 }
 OPTIONS = {
-    "FixOptions": ["limits", "model", "on_event", "patch", "reflect", "sandbox", "test_command"],
+    "FixOptions": [
+        *("hint", "issue", "limits", "model", "on_event", "patch", "reflect", "sandbox", "targets", "test_command"),
+        "verify",
+    ],
     "CreateOptions": ["limits", "model", "on_event", "reflect", "sandbox"],
     "ImproveOptions": ["goal", "limits", "model", "on_event", "patch", "reflect", "sandbox"],
     "AuditOptions": ["goal", "model", "on_event", "review", "sandbox", "since"],

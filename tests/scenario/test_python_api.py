@@ -75,6 +75,32 @@ def test_a_run_of_objects_is_resumed_where_they_are_passed_again(user, repo_of, 
     assert sorted(result.verdict.fixed.first) == sorted(SCENARIO.red)
 
 
+def test_fix_takes_targets_a_hint_and_a_level(user, repo_of, monkeypatch: pytest.MonkeyPatch):
+    for name, value in user.environ.items():
+        monkeypatch.setenv(name, value)
+    asked: list[redstart.Ask] = []
+
+    def answer(ask: redstart.Ask) -> str:
+        asked.append(ask)
+        return right(ask)
+
+    target = SCENARIO.red[0]
+    result = redstart.fix(
+        repo_of(SCENARIO.name),
+        model=ScriptedModel(answer),
+        sandbox=Bubblewrap,
+        targets=(target,),
+        hint="the last page may be short",
+        verify="quick",
+    )
+    assert (result.ok, result.proof is not None and result.proof.level) == (True, "quick")
+    assert result.verdict is not None
+    assert result.verdict.fixed.first == (target,)
+    patches = [ask for ask in asked if ask.question == "patch"]
+    assert patches
+    assert all("the last page may be short" in str(ask) for ask in patches)
+
+
 @pytest.fixture
 def cell(user, tmp_path: Path) -> Iterator[Callable[[str], str]]:
     """Runs a cell in a Jupyter kernel, and gives what it shows."""

@@ -30,6 +30,10 @@ def fix(path: PathLike = ".", **options: Unpack[FixOptions]) -> RunResult:
     * **limits** - *(optional)* A `redstart.Limits`: attempts, dollars, minutes and tokens.
     * **reflect** - *(optional)* `auto`, `always` or `never`: when the model is asked why an attempt failed.
     * **test_command** - *(optional)* The command that runs the tests, as a tuple of words.
+    * **targets** - *(optional)* Test IDs, files or directories to fix; by default every test that fails.
+    * **issue** - *(optional)* What is wrong, in words. A failing test for it is written first.
+    * **hint** - *(optional)* Advice that the model is shown.
+    * **verify** - *(optional)* `quick`, `standard` or `strict`: how thoroughly a fix is verified.
     * **patch** - *(optional)* The file that a verified patch is written to.
     * **on_event** - *(optional)* A function that is called with each `redstart.Event`.
 

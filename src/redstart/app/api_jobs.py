@@ -153,8 +153,9 @@ def _refuse_unknown(function: str, options: Mapping[str, object], known: type) -
 def _settings(options: SharedOptions, project: Path | None = None) -> Settings:
     """The settings in force with these options, where an object of the caller's stands as its name."""
     given: Mapping[str, Any] = options
-    model, sandbox, reflect = given.get("model"), given.get("sandbox"), given.get("reflect")
-    flags = {"reflect": reflect, "sandbox.backend": sandbox if isinstance(sandbox, str) else None}
+    model, sandbox = given.get("model"), given.get("sandbox")
+    flags = {name: given.get(name) for name in ("reflect", "verify")}
+    flags["sandbox.backend"] = sandbox if isinstance(sandbox, str) else None
     settings = configuration.load(
         model if model is None or isinstance(model, str) else object_name(model),
         project,
@@ -191,6 +192,9 @@ def _asked(settings: Settings, options: FixOptions | ImproveOptions) -> Asked:
     return Asked(
         _limits(settings, options),
         given.get("test_command") or tuple(shlex.split(settings.tests.command)),
+        hint=given.get("hint", ""),
+        targets=tuple(given.get("targets", ())),
+        issue=given.get("issue", ""),
         protect=settings.protect,
         verify=settings.verify,
         tests=settings.tests.files,

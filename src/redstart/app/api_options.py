@@ -46,6 +46,14 @@ class ImproveOptions(CreateOptions, ResumeOptions, total=False):
 class FixOptions(CreateOptions, ResumeOptions, total=False):
     test_command: tuple[str, ...]
     """The command that runs the tests; empty for what is found by looking."""
+    targets: tuple[str, ...]
+    """Test IDs, files or directories; empty for every test that fails."""
+    hint: str
+    """Advice that the model is shown."""
+    issue: str
+    """What is wrong, in words. A failing test for it is written first."""
+    verify: Literal["quick", "standard", "strict"] | None
+    """How thoroughly a fix is verified."""
 
 
 class AuditOptions(SharedOptions, total=False):
