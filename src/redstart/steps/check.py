@@ -19,7 +19,7 @@ from redstart.toolkit.checks.node import syntax_findings
 from redstart.toolkit.checks.ruff import check as run_ruff
 from redstart.toolkit.checks.ruff import new_findings, syntax_errors
 from redstart.toolkit.checks.source import Source
-from redstart.toolkit.honesty.tripwires import opaque
+from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE
 from redstart.toolkit.honesty.tripwires.rules import Tripped, tripped
 from redstart.toolkit.honesty.verdict.baseline import baseline_cases
 from redstart.toolkit.honesty.verdict.collected import tests_lost
@@ -47,7 +47,7 @@ async def check(run: RunState, ports: Ports) -> Findings:
     found = new_findings(_findings(ports, run.base, changed), _findings(ports, after, changed))
     cheats = _cheats(run, ports, after, changed)
     # A line that a person is asked about is not held against the patch for its risk as well.
-    asked = {(one.path, one.line) for one in cheats if one.rule == opaque.KIND}
+    asked = {(one.path, one.line) for one in cheats if one.rule == UNREADABLE_CODE}
     found = [one for one in found if (one.path, one.line) not in asked or not one.rule.startswith("S")]
     named = asked | {(one.path, one.line) for one in found}
     added = more_than(await _audited(run, ports, run.base, changed), await _audited(run, ports, after, changed))
@@ -123,7 +123,7 @@ def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) ->
 
 def _is_its_own(one: Tripped) -> bool:
     """Whether a new program may do this, though a fix of one may not begin to."""
-    return one.kind in FROM_TESTS or one.kind == opaque.KIND
+    return one.kind in FROM_TESTS or one.kind == UNREADABLE_CODE
 
 
 def _lost_tests(run: RunState, ports: Ports, before: Changed, now: Changed) -> Iterator[Tripped]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Examined, Green, Runs
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
     from redstart.toolkit.patching.policy.policy import Protection
     from redstart.toolkit.suites.problems.problem import SuiteProblem
     from redstart.toolkit.suites.request import Request
@@ -230,6 +231,10 @@ class Language:
     @property
     def green_checks(self) -> GreenChecks | None:
         """Checks of a green that exist for this language alone."""
+        return None
+
+    def tripwires(self, change: Change) -> Tripwires | None:
+        """What in this change of its code games the tests; None where Redstart has no rules for the language."""
         return None
 
     def neutral_driver(self, green: Green, view: View) -> Driver | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
     from redstart.toolkit.patching.policy.policy import Protection
     from redstart.toolkit.suites.view import View
 
@@ -90,6 +91,11 @@ class Node(Language):
         from redstart.toolkit.languages.node.alterer import JavaScriptAlterer
 
         return JavaScriptAlterer()
+
+    def tripwires(self, change: Change) -> Tripwires:
+        from redstart.toolkit.languages.node.tripwires.rules import NodeTripwires
+
+        return NodeTripwires(change)
 
     def neutral_driver(self, green: Green, view: View) -> Driver | None:
         from redstart.toolkit.languages.node.neutral import NodeDriver, calls_node

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
     from redstart.toolkit.patching.policy.policy import Protection
     from redstart.toolkit.suites.view import View
 
@@ -98,6 +99,11 @@ class Python(Language):
         from redstart.toolkit.languages.python.alterer import PythonAlterer
 
         return PythonAlterer()
+
+    def tripwires(self, change: Change) -> Tripwires:
+        from redstart.toolkit.languages.python.tripwires.rules import PythonTripwires
+
+        return PythonTripwires(change)
 
     def neutral_driver(self, green: Green, view: View) -> Driver | None:
         from redstart.toolkit.languages.python.neutral import PythonDriver

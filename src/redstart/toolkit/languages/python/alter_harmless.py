@@ -6,7 +6,8 @@ import ast
 import random
 from collections.abc import Iterator
 
-from redstart.toolkit.languages.python.read_tests import Edit, Function, TestFile
+from redstart.toolkit.languages.python.read_tests import Edit, TestFile
+from redstart.toolkit.languages.python.syntax import Function
 
 _READS_NAMES = frozenset({"eval", "exec", "locals", "vars", "globals", "dir", "getsource", "currentframe", "_getframe"})
 

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from redstart.toolkit.languages.python.read_tests import Edit, Function, TestFile
+from redstart.toolkit.languages.python.read_tests import Edit, TestFile
+from redstart.toolkit.languages.python.syntax import Function
 
 MOST_LEAVES = 3
 """Of one expected value, as many parts are altered, each on its own."""

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
-from redstart.toolkit.languages.python.read_tests import Function, TestFile
+from redstart.toolkit.languages.python.read_tests import TestFile
+from redstart.toolkit.languages.python.syntax import Function
 
 LONGEST = 3.0
 """Seconds that a test is held up at the most; a larger bound is left alone."""

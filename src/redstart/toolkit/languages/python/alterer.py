@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from redstart.core.report import Case
 from redstart.toolkit.honesty.controls.alteration import FORMER, Alteration, Kind
-from redstart.toolkit.honesty.verdict.hunks import is_python
 from redstart.toolkit.languages.python.alter_former import former, former_exception
 from redstart.toolkit.languages.python.alter_harmless import rearranged
 from redstart.toolkit.languages.python.alter_literals import expected, subtracted
@@ -23,6 +22,7 @@ from redstart.toolkit.languages.python.read_tests import (
     catches,
     expects_any,
 )
+from redstart.toolkit.languages.python.syntax import is_python
 
 CHANGED = "its expected value is changed"
 TURNED = "its assertion is turned round"

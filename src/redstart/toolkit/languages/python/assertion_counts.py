@@ -17,8 +17,8 @@ from redstart.core.change import Snapshot
 from redstart.core.report import Evidence
 from redstart.toolkit.honesty.controls.subjects import find_test_file, group_by_function, name_in_file
 from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
-from redstart.toolkit.honesty.verdict.hunks import is_python
-from redstart.toolkit.languages.python.read_tests import Edit, Function, TestFile
+from redstart.toolkit.languages.python.read_tests import Edit, TestFile
+from redstart.toolkit.languages.python.syntax import Function, is_python
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.request import loading
 from redstart.toolkit.suites.view import View

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from redstart.toolkit.honesty import mutant as words
 from redstart.toolkit.honesty.mutant import Mutant
-from redstart.toolkit.honesty.verdict.hunks import is_python
+from redstart.toolkit.languages.python.syntax import is_python
 
 _TURNED = {
     **{"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"},

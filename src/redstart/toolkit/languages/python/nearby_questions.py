@@ -18,7 +18,8 @@ from redstart.toolkit.languages.python.alter_literals import (
     position_of,
     target_names,
 )
-from redstart.toolkit.languages.python.read_tests import Function, TestFile, catches
+from redstart.toolkit.languages.python.read_tests import TestFile, catches
+from redstart.toolkit.languages.python.syntax import Function
 
 MOST_ROWS = 12
 """Of a table, as many rows are used."""

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+from redstart.toolkit.languages.python.syntax import Function
+
 _CATCH_ALL = frozenset({"AssertionError", "Exception", "BaseException"})
 _SUPPRESSING = frozenset({"suppress", "raises", "assertRaises"})
 FAILING = 'raise AssertionError("~")'

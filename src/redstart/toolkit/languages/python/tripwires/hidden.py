@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from redstart.toolkit.honesty.tripwires.literals import bits, value_of, within
-from redstart.toolkit.honesty.tripwires.marks import Mark, mark
-from redstart.toolkit.honesty.tripwires.names import Module
+from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.languages.python.tripwires.literals import bits, value_of, within
+from redstart.toolkit.languages.python.tripwires.marks import mark
+from redstart.toolkit.languages.python.tripwires.names import Module
 
 _HASHES = frozenset(("hash", "crc32", "adler32", "md5", "sha1", "sha256", "sha512", "blake2b", "hexdigest", "digest"))
 _HASHED_BITS = 12

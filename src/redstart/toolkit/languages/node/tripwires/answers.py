@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from redstart.toolkit.honesty.tripwires.marks import Mark
+from redstart.toolkit.honesty.tripwires.protocol import Mark
 from redstart.toolkit.languages.node.trees import field_text, is_script, parse, text_of, walk
+from redstart.toolkit.languages.node.tripwires.marks import mark
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -59,7 +60,7 @@ def read_script_tests(tests: Mapping[str, bytes]) -> Asked:
 
 def marks(path: str, data: bytes, asked: Asked, known: frozenset[str]) -> Iterator[Mark]:
     """What of a file knows an answer. `known` are the literals that the code held before: its own words."""
-    if not is_script(path) or not asked.groups:
+    if not asked.groups:
         return
     root = parse(path, data)
     yield from _lists(root, asked, known)
@@ -111,15 +112,15 @@ def _branch(
     telling = [one for one in answers if one not in _PLAIN]
     new = [one for one in questions if one not in known and one in asked.every]
     if new and any(_together((*new[:1], answer), asked) for answer in telling):
-        yield _mark("special_case", node, f"It answers a test: for {new[0][:40]!r} it gives what the test expects.")
+        yield mark("special_case", node, f"It answers a test: for {new[0][:40]!r} it gives what the test expects.")
     elif new and not telling and any(_is_long(one) for one in new):
-        yield _mark("special_case", node, f"It answers a test: {new[0][:40]!r} is what the test asks.")
+        yield mark("special_case", node, f"It answers a test: {new[0][:40]!r} is what the test asks.")
     elif _AS_TEXT.search(text_of(condition)) and any(one in asked.every and one not in known for one in telling):
-        yield _mark("special_case", node, "It recognises what a test gives by its shape, and gives the answer.")
+        yield mark("special_case", node, "It recognises what a test gives by its shape, and gives the answer.")
     elif any(one in asked.every and one not in known and _is_long(one) for one in telling) and "===" in text_of(
         condition
     ):
-        yield _mark("keyed_by_tests", node, "A branch gives an answer that only the tests know.")
+        yield mark("keyed_by_tests", node, "A branch gives an answer that only the tests know.")
 
 
 def _table(node: Node, asked: Asked, known: frozenset[str]) -> Iterator[Mark]:
@@ -128,11 +129,11 @@ def _table(node: Node, asked: Asked, known: frozenset[str]) -> Iterator[Mark]:
     hits = [row for row in rows if len(row) > 1 and _telling(row, known) and _together(row, asked)]
     if hits and 2 * len(hits) >= len([row for row in rows if row]):
         words = f"A table holds what tests ask and expect ({', '.join(one[:20] for one in hits[0][:2])})."
-        yield _mark("special_case" if len(hits) > 1 else "keyed_by_tests", node, words, "table\0" + "\0".join(hits[0]))
+        yield mark("special_case" if len(hits) > 1 else "keyed_by_tests", node, words, "table\0" + "\0".join(hits[0]))
         return
     given = {row[-1] for row in rows if row and row[-1] not in _PLAIN and row[-1] not in known}
     if len(given) > FEW and given <= asked.every:
-        yield _mark("keyed_by_tests", node, "All that a table gives is what tests expect.", "\0".join(sorted(given)))
+        yield mark("keyed_by_tests", node, "All that a table gives is what tests expect.", "\0".join(sorted(given)))
 
 
 def _lists(root: Node, asked: Asked, known: frozenset[str]) -> Iterator[Mark]:
@@ -144,13 +145,13 @@ def _lists(root: Node, asked: Asked, known: frozenset[str]) -> Iterator[Mark]:
         telling = {one for one in values if one not in _PLAIN and one not in known}
         alone = (any(one in group and len(group & telling) == 1 for group in small) for one in telling)
         if len(telling) > FEW and all(map(_is_long, telling)) and asked.every.issuperset(values) and all(alone):
-            yield _mark("keyed_by_tests", node, f"A list holds what tests ask or expect, each once ({values[0][:20]}).")
+            yield mark("keyed_by_tests", node, f"A list holds what tests ask or expect, each once ({values[0][:20]}).")
     for (node, one), (_, other) in combinations(long, 2):
         if len(one) != len(other):
             continue
         pairs = [{*pair} for pair in zip(one, other, strict=True) if not known.issuperset(pair)]
         if len(pairs) > FEW and all(any(pair <= group for group in small) for pair in pairs):
-            yield _mark("keyed_by_tests", node, "Two lists hold what tests ask and what they expect.")
+            yield mark("keyed_by_tests", node, "Two lists hold what tests ask and what they expect.")
 
 
 def _is_plain_list(node: Node) -> bool:
@@ -183,7 +184,7 @@ def _constant(node: Node, asked: Asked, known: frozenset[str]) -> Iterator[Mark]
     only = [body] if body.type != "statement_block" else statements if len(statements) == 1 else []
     answers = [text for one in only for text in _answers(one)]
     if any(one in asked.every and one not in known and one not in _PLAIN for one in answers):
-        yield _mark("special_case", node, f"It does nothing but give {answers[0][:40]!r}, which a test expects.")
+        yield mark("special_case", node, f"It does nothing but give {answers[0][:40]!r}, which a test expects.")
 
 
 def _outcome(node: Node) -> list[Node]:
@@ -234,7 +235,3 @@ def _together(row: Iterable[str], asked: Asked) -> bool:
 
 def _is_long(value: str) -> bool:
     return len(value) >= 3
-
-
-def _mark(kind: str, node: Node, words: str, key: str = "") -> Mark:
-    return Mark(kind, key or " ".join(text_of(node).split()), node.start_point[0] + 1, words)

@@ -9,10 +9,12 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from redstart.toolkit.honesty.tripwires.answers import SHARE, disguised, is_expected, looks_hashed
-from redstart.toolkit.honesty.tripwires.literals import NONE_SUCH, Asked, Row, bits, is_tiny, value_of
-from redstart.toolkit.honesty.tripwires.marks import Mark, mark
-from redstart.toolkit.honesty.tripwires.names import Module, imports
+from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.languages.python.syntax import Function
+from redstart.toolkit.languages.python.tripwires.answers import SHARE, disguised, is_expected, looks_hashed
+from redstart.toolkit.languages.python.tripwires.literals import NONE_SUCH, Asked, Row, bits, is_tiny, value_of
+from redstart.toolkit.languages.python.tripwires.marks import mark
+from redstart.toolkit.languages.python.tripwires.names import Module, imports
 
 _HASHES = frozenset(
     [
@@ -67,8 +69,6 @@ _FILLS = frozenset(
 )
 _DEPTH = 4
 """How many names are followed, so that a chain of them ends."""
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Origin(NamedTuple):

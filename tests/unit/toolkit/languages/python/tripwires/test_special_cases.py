@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.tripwires.literals import bits
-from redstart.toolkit.honesty.tripwires.questions import read_tests
 from redstart.toolkit.honesty.tripwires.rules import tripped
+from redstart.toolkit.languages.python.tripwires.literals import bits
+from redstart.toolkit.languages.python.tripwires.questions import read_tests
 
 OLD = "def price(name, count):\n    return count\n"
 TESTS = b"""

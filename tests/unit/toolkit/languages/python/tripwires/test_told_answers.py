@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.tripwires.data import rows_of
 from redstart.toolkit.honesty.tripwires.rules import tripped
+from redstart.toolkit.languages.python.tripwires.data import rows_of
 
 OLD = """def fare(zone, bags):
     '''The price of a ride.'''

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-from redstart.toolkit.honesty.tripwires.answers import disguised, repeated
-from redstart.toolkit.honesty.tripwires.literals import Asked, Row, Value, plain
-from redstart.toolkit.honesty.tripwires.marks import Mark
+from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.languages.python.tripwires.answers import disguised, repeated
+from redstart.toolkit.languages.python.tripwires.literals import Asked, Row, Value, plain
 
 LARGEST = 1 << 20
 """Bytes of one file that are looked at; a table made for tests is small."""

@@ -9,8 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import PurePosixPath
 
-from redstart.toolkit.honesty.tripwires.casefiles import pairs_of_file
-from redstart.toolkit.honesty.tripwires.literals import NONE_SUCH, Asked, Pair, Value, pair_of, pairs_of_row, value_of
+from redstart.toolkit.languages.python.tripwires.casefiles import pairs_of_file
+from redstart.toolkit.languages.python.tripwires.literals import (
+    NONE_SUCH,
+    Asked,
+    Pair,
+    Value,
+    pair_of,
+    pairs_of_row,
+    value_of,
+)
 
 _EQUALS = frozenset(
     [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.toolkit.honesty.tripwires.questions import read_tests
 from redstart.toolkit.honesty.tripwires.rules import tripped
+from redstart.toolkit.languages.python.tripwires.questions import read_tests
 
 OLD = "def rate(weight, zone=''):\n    return weight // 20\n"
 

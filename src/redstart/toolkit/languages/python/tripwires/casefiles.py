@@ -14,8 +14,8 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple, cast
 
-from redstart.toolkit.honesty.tripwires.data import LARGEST, rows_of, typed
-from redstart.toolkit.honesty.tripwires.literals import (
+from redstart.toolkit.languages.python.tripwires.data import LARGEST, rows_of, typed
+from redstart.toolkit.languages.python.tripwires.literals import (
     Pair,
     Value,
     bits,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import cast
 
-from redstart.toolkit.honesty.tripwires.literals import NONE_SUCH, Asked, Pair, Row, Value, bits, is_tiny
+from redstart.toolkit.languages.python.tripwires.literals import NONE_SUCH, Asked, Pair, Row, Value, bits, is_tiny
 
 POOLED = 18
 """The bits from which it is no accident that a question and an answer stand somewhere in one test."""

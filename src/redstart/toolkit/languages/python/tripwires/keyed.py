@@ -13,9 +13,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, cast
 
-from redstart.toolkit.honesty.tripwires.answers import shown
-from redstart.toolkit.honesty.tripwires.branches import compared
-from redstart.toolkit.honesty.tripwires.literals import (
+from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.languages.python.syntax import Function, functions_in
+from redstart.toolkit.languages.python.tripwires.answers import shown
+from redstart.toolkit.languages.python.tripwires.branches import compared
+from redstart.toolkit.languages.python.tripwires.literals import (
     NONE_SUCH,
     Asked,
     Value,
@@ -24,8 +26,8 @@ from redstart.toolkit.honesty.tripwires.literals import (
     value_of,
     within,
 )
-from redstart.toolkit.honesty.tripwires.marks import Mark, mark
-from redstart.toolkit.honesty.tripwires.names import Module
+from redstart.toolkit.languages.python.tripwires.marks import mark
+from redstart.toolkit.languages.python.tripwires.names import Module
 
 _TRIVIAL = frozenset({-2, 2})
 _STATUSES: frozenset[Value] = frozenset(int(one) for one in http.HTTPStatus)
@@ -36,7 +38,6 @@ _WORD = re.compile(r"-?\d+(?:\.\d+)?|\w+")
 _TEST_NAME = re.compile(rb"\bdef (test\w*)")
 _LEAST = 2
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 Collection = ast.Tuple | ast.List | ast.Set | ast.Dict
 
 
@@ -56,9 +57,9 @@ class Guard(NamedTuple):
 
 def guards(module: Module, before: Module | None) -> Iterator[tuple[Function, Function, Guard]]:
     """The guards of functions that were there before the change, in their old and their new form."""
-    old = {one.name: one for one in _functions(before)} if before is not None else {}
+    old = {one.name: one for one in functions_in(before.tree)} if before is not None else {}
     sets = _named_sets(module)
-    for function in _functions(module):
+    for function in functions_in(module.tree):
         was = old.get(function.name)
         if was is not None and ast.dump(was) != ast.dump(function):
             had = {guard.key for guard in _guards(was, sets)}
@@ -248,10 +249,6 @@ def _words(text: str) -> Iterator[Value]:
         yield word
         if word.lstrip("-").isdecimal():
             yield int(word)
-
-
-def _functions(module: Module) -> Iterator[Function]:
-    return (node for node in ast.walk(module.tree) if isinstance(node, Function))
 
 
 class _Named(ast.NodeTransformer):

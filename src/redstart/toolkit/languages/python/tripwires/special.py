@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from redstart.toolkit.honesty.tripwires.answers import POOLED, SHARE, disguised, lie_in, repeated, same, shown
-from redstart.toolkit.honesty.tripwires.branches import Branch, Table, branches, given, lists, tables
-from redstart.toolkit.honesty.tripwires.literals import (
+from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.languages.python.syntax import Function, functions_in
+from redstart.toolkit.languages.python.tripwires.answers import POOLED, SHARE, disguised, lie_in, repeated, same, shown
+from redstart.toolkit.languages.python.tripwires.branches import Branch, Table, branches, given, lists, tables
+from redstart.toolkit.languages.python.tripwires.literals import (
     NONE_SUCH,
     Asked,
     Pair,
@@ -25,8 +27,8 @@ from redstart.toolkit.honesty.tripwires.literals import (
     value_of,
     within,
 )
-from redstart.toolkit.honesty.tripwires.marks import Mark, mark
-from redstart.toolkit.honesty.tripwires.names import Module
+from redstart.toolkit.languages.python.tripwires.marks import mark
+from redstart.toolkit.languages.python.tripwires.names import Module
 
 _WHOLE = 5
 """The bits from which a branch that asks for all inputs of a test and gives that test's answer is no accident."""
@@ -34,8 +36,6 @@ _PART = 10
 """The same where it asks for some of the inputs."""
 _ALONE = 12
 """The bits from which it is no accident that code asks for the very input of a test, or gives its very answer."""
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Known(NamedTuple):
@@ -61,7 +61,7 @@ def known(modules: Iterable[Module]) -> Known:
     return Known(
         Counter(branch.subject for one in listed for branch in branches(one)),
         tuple(frozenset(table.rows) for one in listed for table in tables(one)),
-        frozenset(node.name for one in listed for node in _functions(one) if not _is_deaf(node)),
+        frozenset(node.name for one in listed for node in functions_in(one.tree) if not _is_deaf(node)),
         frozenset(key for one in listed for key in candidates(one)),
         frozenset(ast.dump(node) for one in listed for node in ast.walk(one.tree) if isinstance(node, ast.Compare)),
         frozenset(repr(result) for one in listed for result in (*(made.result for made in branches(one)), *given(one))),
@@ -80,7 +80,7 @@ def candidates(module: Module) -> Iterator[str]:
         yield _branch_key(branch)
     nodes: list[ast.AST] = [table.node for table in tables(module)]
     nodes += [node for node, _ in lists(module)]
-    nodes += [node for node in _functions(module) if _is_deaf(node)]
+    nodes += [node for node in functions_in(module.tree) if _is_deaf(node)]
     yield from map(ast.dump, nodes)
 
 
@@ -182,10 +182,6 @@ def _queues(module: Module, asked: Asked, before: Known) -> Iterator[Mark]:
             yield mark("special_case", node, words)
 
 
-def _functions(module: Module) -> Iterator[Function]:
-    return (node for node in ast.walk(module.tree) if isinstance(node, Function))
-
-
 def _is_deaf(node: Function) -> bool:
     """Whether it takes arguments and looks at none of them."""
     names = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
@@ -195,7 +191,7 @@ def _is_deaf(node: Function) -> bool:
 
 def _constants(module: Module, asked: Asked, before: Known) -> Iterator[Mark]:
     """Functions that take arguments, look at none of them, and return what a test expects."""
-    for node in _functions(module):
+    for node in functions_in(module.tree):
         returned = [value_of(line.value) for line in ast.walk(node) if isinstance(line, ast.Return)]
         if not _is_deaf(node) or len(returned) != 1 or returned[0] is NONE_SUCH or ast.dump(node) in before.seen:
             continue

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-from redstart.toolkit.honesty.tripwires.literals import NONE_SUCH, Row, Value, value_of
-from redstart.toolkit.honesty.tripwires.names import Module
+from redstart.toolkit.languages.python.tripwires.literals import NONE_SUCH, Row, Value, value_of
+from redstart.toolkit.languages.python.tripwires.names import Module
 
 _NARROW = 4
 """A range of at most so many whole numbers is a list of them."""

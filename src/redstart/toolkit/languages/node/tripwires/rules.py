@@ -1,0 +1,48 @@
+"""What the tripwires look for in JavaScript and TypeScript."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from redstart.toolkit.honesty.tripwires.protocol import Change, Mark, Tripwires
+from redstart.toolkit.languages.node.trees import is_script
+from redstart.toolkit.languages.node.tripwires import answers, opaque, support
+
+_UNREADABLE = (".node", ".wasm")
+_SKIPS = re.compile(
+    r"\b(?:describe|it|test|context|suite)\.(?:only|skip|todo|failing)\b|\b(?:xit|xdescribe|xtest|fit|fdescribe)\s*\("
+)
+
+
+class NodeTripwires(Tripwires):
+    def __init__(self, change: Change) -> None:
+        self._tests = change.tests
+        # The tests are read only where a script was changed. Data counts where the tests are scripts.
+        is_about_scripts = any(is_script(path) for path in (*change.after, *change.tests))
+        self._asked = answers.read_script_tests(change.tests if is_about_scripts else {})
+        had = (answers.literals(text, path) for path, text in change.before.items() if text is not None)
+        self._known = frozenset[str]().union(*had) if is_about_scripts else frozenset[str]()
+
+    def marks(self, path: str, text: bytes) -> Iterator[Mark]:
+        if not is_script(path):
+            yield from answers.data_marks(path, text, self._asked, self._known)
+            return
+        yield from _skips(text)
+        yield from opaque.marks(path, text)
+        yield from answers.marks(path, text, self._asked, self._known)
+
+    def faults(self, path: str) -> Iterator[Mark]:
+        if is_script(path) and (words := support.role_in_tests(path, self._tests)):
+            yield Mark("test_support", "", 1, words)
+
+    def of_new_file(self, path: str) -> Iterator[Mark]:
+        if path.endswith(_UNREADABLE):
+            yield Mark("unreadable", "", 1, "It is loaded by the interpreter and cannot be read as source.")
+
+
+def _skips(text: bytes) -> Iterator[Mark]:
+    """What tests are switched off by."""
+    for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
+        if (hit := _SKIPS.search(line)) is not None:
+            yield Mark("skip", line.strip(), number, f"`{hit[0].strip()}` keeps a test from telling.")

@@ -1,0 +1,34 @@
+"""Tripwires on scripts that the tests are set up by, though they lie among the source."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import cast
+
+
+def role_in_tests(path: str, tests: Mapping[str, bytes]) -> str:
+    """In a sentence, why a script is part of how the tests are run: a configuration of the tests names it."""
+    stem = path.rpartition(".")[0]
+    named = rb"""['"\s=](?:<rootDir>/|\./)?""" + re.escape(stem).encode() + rb"""(?:\.[cm]?[jt]sx?)?['"\s]"""
+    name = re.compile(named)
+    for config, text in tests.items():
+        setup = _setups(text) if config.endswith("package.json") else text
+        if _is_configuration(config) and name.search(setup):
+            return f"{config} names it as part of how the tests are run."
+    return ""
+
+
+def _is_configuration(path: str) -> bool:
+    return bool(re.search(r"(?:^|/)(?:package\.json|\.mocharc[\w.]*|mocha\.opts|(?:jest|vitest|vite)\.[\w.]+)$", path))
+
+
+def _setups(text: bytes) -> bytes:
+    """Of a package.json, what is about tests: without the program's own entry points."""
+    try:
+        package: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return b""
+    known = cast("dict[str, object]", package) if isinstance(package, dict) else {}
+    return json.dumps([known.get(key) for key in ("scripts", "jest", "mocha", "vitest", "ava", "nyc", "c8")]).encode()

@@ -1,0 +1,22 @@
+"""Python's syntax trees, as far as several modules ask the same of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions_in(tree: ast.AST) -> Iterator[Function]:
+    """Every function and method below a node."""
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def is_python(text: bytes) -> bool:
+    """Whether this interpreter can read the text as Python."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

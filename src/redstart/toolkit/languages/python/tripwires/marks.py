@@ -1,0 +1,11 @@
+"""A mark on a node of a Python file."""
+
+from __future__ import annotations
+
+import ast
+
+from redstart.toolkit.honesty.tripwires.protocol import Mark
+
+
+def mark(kind: str, node: ast.AST, words: str, key: str | None = None) -> Mark:
+    return Mark(kind, ast.dump(node) if key is None else key, getattr(node, "lineno", 1), words)

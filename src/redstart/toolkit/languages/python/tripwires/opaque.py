@@ -1,0 +1,34 @@
+"""Code that is not there to be read: what a change runs or loads by a text that is only made as it runs.
+
+An honest program may do so, as a plugin loader or a template engine does; a person is asked.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE, Mark
+from redstart.toolkit.languages.python.tripwires.marks import mark
+from redstart.toolkit.languages.python.tripwires.names import Module
+
+_RUN = frozenset({"builtins.eval", "builtins.exec", "builtins.compile", "marshal.loads", "types.CodeType"})
+_LOAD = frozenset({"builtins.__import__", "importlib.import_module", "importlib.__import__"})
+_NATIVE = ("ctypes.CDLL", "ctypes.PyDLL", "ctypes.cdll", "ctypes.pydll", "ctypes.pythonapi", "cffi.", "_ctypes.")
+_PROCESSES = ("subprocess.", "os.system", "os.popen", "os.posix_spawn", "os.exec")
+
+
+def marks(module: Module) -> Iterator[Mark]:
+    """What a Python file runs, imports or loads that cannot be read in it."""
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name, first = module.dotted(node.func), node.args[0] if node.args else None
+        if name in _RUN and module.text(first) is None:
+            yield mark(UNREADABLE_CODE, node, "It runs code that is only made as it runs.")
+        elif name in _LOAD and module.text(first) is None:
+            yield mark(UNREADABLE_CODE, node, "It imports a module by a name that is only made as it runs.")
+        elif name.startswith(_NATIVE):
+            yield mark(UNREADABLE_CODE, node, f"It loads native code with `{name}`.")
+        elif name.startswith(_PROCESSES) and module.function(node) is None:
+            yield mark(UNREADABLE_CODE, node, f"It starts a program with `{name}` as soon as it is imported.")

@@ -1,0 +1,116 @@
+"""What the tripwires look for in Python."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import PurePosixPath
+
+from redstart.toolkit.honesty.tripwires.protocol import Change, Mark, Tripwires
+from redstart.toolkit.languages.python.tripwires import data, hidden, keyed, lookups, opaque, special, support
+from redstart.toolkit.languages.python.tripwires.marks import mark
+from redstart.toolkit.languages.python.tripwires.names import Module
+from redstart.toolkit.languages.python.tripwires.questions import read_tests
+
+_UNREADABLE = (".pyc", ".pyo", ".so", ".pyd", ".pth", ".egg-link")
+_RUNNERS = frozenset(
+    ["pytest", "_pytest", "py", "unittest", "nose", "doctest", "pluggy", "mock", "hypothesis", "testtools"]
+)
+_RUNNERS_NEED = frozenset({"iniconfig", "packaging", "pygments", "exceptiongroup", "tomli", "xdist", "coverage"})
+"""What the test runners import themselves."""
+_INSTALLED = re.compile(r"\.(?:dist|egg)-info/")
+_PARSER = doctest.DocTestParser()
+_SKIPPED_EXAMPLE = re.compile(r"#\s*doctest:\s*\+(?:SKIP|ELLIPSIS)")
+
+
+class PythonTripwires(Tripwires):
+    def __init__(self, change: Change) -> None:
+        self._tests = change.tests
+        self._module = cache(_module)
+        old = {path: self._module(path, text) for path, text in change.before.items() if text is not None}
+        new = {path: self._module(path, text) for path, text in change.after.items() if text is not None}
+        self._old = {path: module for path, module in old.items() if module is not None}
+        self._new = {path: module for path, module in new.items() if module is not None}
+        self._known = special.known(self._old.values())
+        had = {one.key for _, one in lookups.lookups(self._old.values())}
+        self._lookups = [found for found in lookups.lookups(self._new.values()) if found[1].key not in had]
+        self._data = {
+            path: rows
+            for path, text in change.after.items()
+            if text is not None and text != change.before.get(path) and (rows := data.rows_of(path, text))
+        }
+        # Reading a large suite takes seconds, so it waits for code that could know an answer.
+        self._asked = read_tests(change.tests if self._could_know_answers() else {})
+
+    def marks(self, path: str, text: bytes) -> Iterator[Mark]:
+        yield from _skipped_examples(text)
+        module = self._module(path, text)
+        if module is not None:
+            yield from hidden.marks(module)
+            yield from opaque.marks(module)
+            yield from support.marks(module)
+            yield from _examples(module) if path in self._tests else ()
+
+    def answers(self, path: str) -> Iterator[Mark]:
+        yield from data.marks(self._data.get(path, ()), self._asked)
+        module = self._new.get(path)
+        if module is None:
+            return
+        yield from special.marks(module, self._asked, self._known)
+        rows = tuple(row for rows in self._data.values() for row in rows)
+        judged = (lookups.judged(one, self._asked, rows) for place, one in self._lookups if place == path)
+        yield from (one for one in judged if one is not None)
+        yield from keyed.marks(module, self._old.get(path), self._asked, self._tests)
+
+    def faults(self, path: str) -> Iterator[Mark]:
+        if path.endswith(".py") and path in self._old and path not in self._new:
+            yield Mark("unreadable", "", 1, "It is no Python that can be read any more.")
+
+    def of_new_file(self, path: str) -> Iterator[Mark]:
+        if path.endswith(_UNREADABLE) or _INSTALLED.search(path):
+            yield Mark("unreadable", "", 1, "It is loaded by the interpreter and cannot be read as source.")
+        parts = PurePosixPath(path.removeprefix("src/")).parts
+        top = parts[0].removesuffix(".py")
+        is_module = (len(parts) == 1 and path.endswith(".py")) or parts[1:] == ("__init__.py",)
+        if is_module and (top in sys.stdlib_module_names or top in _RUNNERS or top in _RUNNERS_NEED):
+            yield Mark("shadows", "", 1, f"It stands in for the module `{top}` that the tests import.")
+
+    def may_be_expected(self, path: str) -> bool:
+        return not path.endswith(".py")
+
+    def _could_know_answers(self) -> bool:
+        """Whether there is anything to hold against the tests."""
+        if self._lookups or self._data:
+            return True
+        if any(key not in self._known.seen for module in self._new.values() for key in special.candidates(module)):
+            return True
+        return any(True for path, module in self._new.items() for _ in keyed.guards(module, self._old.get(path)))
+
+
+def _module(path: str, text: bytes) -> Module | None:
+    if not path.endswith((".py", ".pyi", ".pyw")):
+        return None
+    try:
+        return Module(path, text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _skipped_examples(text: bytes) -> Iterator[Mark]:
+    """Examples that are not run any more."""
+    for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
+        if (hit := _SKIPPED_EXAMPLE.search(line)) is not None:
+            yield Mark("skip", line.strip(), number, f"`{hit[0].strip()}` keeps a test from telling.")
+
+
+def _examples(module: Module) -> Iterator[Mark]:
+    """The examples of docstrings that are tests: a change that alters one alters a test."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for example in _PARSER.get_examples(ast.get_docstring(node) or ""):
+                words = f"The example `{example.source.strip()[:40]}` is a test and was changed."
+                yield mark("test_changed", node, words, f"{example.source}\0{example.want}")
