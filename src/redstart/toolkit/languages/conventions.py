@@ -20,9 +20,16 @@ class _Convention(Language):
         return bool(self._tests.search(path)) or (path.endswith(self.suffixes) and bool(_DIRECTORY.search(path)))
 
 
+class _Rust(_Convention):
+    def inline_tests(self, data: bytes) -> tuple[str, ...]:
+        from redstart.toolkit.languages.rust import tests_in
+
+        return tuple(tests_in(data.decode(errors="replace")))
+
+
 CONVENTIONS: tuple[Language, ...] = (
     _Convention("Go", ".go", r"_test\.go$|(?:^|/)testdata/", "go gotestsum", "go.mod go.sum go.work"),
-    _Convention(
+    _Rust(
         "Rust",
         ".rs",
         r"(?:^|/|_)tests?\.rs$|(?:^|/)test_[^/]*\.rs$",

@@ -8,7 +8,7 @@ need when they are asked for, so that a parser or a driver costs nothing in a pr
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from redstart.core.report import Case
@@ -153,6 +153,26 @@ class GreenChecks(Protocol):
         ...
 
 
+class ChangeReader(Protocol):
+    """What a change of the code means, by its text."""
+
+    def parses(self, text: bytes) -> bool:
+        """Whether the text can be read at all."""
+        ...
+
+    def says_the_same(self, before: bytes, after: bytes) -> bool:
+        """Whether only comments, blank lines or layout differ."""
+        ...
+
+    def added_names(self, lines: bytes) -> frozenset[str] | None:
+        """The names that these lines define or import; None where they do anything else."""
+        ...
+
+    def tests_lost(self, before: bytes, after: bytes, ids: Collection[str]) -> str:
+        """In a sentence, which of the collected tests `ids` differs; empty where all are as they were."""
+        ...
+
+
 class Language:
     """A language without abilities: subclasses add those that they have."""
 
@@ -217,6 +237,15 @@ class Language:
     @property
     def runner(self) -> SuiteRunner | None:
         """What starts its `runners`; None where Redstart knows only the reports that a command leaves."""
+        return None
+
+    def inline_tests(self, data: bytes) -> tuple[str, ...]:
+        """The tests that stand in a source file beside the code."""
+        return ()
+
+    @property
+    def change_reader(self) -> ChangeReader | None:
+        """What tells what a change of its code means; None where every change may mean anything."""
         return None
 
     @property

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
+
+from redstart.toolkit.languages.protocol import ChangeReader
+from redstart.toolkit.languages.registry import language_of_file
 
 Files = Mapping[str, bytes | None]
 
@@ -72,33 +74,28 @@ def compose(before: Files, hunks: Sequence[Hunk], kept: Collection[int]) -> dict
 
 
 def parses(before: Files, files: Files) -> bool:
-    """Whether every Python file that could be read before can still be read."""
+    """Whether every file of code that could be read before can still be read."""
     for path, text in files.items():
-        old = before.get(path)
-        if text is None or text == old or not path.endswith(".py") or is_python(text):
+        old, reader = before.get(path), reader_of(path)
+        if text is None or text == old or reader is None or reader.parses(text):
             continue
-        if old is None or is_python(old):
+        if old is None or reader.parses(old):
             return False
     return True
 
 
 def says_the_same(before: Files, files: Files) -> bool:
-    """Whether the files mean to Python what they meant before: only comments, blank lines or layout differ."""
+    """Whether the files mean what they meant before: only comments, blank lines or layout differ."""
     for path, text in files.items():
-        old = before.get(path)
+        old, reader = before.get(path), reader_of(path)
         if old == text:
             continue
-        if old is None or text is None or not path.endswith(".py") or not (is_python(old) and is_python(text)):
-            return False
-        if ast.dump(ast.parse(old)) != ast.dump(ast.parse(text)):
+        if old is None or text is None or reader is None or not reader.says_the_same(old, text):
             return False
     return True
 
 
-def is_python(text: bytes) -> bool:
-    """Whether this interpreter can read the text as Python."""
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+def reader_of(path: str) -> ChangeReader | None:
+    """What tells what a change of this file means."""
+    language = language_of_file(path)
+    return language.change_reader if language else None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from redstart.toolkit.honesty.verdict.hunks import Files, Hunk, compose, parses, says_the_same
+from redstart.toolkit.honesty.verdict.hunks import Files, Hunk, compose, parses, reader_of, says_the_same
 
 Chosen = frozenset[int]
 
@@ -74,7 +73,7 @@ class _Search:
         return Shrunk(self._best, self._runs, complete=True)
 
     async def _without_layout(self) -> None:
-        """Leaves out at once what changes nothing for Python, then what only adds names that nothing kept uses."""
+        """Leaves out at once what changes no meaning, then what only adds names that nothing kept uses."""
         layout = frozenset(
             number for number in self._best if says_the_same(self._before, compose(self._before, self._hunks, {number}))
         )
@@ -142,19 +141,11 @@ def _in_use(before: Files, hunks: Sequence[Hunk], chosen: Chosen) -> Chosen:
 
 def _only_adds_unused(before: Files, hunks: Sequence[Hunk], chosen: Chosen, number: int) -> bool:
     hunk = hunks[number]
-    if not hunk.path.endswith(".py") or hunk.end > hunk.start or hunk.lines is None:
+    reader = reader_of(hunk.path)
+    if reader is None or hunk.end > hunk.start or hunk.lines is None:
         return False
-    try:
-        added = ast.parse(b"".join(hunk.lines))
-    except (SyntaxError, ValueError):
+    names = reader.added_names(b"".join(hunk.lines))
+    if names is None:
         return False
-    names: set[str] = set()
-    for node in added.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {(one.asname or one.name).partition(".")[0] for one in node.names}
-        else:
-            return False
     rest = compose(before, hunks, chosen - {number}).values()
     return not any(name.encode() in text for name in names for text in rest if text is not None)

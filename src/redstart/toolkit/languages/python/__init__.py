@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from redstart.core.shell import Environment
 from redstart.toolkit.languages.protocol import (
+    ChangeReader,
     GreenChecks,
     Language,
     Place,
@@ -93,6 +94,12 @@ class Python(Language):
         from redstart.toolkit.languages.python.runners import PythonRunner
 
         return PythonRunner()
+
+    @property
+    def change_reader(self) -> ChangeReader:
+        from redstart.toolkit.languages.python import change_reader
+
+        return change_reader
 
     @property
     def alterer(self) -> Alterer:

@@ -13,10 +13,13 @@ def functions_in(tree: ast.AST) -> Iterator[Function]:
     return (node for node in ast.walk(tree) if isinstance(node, Function))
 
 
-def is_python(text: bytes) -> bool:
-    """Whether this interpreter can read the text as Python."""
+def parsed(text: bytes) -> ast.Module | None:
+    """The tree of a file; None for what this interpreter cannot read as Python."""
     try:
-        ast.parse(text)
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+        return None
+
+
+def is_python(text: bytes) -> bool:
+    return parsed(text) is not None

@@ -1,0 +1,66 @@
+"""What a change of Python code means, by its syntax trees. A module that is a `ChangeReader`."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from redstart.toolkit.languages.python.syntax import Function, functions_in, is_python, parsed
+
+Example = tuple[str, str, str]
+
+parses = is_python
+
+
+def says_the_same(before: bytes, after: bytes) -> bool:
+    old, new = parsed(before), parsed(after)
+    return old is not None and new is not None and ast.dump(old) == ast.dump(new)
+
+
+def added_names(lines: bytes) -> frozenset[str] | None:
+    tree = parsed(lines)
+    if tree is None:
+        return None
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, Function | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(one.asname or one.name).partition(".")[0] for one in node.names}
+        else:
+            return None
+    return frozenset(names)
+
+
+def tests_lost(before: bytes, after: bytes, ids: Collection[str]) -> str:
+    """Every example of the docstrings must still be there, and every function that is a test as it was."""
+    old, new = parsed(before), parsed(after)
+    if old is None or new is None:
+        return ""
+    if lost := Counter(_examples(old)) - Counter(_examples(new)):
+        return f"the doctest {next(iter(lost))[0].strip()!r} is changed or gone"
+    names = {part.partition("[")[0] for one in ids for part in one.split("::")[1:]}
+    changed = Counter(_tests(old, names)) - Counter(_tests(new, names))
+    return f"the test {next(iter(changed))[0]} is changed or gone" if changed else ""
+
+
+def _examples(tree: ast.Module) -> Iterator[Example]:
+    """What each docstring shows: the source, what it gives, and the options that it sets."""
+    parser = doctest.DocTestParser()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Module | ast.ClassDef | Function):
+            continue
+        try:
+            shown = parser.get_examples(ast.get_docstring(node) or "")
+        except ValueError:
+            continue
+        for one in shown:
+            yield one.source, one.exc_msg or one.want, repr(sorted(one.options.items()))
+
+
+def _tests(tree: ast.Module, names: Collection[str]) -> Iterator[tuple[str, str]]:
+    for node in functions_in(tree):
+        if node.name in names and node.name.startswith("test"):
+            yield node.name, ast.dump(node)

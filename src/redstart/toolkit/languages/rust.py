@@ -1,0 +1,33 @@
+"""Rust, as far as its conventions do not say: tests stand in the source files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_IS_TEST = re.compile(r"#\[\s*(?:cfg\s*\([^\]]*\btest\b[^\]]*\)|(?:\w+::)*(?:test|rstest|test_case)\b[^\]]*)\]")
+_TOKEN = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|b?r(?P<fence>\#*)".*?"(?P=fence)|b?"(?:\\.|[^"\\])*"|b?'(?:\\.[^']*|[^'\\])'|[{};]""",
+    re.DOTALL,
+)
+
+
+def tests_in(text: str) -> Iterator[str]:
+    """Each module or function that is compiled for tests alone, with its attribute."""
+    end = 0
+    for start in _IS_TEST.finditer(text):
+        if start.start() < end:
+            continue
+        end = _end_of_item(text, start.end())
+        yield text[start.start() : end]
+
+
+def _end_of_item(text: str, start: int) -> int:
+    """Where the item that begins here is over: at its closing brace, or at a semicolon before any brace."""
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        sign = token.group()
+        depth += (sign == "{") - (sign == "}")
+        if depth <= 0 and sign in ("}", ";"):
+            return token.end()
+    return len(text)
