@@ -175,10 +175,8 @@ def language_questions(source: str) -> list[int]:
 
 RULES = "a rule about Python code that has to move into languages/python"
 READER = "what a language reads of code for retrieval and edits is not behind the protocol yet"
-PAYLOAD = "names its own files in the sandbox, which are written in Python"
 PACKAGES = "what a language installs is not behind the protocol yet"
 WORDS = "a new project, its words and its probes are not behind the protocol yet"
-IDS = "reads modules and ids of Python's runners"
 ASKS_LANGUAGE = {
     "app/doctor/project.py": "whether the interpreter lacks pytest",
     "app/ground.py": "whether the interpreter lacks pytest",
@@ -197,14 +195,6 @@ ASKS_LANGUAGE = {
     "toolkit/patching/python_ast.py": READER,
     "toolkit/looking/probes.py": WORDS,
     "toolkit/prompts/projects.py": WORDS,
-    "toolkit/suites/detection/command_files.py": IDS,
-    "toolkit/suites/reading/junit.py": IDS,
-    "toolkit/suites/reading/nodeids.py": IDS,
-    "toolkit/suites/problems/project.py": IDS,
-    "toolkit/suites/select.py": IDS,
-    "toolkit/suites/view.py": IDS,
-    "toolkit/suites/sentinel.py": PAYLOAD,
-    "toolkit/suites/spectrum.py": PAYLOAD,
 }
 """Files that ask, each with its reason. A file that asks no more has to leave: the list may only get shorter."""
 

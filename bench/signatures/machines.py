@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from _environments import DROPPED, BenchError, must, tool
 from redstart.core.report import Case
+from redstart.toolkit.languages.python.node_ids import pytest_ids
 from redstart.toolkit.suites.reading.junit import read_cases
 from signatures.breaks import Break
 
@@ -125,7 +126,7 @@ def _start(machine: Machine, python: Path, repo: Path, temporary: Path) -> None:
 def _read(
     report: Path, package: Package, machine: Machine, repo: Path, temporary: Path, python: Path
 ) -> list[Case] | None:
-    found = read_cases(report.read_text(errors="replace"), "pytest") if report.exists() else None
+    found = read_cases(report.read_text(errors="replace"), pytest_ids) if report.exists() else None
     if found is None:
         return None
     places = {

@@ -16,7 +16,7 @@ from redstart.core.report import ReproductionProblem as Problem
 from redstart.core.run import RunState
 from redstart.core.shell import PINNED, Environment, ExitCause, Variation
 from redstart.ports.bundle import Ports
-from redstart.toolkit.languages.registry import is_code, is_test_path
+from redstart.toolkit.languages.registry import is_code, is_test_path, language_of_runner
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.patching.policy.policy import protected
 from redstart.toolkit.prompts.asking import Heard
@@ -28,7 +28,6 @@ from redstart.toolkit.suites.problems.problem import SuiteProblem
 from redstart.toolkit.suites.problems.project import Project, project_of
 from redstart.toolkit.suites.problems.reasons import reasons, sentence
 from redstart.toolkit.suites.select import Chooses, chooser
-from redstart.toolkit.suites.sentinel import own_packages
 from redstart.toolkit.suites.spectrum import watch
 from redstart.toolkit.suites.view import View
 
@@ -44,7 +43,8 @@ async def run_tests(
     shown = [suite.as_shown(path) for path in ports.trees.files(snapshot)]
     # What a new program may import is not there yet.
     is_new = run.spec.task.makes_program
-    own = () if is_new else own_packages(path for path in shown if not path.startswith("../"))
+    language = None if is_new else language_of_runner(suite.runner)
+    own = language.own_packages([path for path in shown if not path.startswith("../")]) if language else ()
     signed = _sign_with(run, ports, snapshot)
     return await run_suite(
         ports.sandbox, ports.blobs, run.spec, snapshot, sign=signed, ids=ids, packages=() if ids else own, vary=vary

@@ -120,6 +120,17 @@ class SuiteRunner:
         """What to do about a run without results, in sentences that end with a blank; empty where nobody knows."""
         return ""
 
+    def watched(self, suite: Suite, environment: Environment, red: Sequence[str], ids: Sequence[str]) -> Request | None:
+        """What runs the tests `ids` and leaves which lines they run (`suites.spectrum`), the `red` ones among them.
+
+        None where nobody can see it.
+        """
+        return None
+
+    def misplaced(self, suite: Suite, environment: Environment, completed: Completed) -> str:
+        """Where the tests import a copy of the project that no edit would reach: that, and what to do about it."""
+        return ""
+
     def added_words(self, suite: Suite, files: Sequence[str]) -> list[str]:
         """What the suite's command needs added so that it runs these new test files too."""
         return []
@@ -186,6 +197,8 @@ class Language:
     """What the names of texts end with whose examples its runners run as tests."""
     case_mark = re.compile(r"\[.*\]$", re.DOTALL)
     """What an id has at its end where several cases are of one test."""
+    module_suffix = ""
+    """What a dotted name of a module leaves out of the name of its file."""
     deepest_first = False
     """Whether a traceback begins with the line that failed."""
     reads_code = False
@@ -233,6 +246,26 @@ class Language:
     def count_tests(self, data: bytes) -> int:
         """How many tests a file holds, by its text."""
         return 0
+
+    def count_cases(self, text: str) -> int:
+        """How many cases a new test file comes to, each set of parameters that is written out counted as one."""
+        return 0
+
+    def why_no_test(self, path: str, text: str) -> str:
+        """Why a new file is no test to start from, in words; empty where it is."""
+        return f"{path} asserts nothing"
+
+    def module_files(self, start: str) -> tuple[str, ...]:
+        """The files that may hold the module that a command starts; `start` is its name as a path."""
+        return ()
+
+    def own_packages(self, paths: Collection[str]) -> tuple[str, ...]:
+        """What tests import of the files of a tree, as the runner's `sentinel` takes it."""
+        return ()
+
+    def importable_names(self, paths: Collection[str]) -> frozenset[str]:
+        """The names that an import may find among these files."""
+        return frozenset()
 
     @property
     def runner(self) -> SuiteRunner | None:

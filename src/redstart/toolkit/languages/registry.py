@@ -83,6 +83,17 @@ def is_test_support(path: str) -> bool:
     return any(name in language.support_names for language in languages())
 
 
+def module_suffixes() -> tuple[str, ...]:
+    """What the names of files end with whose tests may be named by a dotted module."""
+    return tuple(language.module_suffix for language in languages() if language.module_suffix)
+
+
+def dotted_module(path: str) -> str:
+    """The module that a file is, with dots; empty where its language has none."""
+    suffix = next((suffix for suffix in module_suffixes() if path.endswith(suffix)), "")
+    return path.removesuffix(suffix).replace("/", ".") if suffix else ""
+
+
 def in_test_directory(path: str) -> bool:
     return bool(_TEST_DIRECTORY.search(path))
 

@@ -74,8 +74,8 @@ async def run_suite(
         plugins=_plugins(blobs, completed.files.get(PLUGINS, "")),
         fault=parsed.fault,
     )
-    seen = runner.read_sentinel(completed, environment, spec.suite.folder) if packages else None
-    misplaced = f"{seen.fault} {seen.remedy}" if seen and seen.fault else ""
+    started = runner.runner_of(spec.suite) if packages else None
+    misplaced = started.misplaced(spec.suite, environment, completed) if started else ""
     return SuiteRun(report, cases, parsed.kind, runner.contradiction(spec.suite, cases, completed), misplaced)
 
 

@@ -16,7 +16,6 @@ from redstart.toolkit.suites import foreign
 from redstart.toolkit.suites.problems.problem import SuiteProblem
 from redstart.toolkit.suites.reading.junit import read_foreign
 from redstart.toolkit.suites.request import RUNNING, Request
-from redstart.toolkit.suites.sentinel import read_sentinel
 
 __all__ = [
     "EXIT_CODES",
@@ -25,8 +24,8 @@ __all__ = [
     "contradiction",
     "last_lines",
     "read",
-    "read_sentinel",
     "request",
+    "runner_of",
     "selects",
 ]
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from redstart.core.errors import ConfigError
+from redstart.toolkit.languages.registry import dotted_module
 
 Chooses = Callable[[str], bool]
 
@@ -98,6 +99,7 @@ def _within(id_: str, target: str) -> bool:
         return True
     if not id_.startswith(target):
         # A file may be named as a path where the runner names it as a module.
-        return "::" not in id_ and target.endswith(".py") and _within(id_, target.removesuffix(".py").replace("/", "."))
+        module = "" if "::" in id_ else dotted_module(target)
+        return bool(module) and _within(id_, module)
     rest = id_[len(target) :]
     return not rest or _PARTS.match(rest) is not None

@@ -1,11 +1,7 @@
-"""Sees which lines the red tests run, by running them once more with some green ones beside them.
-
-Only with pytest, where a plugin of ours can watch it (`inside/redstart_spectrum.py`).
-"""
+"""Sees which lines the red tests run, by running them once more with some green ones beside them."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from pydantic import ValidationError
@@ -16,18 +12,16 @@ from redstart.core.shell import Completed, Environment
 from redstart.core.spectrum import Spectrum
 from redstart.ports.sandbox.port import Session
 from redstart.ports.store.port.blobs import Blobs
-from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.execute import environment_of, execution
-from redstart.toolkit.suites.request import Request, inside
+from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.runner import runner_of
 
-PLUGIN = "redstart_spectrum"
-ASKED = "spectrum_asked.json"
 ANSWER = "spectrum.json"
+"""The name under which what was seen is collected."""
 SECONDS = 30
 """After so long it is enough: what was seen until then counts."""
 WALL = 120
 """A single test that takes longer, watched, has told nothing."""
-MOST_LINES = 20_000
 
 
 async def watch(
@@ -50,15 +44,8 @@ def watching(suite: Suite, environment: Environment, red: Sequence[str], cases: 
 
     Red tests that take long by themselves are not run again.
     """
-    ids = _beside(red, cases)
-    if suite.runner != "pytest" or suite.junit or not ids:
-        return None
-    asked = json.dumps({"root": environment.mount, "red": list(red), "seconds": SECONDS, "lines": MOST_LINES})
-    request = runner.request(suite, environment, ids)
-    return request._replace(
-        files_in={**request.files_in, f"{PLUGIN}.py": inside(f"{PLUGIN}.py"), ASKED: asked},
-        collect=(*request.collect, ANSWER),
-    )
+    ids, started = _beside(red, cases), runner_of(suite)
+    return started.watched(suite, environment, red, ids) if started and ids else None
 
 
 def read_spectrum(completed: Completed) -> Spectrum | None:

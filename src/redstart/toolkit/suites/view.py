@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from redstart.core.run import Suite
+from redstart.toolkit.languages.registry import module_suffixes
 
 
 class View:
@@ -31,5 +32,6 @@ class View:
         if path in self.kept:
             return path
         words = id_.split(".")
-        dotted = ("/".join(words[:count]) + ".py" for count in range(len(words), 0, -1))
+        modules = ["/".join(words[:count]) for count in range(len(words), 0, -1)]
+        dotted = (f"{module}{suffix}" for suffix in module_suffixes() for module in modules)
         return next((path for path in dotted if path in self.kept), "")

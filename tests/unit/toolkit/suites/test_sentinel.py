@@ -19,9 +19,10 @@ from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
 from redstart.testing.sandbox import FolderWorkspaces
+from redstart.toolkit.languages.python.modules import own_packages
+from redstart.toolkit.languages.python.sentinel import REPORT, Sentinel, read_sentinel
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.detection.environment import find_environment
-from redstart.toolkit.suites.sentinel import REPORT, Sentinel, own_packages
 
 PROJECT = """\
 [build-system]
@@ -113,7 +114,7 @@ class Run:
         )
         self.completed: Completed = asyncio.run(Bubblewrap(workspaces, place / "scratch").run(execution))
         self.cases = {case.id: case.outcome.value for case in runner.read(suite, self.completed).cases}
-        self.sentinel = runner.read_sentinel(self.completed, environment)
+        self.sentinel = read_sentinel(self.completed, environment)
 
 
 def test_an_editable_install_of_the_project_itself(project: Path) -> None:
@@ -235,7 +236,7 @@ def test_a_command_that_could_not_load_our_plugin_goes_without(
 @pytest.mark.parametrize("left", [{}, {REPORT: "no json"}, {REPORT: '{"root": 1}'}])
 def test_a_run_that_left_no_word(left: dict[str, str], environment: Environment) -> None:
     done = Completed(exit_code=2, cause=ExitCause.failed, output="", files=left)
-    assert runner.read_sentinel(done, environment) is None
+    assert read_sentinel(done, environment) is None
 
 
 @pytest.mark.parametrize(

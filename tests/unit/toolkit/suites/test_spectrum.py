@@ -19,7 +19,8 @@ from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment, ExitCause
 from redstart.core.spectrum import Spectrum
-from redstart.toolkit.suites.spectrum import ANSWER, ASKED, SECONDS, read_spectrum, watch, watching
+from redstart.toolkit.languages.python.spectrum import ASKED
+from redstart.toolkit.suites.spectrum import ANSWER, SECONDS, read_spectrum, watch, watching
 
 Execute = Callable[[Path, Any], Completed]
 Write = Callable[[Path, Mapping[str, str]], Path]

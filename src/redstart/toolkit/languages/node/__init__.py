@@ -80,6 +80,16 @@ class Node(Language):
     def count_tests(self, data: bytes) -> int:
         return len(_TEST_CALL.findall(data))
 
+    def count_cases(self, text: str) -> int:
+        from redstart.toolkit.languages.node.written_tests import count_cases
+
+        return count_cases(text)
+
+    def why_no_test(self, path: str, text: str) -> str:
+        from redstart.toolkit.languages.node.written_tests import why_no_test
+
+        return why_no_test(path, text)
+
     @property
     def runner(self) -> SuiteRunner:
         from redstart.toolkit.languages.node.runners import NodeRunner

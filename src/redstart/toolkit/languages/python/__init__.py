@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,7 @@ _SHADOWS = re.compile(r"^(?:src/)?(?:pytest|_pytest|unittest|pluggy)(?:\.py|/)")
 class Python(Language):
     name = "Python"
     suffixes = (".py", ".pyi", ".pyw")
+    module_suffix = ".py"
     reads_code = loads_hooks = True
     example_suffixes = (".rst", ".txt", ".md")
     runners = ("pytest", "unittest", "django")
@@ -88,6 +89,29 @@ class Python(Language):
 
     def count_tests(self, data: bytes) -> int:
         return len(_TEST_FUNCTION.findall(data))
+
+    def count_cases(self, text: str) -> int:
+        from redstart.toolkit.languages.python.written_tests import count_cases
+
+        return count_cases(text)
+
+    def why_no_test(self, path: str, text: str) -> str:
+        from redstart.toolkit.languages.python.written_tests import why_no_test
+
+        return why_no_test(path, text)
+
+    def module_files(self, start: str) -> tuple[str, ...]:
+        return (f"{start}.py", f"{start}/__main__.py", f"{start}/__init__.py")
+
+    def own_packages(self, paths: Collection[str]) -> tuple[str, ...]:
+        from redstart.toolkit.languages.python.modules import own_packages
+
+        return own_packages(paths)
+
+    def importable_names(self, paths: Collection[str]) -> frozenset[str]:
+        from redstart.toolkit.languages.python.modules import importable_names
+
+        return importable_names(paths)
 
     @property
     def runner(self) -> SuiteRunner:

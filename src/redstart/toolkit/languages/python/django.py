@@ -14,8 +14,8 @@ from typing import NamedTuple
 from redstart.core.run import Suite
 from redstart.core.shell import IN, PINNED, Environment, Variation
 from redstart.toolkit.languages.python import unittest
+from redstart.toolkit.languages.python.sentinel import with_sentinel
 from redstart.toolkit.suites.request import JUNIT, Request, inside
-from redstart.toolkit.suites.sentinel import with_sentinel
 
 RUNNER = "redstart_django.py"
 MANAGE = "manage.py"

@@ -26,10 +26,10 @@ from collections.abc import Sequence
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Environment, Variation
 from redstart.toolkit.languages.python import bundled_pytest
+from redstart.toolkit.languages.python.sentinel import PLUGIN as SENTINEL
+from redstart.toolkit.languages.python.sentinel import with_sentinel
 from redstart.toolkit.suites.detection.command import around, end_of_start, with_interpreter
 from redstart.toolkit.suites.request import JUNIT, PLUGINS, RUNNING, Request, importing
-from redstart.toolkit.suites.sentinel import PLUGIN as SENTINEL
-from redstart.toolkit.suites.sentinel import with_sentinel
 
 IDS_LIMIT = 200
 IDS_SIZE = 60_000

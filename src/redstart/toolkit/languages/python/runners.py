@@ -11,9 +11,12 @@ from redstart.core.shell import Completed, Environment, Variation
 from redstart.core.suite import Suite
 from redstart.toolkit.languages.protocol import STARTERS, ReadCases, RunFault, SuiteRunner, beside
 from redstart.toolkit.languages.python import django, pytest, unittest
+from redstart.toolkit.languages.python.node_ids import pytest_ids
+from redstart.toolkit.languages.python.sentinel import read_sentinel
+from redstart.toolkit.languages.python.spectrum import watched
 from redstart.toolkit.suites.detection.command import end_of_start
 from redstart.toolkit.suites.problems.problem import SuiteProblem
-from redstart.toolkit.suites.reading.junit import read_cases
+from redstart.toolkit.suites.reading.junit import dotted_ids, read_cases
 from redstart.toolkit.suites.request import Request
 
 PYTEST = "pytest"
@@ -49,7 +52,8 @@ class PythonRunner(SuiteRunner):
     def read(self, suite: Suite, completed: Completed) -> ReadCases:
         # A run of pytest that ended before it could write has left an empty file.
         texts = [completed.files[name] for name in pytest.REPORTS if completed.files.get(name)]
-        return ReadCases(read_cases(texts, suite.runner) if texts else None, bool(texts))
+        ids_of = pytest_ids if suite.runner == PYTEST else dotted_ids
+        return ReadCases(read_cases(texts, ids_of) if texts else None, bool(texts))
 
     def selects(self, suite: Suite) -> bool:
         if suite.runner == "django":
@@ -93,6 +97,13 @@ class PythonRunner(SuiteRunner):
                 "The exit code alone proves nothing about any test. "
             )
         return "Does the command start pytest? " if suite.runner == PYTEST and completed.exit_code in (0, 1) else ""
+
+    def watched(self, suite: Suite, environment: Environment, red: Sequence[str], ids: Sequence[str]) -> Request | None:
+        return watched(suite, environment, red, ids) if suite.runner == PYTEST else None
+
+    def misplaced(self, suite: Suite, environment: Environment, completed: Completed) -> str:
+        seen = read_sentinel(completed, environment, suite.folder)
+        return f"{seen.fault} {seen.remedy}" if seen and seen.fault else ""
 
     def added_words(self, suite: Suite, files: Sequence[str]) -> list[str]:
         words = suite.command

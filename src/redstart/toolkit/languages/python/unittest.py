@@ -7,8 +7,8 @@ from pathlib import Path
 
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Environment, Variation
+from redstart.toolkit.languages.python.sentinel import with_sentinel
 from redstart.toolkit.suites.request import JUNIT, Request, inside
-from redstart.toolkit.suites.sentinel import with_sentinel
 
 RUNNER = "unittest_junit.py"
 IDS = "ids.txt"

@@ -104,7 +104,7 @@ class CommandFiles:
         for option, name in zip(self._words, self._words[1:], strict=False):
             if option == "-m":
                 start = join(self._folder, *name.split("."))
-                yield from (f"{start}.py", f"{start}/__main__.py", f"{start}/__init__.py")
+                yield from (path for language in languages() for path in language.module_files(start))
 
     def _text(self, path: str) -> str:
         return (self._read(path) or b"")[:_LARGEST].decode(errors="replace")

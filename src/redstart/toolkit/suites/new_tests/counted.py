@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Mapping
 
 from redstart.core.report import Reproduced
-from redstart.toolkit.languages.node.trees import is_script
-
-_SCRIPT_TEST = re.compile(r"^\s*(?:test|it)\(", re.MULTILINE)
+from redstart.toolkit.languages.registry import language_of_file
 
 
 def with_count(found: Reproduced, files: Mapping[str, bytes | None]) -> Reproduced:
@@ -25,30 +21,5 @@ def count_tests(files: Mapping[str, bytes | None]) -> int:
 
 
 def _count(path: str, text: str) -> int:
-    if is_script(path):
-        return len(_SCRIPT_TEST.findall(text))
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return 0
-    return _in_body(tree.body)
-
-
-def _in_body(body: list[ast.stmt]) -> int:
-    count = 0
-    for node in body:
-        if isinstance(node, ast.ClassDef) and node.name.startswith("Test"):
-            count += _in_body(node.body)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
-            count += _sets_of_parameters(node)
-    return count
-
-
-def _sets_of_parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    product = 1
-    for decorator in node.decorator_list:
-        if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Attribute):
-            values = decorator.args[1] if len(decorator.args) > 1 else None
-            if decorator.func.attr == "parametrize" and isinstance(values, ast.List | ast.Tuple | ast.Set):
-                product *= max(len(values.elts), 1)
-    return product
+    language = language_of_file(path)
+    return language.count_cases(text) if language else 0

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-from redstart.toolkit.languages.node.trees import faults, is_script, text_of, walk
-from redstart.toolkit.languages.node.trees import parse as parse_script
+from redstart.toolkit.languages.protocol import Language
+from redstart.toolkit.languages.registry import language_of_file
 
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
-SUPPORT = ("conftest.py", "__init__.py")
-"""Files of tests that hold none."""
-_ASSERTING = ("assert", "expect")
 _NEXT = re.compile(r"^(?=(?:async )?def test_|@pytest\.|(?:test|it)\()", re.MULTILINE)
 
 
@@ -33,35 +24,4 @@ def said_in_full(answer: str) -> str:
 
 def why_no_test(path: str, text: str) -> str:
     """Why this file is no test to start from, in words; empty where it is."""
-    return _why_no_script(path, text) if is_script(path) else _why_no_python(path, text)
-
-
-def _why_no_python(path: str, text: str) -> str:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        where = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
-        return f"{path} does not parse: {error.msg if isinstance(error, SyntaxError) else error}{where}"
-    if PurePosixPath(path).name in SUPPORT or any(_asserts(node) for node in ast.walk(tree)):
-        return ""
-    return f"{path} asserts nothing"
-
-
-def _asserts(node: ast.AST) -> bool:
-    if isinstance(node, ast.Assert):
-        return True
-    return isinstance(node, ast.Attribute) and (node.attr == "raises" or node.attr.startswith("assert"))
-
-
-def _why_no_script(path: str, text: str) -> str:
-    data = text.encode()
-    if broken := faults(path, data):
-        return f"{path} does not parse (line {broken[0]})"
-    calls = (node for node in walk(parse_script(path, data)) if node.type == "call_expression")
-    return "" if any(_is_assertion(call) for call in calls) else f"{path} asserts nothing"
-
-
-def _is_assertion(call: Node) -> bool:
-    """A call of `assert`, of one of its methods, of `t.assert.equal` or of `expect`."""
-    called = call.child_by_field_name("function")
-    return called is not None and any(one in _ASSERTING for one in text_of(called).split("."))
+    return (language_of_file(path) or Language()).why_no_test(path, text)

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from redstart.core.report import Case
-from redstart.toolkit.languages.registry import is_test_path
+from redstart.toolkit.languages.registry import dotted_module, is_test_path, languages
 
 _DECLARING = re.compile(
     r"(?:^|/)(?:package\.json|pyproject\.toml|setup\.(?:py|cfg)|Pipfile|tox\.ini|environment\.ya?ml|[\w.-]*requirements[\w./-]*\.txt)$"
@@ -40,7 +40,8 @@ class Project(NamedTuple):
         own = case.id.partition("::")[0]
         dotted = case.id.replace(".", "/")
         files = {path for path in self.paths if path == own or PurePosixPath(path).name == "conftest.py"}
-        files |= {path for path in self.paths if is_test_path(path) and dotted.startswith(path.removesuffix(".py"))}
+        modules = ((path, dotted_module(path).replace(".", "/")) for path in self.paths if is_test_path(path))
+        files |= {path for path, module in modules if module and dotted.startswith(module)}
         return "\n".join(self.text(path) for path in sorted(files))
 
     def declares(self, package: str) -> bool:
@@ -50,16 +51,7 @@ class Project(NamedTuple):
 
 
 def project_of(paths: Iterable[str], read: Callable[[str], bytes | None], root: str = "", python: str = "") -> Project:
-    """The project whose files are `paths`. What lies in a folder that is no package can be found by its own name."""
+    """The project whose files are `paths`."""
     every = frozenset(paths)
-    modules: set[str] = set()
-    for path in (PurePosixPath(one) for one in every if one.endswith((".py", ".pyi", ".pyx", ".so"))):
-        modules.add(path.name.partition(".")[0] if not _in_package(path, every) else "")
-        for folder in path.parents[:-1]:
-            if not _in_package(folder, every):
-                modules.add(folder.name)
-    return Project(frozenset(modules - {"", "..", "__init__", "src", "lib"}), every, read, root, python)
-
-
-def _in_package(path: PurePosixPath, paths: frozenset[str]) -> bool:
-    return str(path.parent / "__init__.py") in paths and path.parent != PurePosixPath()
+    modules = (language.importable_names(every) for language in languages())
+    return Project(frozenset[str]().union(*modules), every, read, root, python)

@@ -1,23 +1,21 @@
-"""JUnit XML, read into cases: as pytest and our unittest runner write it, and as others do."""
+"""JUnit XML, read into cases."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from junitparser import Attr, Error, Failure, JUnitXml, JUnitXmlError, TestCase
 
 from redstart.core.noun import clip
 from redstart.core.report import Case, Outcome
-from redstart.toolkit.suites.reading.nodeids import Address, node_ids
 from redstart.toolkit.suites.reading.values import compared
 
 SIZE_LIMIT = 64 << 20
 DETAIL_LIMIT = 20_000
-PYTEST_BROKE = Address(file="", classname="pytest", name="internal")
 MESSAGE_LIMIT = 1000
 MESSAGE_LINES = 6
 
@@ -27,6 +25,14 @@ _SHORTENED = re.compile(r"\n\[(?:\+\d+ more lines?|truncated); full report in el
 _ERROR_LINE = re.compile(r"^E +(?=\S)(.*)$", re.MULTILINE)
 _RANK = (Outcome.failed, Outcome.error, Outcome.passed, Outcome.skipped)
 """Which outcome a test has that the report names more than once, or gives more than one result."""
+
+
+class Address(NamedTuple):
+    """The attributes by which a report names a test."""
+
+    file: str
+    classname: str
+    name: str
 
 
 class XunitCase(TestCase):
@@ -53,21 +59,28 @@ class Found(NamedTuple):
     """The name of the suite around it."""
 
 
-def read_cases(xml: str | Sequence[str], runner: str) -> list[Case] | None:
+def dotted_ids(addresses: Sequence[Address]) -> list[str]:
+    """`package.module.Class.test` for each address."""
+    return [f"{one.classname}.{one.name}" if one.classname else one.name for one in addresses]
+
+
+def read_cases(
+    xml: str | Sequence[str], ids_of: Callable[[Sequence[Address]], Sequence[str | None]]
+) -> list[Case] | None:
     """The cases of a report, or of several, in their order, one for each test id; None where a text is not JUnit XML.
 
-    A test that several reports name has the worst of its results. The texts come out of the sandbox and are not
-    trusted: a document type (and so any entity) is refused unread, and so is a text above `SIZE_LIMIT`. Where pytest
-    itself broke, its report has that as a test; it is none that could ever pass, and is left out.
+    `ids_of` gives the runner's ids, None for what is no test. A test that several reports name has the worst of its
+    results. The texts come out of the sandbox and are not trusted: a document type (and so any entity) is refused
+    unread, and so is a text above `SIZE_LIMIT`.
     """
     texts = [xml] if isinstance(xml, str) else xml
     read = [_read(text) for text in texts]
     if any(one is None for one in read):
         return None
-    found = [case for one in read for case in one or () if runner != "pytest" or case.address != PYTEST_BROKE]
-    addresses = [case.address for case in found]
-    ids = node_ids(addresses) if runner == "pytest" else [_dotted_id(address) for address in addresses]
-    return _joined(ids, found)
+    found = [case for one in read for case in one or ()]
+    ids = ids_of([case.address for case in found])
+    named = [(id_, case) for id_, case in zip(ids, found, strict=True) if id_ is not None]
+    return _joined([id_ for id_, _ in named], [case for _, case in named])
 
 
 def read_foreign(reports: Mapping[str, str]) -> list[Case] | None:
@@ -129,10 +142,6 @@ def _numbered(names: Sequence[str]) -> list[str]:
         seen[name] += 1
         numbered.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
     return numbered
-
-
-def _dotted_id(address: Address) -> str:
-    return f"{address.classname}.{address.name}" if address.classname else address.name
 
 
 def _text(element: object, name: str) -> str:

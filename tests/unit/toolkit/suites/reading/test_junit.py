@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.report import Outcome
-from redstart.toolkit.suites.reading.junit import DETAIL_LIMIT, MESSAGE_LIMIT, read_cases
+from redstart.toolkit.languages.python.node_ids import pytest_ids
+from redstart.toolkit.suites.reading.junit import DETAIL_LIMIT, MESSAGE_LIMIT, dotted_ids, read_cases
 
 
 def xml(cases: str) -> str:
@@ -17,7 +18,7 @@ def case(file: str, classname: str, name: str, inside: str = "") -> str:
 
 
 def ids(*cases: str) -> list[str]:
-    found = read_cases(xml("".join(cases)), "pytest")
+    found = read_cases(xml("".join(cases)), pytest_ids)
     assert found is not None
     return [one.id for one in found]
 
@@ -53,7 +54,7 @@ def test_a_module_that_another_test_was_written_in_is_known() -> None:
 
 
 def test_a_root_of_one_suite_is_read_too() -> None:
-    found = read_cases(f"<testsuite>{case('a.py', 'a', 'test_x')}</testsuite>", "pytest")
+    found = read_cases(f"<testsuite>{case('a.py', 'a', 'test_x')}</testsuite>", pytest_ids)
     assert found is not None
     assert [(one.id, one.outcome, one.seconds) for one in found] == [("a.py::test_x", Outcome.passed, 0.5)]
 
@@ -61,7 +62,7 @@ def test_a_root_of_one_suite_is_read_too() -> None:
 def test_twice_named_is_one_case_with_the_worse_outcome() -> None:
     failed = '<failure message="assert 1 == 2">call</failure>'
     errored = '<error message="failed on teardown with &quot;KeyError: 1&quot;">teardown</error>'
-    found = read_cases(xml(case("a.py", "a", "t", errored) + case("a.py", "a", "t", failed)), "pytest")
+    found = read_cases(xml(case("a.py", "a", "t", errored) + case("a.py", "a", "t", failed)), pytest_ids)
     assert found is not None
     assert [(one.id, one.outcome, one.message, one.detail) for one in found] == [
         ("a.py::t", Outcome.failed, "assert 1 == 2", "teardown\n\ncall")
@@ -70,27 +71,27 @@ def test_twice_named_is_one_case_with_the_worse_outcome() -> None:
 
 
 def test_a_skipped_part_does_not_make_a_passed_test_skipped() -> None:
-    found = read_cases(xml(case("a.py", "a", "t", '<skipped message="x"/>') + case("a.py", "a", "t")), "pytest")
+    found = read_cases(xml(case("a.py", "a", "t", '<skipped message="x"/>') + case("a.py", "a", "t")), pytest_ids)
     assert found is not None
     assert [one.outcome for one in found] == [Outcome.passed]
 
 
 def test_long_texts_are_cut() -> None:
     failure = f'<failure message="{"m" * 5000}&#10;[truncated; full report in element text]">{"d" * 50_000}</failure>'
-    found = read_cases(xml(case("a.py", "a", "t", failure)), "pytest")
+    found = read_cases(xml(case("a.py", "a", "t", failure)), pytest_ids)
     assert found is not None
     assert (len(found[0].message.encode()), len(found[0].detail.encode())) == (MESSAGE_LIMIT, DETAIL_LIMIT)
 
 
 def test_collection_failure_without_an_error_line_tells_the_last_line() -> None:
     error = '<error message="collection failure">one\ntwo: three\n\n</error>'
-    found = read_cases(xml(case("a.py", "", "a", error)), "pytest")
+    found = read_cases(xml(case("a.py", "", "a", error)), pytest_ids)
     assert found is not None
     assert found[0].message == "two: three"
 
 
 def test_unittest_ids_are_dotted() -> None:
-    found = read_cases(xml(case("t/a.py", "t.a.X", "test_x") + case("", "", "t.b")), "unittest")
+    found = read_cases(xml(case("t/a.py", "t.a.X", "test_x") + case("", "", "t.b")), dotted_ids)
     assert found is not None
     assert [one.id for one in found] == ["t.a.X.test_x", "t.b"]
 
@@ -113,16 +114,16 @@ BOMB = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'
     ids=["empty", "text", "html", "cut", "doctype", "entities", "time", "deep"],
 )
 def test_what_is_not_a_report_is_none(text: str) -> None:
-    assert read_cases(text, "pytest") is None
+    assert read_cases(text, pytest_ids) is None
 
 
 def test_a_claimed_encoding_cannot_hide_a_document_type() -> None:
     hidden = '<?xml version="1.0" encoding="utf-7"?>+ADwAIQ-DOCTYPE x+AD4-<testsuites/>'
-    assert read_cases(hidden, "pytest") is None
-    found = read_cases('<?xml version="1.0" encoding="utf-16"?><testsuites/>', "pytest")
+    assert read_cases(hidden, pytest_ids) is None
+    found = read_cases('<?xml version="1.0" encoding="utf-16"?><testsuites/>', pytest_ids)
     assert found == []
 
 
 def test_too_large_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("redstart.toolkit.suites.reading.junit.SIZE_LIMIT", 10)
-    assert read_cases("<testsuites/>", "pytest") is None
+    assert read_cases("<testsuites/>", pytest_ids) is None

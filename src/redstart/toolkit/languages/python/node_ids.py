@@ -11,25 +11,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from redstart.toolkit.suites.reading.junit import Address
 
-class Address(NamedTuple):
-    file: str
-    classname: str
-    name: str
-
-
+PYTEST_BROKE = Address(file="", classname="pytest", name="internal")
 _TEST_MODULE = re.compile(r"^test_|_test$")
 
 
-def node_ids(addresses: Sequence[Address]) -> list[str]:
-    """An id for each address, as pytest prints it. They are read together: one test's file explains another's class."""
+def pytest_ids(addresses: Sequence[Address]) -> list[str | None]:
+    """An id for each address, as pytest prints it. They are read together: one test's file explains another's class.
+
+    Where pytest itself broke, its report has that as a test; it is none that could ever pass, and gets no id.
+    """
     modules: dict[str, str] = {}
     for address in addresses:
         if found := _module_of(address):
             modules.setdefault(*found)
-    return [_node_id(address, modules) for address in addresses]
+    return [None if address == PYTEST_BROKE else _node_id(address, modules) for address in addresses]
 
 
 def _node_id(address: Address, modules: dict[str, str]) -> str:

@@ -6,8 +6,8 @@ A small file of ours looks, in the process that runs the tests, where each packa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from pathlib import PurePosixPath
 from posixpath import normpath, relpath
 from typing import NamedTuple
 
@@ -15,22 +15,12 @@ from pydantic import ValidationError
 
 from redstart.core.noun import Noun
 from redstart.core.shell import IN, OUT, Completed, Environment
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import Request, inside
 
 PLUGIN = "redstart_sentinel"
 NAMES = "sentinel.txt"
 REPORT = "sentinel.json"
 VARIABLE = "REDSTART_SENTINEL"
-MOST_NAMES = 200
-
-NO_PACKAGES = frozenset(
-    (
-        *("test", "tests", "testing", "doc", "docs", "example", "examples", "script", "scripts", "tool", "tools"),
-        *("benchmark", "benchmarks", "bench", "build", "dist", "setup", "conf", "conftest", "noxfile", "tasks"),
-        *("manage", "fabfile", "venv", "node_modules", "site-packages", "versioneer", "__init__", "__main__"),
-    )
-)
-"""Names that nobody imports, or that a badly packaged library may bring too."""
 
 
 class Sentinel(NamedTuple):
@@ -71,39 +61,18 @@ class _Report(Noun):
     packages: dict[str, tuple[str, ...] | None]
 
 
-def own_packages(paths: Iterable[str]) -> tuple[str, ...]:
-    """The names under which the files of a tree are imported: packages and modules in its root and in `src`.
-
-    A folder without `__init__.py` in `src` is a namespace: then the packages in it are named, as in `acme.tool`.
-    """
-    files = [path.split("/") for path in paths if path.endswith(".py")]
-    # A `src` that is itself a package is imported by that name.
-    layout = ["src"] if ["src", "__init__.py"] not in files else []
-    names: set[str] = set()
-    for parts in files:
-        in_src = parts[:1] == layout and len(parts) > 1
-        *folders, file = parts[1:] if in_src else parts
-        top = folders[0] if folders else file.removesuffix(".py")
-        if top.lower() in NO_PACKAGES or top.startswith("test_"):
-            continue
-        if not folders:
-            names.add(top)
-        elif in_src or (len(folders) == 1 and file == "__init__.py"):
-            names.add(".".join(folders))
-    valid = {name for name in names if all(part.isidentifier() for part in name.split("."))}
-    tops = {name for name in valid if not any(name.startswith(f"{other}.") for other in valid)}
-    return tuple(sorted(tops))[:MOST_NAMES]
-
-
 def with_sentinel(request: Request, packages: Sequence[str], environment: Environment) -> Request:
     """The same request, which also leaves where these packages come from."""
-    text = (Path(__file__).parent / "inside" / f"{PLUGIN}.py").read_text(encoding="utf-8")
     before = request.variables.get("PYTHONPATH") or environment.variables.get("PYTHONPATH", "")
     # Last on the path, so that nothing is imported from another place than without it.
     path = ":".join(filter(None, (before, IN)))
     return request._replace(
         variables={**request.variables, VARIABLE: f"{OUT}/{REPORT}", "PYTHONPATH": path},
-        files_in={**request.files_in, f"{PLUGIN}.py": text, NAMES: "".join(f"{name}\n" for name in packages)},
+        files_in={
+            **request.files_in,
+            f"{PLUGIN}.py": inside(f"{PLUGIN}.py"),
+            NAMES: "".join(f"{name}\n" for name in packages),
+        },
         collect=(*request.collect, REPORT),
     )
 

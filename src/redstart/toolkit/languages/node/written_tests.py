@@ -1,0 +1,32 @@
+"""Tests in scripts that were just written: whether they can be read and assert anything, and how many they are."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from redstart.toolkit.languages.node.trees import faults, parse, text_of, walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_ASSERTING = ("assert", "expect")
+_TEST = re.compile(r"^\s*(?:test|it)\(", re.MULTILINE)
+
+
+def count_cases(text: str) -> int:
+    return len(_TEST.findall(text))
+
+
+def why_no_test(path: str, text: str) -> str:
+    data = text.encode()
+    if broken := faults(path, data):
+        return f"{path} does not parse (line {broken[0]})"
+    calls = (node for node in walk(parse(path, data)) if node.type == "call_expression")
+    return "" if any(_is_assertion(call) for call in calls) else f"{path} asserts nothing"
+
+
+def _is_assertion(call: Node) -> bool:
+    """A call of `assert`, of one of its methods, of `t.assert.equal` or of `expect`."""
+    called = call.child_by_field_name("function")
+    return called is not None and any(one in _ASSERTING for one in text_of(called).split("."))

@@ -1,0 +1,57 @@
+"""Under which names the files of a tree are imported."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import PurePosixPath
+
+MOST_NAMES = 200
+
+NO_PACKAGES = frozenset(
+    (
+        *("test", "tests", "testing", "doc", "docs", "example", "examples", "script", "scripts", "tool", "tools"),
+        *("benchmark", "benchmarks", "bench", "build", "dist", "setup", "conf", "conftest", "noxfile", "tasks"),
+        *("manage", "fabfile", "venv", "node_modules", "site-packages", "versioneer", "__init__", "__main__"),
+    )
+)
+"""Names that nobody imports, or that a badly packaged library may bring too."""
+
+
+def own_packages(paths: Iterable[str]) -> tuple[str, ...]:
+    """The names under which the files of a tree are imported: packages and modules in its root and in `src`.
+
+    A folder without `__init__.py` in `src` is a namespace: then the packages in it are named, as in `acme.tool`.
+    """
+    files = [path.split("/") for path in paths if path.endswith(".py")]
+    # A `src` that is itself a package is imported by that name.
+    layout = ["src"] if ["src", "__init__.py"] not in files else []
+    names: set[str] = set()
+    for parts in files:
+        in_src = parts[:1] == layout and len(parts) > 1
+        *folders, file = parts[1:] if in_src else parts
+        top = folders[0] if folders else file.removesuffix(".py")
+        if top.lower() in NO_PACKAGES or top.startswith("test_"):
+            continue
+        if not folders:
+            names.add(top)
+        elif in_src or (len(folders) == 1 and file == "__init__.py"):
+            names.add(".".join(folders))
+    valid = {name for name in names if all(part.isidentifier() for part in name.split("."))}
+    tops = {name for name in valid if not any(name.startswith(f"{other}.") for other in valid)}
+    return tuple(sorted(tops))[:MOST_NAMES]
+
+
+def importable_names(paths: Collection[str]) -> frozenset[str]:
+    """The names that an import may find. What lies in a folder that is no package can be found by its own name."""
+    every = frozenset(paths)
+    modules: set[str] = set()
+    for path in (PurePosixPath(one) for one in every if one.endswith((".py", ".pyi", ".pyx", ".so"))):
+        modules.add(path.name.partition(".")[0] if not _in_package(path, every) else "")
+        for folder in path.parents[:-1]:
+            if not _in_package(folder, every):
+                modules.add(folder.name)
+    return frozenset(modules - {"", "..", "__init__", "src", "lib"})
+
+
+def _in_package(path: PurePosixPath, paths: frozenset[str]) -> bool:
+    return str(path.parent / "__init__.py") in paths and path.parent != PurePosixPath()
