@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.neutral_surroundings import Driver
     from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
     from redstart.toolkit.patching.policy.policy import Protection
+    from redstart.toolkit.suites.problems.ground import Ground
     from redstart.toolkit.suites.problems.problem import SuiteProblem
+    from redstart.toolkit.suites.problems.project import Project
     from redstart.toolkit.suites.request import Request
     from redstart.toolkit.suites.view import View
 
@@ -164,6 +166,22 @@ class GreenChecks(Protocol):
         ...
 
 
+class EnvironmentProblems(Protocol):
+    """What tests lack that no edit of the code gives them; None where it may be a bug of the project."""
+
+    def of_case(self, case: Case, project: Project) -> Ground | None:
+        """What a red test lacks."""
+        ...
+
+    def of_output(self, problem: SuiteProblem, output: str, project: Project) -> Ground | None:
+        """What a run without results lacks, by what the runner says of it."""
+        ...
+
+    def of_start(self, output: str, project: Project) -> Ground | None:
+        """The same by what was raised before any test ran."""
+        ...
+
+
 class ChangeReader(Protocol):
     """What a change of the code means, by its text."""
 
@@ -275,6 +293,11 @@ class Language:
     def inline_tests(self, data: bytes) -> tuple[str, ...]:
         """The tests that stand in a source file beside the code."""
         return ()
+
+    @property
+    def environment_problems(self) -> EnvironmentProblems | None:
+        """What tells red that no edit can turn green from a bug."""
+        return None
 
     @property
     def change_reader(self) -> ChangeReader | None:

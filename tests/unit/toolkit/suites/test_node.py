@@ -10,10 +10,11 @@ from redstart.core.report import Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, ExitCause, Variation
 from redstart.toolkit.languages.node.detect import from_script, is_node_test, named_suite, suite_in, suites_of
-from redstart.toolkit.languages.node.problems import lacks
+from redstart.toolkit.languages.node.problems import of_case
 from redstart.toolkit.languages.node.runners import CASES, command, read_node, start_of
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.detection.places import suites_in
+from redstart.toolkit.suites.problems.project import project_of
 
 NODE_TEST = b"const test = require('node:test')\n"
 
@@ -203,7 +204,8 @@ def test_a_package_that_is_declared_and_missing_is_no_bug():
         completed([{"file": "a.js", "outcome": "error", "message": "Error: Cannot find module 'left-pad'"}], 1)
     )
     assert case is not None
-    found = lacks(case[0], lambda _: "", lambda name: name == "left-pad")
+    package = {"package.json": b'{"dependencies": {"left-pad": "1"}}'}
+    found = of_case(case[0], project_of(package, package.get))
     assert found is not None
     assert found.kind == "missing_module"
-    assert lacks(case[0], lambda _: "", lambda _: False) is None
+    assert of_case(case[0], project_of((), lambda _: None)) is None

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from redstart.core.shell import Environment
-from redstart.toolkit.languages.protocol import Language, Place, Read, ReportNames, SuiteRunner
+from redstart.toolkit.languages.protocol import EnvironmentProblems, Language, Place, Read, ReportNames, SuiteRunner
 
 if TYPE_CHECKING:
     from redstart.toolkit.honesty.controls.alteration import Alterer
@@ -95,6 +95,12 @@ class Node(Language):
         from redstart.toolkit.languages.node.runners import NodeRunner
 
         return NodeRunner()
+
+    @property
+    def environment_problems(self) -> EnvironmentProblems:
+        from redstart.toolkit.languages.node import problems
+
+        return problems
 
     @property
     def alterer(self) -> Alterer:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import NamedTuple
 
 from redstart.core.report import Case
-from redstart.toolkit.suites.problems.remedies import REMEDIES, start_service
+from redstart.toolkit.suites.problems.ground import Ground, ground
+from redstart.toolkit.suites.problems.problem import SuiteProblem
+from redstart.toolkit.suites.problems.project import Project
+from redstart.toolkit.suites.problems.remedies import start_service
 
 INSTALL = "install what the project needs in its folder: npm ci (or pnpm install, yarn install)"
-NO_NETWORK = REMEDIES["dns"]
 
 _MISSING = re.compile(
     r"Cannot find (?:module|package) '([^'./][^']*)'|Failed to resolve import \"([^\"./][^\"]*)\""
@@ -29,45 +29,36 @@ _VERDICT = re.compile(r"^AssertionError\b|\bexpect\(")
 _LISTENS = re.compile(r"\.listen\(|createServer\(|\binject\(|supertest")
 
 
-class Lack(NamedTuple):
-    """What a test lacks, and what to do."""
-
-    kind: str
-    what: str
-    remedy: str
-
-
-def lacks(case: Case, text_of: Callable[[str], str], declared: Callable[[str], bool]) -> Lack | None:
-    """What the red case lacks; None where it may be a bug of the project.
-
-    `text_of` gives a file's text, `declared` tells whether a package.json names a package: one that nobody declares may
-    be a misspelt import.
-    """
+def of_case(case: Case, project: Project) -> Ground | None:
     message = case.message.partition("\n")[0]
     if _VERDICT.search(message):
         return None
     if found := _MISSING.search(case.message):
         name = _package(next(part for part in found.groups() if part))
-        if _BUILT_IN.match(name) or not declared(name):
+        # What no package.json names may be a misspelt import.
+        if _BUILT_IN.match(name) or not project.declares(name):
             return None
-        return Lack("missing_module", f"the package {name} is not installed", INSTALL)
+        return ground("missing_module", f"the package {name} is not installed", INSTALL)
     if found := _REFUSED.search(message):
-        if _LISTENS.search(text_of(case.id.partition("::")[0])):
+        if _LISTENS.search(project.text(case.id.partition("::")[0])):
             return None  # the test starts the server itself
-        return Lack("refused_connection", f"nothing answers at {found[1]}", start_service(found[1]))
+        return ground("refused_connection", f"nothing answers at {found[1]}", start_service(found[1]))
     if found := _NO_NAME.search(message):
-        return Lack("dns", f"no name resolution ({found[1]})", NO_NETWORK)
+        return ground("dns", f"no name resolution ({found[1]})")
     if found := _NO_ROUTE.search(message):
-        return Lack("network_unreachable", f"{found[1]} cannot be reached", NO_NETWORK)
+        return ground("network_unreachable", f"{found[1]} cannot be reached")
     return None
 
 
-def lacks_of_run(output: str) -> Lack | None:
-    """The same for a run that left no results: a runner that is not there."""
+def of_output(problem: SuiteProblem, output: str, project: Project) -> Ground | None:  # noqa: ARG001
     if found := _NOT_FOUND.search(output):
-        return Lack("missing_binary", f"the program {found[1]} is not installed", INSTALL)
+        return ground("missing_binary", f"the program {found[1]} is not installed", INSTALL)
     if found := _MISSING.search(output):
-        return Lack("missing_module", f"{next(part for part in found.groups() if part)} is not installed", INSTALL)
+        return ground("missing_module", f"{next(part for part in found.groups() if part)} is not installed", INSTALL)
+    return None
+
+
+def of_start(output: str, project: Project) -> Ground | None:  # noqa: ARG001
     return None
 
 

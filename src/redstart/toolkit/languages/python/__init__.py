@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from redstart.core.shell import Environment
 from redstart.toolkit.languages.protocol import (
     ChangeReader,
+    EnvironmentProblems,
     GreenChecks,
     Language,
     Place,
@@ -118,6 +119,12 @@ class Python(Language):
         from redstart.toolkit.languages.python.runners import PythonRunner
 
         return PythonRunner()
+
+    @property
+    def environment_problems(self) -> EnvironmentProblems:
+        from redstart.toolkit.languages.python import problems
+
+        return problems
 
     @property
     def change_reader(self) -> ChangeReader:

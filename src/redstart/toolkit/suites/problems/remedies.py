@@ -1,8 +1,6 @@
-"""What is known of the grounds that tests stand on: names of packages, plugins and programs, and what to do."""
+"""What to do about what tests lack, whatever their language."""
 
 from __future__ import annotations
-
-INTO = "in the environment that runs the tests"
 
 LEAVE_OUT = "leave out the tests that print this much with --test-cmd"
 
@@ -18,8 +16,6 @@ REMEDIES = {
     "memory": "leave out the large tests with --test-cmd, or raise the limit with REDSTART_SANDBOX__MEMORY",
     "missing_display": "run the tests under a virtual display: --test-cmd 'xvfb-run pytest' (package Xvfb)",
     "locale": "generate this locale on the machine (Debian: locale-gen), or choose C.UTF-8 in the tests",
-    "wrong_python": "name a newer interpreter with --python",
-    "missing_tz": f"pip install tzdata {INTO}",
     "broken_test": "correct the test file: Redstart changes the code, never its tests",
     "no_tests": (
         'describe the problem and Redstart writes the test: redstart fix --issue "...", '
@@ -39,213 +35,10 @@ SERVICES = {
 }
 """The server that listens on a port by custom, and what follows `docker run` to start one."""
 
-DISTRIBUTIONS = {
-    "attr": "attrs",
-    "bs4": "beautifulsoup4",
-    "Crypto": "pycryptodome",
-    "cv2": "opencv-python",
-    "dateutil": "python-dateutil",
-    "docx": "python-docx",
-    "dotenv": "python-dotenv",
-    "fitz": "pymupdf",
-    "git": "gitpython",
-    "github": "pygithub",
-    "google": "google-api-core",
-    "grpc": "grpcio",
-    "jose": "python-jose",
-    "jwt": "pyjwt",
-    "kafka": "kafka-python",
-    "ldap": "python-ldap",
-    "magic": "python-magic",
-    "MySQLdb": "mysqlclient",
-    "OpenSSL": "pyopenssl",
-    "PIL": "pillow",
-    "pkg_resources": "setuptools",
-    "psycopg2": "psycopg2-binary",
-    "pydantic_settings": "pydantic-settings",
-    "pytest_mock": "pytest-mock",
-    "rest_framework": "djangorestframework",
-    "ruamel": "ruamel.yaml",
-    "serial": "pyserial",
-    "skimage": "scikit-image",
-    "sklearn": "scikit-learn",
-    "slugify": "python-slugify",
-    "socks": "pysocks",
-    "usb": "pyusb",
-    "websocket": "websocket-client",
-    "yaml": "pyyaml",
-    "zmq": "pyzmq",
-}
-"""The package to install for a module whose name is another."""
-
-_WELL_KNOWN = (
-    "aiohttp alembic anthropic anyio arrow asyncpg babel black boto3 botocore cachetools celery certifi chardet click "
-    "colorama cryptography cython dask datasets django duckdb fastapi faker flask freezegun gevent greenlet gunicorn "
-    "h5py httpcore httpx hypothesis jinja2 joblib jsonschema langchain loguru lxml markdown marshmallow matplotlib "
-    "mongoengine moto msgpack mypy mysql networkx nltk numba numpy openai openpyxl orjson packaging pandas paramiko "
-    "peewee pendulum pexpect pika plotly polars psutil psycopg pyarrow pydantic pygments pymongo pymysql pyparsing "
-    "pytz qdrant_client redis regex requests respx responses rich scipy scrapy seaborn selenium sentry_sdk setuptools "
-    "simplejson sklearn spacy sqlalchemy sqlmodel starlette statsmodels streamlit sympy tabulate tenacity tensorflow "
-    "tiktoken toml tomli torch torchvision tornado tqdm transformers trio twisted typer typing_extensions tzdata ujson "
-    "urllib3 uvicorn uvloop websockets werkzeug wheel xmltodict zope"
-)
-WELL_KNOWN = frozenset(_WELL_KNOWN.split())
-"""Modules that nobody misspelt, though a name of the project or of the standard library may be near."""
-
-NAMESPACES = frozenset({"azure", "backports", "google", "jaraco", "opentelemetry", "ruamel", "sphinxcontrib", "zope"})
-"""Packages whose parts are installed one by one: a missing part is a missing package."""
-
-SYSTEM_PARTS = {
-    "_bz2": "libbz2",
-    "_ctypes": "libffi",
-    "_curses": "ncurses",
-    "_lzma": "liblzma",
-    "_sqlite3": "libsqlite3",
-    "_ssl": "OpenSSL",
-    "_tkinter": "Tk (Debian: python3-tk)",
-    "tkinter": "Tk (Debian: python3-tk)",
-}
-"""Parts of the standard library that an interpreter may have been built without, and what they need."""
-
-FIXTURES = {
-    "aioresponses": "aioresponses",
-    "anyio_backend": "anyio",
-    "benchmark": "pytest-benchmark",
-    "cassette": "pytest-vcr",
-    "data_regression": "pytest-regressions",
-    "datadir": "pytest-datadir",
-    "django_assert_num_queries": "pytest-django",
-    "django_db_blocker": "pytest-django",
-    "django_db_setup": "pytest-django",
-    "django_user_model": "pytest-django",
-    "event_loop": "pytest-asyncio",
-    "faker": "faker",
-    "file_regression": "pytest-regressions",
-    "freezer": "pytest-freezer",
-    "fs": "pyfakefs",
-    "httpserver": "pytest-httpserver",
-    "httpx_mock": "pytest-httpx",
-    "live_server": "pytest-django",
-    "mocker": "pytest-mock",
-    "module_mocker": "pytest-mock",
-    "nursery": "pytest-trio",
-    "postgresql": "pytest-postgresql",
-    "qtbot": "pytest-qt",
-    "redisdb": "pytest-redis",
-    "requests_mock": "requests-mock",
-    "respx_mock": "respx",
-    "script_runner": "pytest-console-scripts",
-    "session_mocker": "pytest-mock",
-    "snapshot": "syrupy",
-    "subtests": "pytest-subtests",
-    "transactional_db": "pytest-django",
-    "unused_tcp_port": "pytest-asyncio",
-    "vcr": "pytest-vcr",
-    "worker_id": "pytest-xdist",
-}
-"""A fixture of a plugin, and the package that brings it."""
-
-GENERIC_FIXTURES = {
-    "admin_client": "pytest-django",
-    "client": "pytest-django",
-    "db": "pytest-django",
-    "rf": "pytest-django",
-    "settings": "pytest-django",
-}
-"""Names that a project may well give its own fixtures: they mean the plugin only where the project uses Django."""
-
-MARKERS = {
-    "anyio": "anyio",
-    "asyncio": "pytest-asyncio",
-    "benchmark": "pytest-benchmark",
-    "django_db": "pytest-django",
-    "flaky": "pytest-rerunfailures",
-    "freeze_time": "pytest-freezer",
-    "httpx_mock": "pytest-httpx",
-    "order": "pytest-order",
-    "timeout": "pytest-timeout",
-    "trio": "pytest-trio",
-    "vcr": "pytest-vcr",
-    "xdist_group": "pytest-xdist",
-}
-
-OPTIONS = {
-    "--asyncio-mode": "pytest-asyncio",
-    "--benchmark": "pytest-benchmark",
-    "--black": "pytest-black",
-    "--cov": "pytest-cov",
-    "--count": "pytest-repeat",
-    "--create-db": "pytest-django",
-    "--dist": "pytest-xdist",
-    "--django": "pytest-django",
-    "--ds": "pytest-django",
-    "--durations-path": "pytest-split",
-    "--flake8": "pytest-flake8",
-    "--forked": "pytest-forked",
-    "--html": "pytest-html",
-    "--json-report": "pytest-json-report",
-    "--mypy": "pytest-mypy",
-    "--no-cov": "pytest-cov",
-    "--numprocesses": "pytest-xdist",
-    "--random-order": "pytest-random-order",
-    "--randomly": "pytest-randomly",
-    "--record-mode": "pytest-recording",
-    "--reruns": "pytest-rerunfailures",
-    "--reuse-db": "pytest-django",
-    "--snapshot": "syrupy",
-    "--splits": "pytest-split",
-    "--timeout": "pytest-timeout",
-    "--xdoctest": "xdoctest",
-    "-n": "pytest-xdist",
-}
-"""How an option of a plugin begins, and the package that brings it."""
-
-SETTINGS = {
-    "anyio": "anyio",
-    "asyncio": "pytest-asyncio",
-    "DJANGO": "pytest-django",
-    "django": "pytest-django",
-    "env": "pytest-env",
-    "mock": "pytest-mock",
-    "timeout": "pytest-timeout",
-    "xdist": "pytest-xdist",
-}
-"""How a line of pytest's configuration that a plugin reads begins."""
-
-PROGRAMS = ("bash", "cat", "curl", "docker", "git", "make", "node", "npm", "pip", "python", "python3", "pytest", "sh")
-"""A missing program whose name is nearly one of these is a spelling mistake."""
-
-_ZONES = (
-    "UTC GMT Etc/UTC Europe/London Europe/Berlin Europe/Paris Europe/Madrid Europe/Rome Europe/Amsterdam Europe/Vienna "
-    "Europe/Zurich Europe/Brussels Europe/Dublin Europe/Lisbon Europe/Stockholm Europe/Oslo Europe/Copenhagen "
-    "Europe/Helsinki Europe/Warsaw Europe/Prague Europe/Budapest Europe/Athens Europe/Kiev Europe/Kyiv Europe/Istanbul "
-    "Europe/Moscow America/New_York America/Chicago America/Denver America/Los_Angeles America/Phoenix America/Toronto "
-    "America/Vancouver America/Halifax America/Anchorage America/Mexico_City America/Bogota America/Lima "
-    "America/Santiago America/Sao_Paulo America/Argentina/Buenos_Aires America/Caracas US/Eastern US/Central "
-    "US/Mountain US/Pacific Asia/Tokyo Asia/Seoul Asia/Shanghai Asia/Hong_Kong Asia/Singapore Asia/Kolkata "
-    "Asia/Calcutta Asia/Dubai Asia/Karachi Asia/Kathmandu Asia/Tehran Asia/Bangkok Asia/Jakarta Asia/Manila "
-    "Asia/Jerusalem Asia/Riyadh Asia/Taipei Africa/Cairo Africa/Johannesburg Africa/Lagos Africa/Nairobi "
-    "Australia/Sydney Australia/Melbourne Australia/Brisbane Australia/Perth Australia/Adelaide Australia/Lord_Howe "
-    "Pacific/Auckland Pacific/Honolulu Pacific/Apia Atlantic/Reykjavik"
-)
-ZONES = frozenset(_ZONES.split())
-"""Zones that are surely there where there is time zone data at all."""
-
 
 def allow(limit: str) -> str:
     """Where a limit of the sandbox, named as its variable ends, was in the way."""
     return f"leave out the tests that need this much with --test-cmd, or raise the limit with REDSTART_SANDBOX__{limit}"
-
-
-def install(package: str) -> str:
-    return f"pip install {package} {INTO}"
-
-
-def install_with(python: str, remedy: str) -> str:
-    """A remedy that installs something, as a command for this interpreter; any other as it is."""
-    if not python or not remedy.startswith("pip install "):
-        return remedy
-    return f"{python} -m {remedy.removesuffix(f' {INTO}')}"
 
 
 def start_service(place: str) -> str:
