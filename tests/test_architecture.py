@@ -173,7 +173,6 @@ def language_questions(source: str) -> list[int]:
     return found
 
 
-RULES = "a rule about Python code that has to move into languages/python"
 READER = "what a language reads of code for retrieval and edits is not behind the protocol yet"
 PACKAGES = "what a language installs is not behind the protocol yet"
 WORDS = "a new project, its words and its probes are not behind the protocol yet"
@@ -184,9 +183,6 @@ ASKS_LANGUAGE = {
     "core/suite.py": "kept while probes, prompts and installs ask",
     "evals/public.py": "files of public sets of tasks, which are in Python",
     "toolkit/base/code_files.py": READER,
-    "toolkit/checks/bandit.py": RULES,
-    "toolkit/checks/ruff.py": RULES,
-    "toolkit/checks/source.py": RULES,
     "toolkit/installs/asked.py": PACKAGES,
     "toolkit/installs/planned.py": PACKAGES,
     "toolkit/installs/wheels.py": PACKAGES,

@@ -22,11 +22,10 @@ from redstart.core.shell import Environment
 from redstart.core.tasks import AuditTask
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.text import data
-from redstart.toolkit.checks.audit import merged, run_tools, without_suppressed
+from redstart.toolkit.checks.audit import lint, merged, run_tools, without_suppressed
 from redstart.toolkit.checks.commands import Place, ask_commands
 from redstart.toolkit.checks.narrow import most_telling, new_since, on_changed_lines, without_noise
 from redstart.toolkit.checks.review import Claim, verified
-from redstart.toolkit.checks.ruff import check
 from redstart.toolkit.languages.registry import is_test_path, reads_code
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
@@ -63,7 +62,7 @@ async def audit(run: RunState, ports: Ports) -> Findings:
 
 async def _audit_context(run: RunState, ports: Ports) -> Findings:
     """What the linter says of the code that the model is shown."""
-    return _kept(ports, check(_files(run, ports, _retrieved(run))))
+    return _kept(ports, lint(_files(run, ports, _retrieved(run))))
 
 
 async def _audit_all(run: RunState, ports: Ports) -> Findings:

@@ -11,14 +11,10 @@ from redstart.core.packages import Packages
 from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
-from redstart.toolkit.checks.audit import security
-from redstart.toolkit.checks.calls import blocked_calls
+from redstart.toolkit.checks.audit import blocked_calls, lint, security
 from redstart.toolkit.checks.commands import Place, ask_commands
-from redstart.toolkit.checks.narrow import more_than
+from redstart.toolkit.checks.narrow import more_than, new_findings, syntax_errors
 from redstart.toolkit.checks.node import syntax_findings
-from redstart.toolkit.checks.ruff import check as run_ruff
-from redstart.toolkit.checks.ruff import new_findings, syntax_errors
-from redstart.toolkit.checks.source import Source
 from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE
 from redstart.toolkit.honesty.tripwires.rules import Tripped, tripped
 from redstart.toolkit.honesty.verdict.baseline import baseline_cases
@@ -94,15 +90,14 @@ def _refused_package(words: str) -> Finding:
 
 def _findings(ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Finding]:
     files = {path: text for path in paths if (text := ports.trees.read(snapshot, path)) is not None}
-    return [*run_ruff(files), *syntax_findings(files)]
+    return [*lint(files), *syntax_findings(files)]
 
 
 async def _audited(run: RunState, ports: Ports, snapshot: Snapshot, paths: list[str]) -> list[Finding]:
     """What an audit finds there that a patch may not bring along, calls that the user refuses among it."""
     checks = run.spec.checks
     files = {path: text for path in paths if (text := ports.trees.read(snapshot, path)) is not None}
-    blocked = [one for path, text in files.items() for one in blocked_calls(Source(path, text), checks.block)]
-    found = [*blocked, *security(files, checks.commands)]
+    found = [*blocked_calls(files, checks.block), *security(files, checks.commands)]
     if any(checks.commands.values()):
         environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
         place = Place(snapshot, environment, run.spec.sandbox, files)

@@ -3,66 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from redstart.core.finding import Finding, Kind, Risk, Severity
-from redstart.toolkit.checks import ruff
-from redstart.toolkit.checks.bandit import ask_bandit
-from redstart.toolkit.checks.calls import dangerous_calls
-from redstart.toolkit.checks.injection import built_strings
-from redstart.toolkit.checks.misspelt import misspelt_sql
+from redstart.core.finding import Finding, Kind, Risk
 from redstart.toolkit.checks.narrow import REMARKS
 from redstart.toolkit.checks.secrets import secrets
-from redstart.toolkit.checks.source import Source
-
-Tool = Callable[[Sequence[Source]], list[Finding]]
+from redstart.toolkit.checks.source import Source, source_of
+from redstart.toolkit.languages.protocol import CodeChecks
+from redstart.toolkit.languages.registry import languages
 
 NEAR = 1
 """Lines between two findings of one kind that are about the same statement."""
 
-_FROM_RUFF = {
-    "S502": Risk.high, "S503": Risk.high, "S504": Risk.medium, "S505": Risk.high, "S507": Risk.high,
-    "S508": Risk.medium,
-    "S509": Risk.medium, "S609": Risk.high, "S612": Risk.high, "S702": Risk.high, "S304": Risk.high, "S305": Risk.high,
-    "S312": Risk.medium, "S321": Risk.medium,
-}  # fmt: skip
-"""Its security rules that are taken as they come."""
-_CONFIRMS = {
-    "S608": Kind.sql_injection, "S611": Kind.sql_injection, "S610": Kind.sql_injection, "S105": Kind.secret,
-    "S106": Kind.secret, "S107": Kind.secret,
-}  # fmt: skip
-"""Security rules that count only where a rule of ours says the same; all that are not named are about calls."""
 _SUPPRESSED = re.compile(r"#.*\b(nosec\b|noqa(?!\s*:)|noqa\s*:[^#]*\bS\d|pragma:\s*allowlist)", re.IGNORECASE)
 
 
-def _ruff(sources: Sequence[Source]) -> list[Finding]:
-    files = {source.path: source.data for source in sources}
-    return [_graded(one) for one in ruff.check(files, ruff.SECURITY)]
+def lint(files: Mapping[str, bytes]) -> list[Finding]:
+    """Syntax errors and a few rules that mean trouble, of these files and no others.
+
+    Raises `ConfigError` where a tool is not there or does not work.
+    """
+    return [one for checks in _all_checks() for one in checks.lint(files)]
 
 
-def _graded(one: Finding) -> Finding:
-    rule = one.rule
-    if rule in _FROM_RUFF:
-        return one.model_copy(update={"kind": Kind.dangerous_call, "risk": _FROM_RUFF[rule]})
-    if rule == ruff.SYNTAX:
-        return one.model_copy(update={"risk": Risk.high})
-    if rule in ruff.UNTIDY or rule in REMARKS:
-        return one.model_copy(update={"severity": Severity.warning})
-    if re.fullmatch(r"S\d+", rule):
-        return one.model_copy(update={"kind": _CONFIRMS.get(rule, Kind.dangerous_call), "severity": Severity.warning})
-    return one.model_copy(update={"risk": Risk.medium})
-
-
-TOOLS: Mapping[str, tuple[Tool, ...]] = {
-    "ruff": (_ruff,),
-    "bandit": (ask_bandit,),
-    "secrets": (secrets,),
-    "rules": (built_strings, dangerous_calls, misspelt_sql),
-}
-"""By the name under which a tool can be left out or replaced."""
-_APART = ("ruff", "bandit")
-"""They run as processes of their own, while ours read."""
+def blocked_calls(files: Mapping[str, bytes], names: Sequence[str]) -> list[Finding]:
+    """The calls in these files that the user refuses, by their full names."""
+    sources = [source_of(path, data) for path, data in files.items()] if names else []
+    return [one for source in sources for checks in _all_checks() for one in checks.blocked_calls(source, names)]
 
 
 def run_tools(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> list[Finding]:
@@ -70,11 +38,13 @@ def run_tools(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> lis
 
     Raises `ConfigError` where a tool is not there or does not work.
     """
-    sources = [Source(path, data) for path, data in sorted(files.items())]
-    tools = {name: parts for name, parts in TOOLS.items() if name not in left_out}
-    with ThreadPoolExecutor(len(_APART)) as pool:
-        apart = [pool.submit(part, sources) for name in _APART for part in tools.get(name, ())]
-        own = [one for name, parts in tools.items() if name not in _APART for part in parts for one in part(sources)]
+    sources = [source_of(path, data) for path, data in sorted(files.items())]
+    known = _all_checks()
+    rules = [("secrets", secrets), *(named for checks in known for named in checks.rules())]
+    programs = [named for checks in known for named in checks.programs()]
+    with ThreadPoolExecutor(max(len(programs), 1)) as pool:
+        apart = [pool.submit(tool, sources) for name, tool in programs if name not in left_out]
+        own = [one for name, tool in rules if name not in left_out for one in tool(sources)]
         said = [one for each in apart for one in each.result()]
     return merged([*own, *said])
 
@@ -127,8 +97,12 @@ def _joined(told: list[Finding], one: Finding, apart: int) -> bool:
 
 
 def _only_confirms(one: Finding) -> bool:
-    """Whether it is a guess of ruff's that somebody else has to share."""
-    return one.tool == "ruff" and one.kind is not Kind.code and one.rule not in _FROM_RUFF
+    """Whether it is a guess that another tool has to share."""
+    return any(checks.only_confirms(one) for checks in _all_checks())
+
+
+def _all_checks() -> list[CodeChecks]:
+    return [checks for language in languages() if (checks := language.code_checks)]
 
 
 def without_suppressed(found: Sequence[Finding], files: Mapping[str, bytes]) -> list[Finding]:

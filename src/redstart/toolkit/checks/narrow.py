@@ -8,6 +8,8 @@ from pathlib import PurePosixPath
 
 from redstart.core.finding import Finding, Kind, Risk
 
+SYNTAX = "syntax"
+"""The rule of a finding that says: this file cannot be read."""
 UNUSED_IMPORT = "F401"
 REMARKS = frozenset({"S104", "S108", "S113", "S310", "S324"})
 """Security rules of ruff that are right about the call and cannot tell whether it matters."""
@@ -31,13 +33,23 @@ def new_since(found: Sequence[Finding], known: Mapping[str, int]) -> list[Findin
     return new
 
 
+def new_findings(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
+    """Those of `after` that `before` has not, by fingerprint; where a line's finding is doubled, one of them is new."""
+    return new_since(after, Counter(one.fingerprint for one in before))
+
+
+def syntax_errors(findings: Sequence[Finding]) -> list[Finding]:
+    """Those that say that a file cannot be read at all."""
+    return [one for one in findings if one.rule == SYNTAX]
+
+
 def more_than(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
     """Those of `after` by which a rule has more to say than before; of them, those on new lines first.
 
     What was moved, or stands on a line that was changed otherwise, is as much as it was: nobody added it.
     """
     had = Counter(one.rule for one in before)
-    new = new_since(after, Counter(one.fingerprint for one in before))
+    new = new_findings(before, after)
     grown: list[Finding] = []
     now = Counter(one.rule for one in after)
     for one in new:

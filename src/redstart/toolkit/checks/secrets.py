@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 import warnings
@@ -10,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from redstart.core.finding import Finding, Kind, Risk
-from redstart.toolkit.checks.source import LARGEST, Source
+from redstart.toolkit.checks.source import LARGEST, NamedString, Source
 
 TOOL = "detect-secrets"
 BY_NAME = "named-as-secret"
@@ -97,14 +96,6 @@ class _Detector(Protocol):
     def analyze_string(self, string: str) -> Iterator[str]: ...
 
 
-class _Held(NamedTuple):
-    """A string, the name that holds it and its line."""
-
-    name: str
-    value: str
-    line: int
-
-
 def secrets(sources: Sequence[Source]) -> list[Finding]:
     """Every secret in these files, one for a line. What is plainly a placeholder, an example or test data is none."""
     return [one for source in sources for one in _of(source)]
@@ -121,7 +112,7 @@ def _of(source: Source) -> Iterator[Finding]:
             yield source.finding(TOOL, rule, line, f"a secret stands in the code: {what}", Kind.secret, Risk.high)
     if source.is_test or _EXAMPLE_FILE.search(source.path):
         return
-    for held in _held(source):
+    for held in _named(source):
         if held.line not in told and (is_secret(held.name, held.value) or _opens(held.value)):
             told.add(held.line)
             words = f"a secret stands in the code: {held.name[:60]}"
@@ -177,71 +168,14 @@ def _has_key_below(source: Source, line: int) -> bool:
 # -- by name -----------------------------------------------------------------------------------------------------------
 
 
-def _held(source: Source) -> Iterator[_Held]:
-    for node in source.all(ast.Assign, ast.AnnAssign, ast.keyword, ast.Dict, ast.arguments, ast.Compare, ast.Call):
-        yield from _held_by(node)
+def _named(source: Source) -> Iterator[NamedString]:
+    for string in source.named_strings():
+        if not string.is_compared or _PASSWORD.search(string.name) or string.name.lower().endswith("token"):
+            yield string
     if _SETTINGS_FILE.search(source.path):
         for found in _SETTING.finditer(source.text):
             name = re.sub(r"[.-]", "_", found[1])
-            yield _Held(name, found[2], source.text.count("\n", 0, found.start(1)) + 1)
-
-
-def _held_by(node: ast.AST) -> Iterator[_Held]:
-    """Strings with the names that they are given to: by assignment, argument, default, key, comparison."""
-    pairs: list[tuple[str, ast.expr | None]] = []
-    match node:
-        case ast.Assign():
-            pairs = [(_name(target), node.value) for target in node.targets]
-        case ast.AnnAssign():
-            pairs = [(_name(node.target), node.value)]
-        case ast.keyword():
-            pairs = [(node.arg or "", node.value)]
-        case ast.Dict():
-            pairs = [(_name(key), value) for key, value in zip(node.keys, node.values, strict=True) if key]
-        case ast.arguments():
-            named = [*node.posonlyargs, *node.args]
-            pairs = [
-                (one.arg, value)
-                for one, value in zip(named[len(named) - len(node.defaults) :], node.defaults, strict=True)
-            ]
-            pairs += [(one.arg, value) for one, value in zip(node.kwonlyargs, node.kw_defaults, strict=True)]
-        case ast.Compare(ops=[ast.Eq() | ast.NotEq()]):
-            pairs = [(_name(node.left), node.comparators[0]), (_name(node.comparators[0]), node.left)]
-            pairs = [(name, value) for name, value in pairs if _PASSWORD.search(name) or name.lower().endswith("token")]
-        case ast.Call(args=[ast.Constant(value=str() as key), ast.Constant() as default]):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in ("get", "getenv", "setdefault", "putenv", "config", "env"):
-                pairs = [(key, default)]
-        case ast.Call():
-            pairs = [("address", one) for one in node.args if isinstance(one, ast.Constant)]
-        case _:
-            return
-    for name, value in pairs:
-        if isinstance(value, ast.BoolOp):  # os.getenv("KEY") or "…"
-            value = value.values[-1]
-        if (
-            isinstance(value, ast.Call)
-            and isinstance(value.func, ast.Attribute)
-            and value.func.attr in ("encode", "strip")
-        ):
-            value = value.func.value
-        if isinstance(value, ast.Constant) and isinstance(value.value, str | bytes) and name:
-            text = value.value if isinstance(value.value, str) else value.value.decode(errors="replace")
-            yield _Held(name, text, value.lineno)
-
-
-def _name(node: ast.expr) -> str:
-    match node:
-        case ast.Name():
-            return node.id
-        case ast.Attribute():
-            return node.attr
-        case ast.Constant(value=str() as value):
-            return value
-        case ast.Subscript():
-            return _name(node.slice)
-        case _:
-            return ""
+            yield NamedString(name, found[2], source.text.count("\n", 0, found.start(1)) + 1)
 
 
 def is_secret(name: str, value: str) -> bool:

@@ -11,11 +11,13 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from redstart.core.finding import Finding
 from redstart.core.report import Case
 from redstart.core.shell import Completed, Environment, Variation
 from redstart.core.suite import Suite
 
 if TYPE_CHECKING:
+    from redstart.toolkit.checks.source import Source
     from redstart.toolkit.honesty.controls.alteration import Alterer
     from redstart.toolkit.honesty.examine import Examined, Green, Runs
     from redstart.toolkit.honesty.mutant import Mutant
@@ -166,6 +168,36 @@ class GreenChecks(Protocol):
         ...
 
 
+Tool = Callable[[Sequence["Source"]], list[Finding]]
+"""What looks at files all together; it passes over those that it cannot judge."""
+NamedTool = tuple[str, Tool]
+"""With the name under which the user can leave it out or replace it."""
+
+
+class CodeChecks(Protocol):
+    """What finds faults in code by reading it. Raises `ConfigError` where a tool is not there or does not work."""
+
+    def lint(self, files: Mapping[str, bytes]) -> list[Finding]:
+        """Syntax errors and a few rules that mean trouble, by path and line."""
+        ...
+
+    def rules(self) -> Sequence[NamedTool]:
+        """Tools of ours, for an audit."""
+        ...
+
+    def programs(self) -> Sequence[NamedTool]:
+        """Tools that run as processes of their own, for an audit."""
+        ...
+
+    def only_confirms(self, finding: Finding) -> bool:
+        """Whether a finding of one of these tools counts only where another tool shares it."""
+        ...
+
+    def blocked_calls(self, source: Source, names: Sequence[str]) -> list[Finding]:
+        """The calls in a file that the user refuses, by their full names."""
+        ...
+
+
 class EnvironmentProblems(Protocol):
     """What tests lack that no edit of the code gives them; None where it may be a bug of the project."""
 
@@ -293,6 +325,17 @@ class Language:
     def inline_tests(self, data: bytes) -> tuple[str, ...]:
         """The tests that stand in a source file beside the code."""
         return ()
+
+    def source(self, path: str, data: bytes) -> Source:
+        """A file as the checks see it."""
+        from redstart.toolkit.checks.source import Source
+
+        return Source(path, data)
+
+    @property
+    def code_checks(self) -> CodeChecks | None:
+        """What finds faults in its code by reading it."""
+        return None
 
     @property
     def environment_problems(self) -> EnvironmentProblems | None:

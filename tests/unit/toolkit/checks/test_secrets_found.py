@@ -6,7 +6,7 @@ import pytest
 
 from redstart.core.finding import Kind
 from redstart.toolkit.checks.secrets import is_secret, secrets
-from redstart.toolkit.checks.source import Source
+from redstart.toolkit.checks.source import source_of
 
 KEY = "AKIA" + "Z7QPLXW3MVNT5RKD"
 TOKEN = "ghp_" + "Zk83LmQpX2vT9RwYc7BnHd5SfGj4KaEo1UiN"
@@ -32,7 +32,7 @@ PRIVATE = "-----BEGIN RSA PRIVATE" + " KEY-----\\nMIIEpAIBAAKCAQEA7x8s9Qw2kL5mN3
     ],
 )
 def test_a_secret_is_found(line: str) -> None:
-    (found,) = secrets([Source("shop/a.py", f"import os\n{line}\n".encode())])
+    (found,) = secrets([source_of("shop/a.py", f"import os\n{line}\n".encode())])
     assert (found.line, found.kind) == (2, Kind.secret)
     assert "Tr0ub4dor" not in found.message
 
@@ -59,23 +59,23 @@ def test_a_secret_is_found(line: str) -> None:
     ],
 )
 def test_what_is_no_secret_is_not(line: str) -> None:
-    assert secrets([Source("shop/a.py", f"{line}\n".encode())]) == []
+    assert secrets([source_of("shop/a.py", f"{line}\n".encode())]) == []
 
 
 def test_test_data_is_no_secret_but_a_real_key_in_a_test_is() -> None:
     text = f"password = 'Tr0ub4dor&3'\nkey = '{KEY}'\n".encode()
-    assert [one.line for one in secrets([Source("tests/test_a.py", text)])] == [2]
+    assert [one.line for one in secrets([source_of("tests/test_a.py", text)])] == [2]
 
 
 def test_settings_files_are_read_and_examples_of_them_are_not() -> None:
     text = b"# settings\nDB_PASSWORD=v9Kq2Lx8Tz\nDB_HOST=localhost\n"
-    assert [one.line for one in secrets([Source(".env", text)])] == [2]
-    assert secrets([Source(".env.example", text)]) == []
+    assert [one.line for one in secrets([source_of(".env", text)])] == [2]
+    assert secrets([source_of(".env.example", text)]) == []
 
 
 def test_binaries_and_locks_are_passed_over() -> None:
     text = f"key = '{KEY}'\n".encode()
-    assert secrets([Source("a.bin", b"\0" + text), Source("poetry.lock", text)]) == []
+    assert secrets([source_of("a.bin", b"\0" + text), source_of("poetry.lock", text)]) == []
 
 
 def test_a_name_alone_makes_no_secret() -> None:

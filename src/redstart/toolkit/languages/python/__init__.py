@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from redstart.core.shell import Environment
 from redstart.toolkit.languages.protocol import (
     ChangeReader,
+    CodeChecks,
     EnvironmentProblems,
     GreenChecks,
     Language,
@@ -20,6 +21,7 @@ from redstart.toolkit.languages.protocol import (
 )
 
 if TYPE_CHECKING:
+    from redstart.toolkit.checks.source import Source
     from redstart.toolkit.honesty.controls.alteration import Alterer
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
@@ -119,6 +121,17 @@ class Python(Language):
         from redstart.toolkit.languages.python.runners import PythonRunner
 
         return PythonRunner()
+
+    def source(self, path: str, data: bytes) -> Source:
+        from redstart.toolkit.languages.python.checks.source import PythonSource
+
+        return PythonSource(path, data) if path.endswith(".py") else super().source(path, data)
+
+    @property
+    def code_checks(self) -> CodeChecks:
+        from redstart.toolkit.languages.python.checks import tools
+
+        return tools
 
     @property
     def environment_problems(self) -> EnvironmentProblems:

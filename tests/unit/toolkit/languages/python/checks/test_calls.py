@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.finding import Risk, Severity
-from redstart.toolkit.checks.calls import blocked_calls, dangerous_calls
-from redstart.toolkit.checks.source import Source
+from redstart.toolkit.languages.python.checks.calls import blocked_calls, dangerous_calls
+from redstart.toolkit.languages.python.checks.source import PythonSource
 
 HEAD = """import hashlib, jinja2, jwt, os, pickle, random, requests, secrets, ssl, stat, tarfile, tempfile
 import yaml, zipfile
@@ -25,7 +25,7 @@ def rules(body: str, path: str = "a.py") -> list[str]:
     text = (
         HEAD + "def f(data, path, user, password, options):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
     )
-    return [one.rule for one in dangerous_calls([Source(path, text.encode())])]
+    return [one.rule for one in dangerous_calls([PythonSource(path, text.encode())])]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_test_may_assert_rights() -> None:
 
 
 def test_a_danger_blocks_unless_its_risk_is_low() -> None:
-    (one,) = dangerous_calls([Source("a.py", b"import pickle\npickle.loads(x)\n")])
+    (one,) = dangerous_calls([PythonSource("a.py", b"import pickle\npickle.loads(x)\n")])
     assert (one.risk, one.severity) == (Risk.high, Severity.error)
 
 
@@ -103,5 +103,5 @@ def test_refused_calls_are_known_by_their_full_names() -> None:
     text = (
         b"from os import system as go\nimport os\ngo('ls')\nos.system('ls')\nmine.system('ls')\nrun = eval\nrun('1')\n"
     )
-    found = blocked_calls(Source("a.py", text), ("os.system", "eval"))
+    found = blocked_calls(PythonSource("a.py", text), ("os.system", "eval"))
     assert [(one.line, one.rule) for one in found] == [(3, "os.system"), (4, "os.system"), (7, "eval")]

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import tempfile
 import tokenize
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -17,9 +16,7 @@ from typing import Any
 
 from redstart.core.errors import ConfigError, PolicyViolation
 from redstart.core.finding import Finding, Severity
-
-SYNTAX = "syntax"
-"""The rule of a finding that says: Python cannot read this file."""
+from redstart.toolkit.checks.narrow import SYNTAX
 
 SECURITY = ("S",)
 """Asked for beside `RULES` where code is audited."""
@@ -46,23 +43,6 @@ def check(files: Mapping[str, bytes], more: Sequence[str] = ()) -> list[Finding]
     sources = {_inside(path): data for path, data in sorted(files.items()) if path.endswith(".py")}
     found = _check(sources, (*RULES, *more)) if sources else []
     return sorted(found, key=lambda one: (one.path, one.line, one.rule, one.message))
-
-
-def new_findings(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
-    """Those of `after` that `before` has not, by fingerprint; where a line's finding is doubled, one of them is new."""
-    known = Counter(one.fingerprint for one in before)
-    new: list[Finding] = []
-    for one in after:
-        if known[one.fingerprint] > 0:
-            known[one.fingerprint] -= 1
-        else:
-            new.append(one)
-    return new
-
-
-def syntax_errors(findings: Sequence[Finding]) -> list[Finding]:
-    """Those that say that a file cannot be read as Python at all."""
-    return [one for one in findings if one.rule == SYNTAX]
 
 
 def _check(sources: Mapping[str, bytes], rules: Sequence[str]) -> list[Finding]:
@@ -106,7 +86,7 @@ def _run(folder: Path, rules: Sequence[str]) -> list[dict[str, Any]] | None:
 def _program() -> str:
     try:
         # a packager may leave the wheel out and put ruff on PATH
-        from ruff import find_ruff_bin  # noqa: PLC0415  # pyright: ignore[reportMissingTypeStubs]
+        from ruff import find_ruff_bin  # pyright: ignore[reportMissingTypeStubs]
 
         return os.fspath(find_ruff_bin())
     except (ImportError, FileNotFoundError):

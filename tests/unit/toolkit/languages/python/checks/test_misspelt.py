@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.finding import Kind
-from redstart.toolkit.checks.misspelt import misspelt_sql
 from redstart.toolkit.checks.source import Source
+from redstart.toolkit.languages.python.checks.misspelt import misspelt_sql
+from redstart.toolkit.languages.python.checks.source import PythonSource
 
-SCHEMA = Source(
+SCHEMA = PythonSource(
     "schema.py",
     b'S = """CREATE TABLE users (id INTEGER PRIMARY KEY, name TEXT, email TEXT);\n'
     b'CREATE TABLE orders (id INTEGER, user_id INTEGER, total REAL, form TEXT)"""\n',
@@ -16,7 +17,7 @@ SCHEMA = Source(
 
 
 def words(query: str, *around: Source) -> list[list[str]]:
-    source = Source("a.py", f'cur.execute("""{query}""")\n'.encode())
+    source = PythonSource("a.py", f'cur.execute("""{query}""")\n'.encode())
     return [one.message.split(" in this SQL is probably meant as ") for one in misspelt_sql([source], around)]
 
 
@@ -74,7 +75,7 @@ def test_names_are_judged_only_where_the_schema_is_known() -> None:
 
 
 def test_models_are_a_schema_too() -> None:
-    models = Source("models.py", b'class User(Base):\n    __tablename__ = "users"\n    name = Column(String)\n')
+    models = PythonSource("models.py", b'class User(Base):\n    __tablename__ = "users"\n    name = Column(String)\n')
     assert words("SELECT nmae FROM users", models) == [["nmae", "name"]]
 
 
@@ -85,4 +86,4 @@ def test_the_line_of_the_word_is_named_and_files_of_sql_are_read() -> None:
 
 
 def test_docstrings_are_prose() -> None:
-    assert misspelt_sql([Source("a.py", b'"""SELCT id FROM users WHERE id = 1"""\n')]) == []
+    assert misspelt_sql([PythonSource("a.py", b'"""SELCT id FROM users WHERE id = 1"""\n')]) == []

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from redstart.toolkit.checks.source import Names, is_constant
-from redstart.toolkit.checks.texts import LONGEST, NOTHING, Text, as_part, elsewhere, item_of
+from redstart.toolkit.languages.python.checks.source import Names, is_constant
+from redstart.toolkit.languages.python.checks.texts import LONGEST, NOTHING, Text, as_part, elsewhere, item_of
+from redstart.toolkit.languages.python.syntax import Function
 
 DEEPEST = 3
 """Calls of the module's own functions that are followed into one another."""
@@ -32,9 +33,6 @@ _FORMAT = re.compile(r"\{[^{}]*\}")
 _PERCENT = re.compile(r"%(?:\((\w+)\))?[-#0 +]*[\d*]*(?:\.[\d*]+)?([a-zA-Z])")
 _NUMBERS = frozenset("dioxXeEfFgGc")
 _TABLE_NAMES = frozenset({"__tablename__", "db_table", "tablename", "__name__"})
-
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass

@@ -9,8 +9,9 @@ import pytest
 
 from redstart.core.errors import ConfigError, PolicyViolation
 from redstart.core.finding import Finding, Severity
-from redstart.toolkit.checks import ruff
-from redstart.toolkit.checks.ruff import check, new_findings, syntax_errors
+from redstart.toolkit.checks.narrow import new_findings, syntax_errors
+from redstart.toolkit.languages.python.checks import ruff
+from redstart.toolkit.languages.python.checks.ruff import check
 from support.sample import short_form
 
 

@@ -9,8 +9,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from redstart.core.finding import Finding, Kind, Risk
-from redstart.toolkit.checks.queries import KEYWORDS, Misspelt, Token, looks_like_sql, misspelt_keywords, near, tokens
 from redstart.toolkit.checks.source import LARGEST, Source
+from redstart.toolkit.languages.python.checks.queries import (
+    KEYWORDS,
+    Misspelt,
+    Token,
+    looks_like_sql,
+    misspelt_keywords,
+    near,
+    tokens,
+)
+from redstart.toolkit.languages.python.checks.source import PythonSource
 
 TOOL = "rules"
 KEYWORD, NAME = "misspelt-sql-keyword", "misspelt-sql-name"
@@ -83,6 +92,8 @@ def _queries(source: Source) -> Iterator[Query]:
             if part.strip():
                 yield Query(part.strip()[:_LONGEST], first, line)
         return
+    if not isinstance(source, PythonSource):
+        return
     documented = {id(one) for one in _docstrings(source)}
     inside: set[int] = set()
     for node in (*source.all(ast.JoinedStr), *source.all(ast.Constant)):
@@ -97,7 +108,7 @@ def _queries(source: Source) -> Iterator[Query]:
             yield Query(text[:_LONGEST], node.lineno, node.end_lineno or node.lineno)
 
 
-def _docstrings(source: Source) -> Iterator[ast.AST]:
+def _docstrings(source: PythonSource) -> Iterator[ast.AST]:
     for node in source.all(ast.Expr):
         if isinstance(node.value, ast.Constant):
             yield node.value
@@ -152,7 +163,7 @@ def _bare(name: str) -> str:
 
 def _from_models(source: Source, schema: Schema) -> None:
     """SQLAlchemy's models and tables."""
-    if "Column" not in source.text and "mapped_column" not in source.text:
+    if not isinstance(source, PythonSource) or not ("Column" in source.text or "mapped_column" in source.text):
         return
     for node in (*source.all(ast.ClassDef), *source.all(ast.Call)):
         if isinstance(node, ast.ClassDef):

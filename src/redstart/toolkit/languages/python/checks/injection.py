@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from redstart.core.finding import Finding, Kind, Risk
-from redstart.toolkit.checks.reading import Reader
-from redstart.toolkit.checks.source import Source, argument, is_constant, keyword
-from redstart.toolkit.checks.texts import HOLE, Text
-from redstart.toolkit.checks.values import Scope
+from redstart.toolkit.languages.python.checks.reading import Reader
+from redstart.toolkit.languages.python.checks.source import PythonSource, argument, is_constant, keyword
+from redstart.toolkit.languages.python.checks.texts import HOLE, Text
+from redstart.toolkit.languages.python.checks.values import Scope
 
 TOOL = "rules"
 SQL, SHELL, CODE = "sql-built-from-strings", "shell-command-built-from-strings", "runs-built-code"
@@ -59,7 +59,7 @@ _RUNS_CODE = frozenset({"eval", "exec"})
 
 @dataclass
 class _Found:
-    source: Source
+    source: PythonSource
     lines: dict[tuple[str, int], Finding] = field(default_factory=dict[tuple[str, int], Finding])
 
     def call(self, node: ast.Call, scope: Scope) -> None:
@@ -137,7 +137,7 @@ def _through_shell(node: ast.Call, name: str, last: str) -> bool:
     return name in _MAY_BE_SHELLS and shell is not None and not is_constant(shell, False, None)
 
 
-def built_strings(sources: Sequence[Source]) -> list[Finding]:
+def built_strings(sources: Sequence[PythonSource]) -> list[Finding]:
     """Every place in these files where a string is built from loose parts and then run."""
     found: list[Finding] = []
     for source in sources:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from redstart.toolkit.checks.source import Source
-from redstart.toolkit.checks.texts import Text, elsewhere, item_of
-from redstart.toolkit.checks.values import Function, Module, Scope
+from redstart.toolkit.languages.python.checks.source import PythonSource
+from redstart.toolkit.languages.python.checks.texts import Text, elsewhere, item_of
+from redstart.toolkit.languages.python.checks.values import Module, Scope
+from redstart.toolkit.languages.python.syntax import Function
 
 MOST_STATEMENTS = 40_000
 """Statements that are read in one module: generated code must not hold an audit up."""
@@ -30,7 +31,7 @@ class Seen(Protocol):
 
 @dataclass
 class Reader:
-    source: Source
+    source: PythonSource
     seen: Seen
     module: Module = field(init=False)
     left: int = MOST_STATEMENTS

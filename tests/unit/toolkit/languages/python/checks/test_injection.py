@@ -7,8 +7,8 @@ from textwrap import dedent, indent
 import pytest
 
 from redstart.core.finding import Kind
-from redstart.toolkit.checks.injection import built_strings
-from redstart.toolkit.checks.source import Source
+from redstart.toolkit.languages.python.checks.injection import built_strings
+from redstart.toolkit.languages.python.checks.source import PythonSource
 
 HEAD = """
 import asyncio, io, os, shlex, subprocess, textwrap
@@ -90,7 +90,9 @@ FIXED = {
 def lines(body: str) -> list[tuple[int, Kind]]:
     text = f"{HEAD}def f(cur, name, repo, log, task):\n{indent(dedent(body), '    ')}\n"
     first = HEAD.count("\n") + 1
-    return [(one.line - first, one.kind) for one in built_strings([Source("a.py", text.encode())]) if one.line > first]
+    return [
+        (one.line - first, one.kind) for one in built_strings([PythonSource("a.py", text.encode())]) if one.line > first
+    ]
 
 
 @pytest.mark.parametrize("body", BUILT.values(), ids=BUILT)
@@ -106,7 +108,7 @@ def test_sql_that_cannot_be_changed_from_outside_is_not(body: str) -> None:
 
 def test_a_helper_is_told_where_it_builds_and_where_that_is_used() -> None:
     text = HEAD + "def f(cur, name):\n    cur.execute(where(name))\n"
-    (found,) = built_strings([Source("a.py", text.encode())])
+    (found,) = built_strings([PythonSource("a.py", text.encode())])
     assert text.split("\n")[found.line - 1].startswith("    return f")
     assert text.split("\n")[found.reaches - 1].startswith("    cur.execute")
 
@@ -136,12 +138,16 @@ def test_commands_and_code_that_are_built_are_found(body: str, count: int) -> No
 def test_a_method_of_that_name_hides_no_builtin_but_a_function_does() -> None:
     method = b"class A:\n    def eval(self, x): return x\ndef f(x):\n    return eval(x)\n"
     function = b"def eval(x): return x\ndef f(x):\n    return eval(x)\n"
-    assert [one.line for one in built_strings([Source("a.py", method)])] == [4]
-    assert built_strings([Source("a.py", function)]) == []
+    assert [one.line for one in built_strings([PythonSource("a.py", method)])] == [4]
+    assert built_strings([PythonSource("a.py", function)]) == []
 
 
 def test_what_is_nested_deeply_holds_nothing_up() -> None:
     deep = "def f(cur, x):\n    cur.execute(" + "+".join(["'SELECT a FROM b WHERE '", *["x"] * 400]) + ")\n"
     broken = b"cur.execute(" + b"(" * 3000 + b")" * 3000 + b")\n"
-    sources = [Source("broken.py", broken), Source("no.py", b"def f(:\n"), Source("deep.py", deep.encode())]
+    sources = [
+        PythonSource("broken.py", broken),
+        PythonSource("no.py", b"def f(:\n"),
+        PythonSource("deep.py", deep.encode()),
+    ]
     assert {one.path for one in built_strings(sources)} <= {"deep.py"}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from redstart.core.finding import Finding, Kind, Risk
-from redstart.toolkit.checks.source import Source, argument, is_constant, keyword
+from redstart.toolkit.languages.python.checks.source import PythonSource, argument, is_constant, keyword
 
 TOOL = "rules"
 
@@ -56,7 +56,7 @@ class Seen(NamedTuple):
     node: ast.Call
     name: str
     last: str
-    source: Source
+    source: PythonSource
     archives: frozenset[str]
     """Names that hold a tar archive."""
 
@@ -122,7 +122,7 @@ def _yaml(seen: Seen) -> str:
     return "yaml.load makes objects of any kind; use yaml.safe_load"
 
 
-def _is_safe_loader(name: str, source: Source) -> bool:
+def _is_safe_loader(name: str, source: PythonSource) -> bool:
     """Whether it is a class of the module that builds on a safe loader."""
     return any(
         node.name == name and any(source.names.dotted(base).rpartition(".")[2] in _SAFE_LOADERS for base in node.bases)
@@ -300,12 +300,12 @@ RULES: Mapping[str, tuple[Rule, Risk]] = {
 }
 
 
-def dangerous_calls(sources: Sequence[Source]) -> list[Finding]:
+def dangerous_calls(sources: Sequence[PythonSource]) -> list[Finding]:
     """Every call of these files that one of the rules speaks against."""
     return [one for source in sources if source.tree is not None for one in _of(source)]
 
 
-def _of(source: Source) -> Iterator[Finding]:
+def _of(source: PythonSource) -> Iterator[Finding]:
     archives = frozenset(_archives(source)) if "tarfile" in source.text else frozenset[str]()
     for node in source.all(ast.Call):
         func = node.func
@@ -331,7 +331,7 @@ def _target(node: ast.expr) -> str:
     return ""
 
 
-def _archives(source: Source) -> Iterator[str]:
+def _archives(source: PythonSource) -> Iterator[str]:
     for node in source.all(ast.arg):
         if node.annotation is not None and source.names.dotted(node.annotation) == "tarfile.TarFile":
             yield node.arg
@@ -345,7 +345,7 @@ def _archives(source: Source) -> Iterator[str]:
                 yield target.id
 
 
-def _without_a_call(node: ast.AST, source: Source) -> Iterator[Finding]:
+def _without_a_call(node: ast.AST, source: PythonSource) -> Iterator[Finding]:
     """What is as dangerous and is no call: an assert that guards, a check that is switched off."""
     rule = words = ""
     risk = Risk.high
@@ -366,7 +366,7 @@ def _without_a_call(node: ast.AST, source: Source) -> Iterator[Finding]:
         yield source.finding(TOOL, rule, node.lineno, words, Kind.dangerous_call, risk)  # type: ignore[attr-defined]
 
 
-def blocked_calls(source: Source, names: Sequence[str]) -> list[Finding]:
+def blocked_calls(source: PythonSource, names: Sequence[str]) -> list[Finding]:
     """Calls of these functions, by their full names, wherever they stand in the file."""
     refused = frozenset(names)
     return [

@@ -1,0 +1,147 @@
+"""A Python file as the rules see it: its syntax tree, and what its names stand for."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar, cast
+
+from redstart.toolkit.checks.source import LARGEST, NamedString, Source
+from redstart.toolkit.languages.python.checks.named_strings import strings_named_by
+
+Node = TypeVar("Node", bound=ast.AST)
+
+
+@dataclass(frozen=True)
+class PythonSource(Source):
+    @cached_property
+    def tree(self) -> ast.Module | None:
+        """None for what cannot be parsed, or is too large to have been written by hand."""
+        if len(self.data) > LARGEST:
+            return None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(self.data)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Every node of the tree but for marks such as `Load`; walked once for all rules, parents before children."""
+        if self.tree is None:
+            return []
+        found: list[ast.AST] = [self.tree]
+        for node in found:  # it grows on the way
+            for name in node._fields:
+                value: object = getattr(node, name, None)
+                if isinstance(value, list):
+                    found.extend(one for one in cast("list[object]", value) if isinstance(one, ast.AST))
+                elif isinstance(value, ast.AST) and name not in ("ctx", "op"):
+                    found.append(value)
+        return found
+
+    @cached_property
+    def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
+        sorted_out: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in self.nodes:
+            sorted_out.setdefault(type(node), []).append(node)
+        return sorted_out
+
+    def all(self, *kinds: type[Node]) -> Iterator[Node]:
+        """Every node of these types."""
+        for kind in kinds:
+            yield from cast("list[Node]", self._by_type.get(kind, ()))
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+
+    @cached_property
+    def names(self) -> Names:
+        top = self.tree.body if self.tree is not None else []
+        defined = (one.name for one in top if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
+        return Names.of([*self.all(ast.Import), *self.all(ast.ImportFrom), *self.all(ast.Assign)], frozenset(defined))
+
+    def named_strings(self) -> Iterator[NamedString]:
+        kinds = (ast.Assign, ast.AnnAssign, ast.keyword, ast.Dict, ast.arguments, ast.Compare, ast.Call)
+        return (string for node in self.all(*kinds) for string in strings_named_by(node))
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the names of a module stand for, by its imports and by plain assignments such as `run = os.system`."""
+
+    known: dict[str, str] = field(default_factory=dict[str, str])
+    defined: frozenset[str] = frozenset()
+    """Functions and classes of the module: they hide builtins of the same name."""
+
+    @classmethod
+    def of(cls, nodes: Sequence[ast.Import | ast.ImportFrom | ast.Assign], defined: frozenset[str]) -> Names:
+        known: dict[str, str] = {}
+        aliases: list[tuple[str, ast.expr]] = []
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                for name in node.names:
+                    known[name.asname or name.name.partition(".")[0]] = (
+                        name.name if name.asname else name.name.partition(".")[0]
+                    )
+            elif isinstance(node, ast.ImportFrom):
+                module = "." * node.level + (node.module or "")
+                for name in node.names:
+                    known[name.asname or name.name] = f"{module}.{name.name}"
+            elif isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Attribute | ast.Name):
+                aliases.append((node.targets[0].id, node.value))
+        found = cls(known, defined)
+        modules = {one.partition(".")[0] for one in known.values()}
+        for name, value in aliases:
+            dotted = found.dotted(value)
+            stands_for = dotted.partition(".")[0] in modules
+            if name not in known and (stands_for or dotted in _CALLED_BY_ALIAS):
+                known[name] = dotted
+        return found
+
+    def dotted(self, node: ast.expr) -> str:
+        """The full name of `a.b.c`, its first part as imported; `?` stands for what has no name of its own."""
+        if isinstance(node, ast.Name):
+            return self.known.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            return f"{self.dotted(node.value)}.{node.attr}"
+        if isinstance(node, ast.Call):
+            return f"{self.dotted(node.func)}()"
+        return "?"
+
+    def called(self, call: ast.Call) -> str:
+        """The full name of what is called; of a builtin that the module hides, a name that no rule knows."""
+        name = self.dotted(call.func)
+        return f".{name}" if name in self.defined else name.removeprefix("builtins.")
+
+
+_CALLED_BY_ALIAS = frozenset({"eval", "exec"})
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    """The value of a keyword argument, one in a literal `**{...}` too; None where it is not given."""
+    for one in call.keywords:
+        if one.arg == name:
+            return one.value
+        if one.arg is None and isinstance(one.value, ast.Dict):
+            for key, value in zip(one.value.keys, one.value.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == name:
+                    return value
+    return None
+
+
+def argument(call: ast.Call, place: int, *names: str) -> ast.expr | None:
+    """The argument at that place, or by one of these names; None where it is not given."""
+    if len(call.args) > place and not any(isinstance(one, ast.Starred) for one in call.args[: place + 1]):
+        return call.args[place]
+    return next((value for name in names if (value := keyword(call, name)) is not None), None)
+
+
+def is_constant(node: ast.expr | None, *values: object) -> bool:
+    """Whether it is a constant; with `values`, one of these."""
+    return isinstance(node, ast.Constant) and (not values or any(node.value is one for one in values))

@@ -1,0 +1,71 @@
+"""The tools that find faults in Python code. A module that is a `CodeChecks`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from redstart.core.finding import Finding, Kind, Risk, Severity
+from redstart.toolkit.checks.narrow import REMARKS, SYNTAX
+from redstart.toolkit.checks.source import Source
+from redstart.toolkit.languages.protocol import NamedTool
+from redstart.toolkit.languages.python.checks import calls, ruff
+from redstart.toolkit.languages.python.checks.bandit import ask_bandit
+from redstart.toolkit.languages.python.checks.injection import built_strings
+from redstart.toolkit.languages.python.checks.misspelt import misspelt_sql
+from redstart.toolkit.languages.python.checks.source import PythonSource
+
+_FROM_RUFF = {
+    "S502": Risk.high, "S503": Risk.high, "S504": Risk.medium, "S505": Risk.high, "S507": Risk.high,
+    "S508": Risk.medium,
+    "S509": Risk.medium, "S609": Risk.high, "S612": Risk.high, "S702": Risk.high, "S304": Risk.high, "S305": Risk.high,
+    "S312": Risk.medium, "S321": Risk.medium,
+}  # fmt: skip
+"""Its security rules that are taken as they come."""
+_CONFIRMS = {
+    "S608": Kind.sql_injection, "S611": Kind.sql_injection, "S610": Kind.sql_injection, "S105": Kind.secret,
+    "S106": Kind.secret, "S107": Kind.secret,
+}  # fmt: skip
+"""Security rules that count only where a rule of ours says the same; all that are not named are about calls."""
+
+lint = ruff.check
+
+
+def rules() -> Sequence[NamedTool]:
+    return (("rules", _own_rules), ("rules", misspelt_sql))
+
+
+def programs() -> Sequence[NamedTool]:
+    return (("ruff", _ruff), ("bandit", ask_bandit))
+
+
+def only_confirms(finding: Finding) -> bool:
+    """A guess of ruff's."""
+    return finding.tool == "ruff" and finding.kind is not Kind.code and finding.rule not in _FROM_RUFF
+
+
+def blocked_calls(source: Source, names: Sequence[str]) -> list[Finding]:
+    return calls.blocked_calls(source, names) if isinstance(source, PythonSource) else []
+
+
+def _own_rules(sources: Sequence[Source]) -> list[Finding]:
+    own = [source for source in sources if isinstance(source, PythonSource)]
+    return [*built_strings(own), *calls.dangerous_calls(own)]
+
+
+def _ruff(sources: Sequence[Source]) -> list[Finding]:
+    files = {source.path: source.data for source in sources}
+    return [_graded(one) for one in ruff.check(files, ruff.SECURITY)]
+
+
+def _graded(one: Finding) -> Finding:
+    rule = one.rule
+    if rule in _FROM_RUFF:
+        return one.model_copy(update={"kind": Kind.dangerous_call, "risk": _FROM_RUFF[rule]})
+    if rule == SYNTAX:
+        return one.model_copy(update={"risk": Risk.high})
+    if rule in ruff.UNTIDY or rule in REMARKS:
+        return one.model_copy(update={"severity": Severity.warning})
+    if re.fullmatch(r"S\d+", rule):
+        return one.model_copy(update={"kind": _CONFIRMS.get(rule, Kind.dangerous_call), "severity": Severity.warning})
+    return one.model_copy(update={"risk": Risk.medium})
