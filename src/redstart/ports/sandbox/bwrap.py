@@ -23,7 +23,7 @@ from redstart.ports.sandbox.cgroups import Group, Tree, Usage, grouped, own_tree
 from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, variables
 from redstart.ports.sandbox.launch import Ended, Watch, launch, limited
 from redstart.ports.sandbox.leftovers import passing, sweep_folders
-from redstart.ports.sandbox.mounts import TEMPORARY, USER, etc_files, mount_arguments
+from redstart.ports.sandbox.mounts import INWARD, OBJECTS, OUTWARD, TEMPORARY, USER, etc_files, mount_arguments
 from redstart.ports.sandbox.port import SandboxLack, Workspaces
 from redstart.ports.sandbox.prepare import bring_copies, make_git
 from redstart.ports.sandbox.services import INSIDE, Relays, Slots, relayed
@@ -37,7 +37,6 @@ from redstart.ports.sandbox.wires import Wires
 
 PROGRAM = "/usr/bin/bwrap"
 """The system's own comes first: Ubuntu allows user namespaces by the program's path."""
-INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"
 OLDEST = (0, 5)
 BOUNDED_TMPFS = (0, 7)
 NESTING_OFF = (0, 8)

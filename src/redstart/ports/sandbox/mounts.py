@@ -11,6 +11,8 @@ from redstart.core.shell import HOST_NAME, Environment, SandboxLimits
 from redstart.ports.sandbox.stage import bounded
 
 USER = 1000
+INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"
+"""Where a sandbox finds what is given to it, leaves what is collected, and reads git's objects."""
 TEMPORARY, ALSO_TEMPORARY, SHARED = "/tmp", "/var/tmp", "/dev/shm"  # noqa: S108 (each sandbox has its own)
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = (

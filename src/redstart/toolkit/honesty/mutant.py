@@ -34,3 +34,5 @@ TURNED, BORDER = "a comparison is turned round", "a border is off by one"
 CALCULATION, LOGIC = "a calculation is another", "`and` and `or` are swapped"
 CONDITION, CONSTANT = "a condition is negated", "a value is another"
 NOTHING_BACK, LEFT_OUT, NOT_RAISED = "nothing is given back", "a step is left out", "an error is not raised"
+MOVED_BORDERS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+"""Comparisons, each with the one whose border is off by one."""

@@ -8,7 +8,8 @@ import shutil
 from pathlib import Path
 
 from redstart.core.shell import Environment
-from redstart.ports.sandbox.docker.spec import OBJECTS, Room, User, within
+from redstart.ports.sandbox.docker.spec import Room, User, within
+from redstart.ports.sandbox.mounts import OBJECTS
 from redstart.ports.sandbox.prepare import bring_copies, make_git
 
 PAGE = 4096

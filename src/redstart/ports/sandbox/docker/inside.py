@@ -15,10 +15,10 @@ from posixpath import join
 from typing import NamedTuple
 
 from redstart.core.shell import Environment, Execution, SandboxLimits
-from redstart.ports.sandbox.docker.spec import INWARD, OUTWARD, SOURCE, User
+from redstart.ports.sandbox.docker.spec import SOURCE, User
 from redstart.ports.sandbox.exchange import LARGEST_COLLECTED, given, placed, variables
 from redstart.ports.sandbox.launch import limited
-from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, SHARED, TEMPORARY
+from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, INWARD, OUTWARD, SHARED, TEMPORARY
 
 READY = b"R"
 """The first byte of the second stream, once everything is in its place. No strange code has run before it."""

@@ -10,10 +10,19 @@ from typing import NamedTuple
 from redstart.core.errors import ConfigError
 from redstart.core.shell import HOST_NAME, Environment, SandboxLimits
 from redstart.ports.sandbox.docker.seccomp import profile
-from redstart.ports.sandbox.mounts import ALSO_TEMPORARY, SYSTEM, TEMPORARY, USER, absolute, etc_files
+from redstart.ports.sandbox.mounts import (
+    ALSO_TEMPORARY,
+    INWARD,
+    OBJECTS,
+    OUTWARD,
+    SYSTEM,
+    TEMPORARY,
+    USER,
+    absolute,
+    etc_files,
+)
 from redstart.ports.sandbox.stage import bounded
 
-INWARD, OUTWARD, OBJECTS = "/run/redstart/in", "/run/redstart/out", "/run/redstart/objects"
 SOURCE = "/run/redstart/workspace"
 """Where the files of the workspace lie to be copied from."""
 LABEL, OWNER_LABEL = "redstart.sandbox", "redstart.owner"

@@ -35,6 +35,7 @@ _CONFIGURATION = re.compile(
 )
 """What the runners of Node.js are, where they find tests, and how the code becomes what they run."""
 
+CASE_MARK = re.compile(r" \[#\d+\]$")
 _TEST_CALL = re.compile(rb"^[ \t]*(?:it|test)(?:\.\w+)*[ \t]*\(", re.MULTILINE)
 _TITLE = re.compile(rb"""\b(?:it|test|describe|suite|specify|context)(?:\.\w+)*\(\s*(["'`])(.+?)\1""")
 
@@ -42,7 +43,7 @@ _TITLE = re.compile(rb"""\b(?:it|test|describe|suite|specify|context)(?:\.\w+)*\
 class Node(Language):
     name = "JavaScript"
     suffixes = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
-    case_mark = re.compile(r" \[#\d+\]$")
+    case_mark = CASE_MARK
     reads_code = deepest_first = True
     runners = ("node", "jest", "vitest", "mocha")
     program = "node"

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _TURNED = {"===": "!==", "!==": "===", "==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_BORDER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 _CALCULATION = {"+": "-", "-": "+", "*": "+", "/": "*", "%": "*"}
 _LOGIC = {"&&": "||", "||": "&&"}
 _FUNCTIONS = frozenset(
@@ -105,7 +104,7 @@ def _operated(node: Node) -> Iterator[tuple[int, int, str, str]]:
     is_text = any(one is not None and one.type in ("string", "template_string") for one in sides)
     for table, kind in (
         (_TURNED, words.TURNED),
-        (_BORDER, words.BORDER),
+        (words.MOVED_BORDERS, words.BORDER),
         ({} if is_text else _CALCULATION, words.CALCULATION),
         (_LOGIC, words.LOGIC),
     ):

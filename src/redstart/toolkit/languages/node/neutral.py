@@ -23,6 +23,7 @@ from redstart.toolkit.honesty.neutral_surroundings import (
     read_results,
     unused_variables,
 )
+from redstart.toolkit.languages.node import CASE_MARK
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.request import Request, inside
 from redstart.toolkit.suites.view import View
@@ -33,7 +34,6 @@ MOST_FILES = 500
 NEAR = Surroundings(frozenset({Dimension.environment, Dimension.host, Dimension.path, Dimension.layout}))
 FAR = Surroundings(NEAR.applied | {Dimension.age})
 
-_NUMBER = re.compile(r" \[#\d+\]$")
 _SOURCE = re.compile(r"\.[cm]?js$")
 
 
@@ -96,4 +96,4 @@ class NodeDriver:
 
 
 def _titles(test: str) -> str:
-    return _NUMBER.sub("", test.partition("::")[2])
+    return CASE_MARK.sub("", test.partition("::")[2])

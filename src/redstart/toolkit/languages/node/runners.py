@@ -22,6 +22,7 @@ from redstart.core.noun import Noun, clip
 from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Completed, Environment, Variation
+from redstart.toolkit.languages.node import CASE_MARK
 from redstart.toolkit.languages.protocol import ReadCases, RunFault, SuiteRunner, beside
 from redstart.toolkit.suites.problems.problem import SuiteProblem
 from redstart.toolkit.suites.request import Request, inside
@@ -41,7 +42,6 @@ _NO_TESTS = re.compile(r"^(?:No tests found|No test files found|Error: No test f
 _WRAPPERS = frozenset(
     {"npx", "npm", "yarn", "pnpm", "bunx", "env", "cross-env", "c8", "nyc", "dotenv", "sh", "node", "tsx"}
 )
-_NUMBER = re.compile(r" \[#\d+\]$")
 _DROPPED = {
     "node": re.compile(r"--test-(?:reporter|reporter-destination|name-pattern|only)\b|--watch\b"),
     "jest": re.compile(
@@ -137,7 +137,7 @@ def command(suite: Suite, *, ids: Sequence[str] = (), vary: Variation = PINNED) 
     }
     given_along = {name: inside(name) for name in (_SHARED, *names)}
     if ids:
-        given_along[IDS] = "".join(f"{_NUMBER.sub('', one)}\n" for one in ids)
+        given_along[IDS] = "".join(f"{CASE_MARK.sub('', one)}\n" for one in ids)
         variables["REDSTART_IDS"] = f"{IN}/{IDS}"
     if vary.order and start.runner == "jest":
         variables |= {"REDSTART_ORDER": vary.order, "REDSTART_SEED": str(vary.seed)}
@@ -199,7 +199,7 @@ def _case(one: NodeCase, id_: str) -> Case:
 
 def _patterns(ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """The titles of each test that is asked for; empty where a whole file is, or where they are too many."""
-    titles = [tuple(_NUMBER.sub("", one).partition("::")[2].split(" > ")) for one in ids]
+    titles = [tuple(CASE_MARK.sub("", one).partition("::")[2].split(" > ")) for one in ids]
     too_long = sum(len(title) for one in titles for title in one) > PATTERNS_SIZE
     return () if too_long or any(one == ("",) for one in titles) else tuple(dict.fromkeys(titles))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from redstart.toolkit.languages.node import CASE_MARK
 from redstart.toolkit.languages.node.trees import MAX_BYTES, field_text, parse, text_of, walk
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ _MODIFIERS = frozenset(
 )
 _TABLES = frozenset(("each", "for"))
 _PLACEHOLDER = re.compile(r"%[a-zA-Z#%$]|\$[\w.#]+")
-_NUMBER = re.compile(r" \[#\d+\]$")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
 _ANYTHING = "\0"
 """Stands in a title for what is known only when the test runs."""
@@ -75,7 +75,7 @@ class ScriptFile:
 
     def find(self, name: str) -> ScriptTest | None:
         """The test of this name; None where there is none, or where it may be several."""
-        wanted = _NUMBER.sub("", name).strip()
+        wanted = CASE_MARK.sub("", name).strip()
         exact = [test for test in self.tests if test.title == wanted]
         similar = [test for test in self.tests if _ANYTHING in test.title and _may_be(test.title, wanted)]
         chosen = exact or similar

@@ -16,7 +16,6 @@ _TURNED = {
     **{"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"},
     **{"in": "not in", "not in": "in", "is": "is not", "is not": "is"},
 }
-_BORDER = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 _CALCULATION: dict[type[ast.operator], str] = {
     ast.Add: "-",
     ast.Sub: "+",
@@ -132,8 +131,8 @@ class _Walk:
             )
             if said in _TURNED:
                 yield self._between(left, right, _TURNED[said], words.TURNED)
-            if said in _BORDER:
-                yield self._between(left, right, _BORDER[said], words.BORDER)
+            if said in words.MOVED_BORDERS:
+                yield self._between(left, right, words.MOVED_BORDERS[said], words.BORDER)
             for one in (left, right):
                 if isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value:
                     yield self._made(one, one, b'"other"', words.CONSTANT)

@@ -18,7 +18,7 @@ from redstart.core.errors import ConfigError
 from redstart.core.noun import Noun
 from redstart.core.shell import Environment
 from redstart.toolkit.suites.detection.history import History, find_history
-from redstart.toolkit.suites.detection.ignored import find_ignored
+from redstart.toolkit.suites.detection.ignored import find_ignored, outermost
 from redstart.toolkit.suites.detection.interpreters import choose
 
 ANSWER_WITHIN = 20.0
@@ -136,9 +136,7 @@ def environment_of(root: Path, interpreter: Interpreter, why: str) -> Environmen
         variables["VIRTUAL_ENV"] = interpreter.prefix
     ignored = find_ignored(mount)
     installed = (mount / path for path in ignored.modules)
-    read_only = _outermost(
-        (*map(Path, _visible(interpreter, mount, home)), *_linked(interpreter, mount, home), *installed)
-    )
+    read_only = _named((*map(Path, _visible(interpreter, mount, home)), *_linked(interpreter, mount, home), *installed))
     environment = Environment(
         mount=str(mount),
         python=interpreter.executable,
@@ -199,7 +197,7 @@ def _visible(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ..
                 "would expose your whole home directory",
                 remedy="create a virtual environment in its own directory and name its interpreter with --python",
             )
-    return _outermost(outside)
+    return _named(outside)
 
 
 def _linked(interpreter: Interpreter, mount: Path, home: Path) -> Iterable[Path]:
@@ -236,9 +234,6 @@ def _links(executable: Path) -> Iterable[Path]:
         yield executable
 
 
-def _outermost(paths: Iterable[Path]) -> tuple[str, ...]:
-    kept: list[Path] = []
-    for path in sorted(set(paths), key=lambda one: (len(str(one)), str(one))):
-        if not any(path.is_relative_to(one) for one in kept):
-            kept.append(path)
-    return tuple(str(path) for path in kept)
+def _named(paths: Iterable[Path]) -> tuple[str, ...]:
+    """Those that lie in no other, the shortest first."""
+    return tuple(sorted({str(path) for path in outermost(paths)}, key=lambda name: (len(name), name)))

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import NamedTuple
+from pathlib import Path, PurePath, PurePosixPath
+from typing import NamedTuple, TypeVar
 
 from redstart.core.secret_names import is_secret
 from redstart.toolkit.base.git import ask_git
@@ -26,6 +26,8 @@ NOT_NEEDED = (
 """Made again where it is missing, and misleading where it is stale."""
 ALSO_SECRET = ("credentials*", "secrets.*", ".env.py", ".env.[jt]s")
 """Code too: whoever has git ignore a file of such a name knows why."""
+
+AnyPath = TypeVar("AnyPath", bound=PurePath)
 
 
 class Ignored(NamedTuple):
@@ -52,7 +54,9 @@ def find_ignored(root: Path) -> Ignored:
     """
     said = ask_git(root, "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
     listed = sorted({*_texts((said or b"").split(b"\0")), *_submodules(root)})
-    measured = (_measure(root, path) for path in _outermost(listed) if not _unwanted_path(root, path))
+    # Git names a folder and also the files in it where it is not ignored itself.
+    outer = map(str, outermost(map(PurePosixPath, listed)))
+    measured = (_measure(root, path) for path in outer if not _unwanted_path(root, path))
     entries = [entry for entry in measured if entry.files]
     left_out: list[str] = []
     while (files := sum(one.files for one in entries)) > MOST_FILES or sum(one.size for one in entries) > MOST_BYTES:
@@ -82,13 +86,11 @@ def _texts(names: Iterable[bytes]) -> Iterable[str]:
                 yield text
 
 
-def _outermost(paths: Sequence[str]) -> Iterable[str]:
-    """Without those that lie in another: git names a folder and also the files in it where it is not ignored itself."""
-    whole = set(paths)
-    for path in paths:
-        folders = path.split("/")[:-1]
-        if not any("/".join(folders[: end + 1]) in whole for end in range(len(folders))):
-            yield path
+def outermost(paths: Iterable[AnyPath]) -> Iterator[AnyPath]:
+    """Without those that lie in another, in their order."""
+    listed = tuple(paths)
+    whole = set[PurePath](listed)
+    return (path for path in listed if whole.isdisjoint(path.parents))
 
 
 def _unwanted_path(root: Path, path: str) -> bool:

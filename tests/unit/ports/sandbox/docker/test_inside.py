@@ -11,7 +11,8 @@ import pytest
 from redstart.core.change import Snapshot
 from redstart.core.shell import Environment, Execution
 from redstart.ports.sandbox.docker.inside import handed, handing_out, job, keep
-from redstart.ports.sandbox.docker.spec import OUTWARD, User
+from redstart.ports.sandbox.docker.spec import User
+from redstart.ports.sandbox.mounts import OUTWARD
 
 ROOMY = b"D5 10 5\n"
 
