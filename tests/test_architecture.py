@@ -185,7 +185,6 @@ ASKS_LANGUAGE = {
     "core/secret_names.py": "names of files that hold no secrets, whatever the language",
     "core/suite.py": "kept while probes, prompts and installs ask",
     "evals/public.py": "files of public sets of tasks, which are in Python",
-    "toolkit/base/code_files.py": READER,
     "toolkit/checks/bandit.py": RULES,
     "toolkit/checks/ruff.py": RULES,
     "toolkit/checks/source.py": RULES,

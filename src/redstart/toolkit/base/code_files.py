@@ -10,7 +10,6 @@ Read = Callable[[str], bytes | None]
 """A regular file's bytes by its path in the snapshot; None where there is none, a link among others."""
 
 MAX_BYTES = 400 * 1024
-PYTHON = ".py"
 PROSE = (".toml", ".cfg", ".json", ".txt", ".md")
 """Looked at too, but they seldom hold the fault."""
 

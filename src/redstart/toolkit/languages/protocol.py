@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
     from redstart.toolkit.patching.policy.policy import Protection
+    from redstart.toolkit.retrieval.code_reader import CodeReader
+    from redstart.toolkit.retrieval.sources import Sources
     from redstart.toolkit.suites.problems.problem import SuiteProblem
     from redstart.toolkit.suites.request import Request
     from redstart.toolkit.suites.view import View
@@ -165,6 +167,8 @@ class Language:
     """What the names of texts end with whose examples its runners run as tests."""
     case_mark = re.compile(r"\[.*\]$", re.DOTALL)
     """What an id has at its end where several cases are of one test."""
+    module_suffix = ""
+    """What a dotted name of a module leaves out of the name of its file."""
     deepest_first = False
     """Whether a traceback begins with the line that failed."""
     reads_code = False
@@ -212,6 +216,14 @@ class Language:
     def count_tests(self, data: bytes) -> int:
         """How many tests a file holds, by its text."""
         return 0
+
+    def names_in(self, test_id: str) -> list[str]:
+        """The names inside the file that a test's id gives."""
+        return test_id.partition("[")[0].split("::")[1:]
+
+    def code_reader(self, sources: Sources) -> CodeReader | None:
+        """What reads the code of these files for retrieval."""
+        return None
 
     @property
     def runner(self) -> SuiteRunner | None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
     from redstart.toolkit.patching.policy.policy import Protection
+    from redstart.toolkit.retrieval.code_reader import CodeReader
+    from redstart.toolkit.retrieval.sources import Sources
     from redstart.toolkit.suites.view import View
 
 _TEST = re.compile(
@@ -78,6 +80,14 @@ class Node(Language):
 
     def count_tests(self, data: bytes) -> int:
         return len(_TEST_CALL.findall(data))
+
+    def names_in(self, test_id: str) -> list[str]:
+        return [name for part in test_id.split("::")[1:] for name in part.split(" > ")]
+
+    def code_reader(self, sources: Sources) -> CodeReader:
+        from redstart.toolkit.languages.node.code_reader import ScriptReader
+
+        return ScriptReader(sources)
 
     @property
     def runner(self) -> SuiteRunner:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
     from redstart.toolkit.patching.policy.policy import Protection
+    from redstart.toolkit.retrieval.code_reader import CodeReader
+    from redstart.toolkit.retrieval.sources import Sources
     from redstart.toolkit.suites.view import View
 
 _TEST = re.compile(
@@ -52,6 +54,7 @@ _SHADOWS = re.compile(r"^(?:src/)?(?:pytest|_pytest|unittest|pluggy)(?:\.py|/)")
 class Python(Language):
     name = "Python"
     suffixes = (".py", ".pyi", ".pyw")
+    module_suffix = ".py"
     reads_code = loads_hooks = True
     example_suffixes = (".rst", ".txt", ".md")
     runners = ("pytest", "unittest", "django")
@@ -86,6 +89,11 @@ class Python(Language):
 
     def count_tests(self, data: bytes) -> int:
         return len(_TEST_FUNCTION.findall(data))
+
+    def code_reader(self, sources: Sources) -> CodeReader:
+        from redstart.toolkit.languages.python.code_reader import PythonReader
+
+        return PythonReader(sources)
 
     @property
     def runner(self) -> SuiteRunner:
