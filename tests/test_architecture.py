@@ -199,8 +199,6 @@ ASKS_LANGUAGE = {
     "toolkit/installs/asked.py": PACKAGES,
     "toolkit/installs/planned.py": PACKAGES,
     "toolkit/installs/wheels.py": PACKAGES,
-    "toolkit/looking/desk.py": READER,
-    "toolkit/looking/symbols.py": READER,
     "toolkit/patching/python_ast.py": READER,
     "toolkit/looking/probes.py": WORDS,
     "toolkit/prompts/projects.py": WORDS,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Examined, Green, Runs
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.looking.symbols import Symbol
     from redstart.toolkit.patching.policy.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
@@ -169,6 +170,8 @@ class Language:
     """What an id has at its end where several cases are of one test."""
     module_suffix = ""
     """What a dotted name of a module leaves out of the name of its file."""
+    listed_suffixes: tuple[str, ...] = ()
+    """What the names of files end with whose definitions a listing of their folder shows."""
     deepest_first = False
     """Whether a traceback begins with the line that failed."""
     reads_code = False
@@ -223,6 +226,10 @@ class Language:
 
     def code_reader(self, sources: Sources) -> CodeReader | None:
         """What reads the code of these files for retrieval."""
+        return None
+
+    def outline(self, lines: Sequence[str]) -> list[Symbol] | None:
+        """The names that a file defines; None where no parser reads these lines."""
         return None
 
     @property

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.looking.symbols import Symbol
     from redstart.toolkit.patching.policy.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
@@ -55,6 +56,7 @@ class Python(Language):
     name = "Python"
     suffixes = (".py", ".pyi", ".pyw")
     module_suffix = ".py"
+    listed_suffixes = (".py",)
     reads_code = loads_hooks = True
     example_suffixes = (".rst", ".txt", ".md")
     runners = ("pytest", "unittest", "django")
@@ -94,6 +96,11 @@ class Python(Language):
         from redstart.toolkit.languages.python.code_reader import PythonReader
 
         return PythonReader(sources)
+
+    def outline(self, lines: Sequence[str]) -> list[Symbol] | None:
+        from redstart.toolkit.languages.python.outline import outline
+
+        return outline(lines)
 
     @property
     def runner(self) -> SuiteRunner:
