@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
     from redstart.toolkit.looking.symbols import Symbol
+    from redstart.toolkit.patching.edited_code import EditedCode
     from redstart.toolkit.patching.policy.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
@@ -230,6 +231,11 @@ class Language:
 
     def outline(self, lines: Sequence[str]) -> list[Symbol] | None:
         """The names that a file defines; None where no parser reads these lines."""
+        return None
+
+    @property
+    def edited_code(self) -> EditedCode | None:
+        """What judges edits of its code."""
         return None
 
     @property

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
     from redstart.toolkit.looking.symbols import Symbol
+    from redstart.toolkit.patching.edited_code import EditedCode
     from redstart.toolkit.patching.policy.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
@@ -101,6 +102,12 @@ class Python(Language):
         from redstart.toolkit.languages.python.outline import outline
 
         return outline(lines)
+
+    @property
+    def edited_code(self) -> EditedCode:
+        from redstart.toolkit.languages.python import edited_code
+
+        return edited_code
 
     @property
     def runner(self) -> SuiteRunner:
