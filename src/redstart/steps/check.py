@@ -15,10 +15,10 @@ from redstart.toolkit.checks.audit import security
 from redstart.toolkit.checks.calls import blocked_calls
 from redstart.toolkit.checks.commands import Place, ask_commands
 from redstart.toolkit.checks.narrow import more_than
-from redstart.toolkit.checks.node import syntax_findings
 from redstart.toolkit.checks.ruff import check as run_ruff
 from redstart.toolkit.checks.ruff import new_findings, syntax_errors
 from redstart.toolkit.checks.source import Source
+from redstart.toolkit.checks.syntax import syntax_findings
 from redstart.toolkit.honesty.tripwires import opaque
 from redstart.toolkit.honesty.tripwires.rules import Tripped, tripped
 from redstart.toolkit.honesty.verdict.baseline import baseline_cases

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Examined, Green, Runs
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.looking.symbols import Symbol
     from redstart.toolkit.patching.edited_code import EditedCode
     from redstart.toolkit.patching.policy.policy import Protection
@@ -179,6 +180,8 @@ class Language:
     """Whether Redstart reads its code: to find what matters, to judge it and to change it."""
     loads_hooks = False
     """Whether its processes load a file of ours when they start (`suites.request.loading`)."""
+    function_head = "def name(arguments):"
+    """How code begins. An example in a question must look like code: one of words is copied by a small model."""
     program = ""
     """What has to be on the path for its tests; empty where `environment` looks for it elsewhere."""
     program_name = ""
@@ -236,6 +239,15 @@ class Language:
     @property
     def edited_code(self) -> EditedCode | None:
         """What judges edits of its code."""
+        return None
+
+    def unreadable_line(self, path: str, data: bytes) -> int:
+        """The first line that its grammar cannot read; 0 where it reads all, or another check looks at the syntax."""
+        return 0
+
+    @property
+    def snippets(self) -> Snippets | None:
+        """How a snippet is run that a model wrote."""
         return None
 
     @property

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.patching.policy.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
@@ -36,6 +37,7 @@ _CONFIGURATION = re.compile(
 )
 """What the runners of Node.js are, where they find tests, and how the code becomes what they run."""
 
+_DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 _TEST_CALL = re.compile(rb"^[ \t]*(?:it|test)(?:\.\w+)*[ \t]*\(", re.MULTILINE)
 _TITLE = re.compile(rb"""\b(?:it|test|describe|suite|specify|context)(?:\.\w+)*\(\s*(["'`])(.+?)\1""")
 
@@ -46,6 +48,7 @@ class Node(Language):
     case_mark = re.compile(r" \[#\d+\]$")
     reads_code = deepest_first = True
     runners = ("node", "jest", "vitest", "mocha")
+    function_head = "function name(arguments) {"
     program = "node"
     program_name = "Node.js"
     programs = ("node", "npm", "npx", "yarn", "pnpm", "bun", "deno", "jest", "vitest", "mocha", "tap", "ava")
@@ -88,6 +91,17 @@ class Node(Language):
         from redstart.toolkit.languages.node.code_reader import ScriptReader
 
         return ScriptReader(sources)
+
+    def unreadable_line(self, path: str, data: bytes) -> int:
+        from redstart.toolkit.languages.node.trees import faults
+
+        return next(iter(faults(path, data)), 0) if not path.endswith(_DECLARATIONS) else 0
+
+    @property
+    def snippets(self) -> Snippets:
+        from redstart.toolkit.languages.node.snippets import JavaScriptSnippets
+
+        return JavaScriptSnippets()
 
     @property
     def runner(self) -> SuiteRunner:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.looking.symbols import Symbol
     from redstart.toolkit.patching.edited_code import EditedCode
     from redstart.toolkit.patching.policy.policy import Protection
@@ -108,6 +109,12 @@ class Python(Language):
         from redstart.toolkit.languages.python import edited_code
 
         return edited_code
+
+    @property
+    def snippets(self) -> Snippets:
+        from redstart.toolkit.languages.python.snippets import PythonSnippets
+
+        return PythonSnippets()
 
     @property
     def runner(self) -> SuiteRunner:
