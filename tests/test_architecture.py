@@ -199,7 +199,6 @@ ASKS_LANGUAGE = {
     "toolkit/installs/asked.py": PACKAGES,
     "toolkit/installs/planned.py": PACKAGES,
     "toolkit/installs/wheels.py": PACKAGES,
-    "toolkit/prompts/projects.py": WORDS,
     "toolkit/suites/detection/command_files.py": IDS,
     "toolkit/suites/reading/junit.py": IDS,
     "toolkit/suites/reading/nodeids.py": IDS,

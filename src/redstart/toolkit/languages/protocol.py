@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Examined, Green, Runs
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.languages.new_program import NewPrograms
     from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.looking.symbols import Symbol
     from redstart.toolkit.patching.edited_code import EditedCode
@@ -162,6 +163,8 @@ class Language:
 
     name: str
     """As people write it: `Python`."""
+    key = ""
+    """Its name in options, settings and stored runs, where it has one: `python`."""
     suffixes: tuple[str, ...] = ()
     """What the names of its source files end with."""
     runners: tuple[str, ...] = ()
@@ -248,6 +251,11 @@ class Language:
     @property
     def snippets(self) -> Snippets | None:
         """How a snippet is run that a model wrote."""
+        return None
+
+    @property
+    def new_programs(self) -> NewPrograms | None:
+        """How a program is begun in it."""
         return None
 
     @property

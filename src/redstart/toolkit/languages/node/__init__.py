@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.languages.new_program import NewPrograms
     from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.patching.policy.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
@@ -44,6 +45,7 @@ _TITLE = re.compile(rb"""\b(?:it|test|describe|suite|specify|context)(?:\.\w+)*\
 
 class Node(Language):
     name = "JavaScript"
+    key = "node"
     suffixes = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
     case_mark = re.compile(r" \[#\d+\]$")
     reads_code = deepest_first = True
@@ -102,6 +104,12 @@ class Node(Language):
         from redstart.toolkit.languages.node.snippets import JavaScriptSnippets
 
         return JavaScriptSnippets()
+
+    @property
+    def new_programs(self) -> NewPrograms:
+        from redstart.toolkit.languages.node.new_program import NodePrograms
+
+        return NodePrograms()
 
     @property
     def runner(self) -> SuiteRunner:

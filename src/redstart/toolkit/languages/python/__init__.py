@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.languages.new_program import NewPrograms
     from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.looking.symbols import Symbol
     from redstart.toolkit.patching.edited_code import EditedCode
@@ -56,6 +57,7 @@ _SHADOWS = re.compile(r"^(?:src/)?(?:pytest|_pytest|unittest|pluggy)(?:\.py|/)")
 
 class Python(Language):
     name = "Python"
+    key = "python"
     suffixes = (".py", ".pyi", ".pyw")
     module_suffix = ".py"
     listed_suffixes = (".py",)
@@ -115,6 +117,12 @@ class Python(Language):
         from redstart.toolkit.languages.python.snippets import PythonSnippets
 
         return PythonSnippets()
+
+    @property
+    def new_programs(self) -> NewPrograms:
+        from redstart.toolkit.languages.python.new_program import PythonPrograms
+
+        return PythonPrograms()
 
     @property
     def runner(self) -> SuiteRunner:
