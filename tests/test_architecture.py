@@ -176,14 +176,12 @@ def language_questions(source: str) -> list[int]:
 RULES = "a rule about Python code that has to move into languages/python"
 READER = "what a language reads of code for retrieval and edits is not behind the protocol yet"
 PAYLOAD = "names its own files in the sandbox, which are written in Python"
-PACKAGES = "what a language installs is not behind the protocol yet"
 WORDS = "a new project, its words and its probes are not behind the protocol yet"
 IDS = "reads modules and ids of Python's runners"
 ASKS_LANGUAGE = {
     "app/doctor/project.py": "whether the interpreter lacks pytest",
     "app/ground.py": "whether the interpreter lacks pytest",
     "core/secret_names.py": "names of files that hold no secrets, whatever the language",
-    "core/suite.py": "kept while probes, prompts and installs ask",
     "evals/public.py": "files of public sets of tasks, which are in Python",
     "toolkit/checks/bandit.py": RULES,
     "toolkit/checks/ruff.py": RULES,
@@ -196,9 +194,6 @@ ASKS_LANGUAGE = {
     "toolkit/honesty/verdict/shrink.py": RULES,
     "toolkit/honesty/tripwires/support.py": RULES,
     "toolkit/honesty/tripwires/rules.py": RULES,
-    "toolkit/installs/asked.py": PACKAGES,
-    "toolkit/installs/planned.py": PACKAGES,
-    "toolkit/installs/wheels.py": PACKAGES,
     "toolkit/suites/detection/command_files.py": IDS,
     "toolkit/suites/reading/junit.py": IDS,
     "toolkit/suites/reading/nodeids.py": IDS,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Examined, Green, Runs
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.installs.manager import PackageManager
     from redstart.toolkit.languages.new_program import NewPrograms
     from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.looking.symbols import Symbol
@@ -256,6 +257,11 @@ class Language:
     @property
     def new_programs(self) -> NewPrograms | None:
         """How a program is begun in it."""
+        return None
+
+    @property
+    def packages(self) -> PackageManager | None:
+        """What projects depend on, and how it is installed."""
         return None
 
     @property

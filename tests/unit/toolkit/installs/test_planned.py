@@ -9,16 +9,18 @@ import pytest
 
 from redstart.app.skeleton import files_of
 from redstart.core.packages import PackageRequest
-from redstart.ports.install.port import Language
 from redstart.toolkit.installs.asked import read
+from redstart.toolkit.installs.manager import PackageManager
 from redstart.toolkit.installs.planned import MOST_PACKAGES, add_dependencies, readable_requests
 from redstart.toolkit.languages.new_program import NewProject
+from redstart.toolkit.languages.node.packages import NodePackages
+from redstart.toolkit.languages.python.packages import PythonPackages
 
-PYTHON, NODE = Language.python, Language.node
+PYTHON, NODE = PythonPackages(), NodePackages()
 
 
-def names(language: Language, *written: str) -> list[str]:
-    requests = readable_requests([PackageRequest(name=name) for name in written], language)
+def names(manager: PackageManager, *written: str) -> list[str]:
+    requests = readable_requests([PackageRequest(name=name) for name in written], manager)
     return [request.name for request in requests]
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.installs.manager import PackageManager
     from redstart.toolkit.languages.new_program import NewPrograms
     from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.patching.policy.policy import Protection
@@ -110,6 +111,12 @@ class Node(Language):
         from redstart.toolkit.languages.node.new_program import NodePrograms
 
         return NodePrograms()
+
+    @property
+    def packages(self) -> PackageManager:
+        from redstart.toolkit.languages.node.packages import NodePackages
+
+        return NodePackages()
 
     @property
     def runner(self) -> SuiteRunner:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.installs.manager import PackageManager
     from redstart.toolkit.languages.new_program import NewPrograms
     from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.looking.symbols import Symbol
@@ -123,6 +124,12 @@ class Python(Language):
         from redstart.toolkit.languages.python.new_program import PythonPrograms
 
         return PythonPrograms()
+
+    @property
+    def packages(self) -> PackageManager:
+        from redstart.toolkit.languages.python.packages import PythonPackages
+
+        return PythonPackages()
 
     @property
     def runner(self) -> SuiteRunner:
