@@ -182,7 +182,6 @@ ASKS_LANGUAGE = {
     "app/doctor/project.py": "whether the interpreter lacks pytest",
     "app/ground.py": "whether the interpreter lacks pytest",
     "core/secret_names.py": "names of files that hold no secrets, whatever the language",
-    "evals/public.py": "files of public sets of tasks, which are in Python",
     "toolkit/checks/bandit.py": RULES,
     "toolkit/checks/ruff.py": RULES,
     "toolkit/checks/source.py": RULES,
