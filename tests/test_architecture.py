@@ -174,13 +174,9 @@ def language_questions(source: str) -> list[int]:
 
 
 RULES = "a rule about Python code that has to move into languages/python"
-READER = "what a language reads of code for retrieval and edits is not behind the protocol yet"
 PAYLOAD = "names its own files in the sandbox, which are written in Python"
-WORDS = "a new project, its words and its probes are not behind the protocol yet"
 IDS = "reads modules and ids of Python's runners"
 ASKS_LANGUAGE = {
-    "app/doctor/project.py": "whether the interpreter lacks pytest",
-    "app/ground.py": "whether the interpreter lacks pytest",
     "core/secret_names.py": "names of files that hold no secrets, whatever the language",
     "toolkit/checks/bandit.py": RULES,
     "toolkit/checks/ruff.py": RULES,

@@ -12,6 +12,8 @@ Read = Callable[[str], bytes | None]
 MAX_BYTES = 400 * 1024
 PROSE = (".toml", ".cfg", ".json", ".txt", ".md")
 """Looked at too, but they seldom hold the fault."""
+FOREIGN = frozenset({"node_modules", "site-packages", "venv", "build", "dist", "__pycache__"})
+"""Folders of packages and builds: what lies in them is not the project's own."""
 
 
 def is_searchable(path: str) -> bool:

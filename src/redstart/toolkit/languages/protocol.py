@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from redstart.core.report import Case
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.patching.policy.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
+    from redstart.toolkit.suites.detection.environment import Interpreter
     from redstart.toolkit.suites.problems.problem import SuiteProblem
     from redstart.toolkit.suites.request import Request
     from redstart.toolkit.suites.view import View
@@ -159,6 +161,25 @@ class GreenChecks(Protocol):
         ...
 
 
+class LentRunner(Protocol):
+    """A runner of Redstart's own, for a project whose interpreter has none."""
+
+    @property
+    def name(self) -> str: ...
+
+    def is_missing(self, runner: str, command: Sequence[str], interpreter: Interpreter) -> bool:
+        """Whether the tests start this runner, by that command where one is given, and the interpreter lacks it."""
+        ...
+
+    def fits(self, interpreter: Interpreter) -> bool:
+        """Whether it works with this interpreter."""
+        ...
+
+    def lend(self, environment: Environment, data: Path) -> Environment:
+        """The same environment, with the runner kept below `data`."""
+        ...
+
+
 class Language:
     """A language without abilities: subclasses add those that they have."""
 
@@ -190,6 +211,8 @@ class Language:
     """What has to be on the path for its tests; empty where `environment` looks for it elsewhere."""
     program_name = ""
     """That program by the name that people know it by."""
+    commands: Mapping[str, str] = {}
+    """By runner: how people start it, where a project does not say so by itself."""
     support_names: tuple[str, ...] = ()
     """Names of files that belong to the tests and hold none."""
     programs: tuple[str, ...] = ()
@@ -216,6 +239,10 @@ class Language:
     def started_by(self, folder: str, paths: Sequence[str], read: Read, words: Sequence[str]) -> Place | None:
         """The suite as a command of the user's starts it; None where that cannot be told, or starts none."""
         return None
+
+    def runner_of_command(self, words: Sequence[str]) -> str:
+        """The runner that a command starts, where the command alone tells; empty otherwise."""
+        return ""
 
     def environment(self, own: Environment, folder: str, environ: Mapping[str, str]) -> Environment | None:
         """Where the tests of this folder run, from Redstart's own environment; None for an interpreter of Python.
@@ -267,6 +294,11 @@ class Language:
     @property
     def runner(self) -> SuiteRunner | None:
         """What starts its `runners`; None where Redstart knows only the reports that a command leaves."""
+        return None
+
+    @property
+    def lent_runner(self) -> LentRunner | None:
+        """What Redstart lends to a project that has no runner."""
         return None
 
     @property

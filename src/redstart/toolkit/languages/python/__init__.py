@@ -11,6 +11,7 @@ from redstart.core.shell import Environment
 from redstart.toolkit.languages.protocol import (
     GreenChecks,
     Language,
+    LentRunner,
     Place,
     Read,
     ReportNames,
@@ -65,6 +66,11 @@ class Python(Language):
     reads_code = loads_hooks = True
     example_suffixes = (".rst", ".txt", ".md")
     runners = ("pytest", "unittest", "django")
+    commands: Mapping[str, str] = {
+        "pytest": "python -m pytest",
+        "unittest": "python -m unittest",
+        "django": "python manage.py test",
+    }
     support_names = ("conftest.py", "__init__.py")
     programs = (r"python[\d.]*", "pytest", r"py\.test", "tox", "nox", "nose2", "nosetests", "trial")
 
@@ -90,6 +96,14 @@ class Python(Language):
         from redstart.toolkit.languages.python.detect import suites_of
 
         return suites_of(paths, read)
+
+    def runner_of_command(self, words: Sequence[str]) -> str:
+        from redstart.toolkit.languages.python.django import parse_command
+        from redstart.toolkit.languages.python.unittest import unittest_arguments
+
+        if unittest_arguments(words):
+            return "unittest"
+        return "django" if parse_command(words) else ""
 
     def environment(self, own: Environment, folder: str, environ: Mapping[str, str]) -> None:
         return None
@@ -136,6 +150,12 @@ class Python(Language):
         from redstart.toolkit.languages.python.runners import PythonRunner
 
         return PythonRunner()
+
+    @property
+    def lent_runner(self) -> LentRunner:
+        from redstart.toolkit.languages.python.bundled_pytest import BundledPytest
+
+        return BundledPytest()
 
     @property
     def alterer(self) -> Alterer:
