@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from redstart.toolkit.installs.pip import pip_for
+from redstart.toolkit.languages.python.pip import pip_for
 
 WITHIN = 900.0
 """Seconds that any one command may take."""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _figures import Figure, at_least, at_most, print_figures, told
-from redstart.toolkit.installs.pip import pip_for
+from redstart.toolkit.languages.python.pip import pip_for
 
 HERE = Path(__file__).parent / "audit"
 PACKAGES = ("requests==2.32.3", "celery==5.4.0", "sqlalchemy==2.0.36")

@@ -173,24 +173,8 @@ def language_questions(source: str) -> list[int]:
     return found
 
 
-READER = "what a language reads of code for retrieval and edits is not behind the protocol yet"
-PACKAGES = "what a language installs is not behind the protocol yet"
-WORDS = "a new project, its words and its probes are not behind the protocol yet"
 ASKS_LANGUAGE = {
-    "app/doctor/project.py": "whether the interpreter lacks pytest",
-    "app/ground.py": "whether the interpreter lacks pytest",
     "core/secret_names.py": "names of files that hold no secrets, whatever the language",
-    "core/suite.py": "kept while probes, prompts and installs ask",
-    "evals/public.py": "files of public sets of tasks, which are in Python",
-    "toolkit/base/code_files.py": READER,
-    "toolkit/installs/asked.py": PACKAGES,
-    "toolkit/installs/planned.py": PACKAGES,
-    "toolkit/installs/wheels.py": PACKAGES,
-    "toolkit/looking/desk.py": READER,
-    "toolkit/looking/symbols.py": READER,
-    "toolkit/patching/python_ast.py": READER,
-    "toolkit/looking/probes.py": WORDS,
-    "toolkit/prompts/projects.py": WORDS,
 }
 """Files that ask, each with its reason. A file that asks no more has to leave: the list may only get shorter."""
 

@@ -6,14 +6,13 @@ import os
 import shutil
 import subprocess
 import tempfile
-from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from redstart.app.ground import own_environment, served
 from redstart.app.runs import Asked, keep_environment, keep_run, looks_of, result_snapshot
-from redstart.app.skeleton import Ground, files_of, package_name
+from redstart.app.skeleton import files_of, new_programs, package_name
 from redstart.app.wire import House, asking
 from redstart.core.errors import ConfigError
 from redstart.core.noun import clip
@@ -23,13 +22,11 @@ from redstart.core.shell import Environment
 from redstart.core.tasks import CreateTask
 from redstart.core.wishes import Kind
 from redstart.toolkit.base.git import require_git
-from redstart.toolkit.languages.node.detect import is_node_test
-from redstart.toolkit.languages.node.environment import with_node
+from redstart.toolkit.languages.new_program import NewPrograms, NewProject
+from redstart.toolkit.languages.registry import language_of_runner
 from redstart.toolkit.repo.first_commit import commit_first
 from redstart.toolkit.suites.detection.environment import moved
 
-OFFERED = ("hypothesis",)
-"""Packages that are told to whoever writes tests, where they are there."""
 MOST_TESTS = 50
 LARGEST_TESTS = 1 << 20
 _NAMES = "name the files test_*.py, or *.test.js for Node.js"
@@ -38,7 +35,8 @@ _NAMES = "name the files test_*.py, or *.test.js for Node.js"
 class NewProgram(NamedTuple):
     """What the user says of a new program besides its goal."""
 
-    node: bool = False
+    language: str = "python"
+    """By `Language.key`."""
     kind: Kind | None = None
     tests: Path | None = None
     """A file or folder with tests of the user's own: then no others are written."""
@@ -61,22 +59,23 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted:
             f"the goal has {len(goal):,} characters; the limit is {GOAL_LIMIT:,}", remedy="shorten the goal"
         )
     require_git()
-    tests = _own_tests(wanted.tests, node=wanted.node) if wanted.tests else {}
-    environment = _environment(out, node=wanted.node)
-    offers = () if wanted.node else tuple(one for one in OFFERED if can_import(environment.python, one))
-    ground = Ground(package_name(out.name), goal, wanted.kind, wanted.node, offers)
-    base = house.trees.write(house.trees.empty(), {**files_of(ground), **tests})
+    programs = new_programs(wanted.language)
+    tests = _own_tests(wanted.tests, programs) if wanted.tests else {}
+    environment = _environment(out, programs.runner)
+    offers = tuple(one for one in programs.offers if can_import(environment.python, one))
+    project = NewProject(package_name(out.name), goal, wanted.kind, wanted.language, offers)
+    base = house.trees.write(house.trees.empty(), {**files_of(project), **tests})
     mounted = served(house, environment)
     spec = RunSpec(
         task=CreateTask(
             kind=wanted.kind,
             offers=offers,
-            own_tests=tuple(sorted(path for path in tests if _is_test(path, node=wanted.node))),
+            own_tests=tuple(sorted(filter(programs.is_test, tests))),
             test_cpu=house.settings.sandbox.test_cpu,
         ),
         goal=goal,
         base=base,
-        suite=Suite(runner="node" if wanted.node else "pytest", environment=keep_environment(house, mounted)),
+        suite=Suite(runner=programs.runner, environment=keep_environment(house, mounted)),
         limits=asked.limits,
         sandbox=house.settings.sandbox.limits,
         verify=asked.verify,
@@ -85,7 +84,7 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted:
         asks=asking(house.settings),
         checks=house.settings.checks.checks,
         packages=Packages(allow=house.settings.dependencies.by_language, approve=asked.approve),
-        repo=ground.package,
+        repo=project.package,
         tenant=house.settings.tenant,
         explore=house.settings.memory.explore,
     )
@@ -123,23 +122,20 @@ def can_import(python: str, package: str) -> bool:
     return subprocess.run((python, "-I", "-c", asked, package), capture_output=True, check=False).returncode == 0
 
 
-def _environment(out: Path, *, node: bool) -> Environment:
-    """Redstart's own interpreter, and the user's Node.js beside it, as they are seen from the project's folder."""
-    there = next(folder for folder in out.parents if folder.is_dir())
-    if not node:
-        return moved(own_environment(there), out)
+def _environment(out: Path, runner: str) -> Environment:
+    """Redstart's own interpreter, and what else the runner needs of the user's, as seen from the project's folder."""
+    own = own_environment(next(folder for folder in out.parents if folder.is_dir()))
+    language = language_of_runner(runner)
     # The project has no packages yet: those of a folder above it are none of its own.
     with tempfile.TemporaryDirectory() as empty:
-        found = with_node(own_environment(there).model_copy(update={"mount": empty}), "", os.environ)
+        found = language and language.environment(own.model_copy(update={"mount": empty}), "", os.environ)
+    if not found:
+        return moved(own, out)
     path = found.variables["PATH"].replace(empty, str(out))
     return moved(found.model_copy(update={"variables": {**found.variables, "PATH": path}}), out)
 
 
-def _is_test(path: str, *, node: bool) -> bool:
-    return is_node_test(path) if node else fnmatch(Path(path).name, "test_*.py") or path.endswith("_test.py")
-
-
-def _own_tests(given: Path, *, node: bool) -> dict[str, bytes | None]:
+def _own_tests(given: Path, programs: NewPrograms) -> dict[str, bytes | None]:
     """The user's tests as files of the new project."""
     if not given.exists():
         raise ConfigError(f"{given} does not exist", remedy="give --spec-tests a test file or a directory of tests")
@@ -150,8 +146,8 @@ def _own_tests(given: Path, *, node: bool) -> dict[str, bytes | None]:
         raise ConfigError(
             f"{given} is too large for --spec-tests", remedy=f"give at most {MOST_TESTS} files, 1 MB in total"
         )
-    folder = "test" if node else "tests"
+    folder = programs.test_folder
     found: dict[str, bytes | None] = {f"{folder}/{one.relative_to(root).as_posix()}": one.read_bytes() for one in kept}
-    if not any(_is_test(path, node=node) for path in found):
+    if not any(map(programs.is_test, found)):
         raise ConfigError(f"{given} contains no test file", remedy=_NAMES)
     return found

@@ -14,12 +14,9 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment, SandboxLimits
 from redstart.toolkit.base.git import require_git
+from redstart.toolkit.languages.abilities import LentRunner
 from redstart.toolkit.languages.protocol import Read
-from redstart.toolkit.languages.python.bundled_pytest import copy_pytest, fits, lend
-from redstart.toolkit.languages.python.django import parse_command
-from redstart.toolkit.languages.python.unittest import unittest_arguments
 from redstart.toolkit.languages.registry import language_of_runner, languages
-from redstart.toolkit.suites.detection.command import end_of_start
 from redstart.toolkit.suites.detection.environment import (
     Interpreter,
     environment_of,
@@ -105,30 +102,36 @@ def _equipment(root: Path, folder: str, runner: str, command: tuple[str, ...], p
     interpreter, why = find_interpreter(root, folder=folder, python=python, environ=os.environ)
     if not runner:
         runner = "pytest" if interpreter.has_pytest else "unittest"
-    starts_pytest = runner == "pytest" and (not command or bool(end_of_start(command, "pytest", "py.test")))
-    bare = interpreter if starts_pytest and not interpreter.has_pytest else None
+    lent = _lent(runner)
+    bare = interpreter if lent and lent.is_missing(runner, command, interpreter) else None
     return Equipment(runner, environment_of(root, interpreter, why), bare)
 
 
+def _lent(runner: str) -> LentRunner | None:
+    language = language_of_runner(runner)
+    return language.lent_runner if language else None
+
+
 def equip(house: House, ground: Ground, may_lend: MayLend | None) -> Ground:
-    """The same, with Redstart's pytest where the project's environment has none and `may_lend` agrees.
+    """The same, with Redstart's own runner where the project's environment has none and `may_lend` agrees.
 
     Nobody is asked about an interpreter that is no environment of the project's (`python3` on the path).
     Raises `ConfigError` where nobody agrees, or the interpreter is too old for it.
     """
-    interpreter, environment = ground.bare, ground.environment
-    if interpreter is None:
+    interpreter, environment, lent = ground.bare, ground.environment, _lent(ground.runner)
+    if interpreter is None or lent is None:
         return ground
     is_projects_own = environment.chosen != ON_PATH
-    if not fits(interpreter) and not is_projects_own:
+    if not lent.fits(interpreter) and not is_projects_own:
         return ground._replace(environment=served(house, own_environment(ground.root, ground.folder)), bare=None)
     where = environment.chosen if environment.chosen.startswith(".") else f"{environment.chosen}: {interpreter.prefix}"
-    what = f"this project's environment ({where}) has no pytest"
-    if not fits(interpreter) or (is_projects_own and not (may_lend and may_lend(what))):
-        remedy = f"{interpreter.executable} -m pip install pytest, or name the command that runs the tests: --test-cmd"
+    what = f"this project's environment ({where}) has no {lent.name}"
+    if not lent.fits(interpreter) or (is_projects_own and not (may_lend and may_lend(what))):
+        remedy = (
+            f"{interpreter.executable} -m pip install {lent.name}, or name the command that runs the tests: --test-cmd"
+        )
         raise ConfigError(what, remedy=remedy)
-    lent = lend(environment, copy_pytest(house.settings.home))
-    return ground._replace(environment=lent, bare=None)
+    return ground._replace(environment=lent.lend(environment, house.settings.home), bare=None)
 
 
 def _place(house: House, base: Snapshot, named: Place | None, choose: Choose | None) -> Place:
@@ -158,11 +161,8 @@ def _started_suite(named: Place, paths: Sequence[str], read: Read) -> Place | No
 
 def _started_by(command: tuple[str, ...]) -> str:
     """The runner that the user's command starts, where that can be told from the command alone; empty otherwise."""
-    if not command:
-        return ""
-    if unittest_arguments(command):
-        return "unittest"
-    return "django" if parse_command(command) else ""
+    told = (language.runner_of_command(command) for language in languages() if command)
+    return next((runner for runner in told if runner), "")
 
 
 def served(house: House, environment: Environment) -> Environment:

@@ -10,16 +10,11 @@ from typing import NamedTuple
 from redstart.app.settings import Settings, keys_of
 from redstart.app.settings.layers import PROJECT_FILE, PROJECT_TABLE, of_project
 from redstart.core.errors import ConfigError
-from redstart.toolkit.languages.python.detect import FOREIGN, detect_runner
+from redstart.toolkit.base.code_files import FOREIGN
+from redstart.toolkit.languages.registry import languages
 
 LARGEST_READ = 1_000_000
 """How much of a file is looked at; tests are told from others by less."""
-
-_COMMANDS = {
-    "pytest": "python -m pytest",
-    "unittest": "python -m unittest",
-    "django": "python manage.py test",
-}
 
 
 class Proposal(NamedTuple):
@@ -41,8 +36,17 @@ def propose(folder: Path) -> Proposal:
         raise _there_already(path)
     if of_project(folder, keys_of(Settings)):
         raise ConfigError(f"[{PROJECT_TABLE}] of {folder / 'pyproject.toml'} already contains settings")
-    runner = detect_runner(files_in(folder), lambda name: read_start(folder / name))
-    return Proposal(path, runner, _text(runner))
+    runner, command = _suite(folder)
+    return Proposal(path, runner, _text(command))
+
+
+def _suite(folder: Path) -> tuple[str | None, str]:
+    """The runner of the folder's tests and the command that starts it."""
+    paths = list(files_in(folder))
+    for language in languages():
+        if language.commands and (place := language.suite_in("", paths, lambda name: read_start(folder / name))):
+            return place.runner, language.commands[place.runner]
+    return None, ""
 
 
 def write(proposal: Proposal) -> None:
@@ -60,8 +64,8 @@ def _there_already(path: Path) -> ConfigError:
     return ConfigError(f"{path} already exists", remedy="to see what is in force: redstart config show")
 
 
-def _text(runner: str | None) -> str:
-    tests = f'command = "{_COMMANDS[runner]}"' if runner else '# command = "python -m pytest"   (no tests found)'
+def _text(command: str) -> str:
+    tests = f'command = "{command}"' if command else '# command = "python -m pytest"   (no tests found)'
     return f"""# Settings of this project for Redstart. To see what is in force: redstart config show
 # A project may name its tests, protect files and lower limits. Its users set everything else.
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from redstart.ports.install.port import InstallRequest, Language, Prepared
-from redstart.toolkit.installs.node import prepare_node
-from redstart.toolkit.installs.python import prepare_python
+from redstart.ports.install.port import InstallRequest, Prepared
+from redstart.toolkit.installs.manager import manager_of
 
 FOLDER = "installs"
 """In redstart's home: one folder an environment, named by the hash of its lock."""
@@ -21,6 +19,4 @@ class IndexInstaller:
         self._home, self._environ = home / FOLDER, environ
 
     def prepare(self, request: InstallRequest) -> Prepared:
-        if request.language is Language.node:
-            return prepare_node(request, self._home, self._environ)
-        return prepare_python(request, self._home, request.python or sys.executable, self._environ)
+        return manager_of(request.language).prepare(request, self._home, self._environ)

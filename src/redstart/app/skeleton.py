@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
-from textwrap import shorten
-from typing import NamedTuple
 
-from redstart.core.wishes import Kind
+from redstart.core.errors import ConfigError
+from redstart.toolkit.languages.new_program import NewPrograms, NewProject
+from redstart.toolkit.languages.registry import languages
 
-ABOUT = 200
 LONGEST_NAME = 40
 """Letters of a directory that is named after a goal."""
 _NO_NAME = frozenset({"a", "an", "the", "please", "create", "make", "write", "build", "implement", "develop"})
 """Words at the beginning of a goal that name nothing."""
 _NO_END = frozenset({"a", "an", "the", "and", "or", "that", "which", "to", "of", "in", "into", "for", "from", "with"})
 """Words that no name ends with."""
-_PYTHON_IGNORED = ("__pycache__/", ".venv/", ".pytest_cache/", ".hypothesis/", "*.egg-info/", "build/", "dist/")
-_NODE_IGNORED = ("node_modules/", "coverage/", "*.log")
-
-
-class Ground(NamedTuple):
-    """What is known of a new project."""
-
-    package: str
-    goal: str
-    kind: Kind | None = None
-    node: bool = False
-    offers: tuple[str, ...] = ()
-    """Packages besides the runner's that its tests may import."""
 
 
 def package_name(folder: str) -> str:
@@ -50,83 +35,29 @@ def folder_name(goal: str) -> str:
 
 
 def skeleton(package: str, goal: str) -> dict[str, bytes | None]:
-    """The files of a project in Python of which nothing more is known."""
-    return files_of(Ground(package, goal))
+    """The files of a project of which nothing more is known."""
+    return files_of(NewProject(package, goal))
 
 
-def files_of(ground: Ground) -> dict[str, bytes | None]:
+def files_of(project: NewProject) -> dict[str, bytes | None]:
     """By path. The same project is described alike each time."""
-    ignored = _NODE_IGNORED if ground.node else _PYTHON_IGNORED
-    described = ("package.json", _package_json(ground)) if ground.node else ("pyproject.toml", _pyproject(ground))
+    given = new_programs(project.language).files(project)
+    ways = (_code("Install", given.install), _code("Use", given.use), _code("Test", given.test))
     return {
-        described[0]: described[1].encode(),
-        "README.md": _readme(ground).encode(),
-        ".gitignore": "".join(f"{one}\n" for one in ignored).encode(),
+        given.manifest: given.description.encode(),
+        "README.md": ("\n\n".join((f"# {project.package}", project.goal.strip(), *ways)) + "\n").encode(),
+        ".gitignore": "".join(f"{one}\n" for one in given.ignored).encode(),
     }
 
 
-def _title(ground: Ground) -> str:
-    return ground.package.replace("_", "-")
-
-
-def _about(ground: Ground) -> str:
-    return shorten(ground.goal, ABOUT, placeholder=" ...")
-
-
-def _pyproject(ground: Ground) -> str:
-    tests = ", ".join(json.dumps(one) for one in ("pytest", *ground.offers))
-    lines = [
-        "[build-system]",
-        'requires = ["setuptools>=61"]',
-        'build-backend = "setuptools.build_meta"',
-        "",
-        "[project]",
-        f'name = "{_title(ground)}"',
-        'version = "0.1.0"',
-        # A text in JSON is one in TOML.
-        f"description = {json.dumps(_about(ground))}",
-        'readme = "README.md"',
-        'requires-python = ">=3.11"',
-        "dependencies = []",
-        "",
-        "[project.optional-dependencies]",
-        f"test = [{tests}]",
-        "",
-    ]
-    if ground.kind is Kind.cli_tool:
-        lines += ["[project.scripts]", f'{_title(ground)} = "{ground.package}.cli:main"', ""]
-    lines += ["[tool.pytest.ini_options]", 'pythonpath = ["."]', 'testpaths = ["tests"]', ""]
-    return "\n".join(lines)
-
-
-def _package_json(ground: Ground) -> str:
-    described: dict[str, object] = {
-        "name": _title(ground).strip("-"),
-        "version": "0.1.0",
-        "description": _about(ground),
-        "type": "module",
-        "main": "src/index.js",
-    }
-    if ground.kind is Kind.cli_tool:
-        described["bin"] = "src/cli.js"
-    described |= {"scripts": {"test": "node --test"}, "engines": {"node": ">=18"}}
-    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
-
-
-def _readme(ground: Ground) -> str:
-    install, test = ("npm install", "npm test") if ground.node else ("pip install .", "pip install '.[test]'\npytest")
-    parts = (f"# {ground.package}", ground.goal.strip(), _code("Install", install), _use(ground), _code("Test", test))
-    return "\n\n".join(parts) + "\n"
-
-
-def _use(ground: Ground) -> str:
-    title, package = _title(ground), ground.package
-    ways = {
-        Kind.cli_tool: f"npx {title} --help" if ground.node else f"{title} --help",
-        Kind.web_app: "node src/index.js" if ground.node else f"python -m {package}",
-    }
-    imported = f'import * as {package} from "{title}";' if ground.node else f"import {package}"
-    return _code("Use", ways.get(ground.kind, imported) if ground.kind else imported)
+def new_programs(language: str) -> NewPrograms:
+    """How a program is begun in the language of this key. Raises `ConfigError` where none can be."""
+    able = {one.key: one.new_programs for one in languages() if one.key}
+    programs = able.get(language)
+    if programs is None:
+        known = ", ".join(key for key, programs in able.items() if programs)
+        raise ConfigError(f"no program can be created in {language}", remedy=f"choose one of: {known}")
+    return programs
 
 
 def _code(title: str, text: str) -> str:

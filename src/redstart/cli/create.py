@@ -78,7 +78,7 @@ def create(
     words = goal_of(goal, goal_file, somebody_there=somebody_there)
     limits = options.limits_of(settings.limits, max_attempts, max_usd, max_minutes)
     asked = Asked(limits, verify=options.level_of(settings.verify, verify), looks=looks, approve=approve)
-    wanted = NewProgram(lang is LanguageName.node, Kind(kind.value) if kind else None, spec_tests)
+    wanted = NewProgram(lang.value, Kind(kind.value) if kind else None, spec_tests)
     run_ids: list[str] = []
 
     async def begin(house: House) -> RunState:

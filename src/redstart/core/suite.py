@@ -19,10 +19,6 @@ class Suite(Noun):
     folder: str = ""
     """Where in the snapshot it runs: a folder of a monorepo, or the root. Test ids and tracebacks begin there."""
 
-    @property
-    def is_node(self) -> bool:
-        return self.runner in ("node", "jest", "vitest", "mocha")
-
     def as_shown(self, path: str) -> str:
         """How the runner would show this path of the snapshot."""
         return relpath(path, self.folder) if self.folder else path

@@ -19,6 +19,7 @@ from redstart.evals.task import Base, Change, Language, Task
 
 Row = dict[str, Any]
 
+_PROGRAM, _TESTS = "python_programs/{}.py", "python_testcases/test_{}.py"
 INI = "[pytest]\npythonpath = .\n"
 _CONFTEST = '''"""A test that computes without an end is red."""
 
@@ -58,8 +59,8 @@ def quixbugs(row: Row, data: Path) -> Task:
     name, cases = str(row["name"]), str(row["cases"] or "")
     support = _support(data / "quixbugs_support.json")
     there = {
-        f"python_programs/{name}.py": str(row["buggy"]).lstrip("\n"),
-        f"python_testcases/test_{name}.py": str(row["test"]),
+        _PROGRAM.format(name): str(row["buggy"]).lstrip("\n"),
+        _TESTS.format(name): str(row["test"]),
         "python_testcases/load_testdata.py": support["load_testdata.py"],
         "python_testcases/node.py": support["node.py"],
         "conftest.py": _CONFTEST.format(extra=_CONFIGURES, seconds=SLOW.get(str(row["id"]), QUICK)),
@@ -67,7 +68,7 @@ def quixbugs(row: Row, data: Path) -> Task:
     }
     hidden = {f"json_testcases/{name}.json": cases} if cases else {}
     shown = {path: text if row["id"] in SHOWN_WHOLE else half_of_lines(text) for path, text in hidden.items()}
-    return _task(row["id"], there, shown, hidden, {f"python_programs/{name}.py": str(row["fixed"]).lstrip("\n")})
+    return _task(row["id"], there, shown, hidden, {_PROGRAM.format(name): str(row["fixed"]).lstrip("\n")})
 
 
 def humanevalfix_py(row: Row, data: Path) -> Task:

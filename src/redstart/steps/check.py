@@ -14,7 +14,7 @@ from redstart.ports.bundle import Ports
 from redstart.toolkit.checks.audit import blocked_calls, lint, security
 from redstart.toolkit.checks.commands import Place, ask_commands
 from redstart.toolkit.checks.narrow import more_than, new_findings, syntax_errors
-from redstart.toolkit.checks.node import syntax_findings
+from redstart.toolkit.checks.syntax import syntax_findings
 from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE
 from redstart.toolkit.honesty.tripwires.rules import Tripped, tripped
 from redstart.toolkit.honesty.verdict.baseline import baseline_cases

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from fake_index import FakeIndex
 
-from redstart.ports.install.port import Language
-
-PYTHON, NODE = Language.python, Language.node
+PYTHON, NODE = "python", "node"
 
 SETUPTOOLS = find_spec("setuptools") is not None
 """Without it no `setup.py` is run, however careless the install."""
@@ -18,7 +16,7 @@ SETUPTOOLS = find_spec("setuptools") is not None
 
 class Case(NamedTuple):
     name: str
-    language: Language
+    language: str
     asks: str
     """The requirement, or for Node.js the name."""
     reason: str
@@ -34,7 +32,7 @@ class Case(NamedTuple):
     def files(self, index: FakeIndex) -> dict[str, bytes]:
         """The project that asks for it."""
         asks = self.asks.replace("{index}", index.address("").rstrip("/"))
-        if self.language is PYTHON:
+        if self.language == PYTHON:
             return {"requirements.txt": f"{asks}\n".encode()}
         version = self.version.replace("{canaries}", str(index.canaries.parent))
         files = {"package.json": json.dumps({"name": "made", "dependencies": {asks: version}}).encode()}

@@ -11,10 +11,10 @@ from fake_cases import Case
 from fake_index import FakeIndex
 
 from redstart.app.installs import IndexInstaller
-from redstart.ports.install.port import Language, Prepared, Refusal
+from redstart.ports.install.port import Prepared, Refusal
 from redstart.toolkit.installs.environment import requests_of
 from redstart.toolkit.installs.judge import judge
-from redstart.toolkit.installs.pip import pip_for
+from redstart.toolkit.languages.python.pip import pip_for
 
 PROMPT = ("npm postinstall",)
 """What is looked at in every run; the rest takes minutes."""
@@ -31,7 +31,7 @@ MARKS = {
 
 def mark_of(case: Case) -> str:
     """What the payload of a case leaves."""
-    if case.language is Language.node:
+    if case.language == "node":
         plain = case.asks.replace("acme-pulls-", "acme-")
         return "expresss" if case.asks == "acme-wraps" else MARKS.get(case.asks, plain)
     name = case.asks.splitlines()[-1].partition(" @ ")[0]
@@ -50,13 +50,13 @@ def bare(case: Case, index: FakeIndex, folder: Path, fetching: dict[str, str]) -
         variables["PIP_EXTRA_INDEX_URL"] = index.address("second/simple/")
     pip = (*pip_for(python, os.environ), "install", "-q")
     commands = {
-        Language.python: [
+        "python": [
             (sys.executable, "-I", "-m", "venv", "--without-pip", str(folder / "venv")),
             (*pip, "pytest"),
             (*pip, "-r", "requirements.txt"),
             (str(python), "-m", "pytest", "-q"),
         ],
-        Language.node: [("npm", "install", "--no-audit", "--no-fund", "--dangerously-allow-all-scripts")],
+        "node": [("npm", "install", "--no-audit", "--no-fund", "--dangerously-allow-all-scripts")],
     }[case.language]
     boundary = (
         *("bwrap", "--die-with-parent", "--unshare-pid", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),

@@ -17,11 +17,12 @@ from installing import PROMPT, bare, mark_of
 
 from redstart.app.installs import IndexInstaller
 from redstart.core.shell import Completed, Environment, Execution
-from redstart.ports.install.port import Language, Prepared
+from redstart.ports.install.port import Prepared
 from redstart.ports.sandbox.bwrap import Bubblewrap
 from redstart.testing.sandbox import FolderWorkspaces
-from redstart.toolkit.installs.environment import requests_of, with_packages
+from redstart.toolkit.installs.environment import requests_of
 from redstart.toolkit.installs.judge import judge
+from redstart.toolkit.installs.manager import manager_of
 from redstart.toolkit.suites.detection.environment import find_environment
 
 
@@ -43,7 +44,7 @@ def test_installed_without_care_it_runs(case: Case, fake_index: Any, fetching: d
     fake_index.called.clear()
 
 
-def prepared_for(name: str, language: Language, index: Any, home: Path, fetching: dict[str, str]) -> Prepared:
+def prepared_for(name: str, language: str, index: Any, home: Path, fetching: dict[str, str]) -> Prepared:
     files = Case("", language, name, "").files(index)
     (request,) = requests_of(judge(files, {language: [name]}, {}))
     return IndexInstaller(home, fetching).prepare(request)
@@ -55,7 +56,7 @@ def in_sandbox(tmp_path: Path, prepared: Prepared, files: dict[str, str], *argv:
         (tmp_path / folder).mkdir()
     workspaces = FolderWorkspaces(tmp_path / "trees")
     plain = find_environment(tmp_path / "project", python=sys.executable, environ=os.environ)
-    environment: Environment = with_packages(plain, prepared)
+    environment: Environment = manager_of("python" if prepared.python else "node").with_packages(plain, prepared)
     command = tuple(environment.python if one == "python" else one for one in argv)
     asked = Execution(argv=command, snapshot=workspaces.snapshot("t", files), environment=environment)
     return asyncio.run(Bubblewrap(workspaces, tmp_path / "scratch").run(asked))
@@ -65,7 +66,7 @@ def in_sandbox(tmp_path: Path, prepared: Prepared, files: dict[str, str], *argv:
 def test_the_tests_use_what_was_installed_and_cannot_change_it(
     fake_index: Any, fetching: dict[str, str], tmp_path: Path
 ) -> None:
-    prepared = prepared_for("acme-good", Language.python, fake_index, tmp_path / "home", fetching)
+    prepared = prepared_for("acme-good", "python", fake_index, tmp_path / "home", fetching)
     test = (
         "import pathlib, acme_good, pytest\n\n"
         "def test_it():\n"
@@ -76,14 +77,14 @@ def test_the_tests_use_what_was_installed_and_cannot_change_it(
     )
     done = in_sandbox(tmp_path, prepared, {"test_it.py": test}, "python", "-m", "pytest", "-q", "test_it.py")
     assert done.exit_code == 0, done.output
-    again = prepared_for("acme-good", Language.python, fake_index, tmp_path / "home", fetching)
+    again = prepared_for("acme-good", "python", fake_index, tmp_path / "home", fetching)
     assert again == prepared
 
 
 def test_a_script_of_an_approved_package_is_not_run_in_the_sandbox_either(
     fake_index: Any, fetching: dict[str, str], tmp_path: Path
 ) -> None:
-    prepared = prepared_for("acme-postinstall", Language.node, fake_index, tmp_path / "home", fetching)
+    prepared = prepared_for("acme-postinstall", "node", fake_index, tmp_path / "home", fetching)
     test = (
         "import acme from 'acme-postinstall'\nimport fs from 'fs'\nimport test from 'node:test'\n"
         "import assert from 'node:assert'\n\ntest('it', () => {\n"

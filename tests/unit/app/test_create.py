@@ -15,13 +15,14 @@ import pytest
 from redstart.app.create import NewProgram, begin_create, can_import, write_project
 from redstart.app.runs import Asked
 from redstart.app.settings import Settings
-from redstart.app.skeleton import Ground, files_of, folder_name, package_name
+from redstart.app.skeleton import files_of, folder_name, package_name
 from redstart.app.wire import House, open_house
 from redstart.cli.create import KindName, goal_of
 from redstart.core.change import Applied
 from redstart.core.errors import ConfigError
 from redstart.core.run import GOAL_LIMIT, Limits, Result, RunState
 from redstart.core.wishes import Kind
+from redstart.toolkit.languages.new_program import NewProject
 
 ASKED = Asked(Limits())
 
@@ -32,8 +33,8 @@ def house(tmp_path: Path) -> Iterator[House]:
         yield made
 
 
-def text_of(ground: Ground, path: str) -> str:
-    return (files_of(ground)[path] or b"").decode()
+def text_of(project: NewProject, path: str) -> str:
+    return (files_of(project)[path] or b"").decode()
 
 
 def begun(house: House, out: Path, wanted: NewProgram | None = None, goal: str = "a shop") -> RunState:
@@ -62,28 +63,30 @@ def test_a_directory_is_named_after_the_goal(goal, name):
 
 @pytest.mark.parametrize("goal", ['say "hi"\n\\ and more', "ünïcode ✓", "x" * 4000])
 def test_any_goal_makes_a_project_that_can_be_read(goal):
-    project = tomllib.loads(text_of(Ground("my_shop", goal, Kind.cli_tool, offers=("hypothesis",)), "pyproject.toml"))
+    project = tomllib.loads(
+        text_of(NewProject("my_shop", goal, Kind.cli_tool, offers=("hypothesis",)), "pyproject.toml")
+    )
     assert project["project"]["name"] == "my-shop"
     assert project["project"]["scripts"] == {"my-shop": "my_shop.cli:main"}
     assert project["project"]["optional-dependencies"]["test"] == ["pytest", "hypothesis"]
     assert len(project["project"]["description"]) <= 200
-    package = json.loads(text_of(Ground("my_shop", goal, Kind.cli_tool, node=True), "package.json"))
+    package = json.loads(text_of(NewProject("my_shop", goal, Kind.cli_tool, language="node"), "package.json"))
     assert (package["name"], package["bin"], package["type"]) == ("my-shop", "src/cli.js", "module")
     assert package["scripts"]["test"] == "node --test"
 
 
-@pytest.mark.parametrize("node", [False, True])
+@pytest.mark.parametrize("language", ["python", "node"])
 @pytest.mark.parametrize("kind", [None, *Kind])
-def test_the_readme_says_what_it_is_and_how_to_install_use_and_test_it(kind, node):
-    text = text_of(Ground("my_shop", "Sells things.", kind, node), "README.md")
+def test_the_readme_says_what_it_is_and_how_to_install_use_and_test_it(kind, language):
+    text = text_of(NewProject("my_shop", "Sells things.", kind, language), "README.md")
     assert text.startswith("# my_shop\n\nSells things.\n")
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Install", "## Use", "## Test"]
-    assert ("npm test" if node else "pytest") in text
+    assert ("npm test" if language == "node" else "pytest") in text
 
 
 def test_only_a_tool_has_a_command():
-    assert "scripts" not in text_of(Ground("a", "b", Kind.library), "pyproject.toml")
-    assert "bin" not in json.loads(text_of(Ground("a", "b", Kind.library, node=True), "package.json"))
+    assert "scripts" not in text_of(NewProject("a", "b", Kind.library), "pyproject.toml")
+    assert "bin" not in json.loads(text_of(NewProject("a", "b", Kind.library, language="node"), "package.json"))
 
 
 def test_the_kinds_of_the_command_are_the_kinds():
@@ -94,8 +97,8 @@ def test_a_run_of_python_and_one_of_node(house, tmp_path):
     python = begun(house, tmp_path / "shop", NewProgram(kind=Kind.library))
     assert (python.spec.suite.runner, python.spec.task.kind, python.spec.repo) == ("pytest", Kind.library, "shop")
     assert python.spec.task.offers == (("hypothesis",) if can_import(sys.executable, "hypothesis") else ())
-    node = begun(house, tmp_path / "web", NewProgram(node=True))
-    assert (node.spec.suite.runner, node.spec.suite.is_node, node.spec.task.offers) == ("node", True, ())
+    node = begun(house, tmp_path / "web", NewProgram(language="node"))
+    assert (node.spec.suite.runner, node.spec.task.offers) == ("node", ())
     assert house.trees.files(node.spec.base) == [".gitignore", "README.md", "package.json"]
 
 
@@ -122,7 +125,7 @@ def test_what_cannot_be_begun_is_said(house, tmp_path):
         (tmp_path / "new", None, "  ", "the goal is empty"),
         (tmp_path / "new", None, "x" * (GOAL_LIMIT + 1), "the goal has 4,001 characters; the limit is 4,000"),
         (tmp_path / "new", NewProgram(tests=tmp_path / "none.py"), "a shop", "does not exist"),
-        (tmp_path / "new", NewProgram(node=True, tests=tmp_path / "full"), "a shop", "contains no test file"),
+        (tmp_path / "new", NewProgram(language="node", tests=tmp_path / "full"), "a shop", "contains no test file"),
     ):
         with pytest.raises(ConfigError, match=words):
             begun(house, out, wanted, goal)

@@ -15,7 +15,7 @@ from redstart.core.shell import TIGHT, Completed, Execution, ExitCause
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.toolkit.looking.probes import FILE
+from redstart.toolkit.languages.python.snippets import FILE
 from support import rig as play
 from support.rig import CODE, DAWN, RED, Rig, computed_suite, make_rig
 

@@ -77,9 +77,10 @@ def _interpreter(folder: Path, place: Place, environ: Mapping[str, str]) -> Chec
     except ConfigError as error:
         return _check("runtime", Health.fail, f"Python: {error}", error.remedy)
     detail = f"Python {interpreter.version} ({why})"
-    if place.runner == "pytest" and not interpreter.has_pytest:
-        remedy = f"install it there: {interpreter.executable} -m pip install pytest; or name another with --python"
-        return _check("runtime", Health.warn, f"{detail} has no pytest", remedy)
+    lent = language.lent_runner if language else None
+    if lent and lent.is_missing(place.runner, (), interpreter):
+        remedy = f"install it there: {interpreter.executable} -m pip install {lent.name}; or name another with --python"
+        return _check("runtime", Health.warn, f"{detail} has no {lent.name}", remedy)
     return _check("runtime", Health.ok, detail)
 
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Protocol
 
 from redstart.core.noun import Noun
 
 
-class Language(StrEnum):
-    python = "python"
-    node = "node"
-
-
 class Requirement(Noun):
     """One package that a project asks for."""
 
-    language: Language
+    language: str
+    """By the key of its language."""
     name: str
     """As the index spells it: lower case, in Python with single hyphens."""
     text: str
@@ -46,7 +41,7 @@ class Package(Noun):
 
 
 class InstallRequest(Noun):
-    language: Language
+    language: str
     requirements: tuple[Requirement, ...]
     trusted: tuple[str, ...] = ()
     """Names on the allow-list or approved by a person: they may bring a plugin, or a script that is not run."""

@@ -16,7 +16,7 @@ from redstart.steps.plan.question import (
     recall_failure,
     with_subtasks,
 )
-from redstart.toolkit.installs.planned import keep_installed, language_of, readable_requests, settle_packages
+from redstart.toolkit.installs.planned import keep_installed, packages_of, readable_requests, settle_packages
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading
 from redstart.toolkit.prompts.projects import project
@@ -44,7 +44,7 @@ async def plan_program(run: RunState, ports: Ports) -> Plan:
         # Packages belong to the first plan: once tests exist, the program asks for more in its own manifest.
         if run.now.reproduce is None:
             named = (PackageRequest(name=item.name, reason=item.reason) for item in answer.packages)
-            plan = plan.model_copy(update={"packages": readable_requests(named, language_of(run))})
+            plan = plan.model_copy(update={"packages": readable_requests(named, packages_of(run))})
         return await _with_packages(run, ports, plan)
 
     return await ask_for_plan(run, ports, messages, known, ProgramPlanAnswer, accept)

@@ -10,9 +10,10 @@ Read = Callable[[str], bytes | None]
 """A regular file's bytes by its path in the snapshot; None where there is none, a link among others."""
 
 MAX_BYTES = 400 * 1024
-PYTHON = ".py"
 PROSE = (".toml", ".cfg", ".json", ".txt", ".md")
 """Looked at too, but they seldom hold the fault."""
+FOREIGN = frozenset({"node_modules", "site-packages", "venv", "build", "dist", "__pycache__"})
+"""Folders of packages and builds: what lies in them is not the project's own."""
 
 
 def is_searchable(path: str) -> bool:

@@ -10,7 +10,7 @@ from redstart.core.finding import Finding, Kind, Risk
 from redstart.toolkit.checks.narrow import REMARKS
 from redstart.toolkit.checks.secrets import secrets
 from redstart.toolkit.checks.source import Source, source_of
-from redstart.toolkit.languages.protocol import CodeChecks
+from redstart.toolkit.languages.abilities import CodeChecks
 from redstart.toolkit.languages.registry import languages
 
 NEAR = 1

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from redstart.core.noun import Noun
-from redstart.ports.install.port import Language, Refusal, Requirement
+from redstart.ports.install.port import Refusal, Requirement
 from redstart.toolkit.installs.asked import read
-from redstart.toolkit.installs.names import imitated, is_built_in, normal, popular
+from redstart.toolkit.installs.manager import manager_of
+from redstart.toolkit.installs.names import hyphenated, imitated, normal, popular
 
 BUILDERS = frozenset({"setuptools", "wheel", "hatchling", "flit-core", "poetry-core", "pdm-backend", "uv-build"})
 """What a project may name to be built by, besides what is allowed."""
@@ -49,7 +50,7 @@ def judge(files: Mapping[str, bytes], allow: Names, approved: Names) -> Judgemen
     allowed: list[Requirement] = []
     to_approve: list[ToApprove] = []
     refused = list(asked.refused)
-    own = {normal(name, Language.python) for name in asked.own}
+    own = {hyphenated(name) for name in asked.own}
     for one in asked.requirements:
         named = {normal(name, one.language) for source in (allow, approved) for name in source.get(one.language, ())}
         if one.name in named or (not one.installed and one.name in BUILDERS):
@@ -66,15 +67,16 @@ def judge(files: Mapping[str, bytes], allow: Names, approved: Names) -> Judgemen
     )
 
 
-def suspicion(name: str, language: Language, own: Collection[str] = ()) -> str:
+def suspicion(name: str, language: str, own: Collection[str] = ()) -> str:
     """Why a package of this name is not to be trusted with an install, as a sentence; empty where nothing says so."""
     if name in popular(language):
         return ""
     if like := imitated(name, language):
         return f"{name} can be mistaken for {like}; if it is meant, add it to dependencies.allow."
-    if is_built_in(name, language):
-        return f"{name} has the name of a part of {'Python' if language is Language.python else 'Node.js'} itself."
-    if normal(name, Language.python) in own:
+    manager = manager_of(language)
+    if manager.is_built_in(name):
+        return f"{name} has the name of a part of {manager.owner} itself."
+    if hyphenated(name) in own:
         return f"{name} has the project's own name."
     return ""
 

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 import unicodedata
 from functools import cache
 from importlib.resources import files
 
-from redstart.ports.install.port import Language
+from redstart.toolkit.installs.manager import manager_of
 
 SHORTEST = 5
 """Letters of a popular name below which one edit says nothing: `six` and `fix` are no mistake for one another."""
-BUILT_IN = """
-    assert async_hooks buffer child_process cluster console constants crypto dgram diagnostics_channel dns domain
-    events fs http http2 https inspector module net os path perf_hooks process punycode querystring readline repl
-    sqlite stream string_decoder sys test timers tls trace_events tty url util v8 vm wasi worker_threads zlib
-"""
-"""The modules of Node.js itself."""
 
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕԁԛոѡɡɩαβορυνικτ01|",
@@ -26,19 +19,29 @@ _LOOKALIKES = str.maketrans(
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
-def normal(name: str, language: Language) -> str:
-    """The name as its index spells it."""
-    return _SEPARATORS.sub("-", name).lower() if language is Language.python else name.lower()
+def hyphenated(name: str) -> str:
+    """The name in lower case with single hyphens."""
+    return _SEPARATORS.sub("-", name).lower()
 
 
-@cache
-def popular(language: Language) -> frozenset[str]:
-    """Names that many projects use; the files say where they are from."""
-    text = files("redstart.toolkit.installs").joinpath("popular", f"{language.value}.txt").read_text(encoding="utf-8")
+def listed(language: str) -> frozenset[str]:
+    """Names of a list that comes with Redstart; the files say where they are from."""
+    text = files("redstart.toolkit.installs").joinpath("popular", f"{language}.txt").read_text(encoding="utf-8")
     return frozenset(line for line in text.split("\n") if line and not line.startswith("#"))
 
 
-def imitated(name: str, language: Language) -> str:
+def normal(name: str, language: str) -> str:
+    """The name as its index spells it."""
+    return manager_of(language).normal(name)
+
+
+@cache
+def popular(language: str) -> frozenset[str]:
+    """Names that many projects use."""
+    return frozenset(manager_of(language).popular())
+
+
+def imitated(name: str, language: str) -> str:
     """The popular package that this name could be taken for; empty where it is popular itself, or like none."""
     if normal(name, language) in popular(language):
         return ""
@@ -49,18 +52,11 @@ def imitated(name: str, language: Language) -> str:
     return next(near, "")
 
 
-def foreign_letters(name: str, language: Language) -> str:
+def foreign_letters(name: str, language: str) -> str:
     """What is wrong with a name that no index would have, as a sentence, where letters of it only look like others."""
     like = imitated(name, language)
     taken = f": it can be mistaken for {like}" if like else ""
     return f"{ascii(name)[1:-1][:80]} has letters in its name that only look like usual ones{taken}."
-
-
-def is_built_in(name: str, language: Language) -> bool:
-    """Whether the language itself has a module of this name."""
-    if language is Language.node:
-        return name in BUILT_IN.split()
-    return name.replace("-", "_") in sys.stdlib_module_names
 
 
 def within_one(one: str, other: str) -> bool:
@@ -83,5 +79,5 @@ def _looks(name: str) -> str:
 
 
 @cache
-def _by_looks(language: Language) -> dict[str, str]:
+def _by_looks(language: str) -> dict[str, str]:
     return {_looks(one): one for one in sorted(popular(language))}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from redstart.core.change import Snapshot
@@ -13,36 +11,30 @@ from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
-from redstart.ports.install.port import Language
 from redstart.toolkit.installs.asked import is_manifest, read
-from redstart.toolkit.installs.names import is_built_in, normal
+from redstart.toolkit.installs.manager import PackageManager
 from redstart.toolkit.installs.wanted import Known, Wanted, install
+from redstart.toolkit.languages.registry import ability_of
 
 MOST_PACKAGES = 10
 """How many packages a plan may ask for."""
-_VERSIONED = {
-    Language.python: re.compile(r"([\w.-]+)\s*(?:\[[\w\s,.-]*\])?\s*(?:[<>=!~].*)?"),
-    Language.node: re.compile(r"((?:@[\w.~-]+/)?[\w.~-]+)(?:@\S+)?"),
-}
-"""A name, perhaps with a version after it. What is neither stays as it is, and is refused when it is judged."""
-_DEPENDENCIES = re.compile(r"^dependencies = (\[.*\])$", re.MULTILINE)
 
 
-def readable_requests(requests: Iterable[PackageRequest], language: Language) -> tuple[PackageRequest, ...]:
+def readable_requests(requests: Iterable[PackageRequest], manager: PackageManager) -> tuple[PackageRequest, ...]:
     """The requests by the names of the index, without versions, and without what the language brings along."""
     by_name: dict[str, PackageRequest] = {}
     for request in requests:
         text = clip(request.name.strip(), 100)
-        found = _VERSIONED[language].fullmatch(text)
-        name = normal(found[1], language) if found else text
-        if name and not is_built_in(name, language):
+        found = manager.versioned.fullmatch(text)
+        name = manager.normal(found[1]) if found else text
+        if name and not manager.is_built_in(name):
             reason = clip(one_line(request.reason), 120).rstrip(".")
             by_name.setdefault(name, PackageRequest(name=name, reason=reason))
     return tuple(by_name.values())[:MOST_PACKAGES]
 
 
-def language_of(run: RunState) -> Language:
-    return Language.node if run.spec.suite.is_node else Language.python
+def packages_of(run: RunState) -> PackageManager:
+    return ability_of(run.spec.suite.runner, lambda language: language.packages)
 
 
 def manifests_of(ports: Ports, snapshot: Snapshot) -> dict[str, bytes]:
@@ -54,7 +46,7 @@ def manifests_of(ports: Ports, snapshot: Snapshot) -> dict[str, bytes]:
 def with_planned_packages(run: RunState, ports: Ports) -> RunState:
     """The run with a base whose manifest names the packages that were installed for its plan."""
     names = run.packages
-    added = add_dependencies(manifests_of(ports, run.spec.base), names, language_of(run)) if names else {}
+    added = add_dependencies(manifests_of(ports, run.spec.base), names, packages_of(run)) if names else {}
     if not added:
         return run
     base = ports.trees.write(run.spec.base, added)
@@ -68,7 +60,7 @@ async def settle_packages(run: RunState, ports: Ports, names: Sequence[str]) -> 
     """
     packages = run.spec.packages
     before = manifests_of(ports, run.spec.base)
-    added = add_dependencies(before, names, language_of(run))
+    added = add_dependencies(before, names, packages_of(run))
     if packages is None or not added:
         return None
     environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
@@ -86,25 +78,10 @@ def keep_installed(ports: Ports, wanted: Wanted, packages: Sequence[str] = ()) -
     )
 
 
-def add_dependencies(files: Mapping[str, bytes], names: Sequence[str], language: Language) -> dict[str, bytes]:
+def add_dependencies(files: Mapping[str, bytes], names: Sequence[str], manager: PackageManager) -> dict[str, bytes]:
     """The project's manifest with these packages; empty where it names them already, or has no list to add them to."""
-    present = {one.name for one in read(files).requirements if one.language is language and one.installed}
-    missing = [name for name in names if normal(name, language) not in present]
+    present = {one.name for one in read(files).requirements if one.language == manager.key and one.installed}
+    missing = [name for name in names if manager.normal(name) not in present]
     if not missing:
         return {}
-    if language is Language.node:
-        return _add_to_package_json(files.get("package.json", b""), missing)
-    text = files.get("pyproject.toml", b"").decode()
-    found = _DEPENDENCIES.search(text)
-    if found is None:
-        return {}
-    listed = json.dumps([*json.loads(found[1]), *missing])
-    return {"pyproject.toml": f"{text[: found.start(1)]}{listed}{text[found.end(1) :]}".encode()}
-
-
-def _add_to_package_json(data: bytes, names: Sequence[str]) -> dict[str, bytes]:
-    if not data:
-        return {}
-    described = json.loads(data)
-    described["dependencies"] = {**described.get("dependencies", {}), **dict.fromkeys(names, "*")}
-    return {"package.json": (json.dumps(described, indent=2, ensure_ascii=False) + "\n").encode()}
+    return manager.add(files, missing)

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import cast
 
 
 def as_table(value: object) -> Mapping[str, object]:
     """The value where it is a table; else an empty one."""
     return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def as_object(value: object) -> Mapping[str, object]:
+    """The value where it is a table. Raises `ValueError` otherwise."""
+    if not isinstance(value, dict):
+        raise ValueError("it is no JSON object")
+    return as_table(cast("object", value))
+
+
+def own_names(project: object) -> Iterator[str]:
+    """The name that a project gives itself, where it does."""
+    name = as_table(project).get("name")
+    if isinstance(name, str) and name:
+        yield name

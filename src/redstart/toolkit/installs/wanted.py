@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from redstart.core.packages import Installed, Packages
 from redstart.core.shell import Environment
-from redstart.ports.install.port import Installs, Language
+from redstart.ports.install.port import Installs
 from redstart.toolkit.installs.asked import is_manifest, read
-from redstart.toolkit.installs.environment import LOCK_NAMES, requests_of, with_packages
+from redstart.toolkit.installs.environment import requests_of
 from redstart.toolkit.installs.judge import Judgement, judge
+from redstart.toolkit.installs.manager import manager_of, managers
 
 Files = Mapping[str, bytes]
 
@@ -49,7 +50,7 @@ async def install(installer: Installs, environment: Environment, after: Files, k
     judgement = _judged(after, known)
     refused = tuple(one.reason for one in judgement.refused)
     if refused or judgement.to_approve:
-        names = tuple(f"{one.requirement.language.value}:{one.requirement.name}" for one in judgement.to_approve)
+        names = tuple(f"{one.requirement.language}:{one.requirement.name}" for one in judgement.to_approve)
         return Wanted(asked, environment, asks=judgement.question, names=names, refused=refused)
     requests = requests_of(judgement, environment.python)
     locks: dict[str, str] = {}
@@ -57,25 +58,26 @@ async def install(installer: Installs, environment: Environment, after: Files, k
         prepared = await installer.prepare(request)
         if prepared.refused:
             return Wanted(asked, environment, refused=tuple(one.reason for one in prepared.refused))
-        environment = with_packages(environment, prepared)
-        locks[LOCK_NAMES[request.language]] = prepared.lock
+        manager = manager_of(request.language)
+        environment = manager.with_packages(environment, prepared)
+        locks[manager.lock_name] = prepared.lock
     return Wanted(asked, environment, locks) if requests else None
 
 
 def _judged(after: Files, known: Known) -> Judgement:
-    theirs = [f"{one.language.value}:{one.name}" for one in read(known.before).requirements]
+    theirs = [f"{one.language}:{one.name}" for one in read(known.before).requirements]
     approved = _by_language((*known.approved, *theirs))
     judgement = judge(after, known.packages.allow, approved)
     if not known.packages.approve or not judgement.to_approve:
         return judgement
-    more = [f"{one.requirement.language.value}:{one.requirement.name}" for one in judgement.to_approve]
+    more = [f"{one.requirement.language}:{one.requirement.name}" for one in judgement.to_approve]
     return judge(after, known.packages.allow, _by_language((*known.approved, *theirs, *more)))
 
 
 def _by_language(names: Sequence[str]) -> dict[str, list[str]]:
     return {
-        language.value: [name for kind, _, name in (one.partition(":") for one in names) if kind == language.value]
-        for language in Language
+        manager.key: [name for kind, _, name in (one.partition(":") for one in names) if kind == manager.key]
+        for manager in managers()
     }
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from redstart.core.finding import Finding
 from redstart.core.report import Case
 from redstart.core.shell import Completed, Environment, Variation
 from redstart.core.suite import Suite
@@ -19,14 +18,26 @@ from redstart.core.suite import Suite
 if TYPE_CHECKING:
     from redstart.toolkit.checks.source import Source
     from redstart.toolkit.honesty.controls.alteration import Alterer
-    from redstart.toolkit.honesty.examine import Examined, Green, Runs
+    from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
     from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
+    from redstart.toolkit.installs.manager import PackageManager
+    from redstart.toolkit.languages.abilities import (
+        ChangeReader,
+        CodeChecks,
+        EnvironmentProblems,
+        GreenChecks,
+        LentRunner,
+    )
+    from redstart.toolkit.languages.new_program import NewPrograms
+    from redstart.toolkit.looking.probes import Snippets
+    from redstart.toolkit.looking.symbols import Symbol
+    from redstart.toolkit.patching.edited_code import EditedCode
     from redstart.toolkit.patching.policy.policy import Protection
-    from redstart.toolkit.suites.problems.ground import Ground
+    from redstart.toolkit.retrieval.code_reader import CodeReader
+    from redstart.toolkit.retrieval.sources import Sources
     from redstart.toolkit.suites.problems.problem import SuiteProblem
-    from redstart.toolkit.suites.problems.project import Project
     from redstart.toolkit.suites.request import Request
     from redstart.toolkit.suites.view import View
 
@@ -156,89 +167,13 @@ def beside(named: Sequence[str], files: Sequence[str]) -> list[str]:
     return [file for file in files if not any(file == place or file.startswith(f"{place}/") for place in places)]
 
 
-class GreenChecks(Protocol):
-    """Checks of a patch whose targets pass, beside those that are made in every language."""
-
-    async def examine_assertions(self, green: Green, runs: Runs) -> Examined | None:
-        """Whether the targets still execute their assertions; None where there is nothing to count."""
-        ...
-
-    async def examine_nearby(self, green: Green, runs: Runs) -> Examined:
-        """Whether a patch answers more than the tests' own questions."""
-        ...
-
-
-Tool = Callable[[Sequence["Source"]], list[Finding]]
-"""What looks at files all together; it passes over those that it cannot judge."""
-NamedTool = tuple[str, Tool]
-"""With the name under which the user can leave it out or replace it."""
-
-
-class CodeChecks(Protocol):
-    """What finds faults in code by reading it. Raises `ConfigError` where a tool is not there or does not work."""
-
-    def lint(self, files: Mapping[str, bytes]) -> list[Finding]:
-        """Syntax errors and a few rules that mean trouble, by path and line."""
-        ...
-
-    def rules(self) -> Sequence[NamedTool]:
-        """Tools of ours, for an audit."""
-        ...
-
-    def programs(self) -> Sequence[NamedTool]:
-        """Tools that run as processes of their own, for an audit."""
-        ...
-
-    def only_confirms(self, finding: Finding) -> bool:
-        """Whether a finding of one of these tools counts only where another tool shares it."""
-        ...
-
-    def blocked_calls(self, source: Source, names: Sequence[str]) -> list[Finding]:
-        """The calls in a file that the user refuses, by their full names."""
-        ...
-
-
-class EnvironmentProblems(Protocol):
-    """What tests lack that no edit of the code gives them; None where it may be a bug of the project."""
-
-    def of_case(self, case: Case, project: Project) -> Ground | None:
-        """What a red test lacks."""
-        ...
-
-    def of_output(self, problem: SuiteProblem, output: str, project: Project) -> Ground | None:
-        """What a run without results lacks, by what the runner says of it."""
-        ...
-
-    def of_start(self, output: str, project: Project) -> Ground | None:
-        """The same by what was raised before any test ran."""
-        ...
-
-
-class ChangeReader(Protocol):
-    """What a change of the code means, by its text."""
-
-    def parses(self, text: bytes) -> bool:
-        """Whether the text can be read at all."""
-        ...
-
-    def says_the_same(self, before: bytes, after: bytes) -> bool:
-        """Whether only comments, blank lines or layout differ."""
-        ...
-
-    def added_names(self, lines: bytes) -> frozenset[str] | None:
-        """The names that these lines define or import; None where they do anything else."""
-        ...
-
-    def tests_lost(self, before: bytes, after: bytes, ids: Collection[str]) -> str:
-        """In a sentence, which of the collected tests `ids` differs; empty where all are as they were."""
-        ...
-
-
 class Language:
     """A language without abilities: subclasses add those that they have."""
 
     name: str
     """As people write it: `Python`."""
+    key = ""
+    """Its name in options, settings and stored runs, where it has one: `python`."""
     suffixes: tuple[str, ...] = ()
     """What the names of its source files end with."""
     runners: tuple[str, ...] = ()
@@ -249,16 +184,22 @@ class Language:
     """What an id has at its end where several cases are of one test."""
     module_suffix = ""
     """What a dotted name of a module leaves out of the name of its file."""
+    listed_suffixes: tuple[str, ...] = ()
+    """What the names of files end with whose definitions a listing of their folder shows."""
     deepest_first = False
     """Whether a traceback begins with the line that failed."""
     reads_code = False
     """Whether Redstart reads its code: to find what matters, to judge it and to change it."""
     loads_hooks = False
     """Whether its processes load a file of ours when they start (`suites.request.loading`)."""
+    function_head = "def name(arguments):"
+    """How code begins. An example in a question must look like code: one of words is copied by a small model."""
     program = ""
     """What has to be on the path for its tests; empty where `environment` looks for it elsewhere."""
     program_name = ""
     """That program by the name that people know it by."""
+    commands: Mapping[str, str] = {}
+    """By runner: how people start it, where a project does not say so by itself."""
     support_names: tuple[str, ...] = ()
     """Names of files that belong to the tests and hold none."""
     programs: tuple[str, ...] = ()
@@ -285,6 +226,10 @@ class Language:
     def started_by(self, folder: str, paths: Sequence[str], read: Read, words: Sequence[str]) -> Place | None:
         """The suite as a command of the user's starts it; None where that cannot be told, or starts none."""
         return None
+
+    def runner_of_command(self, words: Sequence[str]) -> str:
+        """The runner that a command starts, where the command alone tells; empty otherwise."""
+        return ""
 
     def environment(self, own: Environment, folder: str, environ: Mapping[str, str]) -> Environment | None:
         """Where the tests of this folder run, from Redstart's own environment; None for an interpreter of Python.
@@ -317,6 +262,42 @@ class Language:
         """The names that an import may find among these files."""
         return frozenset()
 
+    def names_in(self, test_id: str) -> list[str]:
+        """The names inside the file that a test's id gives."""
+        return test_id.partition("[")[0].split("::")[1:]
+
+    def code_reader(self, sources: Sources) -> CodeReader | None:
+        """What reads the code of these files for retrieval."""
+        return None
+
+    def outline(self, lines: Sequence[str]) -> list[Symbol] | None:
+        """The names that a file defines; None where no parser reads these lines."""
+        return None
+
+    @property
+    def edited_code(self) -> EditedCode | None:
+        """What judges edits of its code."""
+        return None
+
+    def unreadable_line(self, path: str, data: bytes) -> int:
+        """The first line that its grammar cannot read; 0 where it reads all, or another check looks at the syntax."""
+        return 0
+
+    @property
+    def snippets(self) -> Snippets | None:
+        """How a snippet is run that a model wrote."""
+        return None
+
+    @property
+    def new_programs(self) -> NewPrograms | None:
+        """How a program is begun in it."""
+        return None
+
+    @property
+    def packages(self) -> PackageManager | None:
+        """What projects depend on, and how it is installed."""
+        return None
+
     @property
     def runner(self) -> SuiteRunner | None:
         """What starts its `runners`; None where Redstart knows only the reports that a command leaves."""
@@ -345,6 +326,11 @@ class Language:
     @property
     def change_reader(self) -> ChangeReader | None:
         """What tells what a change of its code means; None where every change may mean anything."""
+        return None
+
+    @property
+    def lent_runner(self) -> LentRunner | None:
+        """What Redstart lends to a project that has no runner."""
         return None
 
     @property

@@ -7,13 +7,16 @@ Redstart's own languages come first; a package that is installed beside it adds 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import cast
+from typing import TypeVar, cast
 
 from redstart.toolkit.languages.conventions import CONVENTIONS
 from redstart.toolkit.languages.protocol import Language
+
+Ability = TypeVar("Ability")
 
 GROUP = "redstart.languages"
 _OWN = ("python", "node")
@@ -40,6 +43,18 @@ def language_of_file(path: str) -> Language | None:
 def language_of_runner(name: str) -> Language | None:
     """The language whose tests this runner runs; None for one that nobody knows."""
     return next((language for language in languages() if name in language.runners), None)
+
+
+def ability_of(runner: str, ability: Callable[[Language], Ability | None]) -> Ability:
+    """What the language of this runner can do; where it cannot, or nobody knows the runner, what Python can.
+
+    Raises `LookupError` for what no language can do.
+    """
+    known = (language_of_runner(runner), *languages())
+    found = next((able for language in known if language and (able := ability(language)) is not None), None)
+    if found is None:
+        raise LookupError("no language has this ability")
+    return found
 
 
 def runner_names() -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.search import Search, walk_search
+from redstart.toolkit.languages.registry import language_of_file
 from redstart.toolkit.looking.calls import LOOKS, Arguments, Written, arguments_of, named, written_calls
 from redstart.toolkit.looking.files import Files, Refused, Text, plain
 from redstart.toolkit.looking.past import attempts, commits
@@ -172,7 +173,7 @@ class Desk:
         entries: list[str] = []
         lines = 0
         for path in paths:
-            text = self._files.text(path) if path.endswith(".py") and lines < PARSED else Refused("")
+            text = self._files.text(path) if _is_listed(path) and lines < PARSED else Refused("")
             lines += len(text.lines) if isinstance(text, Text) else 0
             names = [one.name for one in symbols(text) if "." not in one.name][:12] if isinstance(text, Text) else []
             entries.append(f"{path}: {', '.join(names)}" if names else path)
@@ -209,6 +210,12 @@ class Desk:
         if asked.strip() in ("", ".", "./", "*"):
             return ""
         return plain(asked)
+
+
+def _is_listed(path: str) -> bool:
+    """Whether a listing of a folder shows what this file defines."""
+    language = language_of_file(path)
+    return language is not None and path.endswith(language.listed_suffixes)
 
 
 def _no(refused: Refused) -> Shown:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from redstart.core.change import Probe, Snapshot
 from redstart.core.noun import clip
 from redstart.core.report import Case
 from redstart.core.run import Suite
-from redstart.core.shell import IN, TIGHT, Completed, Environment, Execution, ExitCause
+from redstart.core.shell import Completed, Environment, Execution, ExitCause
+from redstart.toolkit.languages.registry import ability_of
 
-FILE = "redstart_probe.py"
 LONGEST, MOST_IDS = 8000, 10
 PRINTED = 6000
 LONGEST_ANSWER = 100_000
@@ -27,11 +27,19 @@ _ID = re.compile(
 )
 
 
-_MODULE = re.compile(r"^\s*(?:import|export)\b(?!\s*\()|^\s*(?:const .*= )?await\b", re.MULTILINE)
-"""What only a module of JavaScript may hold. Either kind finds the project's files from where the suite runs."""
-_NODE = {"NO_COLOR": "1"}
-NODE_LIMITS = TIGHT.model_copy(update={"memory": 2 << 30})
-"""Node.js reserves more address space than it uses."""
+class Snippets(Protocol):
+    """How a snippet is run that a model wrote, with little of everything."""
+
+    @property
+    def language(self) -> str:
+        """What a snippet is written in, as people write it."""
+        ...
+
+    def execution(
+        self, snippet: str, snapshot: Snapshot, environment: Environment, suite: Suite, paths: Collection[str]
+    ) -> Execution:
+        """Runs it where the suite runs, the project being importable there; `paths` are the project's files."""
+        ...
 
 
 class Found(NamedTuple):
@@ -70,7 +78,7 @@ def _ids(said: str, after: str) -> tuple[list[str], str]:
 
 def language_of(suite: Suite) -> str:
     """What a snippet is written in."""
-    return "JavaScript" if suite.is_node else "Python"
+    return ability_of(suite.runner, lambda language: language.snippets).language
 
 
 def fingerprint(probe: Probe) -> str:
@@ -81,27 +89,9 @@ def fingerprint(probe: Probe) -> str:
 def execution(
     probe: Probe, snapshot: Snapshot, environment: Environment, suite: Suite, paths: Collection[str]
 ) -> Execution:
-    """Runs the snippet where the suite runs, the project being importable there, with little of everything."""
-    if suite.is_node:
-        kind = "module" if _MODULE.search(probe.snippet) else "commonjs"
-        argv = ("node", f"--input-type={kind}", "--eval", probe.snippet)
-        return Execution(
-            argv=argv, snapshot=snapshot, environment=environment, limits=NODE_LIMITS, cwd=suite.folder, variables=_NODE
-        )
-    home = "/".join(filter(None, (environment.mount, suite.folder)))
-    source = f"{suite.folder}/src/" if suite.folder else "src/"
-    places = [home, *([f"{home}/src"] if any(path.startswith(source) for path in paths) else [])]
-    if own := environment.variables.get("PYTHONPATH"):
-        places.append(own)
-    return Execution(
-        argv=(environment.python, f"{IN}/{FILE}"),
-        snapshot=snapshot,
-        environment=environment,
-        limits=TIGHT,
-        variables={"PYTHONPATH": ":".join(places), "PYTHONHASHSEED": "0"},
-        cwd=suite.folder,
-        files_in={FILE: probe.snippet},
-    )
+    """Runs the snippet in the suite's language."""
+    snippets = ability_of(suite.runner, lambda language: language.snippets)
+    return snippets.execution(probe.snippet, snapshot, environment, suite, paths)
 
 
 def printed(probe: Probe, completed: Completed) -> str:

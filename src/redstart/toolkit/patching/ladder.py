@@ -8,9 +8,9 @@ from typing import NamedTuple
 from redstart.core.change import Edit, EditRung, Reject, Rung, Snapshot
 from redstart.core.errors import PolicyViolation
 from redstart.ports.store.port.trees import Trees
+from redstart.toolkit.languages.registry import language_of_file
 from redstart.toolkit.patching.fitting.edit_file import RUNGS, Misfit, MisfitKind, creates, rework
 from redstart.toolkit.patching.paths import resolve
-from redstart.toolkit.patching.python_ast import flaw, is_python
 
 
 class Put(NamedTuple):
@@ -58,7 +58,7 @@ def climb(trees: Trees, base: Snapshot, edits: Sequence[Edit]) -> Climbed:
 def put(edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Sequence[str]) -> Put:
     """The edits on contents, all or nothing. `names` are the files there are; later edits see what earlier ones made.
 
-    A Python file that was a program, and one that is new, must be a program afterwards.
+    A file that was a program of its language, and one that is new, must be a program afterwards.
     """
     files: dict[str, bytes | None] = {}
     rejects: list[Reject] = []
@@ -100,11 +100,13 @@ def unchanged(edits: Sequence[Edit], read: Callable[[str], bytes | None], names:
 
 
 def _broken(path: str, before: bytes | None, after: bytes | None) -> Reject | None:
-    if after is None or not is_python(path) or (wrong := flaw(after)) is None:
+    language = language_of_file(path)
+    code = language.edited_code if language else None
+    if after is None or language is None or code is None or (wrong := code.flaw(after)) is None:
         return None
-    if before is not None and flaw(before) is not None:
+    if before is not None and code.flaw(before) is not None:
         return None
     lines = after.decode(errors="replace").split("\n")
     near = lines[max(wrong.line - 3, 0) : wrong.line + 1]
-    reason = f"it would no longer be a Python program: {wrong.message} (line {wrong.line})"
+    reason = f"it would no longer be a {language.name} program: {wrong.message} (line {wrong.line})"
     return Reject(path=path, reason=reason, nearest="with the edits it reads:\n" + "\n".join(near) if near else "")

@@ -8,15 +8,13 @@ from collections.abc import Callable, Sequence
 from redstart.core.change import EditKind
 from redstart.core.run import AttemptSummary
 from redstart.toolkit.base.text import data
-from redstart.toolkit.languages.node.trees import is_script
+from redstart.toolkit.languages.protocol import Language
+from redstart.toolkit.languages.registry import language_of_file
 from redstart.toolkit.prompts.render import form_of_answer, section
 
 REJECTS = 2
 """After so many attempts whose edits of a file did not fit, the whole file is asked for."""
 LARGEST = 30_000
-_HEAD = {True: "function name(arguments) {", False: "def name(arguments):"}
-"""How code begins, by whether the file is a script. An example must look like code: one of words is copied by a small
-model, or answered by telling of the change."""
 
 
 def form_words(asked: EditKind, *, shaped: bool = False) -> str:
@@ -31,7 +29,7 @@ def brief_form(asked: EditKind, path: str, *, shaped: bool = False) -> str:
     kinds = (EditKind.whole, EditKind.block) if shaped else (EditKind.whole, EditKind.block, EditKind.diff)
     kind = asked if asked in kinds else EditKind.block
     form = form_of_answer(f"brief_{'json_' if shaped else ''}{kind.value}").replace("{path}", path)
-    return form.replace("{head}", _HEAD[is_script(path)])
+    return form.replace("{head}", (language_of_file(path) or Language()).function_head)
 
 
 def given_whole(paths: Sequence[str], read: Callable[[str], bytes | None]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from redstart.core.context import Chunk, Context
-from redstart.toolkit.retrieval.scripts import spans_of
+from redstart.toolkit.retrieval.code_reader import LineRange
 from redstart.toolkit.retrieval.sources import Sources
 
 WHOLE = 250
@@ -19,7 +18,6 @@ WORTH = 0.1
 """Where less than this share of the budget is left, a file that does not fit is not cut any more."""
 MARGIN = 2
 AROUND = 20
-_NESTED = ("body", "orelse", "handlers", "finalbody", "cases")
 PIECES = 6
 """At most so many pieces of one file."""
 
@@ -42,11 +40,6 @@ class _Offer(NamedTuple):
     end: int
     candidate: Candidate
     piece: Chunk | None
-
-
-class _Span(NamedTuple):
-    start: int
-    end: int
 
 
 def fill(first: Sequence[Chunk], candidates: Sequence[Candidate], sources: Sources, budget: int) -> Context:
@@ -90,9 +83,8 @@ def _whole(one: Candidate, sources: Sources) -> Chunk:
 def cut(candidate: Candidate, sources: Sources) -> list[Chunk]:
     """The functions and classes around the marks, best first; the best has the candidate's own score."""
     length = len(sources.lines(candidate.path))
-    scripted = spans_of(candidate.path, sources.data(candidate.path))
-    spans = [_Span(*one) for one in scripted] or _spans(sources.tree(candidate.path))
-    found: dict[_Span, dict[str, float]] = {}
+    spans = sources.reader(candidate.path).line_ranges(candidate.path)
+    found: dict[LineRange, dict[str, float]] = {}
     for line, things in candidate.marks.items():
         weights = found.setdefault(_around(line, spans, length), {})
         for thing, weight in things.items():
@@ -113,24 +105,12 @@ def cut(candidate: Candidate, sources: Sources) -> list[Chunk]:
     ]
 
 
-def _spans(tree: ast.Module | None) -> list[_Span]:
-    found: list[_Span] = []
-    bodies: list[Sequence[ast.AST]] = [tree.body] if tree else []
-    while bodies:
-        for node in bodies.pop():
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                first = min([node.lineno, *(mark.lineno for mark in node.decorator_list)])
-                found.append(_Span(first, node.end_lineno or node.lineno))
-            bodies += [part for name in _NESTED if (part := getattr(node, name, None))]
-    return found
-
-
-def _around(line: int, spans: Sequence[_Span], length: int) -> _Span:
+def _around(line: int, spans: Sequence[LineRange], length: int) -> LineRange:
     holding = [span for span in spans if span.start <= line <= span.end]
     inner = min(holding, key=lambda span: (span.end - span.start, span), default=None)
     if inner is None or inner.end - inner.start >= LONG:
-        inner = _Span(line - AROUND, line + AROUND)
-    return _Span(max(inner.start - MARGIN, 1), min(inner.end + MARGIN, length))
+        inner = LineRange(line - AROUND, line + AROUND)
+    return LineRange(max(inner.start - MARGIN, 1), min(inner.end + MARGIN, length))
 
 
 def _merged(chunks: Iterable[Chunk]) -> list[Chunk]:

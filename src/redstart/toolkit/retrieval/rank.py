@@ -6,18 +6,19 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from posixpath import basename, dirname
+from posixpath import basename, dirname, splitext
 from typing import NamedTuple
 
 from redstart.core.context import Chunk, Context
 from redstart.core.report import Case
 from redstart.core.spectrum import Spectrum
-from redstart.toolkit.base.code_files import PYTHON, Read, is_searchable
+from redstart.toolkit.base.code_files import Read, is_searchable
 from redstart.toolkit.base.search import Hit, Search
 from redstart.toolkit.base.tracebacks import Frame, frames_within
 from redstart.toolkit.languages.registry import is_code
 from redstart.toolkit.retrieval.chunks import LONG, Candidate, fill
-from redstart.toolkit.retrieval.query import Place, Query, ask
+from redstart.toolkit.retrieval.code_reader import CodePlace
+from redstart.toolkit.retrieval.query import Query, ask
 from redstart.toolkit.retrieval.sources import Sources
 
 MAX_CASES = 10
@@ -58,7 +59,7 @@ def retrieve(question: Question, files: Sequence[str], read: Read, search: Searc
     """The failing tests first, then the code that they most likely fail for, within the budget.
 
     Depends on its arguments alone: the same question of the same files has the same answer. A file that is binary,
-    huge or not Python or prose is passed over; Python that does not parse is still found by its words.
+    huge or neither code nor prose is passed over; code that does not parse is still found by its words.
     """
     cases = [case for case in question.cases if case.red][:MAX_CASES]
     sources = Sources(files, read)
@@ -105,10 +106,11 @@ def _by_lines(run: Mapping[str, Mapping[int, float]]) -> Scores:
 
 def _factors(question: Question, run: Mapping[str, object]) -> Callable[[str], float]:
     """What a file's signals count for: less in prose and tests, and in code that no red test ran."""
+    seen_running = tuple({ending for path in run if (ending := splitext(path)[1])})
 
     def factor(path: str) -> float:
         of_kind = (1.0 if is_code(path) else PROSE_FACTOR) * (TEST_FACTOR if question.is_test(path) else 1.0)
-        return of_kind * (NOT_RUN_FACTOR if run and path.endswith(PYTHON) and path not in run else 1.0)
+        return of_kind * (NOT_RUN_FACTOR if path.endswith(seen_running) and path not in run else 1.0)
 
     return factor
 
@@ -234,7 +236,7 @@ def _candidates(
 
 
 def _tests(query: Query) -> list[Chunk]:
-    def shown(place: Place, score: float) -> Chunk:
+    def shown(place: CodePlace, score: float) -> Chunk:
         end = min(place.end, place.start + LONG - 1)
         return Chunk(path=place.path, start=place.start, end=end, score=score, source="test")
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Sequence
 from posixpath import basename, dirname
 
 from redstart.toolkit.base.code_files import Read
-from redstart.toolkit.languages.node.trees import is_script
 from redstart.toolkit.languages.registry import is_code
-from redstart.toolkit.retrieval.modules import Modules, script_of
-from redstart.toolkit.retrieval.scripts import imports_of
 from redstart.toolkit.retrieval.sources import Sources
 
 MOST_PARSED = 600
@@ -25,7 +21,6 @@ def tests_reaching(
     What is imported by a name made at run time is not seen.
     """
     sources = Sources(files, read)
-    modules = Modules(sources)
     code = [path for path in sorted(sources.files) if is_code(path)]
     reached = {path for path in touched if path in sources.files}
     frontier, parsed = set(reached), 0
@@ -35,7 +30,7 @@ def tests_reaching(
         for path in code:
             if path not in reached and any(word in sources.data(path) for word in words):
                 parsed += 1
-                if frontier & _imports(path, sources, modules):
+                if frontier & sources.reader(path).imported_files(path):
                     found.add(path)
         found |= {path for path in code if path not in reached and _below_a_conftest(path, frontier)}
         reached |= found
@@ -47,20 +42,6 @@ def _word(path: str) -> str:
     """What an import of this file has to say."""
     name = basename(path).rpartition(".")[0]
     return basename(dirname(path)) if name in ("__init__", "index") else name
-
-
-def _imports(path: str, sources: Sources, modules: Modules) -> set[str]:
-    if is_script(path):
-        named = imports_of(path, sources.data(path))
-        return {file for one in named if (file := script_of(one, path, sources.files))}
-    tree = sources.tree(path)
-    found: set[str] = set()
-    for node in ast.walk(tree) if tree else ():
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            found.update(modules.imported(node, path).values())
-            if isinstance(node, ast.Import):
-                found.update(modules.file_of(alias.name) for alias in node.names)
-    return found
 
 
 def _below_a_conftest(path: str, frontier: set[str]) -> bool:

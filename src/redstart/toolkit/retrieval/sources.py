@@ -1,12 +1,13 @@
-"""The files of a snapshot, each read and parsed at most once."""
+"""The files of a snapshot, each read at most once."""
 
 from __future__ import annotations
 
-import ast
-import warnings
 from collections.abc import Iterable
 
-from redstart.toolkit.base.code_files import PYTHON, Read, is_readable, is_searchable
+from redstart.toolkit.base.code_files import Read, is_readable, is_searchable
+from redstart.toolkit.languages.protocol import Language
+from redstart.toolkit.languages.registry import language_of_file
+from redstart.toolkit.retrieval.code_reader import CodeReader
 
 
 class Sources:
@@ -15,7 +16,7 @@ class Sources:
         self._read = read
         self._bytes: dict[str, bytes] = {}
         self._lines: dict[str, list[str]] = {}
-        self._trees: dict[str, ast.Module | None] = {}
+        self._readers: dict[Language | None, CodeReader] = {}
 
     def data(self, path: str) -> bytes:
         """Empty where there is no text to be had."""
@@ -30,17 +31,10 @@ class Sources:
             self._lines[path] = text.removesuffix("\n").split("\n") if text else []
         return self._lines[path]
 
-    def tree(self, path: str) -> ast.Module | None:
-        """None where it is not there, not Python, or not Python that parses."""
-        if path not in self._trees:
-            self._trees[path] = _parse(self.data(path)) if path in self.files and path.endswith(PYTHON) else None
-        return self._trees[path]
-
-
-def _parse(data: bytes) -> ast.Module | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the repo's own invalid escapes are none of ours
-        try:
-            return ast.parse(data)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+    def reader(self, path: str) -> CodeReader:
+        """What reads the code of this file; one that reads nothing where Redstart does not know how."""
+        language = language_of_file(path)
+        if language not in self._readers:
+            reader = language.code_reader(self) if language else None
+            self._readers[language] = reader or CodeReader()
+        return self._readers[language]

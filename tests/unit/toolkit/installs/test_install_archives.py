@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.toolkit.installs.tarballs import faults_of
-from redstart.toolkit.installs.wheels import look_into
+from redstart.toolkit.languages.node.tarballs import faults_of
+from redstart.toolkit.languages.python.wheels import look_into
 
 METADATA = "Metadata-Version: 2.1\nName: acme-lib\nVersion: 1.0\n"
 

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from redstart.ports.install.port import Language
 from redstart.toolkit.installs.allowed import is_name
 from redstart.toolkit.installs.asked import is_manifest, read
 from redstart.toolkit.installs.environment import requests_of
 from redstart.toolkit.installs.judge import judge, suspicion
 from redstart.toolkit.installs.names import imitated, popular, within_one
 
-PYTHON, NODE = Language.python, Language.node
+PYTHON, NODE = "python", "node"
 ALLOWED = {"python": ("click", "httpx", "pydantic", "pytest", "requests"), "node": ("express", "jest", "vitest")}
 
 
@@ -227,8 +226,8 @@ def test_one_edit_is_one_edit(name: str, data: st.DataObject) -> None:
 
 
 def test_no_name_is_suspicious_that_is_popular_itself() -> None:
-    assert {one for language in Language for one in ALLOWED[language] if imitated(one, language)} == set()
+    assert {one for language in (PYTHON, NODE) for one in ALLOWED[language] if imitated(one, language)} == set()
     assert set(ALLOWED["python"]) <= popular(PYTHON)
-    assert all(is_name(one) for language in Language for one in popular(language))
+    assert all(is_name(one) for language in (PYTHON, NODE) for one in popular(language))
     assert not is_name("a b")
     assert imitated("six2", PYTHON) == ""

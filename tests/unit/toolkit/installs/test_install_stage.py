@@ -10,11 +10,12 @@ import pytest
 
 from redstart.core.errors import ConfigError, PortError
 from redstart.core.shell import Environment
-from redstart.ports.install.port import InstallRequest, Language, Prepared
-from redstart.toolkit.installs.environment import with_packages
-from redstart.toolkit.installs.node import entries_of, prepare_node, stripped
-from redstart.toolkit.installs.pip import pip_for, refusals, yanked
+from redstart.ports.install.port import InstallRequest, Prepared
 from redstart.toolkit.installs.stage import Done, finish, key_of, place_of, run
+from redstart.toolkit.languages.node.installing import entries_of, prepare_node, stripped
+from redstart.toolkit.languages.node.packages import NodePackages
+from redstart.toolkit.languages.python.packages import PythonPackages
+from redstart.toolkit.languages.python.pip import pip_for, refusals, yanked
 
 
 def test_only_what_leads_to_the_index_is_passed_on(tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_a_lock_of_npm_names_no_address() -> None:
 
 def test_without_npm_it_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as raised:
-        prepare_node(InstallRequest(language=Language.node, requirements=()), tmp_path, {"PATH": str(tmp_path)})
+        prepare_node(InstallRequest(language="node", requirements=()), tmp_path, {"PATH": str(tmp_path)})
     assert raised.value.remedy
 
 
@@ -130,10 +131,10 @@ def test_what_was_installed_is_shown_to_the_tests(tmp_path: Path) -> None:
         read_only=("/opt/old",),
         variables={"PATH": "/usr/bin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
-    python = with_packages(plain, Prepared(folder=str(tmp_path), python=f"{tmp_path}/bin/python"))
+    python = PythonPackages().with_packages(plain, Prepared(folder=str(tmp_path), python=f"{tmp_path}/bin/python"))
     assert python.read_only == ("/opt/old", str(tmp_path), "/opt/python")
     assert python.variables == {"PATH": f"{tmp_path}/bin:/usr/bin", "VIRTUAL_ENV": str(tmp_path)}
-    node = with_packages(plain, Prepared(folder=str(tmp_path)))
+    node = NodePackages().with_packages(plain, Prepared(folder=str(tmp_path)))
     assert node.links == {"node_modules": f"{tmp_path}/node_modules"}
     assert node.python == plain.python
     assert node.variables["PATH"] == f"/usr/bin:{tmp_path}/node_modules/.bin"

@@ -7,22 +7,25 @@ import tomllib
 
 import pytest
 
-from redstart.app.skeleton import Ground, files_of
+from redstart.app.skeleton import files_of
 from redstart.core.packages import PackageRequest
-from redstart.ports.install.port import Language
 from redstart.toolkit.installs.asked import read
+from redstart.toolkit.installs.manager import PackageManager
 from redstart.toolkit.installs.planned import MOST_PACKAGES, add_dependencies, readable_requests
+from redstart.toolkit.languages.new_program import NewProject
+from redstart.toolkit.languages.node.packages import NodePackages
+from redstart.toolkit.languages.python.packages import PythonPackages
 
-PYTHON, NODE = Language.python, Language.node
+PYTHON, NODE = PythonPackages(), NodePackages()
 
 
-def names(language: Language, *written: str) -> list[str]:
-    requests = readable_requests([PackageRequest(name=name) for name in written], language)
+def names(manager: PackageManager, *written: str) -> list[str]:
+    requests = readable_requests([PackageRequest(name=name) for name in written], manager)
     return [request.name for request in requests]
 
 
-def manifest(*, node: bool = False) -> dict[str, bytes]:
-    return {path: text or b"" for path, text in files_of(Ground("shop", "a shop", node=node)).items()}
+def manifest(language: str = "python") -> dict[str, bytes]:
+    return {path: text or b"" for path, text in files_of(NewProject("shop", "a shop", language=language)).items()}
 
 
 def test_names_are_read_without_versions_and_without_the_languages_own_modules():
@@ -48,6 +51,6 @@ def test_dependencies_are_added_once():
     assert add_dependencies({**manifest(), **added}, ["flask"], PYTHON) == {}
     more = add_dependencies({**manifest(), **added}, ["flask", "rich"], PYTHON)
     assert tomllib.loads(more["pyproject.toml"].decode())["project"]["dependencies"] == ["flask", "httpx", "rich"]
-    package = json.loads(add_dependencies(manifest(node=True), ["express"], NODE)["package.json"])
+    package = json.loads(add_dependencies(manifest("node"), ["express"], NODE)["package.json"])
     assert (package["dependencies"], package["type"]) == ({"express": "*"}, "module")
     assert add_dependencies({}, ["flask"], PYTHON) == {}

@@ -12,6 +12,7 @@ from redstart.app.init import files_in
 from redstart.core.report import Outcome
 from redstart.core.shell import Completed, Environment, ExitCause
 from redstart.core.suite import Suite
+from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.languages.registry import (
     is_test_path,
     language_of_file,
@@ -19,6 +20,8 @@ from redstart.toolkit.languages.registry import (
     languages,
 )
 from redstart.toolkit.patching.policy.policy import Protection, protected
+from redstart.toolkit.retrieval.chunks import MARGIN
+from redstart.toolkit.retrieval.rank import Question, retrieve
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.detection.describe import describe_runner
 from redstart.toolkit.suites.detection.places import Place, suites_in
@@ -78,7 +81,18 @@ def test_the_first_language_that_knows_a_runner_or_a_suffix_is_the_only_one() ->
 ADDED = """
     from redstart.core.report import Case, Outcome
     from redstart.toolkit.languages.protocol import Language, Place, ReadCases, SuiteRunner, beside
+    from redstart.toolkit.retrieval.code_reader import CodeReader, LineRange
     from redstart.toolkit.suites.request import Request
+
+    class LuaReader(CodeReader):
+        def __init__(self, sources):
+            self.sources = sources
+
+        def line_ranges(self, path):
+            lines = list(enumerate(self.sources.lines(path), 1))
+            starts = [number for number, line in lines if line.startswith("function")]
+            ends = [number for number, line in lines if line == "end"]
+            return [LineRange(*pair) for pair in zip(starts, ends)]
 
     class Busted(SuiteRunner):
         def command(self, suite, environment, *, ids, sentinel, vary, test_cpu):
@@ -98,6 +112,9 @@ ADDED = """
     class Lua(Language):
         name, suffixes, runners = "Lua", (".lua",), ("busted",)
         runner = Busted()
+
+        def code_reader(self, sources):
+            return LuaReader(sources)
 
         def is_test_path(self, path):
             return path.endswith("_spec.lua")
@@ -148,6 +165,29 @@ def test_an_installed_package_adds_a_language_with_its_runner(tmp_path: Path) ->
     ]
     silent = Completed(exit_code=127, cause=ExitCause.failed, output="sh: busted: not found")
     assert "busted is not installed where the tests run." in runner.read(suite, silent).fault
+
+
+LUA = "".join(
+    f"function {name}(order)\n  local x = order\n  local y = x\n  return y\nend\n\n"
+    for name in (*(f"step_{number}" for number in range(60)), "total_price", "last")
+)
+
+
+def lines_of_lua() -> list[tuple[int, int]]:
+    """What retrieval shows of the file for `total_price`, whose six lines begin at 361."""
+    tree = {"cart.lua": LUA.encode()}
+    question = Question([], "total_price is wrong", [], is_test_path, budget=1000)
+    context = retrieve(question, list(tree), tree.get, walk_search(list(tree), tree.get))
+    return [(chunk.start, chunk.end) for chunk in context.chunks]
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_added_language_cuts_its_files_into_functions() -> None:
+    assert lines_of_lua() == [(361 - MARGIN, 365 + MARGIN)]
+
+
+def test_without_the_package_its_files_are_not_read() -> None:
+    assert lines_of_lua() == []
 
 
 def test_without_the_package_its_runner_is_unknown() -> None:

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import ast
-
 import pytest
 
 from redstart.core.report import Case, Outcome
-from redstart.toolkit.retrieval.modules import Modules
-from redstart.toolkit.retrieval.query import MAX_WORDS, Place, ask, locate
+from redstart.toolkit.retrieval.code_reader import CodePlace
+from redstart.toolkit.retrieval.query import MAX_WORDS, ask, locate
 from redstart.toolkit.retrieval.sources import Sources
 
 TREE = {
@@ -66,8 +64,8 @@ def test_an_id_of_no_known_file_is_nowhere() -> None:
 
 def test_the_query_holds_what_the_failing_function_uses_and_nothing_of_its_neighbours() -> None:
     query = ask([case("tests/test_shop.py::TestTotal::test_total", "no attribute 'lines'")], "", [], sources())
-    assert query.tests == [Place("tests/test_shop.py", 14, 17)]
-    assert query.helpers == [Place("tests/test_shop.py", 6, 8), Place("tests/test_shop.py", 11, 12)]
+    assert query.tests == [CodePlace("tests/test_shop.py", 14, 17)]
+    assert query.helpers == [CodePlace("tests/test_shop.py", 6, 8), CodePlace("tests/test_shop.py", 11, 12)]
     assert query.words[0] == "lines"
     assert {"Cart", "price", "basket", "rounding", "currency", "euro", "RATE", "tax"} <= set(query.words)
     assert not {"unrelated", "stocked", "amount", "self", "assert"} & set(query.words)
@@ -76,47 +74,15 @@ def test_the_query_holds_what_the_failing_function_uses_and_nothing_of_its_neigh
 
 def test_a_module_that_cannot_be_imported_is_asked_about_as_a_whole() -> None:
     query = ask([case("tests/test_shop.py")], "", [], sources())
-    assert query.tests == [Place("tests/test_shop.py", 1, 20)]
+    assert query.tests == [CodePlace("tests/test_shop.py", 1, 20)]
     assert "tests/helpers.py" in query.imports
 
 
 def test_a_test_that_does_not_parse_is_still_shown() -> None:
     tree = {"test_a.py": b"def test_x(:\n    frob()\n"}
-    assert ask([case("test_a.py::test_x")], "", [], sources(tree)).tests == [Place("test_a.py", 1, 2)]
+    assert ask([case("test_a.py::test_x")], "", [], sources(tree)).tests == [CodePlace("test_a.py", 1, 2)]
 
 
 def test_a_goal_in_words_is_a_query_too_and_words_are_capped() -> None:
     assert ask([], "make Cart.total round the sum", [], sources()).words == ["make", "Cart", "total"]
     assert len(ask([], " ".join(f"word_{n}" for n in range(500)), [], sources()).words) == MAX_WORDS
-
-
-@pytest.mark.parametrize(
-    ("statement", "importer", "bound"),
-    [
-        ("import shop.tax", "tests/test_shop.py", {"shop": "src/shop/tax.py"}),
-        ("from shop.tax import RATE as r", "tests/test_shop.py", {"r": "src/shop/tax.py"}),
-        ("from shop import price", "tests/test_shop.py", {"price": "src/shop/sums.py"}),
-        ("from shop import unknown", "tests/test_shop.py", {"unknown": "src/shop/__init__.py"}),
-        ("from . import tax", "src/shop/cart.py", {"tax": "src/shop/tax.py"}),
-        ("from ..shop.tax import RATE", "src/shop/cart.py", {"RATE": "src/shop/tax.py"}),
-        ("import json, os.path", "tests/test_shop.py", {}),
-    ],
-)
-def test_imports_lead_to_files(statement: str, importer: str, bound: dict[str, str]) -> None:
-    node = ast.parse(statement).body[0]
-    assert isinstance(node, ast.Import | ast.ImportFrom)
-    assert Modules(sources()).imported(node, importer) == bound
-
-
-def test_a_package_without_an_init_file_is_found_under_a_source_root() -> None:
-    node = ast.parse("from store.stock import count").body[0]
-    assert isinstance(node, ast.ImportFrom)
-    modules = Modules(sources({"src/store/stock.py": b"", "lib/other.py": b""}))
-    assert modules.imported(node, "tests/test_a.py") == {"count": "src/store/stock.py"}
-
-
-def test_packages_that_hand_a_name_round_in_a_circle_are_left() -> None:
-    tree = {"a/__init__.py": b"from b import x\n", "b/__init__.py": b"from a import x\n"}
-    node = ast.parse("from a import x").body[0]
-    assert isinstance(node, ast.ImportFrom)
-    assert set(Modules(sources(tree)).imported(node, "t.py")) == {"x"}

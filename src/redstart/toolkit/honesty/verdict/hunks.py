@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from redstart.toolkit.languages.protocol import ChangeReader
+from redstart.toolkit.languages.abilities import ChangeReader
 from redstart.toolkit.languages.registry import language_of_file
 
 Files = Mapping[str, bytes | None]

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from redstart.core.shell import Environment
-from redstart.toolkit.languages.protocol import EnvironmentProblems, Language, Place, Read, ReportNames, SuiteRunner
+from redstart.toolkit.languages.abilities import EnvironmentProblems
+from redstart.toolkit.languages.protocol import Language, Place, Read, ReportNames, SuiteRunner
 
 if TYPE_CHECKING:
     from redstart.toolkit.honesty.controls.alteration import Alterer
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
     from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
+    from redstart.toolkit.installs.manager import PackageManager
+    from redstart.toolkit.languages.new_program import NewPrograms
+    from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.patching.policy.policy import Protection
+    from redstart.toolkit.retrieval.code_reader import CodeReader
+    from redstart.toolkit.retrieval.sources import Sources
     from redstart.toolkit.suites.view import View
 
 _TEST = re.compile(
@@ -36,16 +42,19 @@ _CONFIGURATION = re.compile(
 """What the runners of Node.js are, where they find tests, and how the code becomes what they run."""
 
 CASE_MARK = re.compile(r" \[#\d+\]$")
+_DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 _TEST_CALL = re.compile(rb"^[ \t]*(?:it|test)(?:\.\w+)*[ \t]*\(", re.MULTILINE)
 _TITLE = re.compile(rb"""\b(?:it|test|describe|suite|specify|context)(?:\.\w+)*\(\s*(["'`])(.+?)\1""")
 
 
 class Node(Language):
     name = "JavaScript"
+    key = "node"
     suffixes = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
     case_mark = CASE_MARK
     reads_code = deepest_first = True
     runners = ("node", "jest", "vitest", "mocha")
+    function_head = "function name(arguments) {"
     program = "node"
     program_name = "Node.js"
     programs = ("node", "npm", "npx", "yarn", "pnpm", "bun", "deno", "jest", "vitest", "mocha", "tap", "ava")
@@ -90,6 +99,37 @@ class Node(Language):
         from redstart.toolkit.languages.node.written_tests import why_no_test
 
         return why_no_test(path, text)
+
+    def names_in(self, test_id: str) -> list[str]:
+        return [name for part in test_id.split("::")[1:] for name in part.split(" > ")]
+
+    def code_reader(self, sources: Sources) -> CodeReader:
+        from redstart.toolkit.languages.node.code_reader import ScriptReader
+
+        return ScriptReader(sources)
+
+    def unreadable_line(self, path: str, data: bytes) -> int:
+        from redstart.toolkit.languages.node.trees import faults
+
+        return next(iter(faults(path, data)), 0) if not path.endswith(_DECLARATIONS) else 0
+
+    @property
+    def snippets(self) -> Snippets:
+        from redstart.toolkit.languages.node.snippets import JavaScriptSnippets
+
+        return JavaScriptSnippets()
+
+    @property
+    def new_programs(self) -> NewPrograms:
+        from redstart.toolkit.languages.node.new_program import NodePrograms
+
+        return NodePrograms()
+
+    @property
+    def packages(self) -> PackageManager:
+        from redstart.toolkit.languages.node.packages import NodePackages
+
+        return NodePackages()
 
     @property
     def runner(self) -> SuiteRunner:

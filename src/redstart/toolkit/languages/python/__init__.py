@@ -8,17 +8,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from redstart.core.shell import Environment
-from redstart.toolkit.languages.protocol import (
-    ChangeReader,
-    CodeChecks,
-    EnvironmentProblems,
-    GreenChecks,
-    Language,
-    Place,
-    Read,
-    ReportNames,
-    SuiteRunner,
-)
+from redstart.toolkit.languages.abilities import ChangeReader, CodeChecks, EnvironmentProblems, GreenChecks, LentRunner
+from redstart.toolkit.languages.protocol import Language, Place, Read, ReportNames, SuiteRunner
 
 if TYPE_CHECKING:
     from redstart.toolkit.checks.source import Source
@@ -27,7 +18,14 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
     from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
+    from redstart.toolkit.installs.manager import PackageManager
+    from redstart.toolkit.languages.new_program import NewPrograms
+    from redstart.toolkit.looking.probes import Snippets
+    from redstart.toolkit.looking.symbols import Symbol
+    from redstart.toolkit.patching.edited_code import EditedCode
     from redstart.toolkit.patching.policy.policy import Protection
+    from redstart.toolkit.retrieval.code_reader import CodeReader
+    from redstart.toolkit.retrieval.sources import Sources
     from redstart.toolkit.suites.view import View
 
 _TEST = re.compile(
@@ -56,11 +54,18 @@ _SHADOWS = re.compile(r"^(?:src/)?(?:pytest|_pytest|unittest|pluggy)(?:\.py|/)")
 
 class Python(Language):
     name = "Python"
+    key = "python"
     suffixes = (".py", ".pyi", ".pyw")
     module_suffix = ".py"
+    listed_suffixes = (".py",)
     reads_code = loads_hooks = True
     example_suffixes = (".rst", ".txt", ".md")
     runners = ("pytest", "unittest", "django")
+    commands: Mapping[str, str] = {
+        "pytest": "python -m pytest",
+        "unittest": "python -m unittest",
+        "django": "python manage.py test",
+    }
     support_names = ("conftest.py", "__init__.py")
     programs = (r"python[\d.]*", "pytest", r"py\.test", "tox", "nox", "nose2", "nosetests", "trial")
 
@@ -86,6 +91,14 @@ class Python(Language):
         from redstart.toolkit.languages.python.detect import suites_of
 
         return suites_of(paths, read)
+
+    def runner_of_command(self, words: Sequence[str]) -> str:
+        from redstart.toolkit.languages.python.django import parse_command
+        from redstart.toolkit.languages.python.unittest import unittest_arguments
+
+        if unittest_arguments(words):
+            return "unittest"
+        return "django" if parse_command(words) else ""
 
     def environment(self, own: Environment, folder: str, environ: Mapping[str, str]) -> None:
         return None
@@ -116,6 +129,40 @@ class Python(Language):
 
         return importable_names(paths)
 
+    def code_reader(self, sources: Sources) -> CodeReader:
+        from redstart.toolkit.languages.python.code_reader import PythonReader
+
+        return PythonReader(sources)
+
+    def outline(self, lines: Sequence[str]) -> list[Symbol] | None:
+        from redstart.toolkit.languages.python.outline import outline
+
+        return outline(lines)
+
+    @property
+    def edited_code(self) -> EditedCode:
+        from redstart.toolkit.languages.python import edited_code
+
+        return edited_code
+
+    @property
+    def snippets(self) -> Snippets:
+        from redstart.toolkit.languages.python.snippets import PythonSnippets
+
+        return PythonSnippets()
+
+    @property
+    def new_programs(self) -> NewPrograms:
+        from redstart.toolkit.languages.python.new_program import PythonPrograms
+
+        return PythonPrograms()
+
+    @property
+    def packages(self) -> PackageManager:
+        from redstart.toolkit.languages.python.packages import PythonPackages
+
+        return PythonPackages()
+
     @property
     def runner(self) -> SuiteRunner:
         from redstart.toolkit.languages.python.runners import PythonRunner
@@ -144,6 +191,12 @@ class Python(Language):
         from redstart.toolkit.languages.python import change_reader
 
         return change_reader
+
+    @property
+    def lent_runner(self) -> LentRunner:
+        from redstart.toolkit.languages.python.bundled_pytest import BundledPytest
+
+        return BundledPytest()
 
     @property
     def alterer(self) -> Alterer:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from importlib.metadata import distribution, version
 from pathlib import Path
 
 from redstart.core.shell import IN, Environment
+from redstart.toolkit.suites.detection.command import end_of_start
 from redstart.toolkit.suites.detection.environment import Interpreter
 from redstart.toolkit.suites.request import inside
 
@@ -23,13 +25,25 @@ OLDEST = (3, 11)
 """An older interpreter needs more packages than these."""
 
 
-def pytest_version() -> str:
-    return version("pytest")
+class BundledPytest:
+    name = "pytest"
 
+    def is_missing(self, runner: str, command: Sequence[str], interpreter: Interpreter) -> bool:
+        starts_it = runner == self.name and (not command or bool(end_of_start(command, "pytest", "py.test")))
+        return starts_it and not interpreter.has_pytest
 
-def fits(interpreter: Interpreter) -> bool:
-    """Whether Redstart's pytest runs on this interpreter."""
-    return tuple(int(part) for part in interpreter.version.split(".")[:2]) >= OLDEST
+    def fits(self, interpreter: Interpreter) -> bool:
+        return tuple(int(part) for part in interpreter.version.split(".")[:2]) >= OLDEST
+
+    def lend(self, environment: Environment, data: Path) -> Environment:
+        directory = str(copy_pytest(data))
+        return environment.model_copy(
+            update={
+                "read_only": (*environment.read_only, directory),
+                "variables": {**environment.variables, VARIABLE: directory},
+                "chosen": f"{environment.chosen}, with Redstart's pytest {version(self.name)}",
+            }
+        )
 
 
 def copy_pytest(data: Path) -> Path:
@@ -51,17 +65,6 @@ def copy_pytest(data: Path) -> Path:
             if not target.is_dir():  # another process was faster
                 raise
     return target
-
-
-def lend(environment: Environment, directory: Path) -> Environment:
-    """The same environment, whose tests run with the pytest in `directory`."""
-    return environment.model_copy(
-        update={
-            "read_only": (*environment.read_only, str(directory)),
-            "variables": {**environment.variables, VARIABLE: str(directory)},
-            "chosen": f"{environment.chosen}, with Redstart's pytest {pytest_version()}",
-        }
-    )
 
 
 def start(environment: Environment) -> tuple[tuple[str, ...], dict[str, str]]:

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 from typing import cast
 
+from redstart.toolkit.base.code_files import FOREIGN
 from redstart.toolkit.languages.protocol import Place, Read
 from redstart.toolkit.languages.python.django import MANAGE, is_django_manage
 
 PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
 INI_SECTIONS = {"tox.ini": "pytest", "setup.cfg": "tool:pytest"}
-FOREIGN = frozenset({"node_modules", "site-packages", "venv", "build", "dist", "__pycache__"})
-"""Folders whose Python files are not the repo's own tests."""
 
 PROJECT_FILES = frozenset(("pyproject.toml", "setup.py", "setup.cfg", *PYTEST_FILES))
 """A folder with one of these is a project of its own."""

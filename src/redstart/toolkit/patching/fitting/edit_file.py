@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from redstart.core.change import Edit, EditKind, Reject, Rung
+from redstart.toolkit.patching.edited_code import edited_code
 from redstart.toolkit.patching.fitting.alternatives import readings
 from redstart.toolkit.patching.fitting.choose import chosen
 from redstart.toolkit.patching.fitting.fit import Judge, Option, Options, is_made_already, options
@@ -17,7 +18,6 @@ from redstart.toolkit.patching.fitting.places import Page
 from redstart.toolkit.patching.fitting.variations import foreign_signs, restyled
 from redstart.toolkit.patching.fitting.whole_file import rewritten
 from redstart.toolkit.patching.hunks import COMES, GOES, STAYS, Hunk, elision, of_block, of_diff
-from redstart.toolkit.patching.python_ast import flaw, is_python, steps
 from redstart.toolkit.patching.text import Span, Text, read, splice, write
 
 RUNGS = tuple(Rung)
@@ -125,7 +125,7 @@ def _whole(edit: Edit, path: str, current: bytes | None) -> Outcome:
     if current is None:
         return Fitted(edit.text.encode("utf-8", "surrogateescape"))
     text = read(current)
-    done = rewritten(text, _lines(edit.text), is_python(path))
+    done = rewritten(text, _lines(edit.text), edited_code(path))
     if isinstance(done, str):
         return Reject(path=path, reason=done)
     rung, spans = done
@@ -265,14 +265,15 @@ def _leaves_out(hunk: Hunk) -> bool:
 
 
 def _judge(path: str, current: bytes, text: Text) -> Judge:
-    if not is_python(path):
+    code = edited_code(path)
+    if code is None:
         return lambda _: True
 
     def judged(spans: Sequence[Span]) -> bool:
-        if flaw(current) is not None:
+        if code.flaw(current) is not None:
             return True
         made = splice(text, spans)
-        return flaw(write(made)) is None and steps("\n".join(made.lines)) <= steps("\n".join(text.lines))
+        return code.flaw(write(made)) is None and code.steps("\n".join(made.lines)) <= code.steps("\n".join(text.lines))
 
     return judged
 

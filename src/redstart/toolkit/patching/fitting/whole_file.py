@@ -6,16 +6,16 @@ import difflib
 from collections.abc import Sequence
 
 from redstart.core.change import Rung
+from redstart.toolkit.patching.edited_code import EditedCode
 from redstart.toolkit.patching.fitting.variations import leading, retabbed, unwrapped
 from redstart.toolkit.patching.hunks import elision, may_be_elision
-from redstart.toolkit.patching.python_ast import has_all_names, replaced
 from redstart.toolkit.patching.text import Span, Text
 
 MOST_GONE_AT_AN_END = 3
 SMALL, SMALL_PROGRAM = 12, 60
 
 
-def rewritten(text: Text, given: Sequence[str], python: bool) -> tuple[Rung, list[Span]] | str:
+def rewritten(text: Text, given: Sequence[str], code: EditedCode | None) -> tuple[Rung, list[Span]] | str:
     """The spans that make the file what was given; else why it cannot be all of the file.
 
     An answer that leaves lines out, ends early or holds a part alone is not taken for the file: what it leaves out is
@@ -30,9 +30,9 @@ def rewritten(text: Text, given: Sequence[str], python: bool) -> tuple[Rung, lis
         new = filled
     if told := _told_not_given(text.lines, new):
         return told
-    fault = _not_whole(text.lines, new, python)
+    fault = _not_whole(text.lines, new, code)
     if fault:
-        parts = replaced(text.lines, new) if python and not left_out else fault
+        parts = code.replaced(text.lines, new) if code and not left_out else fault
         return (Rung.node, parts) if isinstance(parts, list) else fault
     return (Rung.realign if left_out else Rung.exact), _spans(text.lines, new)
 
@@ -83,7 +83,7 @@ def _unbent(old: Sequence[str], new: list[str]) -> list[str]:
     return best
 
 
-def _not_whole(old: Sequence[str], new: Sequence[str], python: bool) -> str:
+def _not_whole(old: Sequence[str], new: Sequence[str], code: EditedCode | None) -> str:
     said = [line for line in old if line.strip()]
     if _all_lines_differ(said, new):
         return "nearly all of its lines differ from the file's in blanks or in what stands before them"
@@ -91,7 +91,8 @@ def _not_whole(old: Sequence[str], new: Sequence[str], python: bool) -> str:
         return ""
     codes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     kept = sum(bool(line.strip()) for tag, a, b, _, _ in codes if tag == "equal" for line in old[a:b])
-    rewrite = python and len(said) <= SMALL_PROGRAM and kept >= 0.2 * len(said) and has_all_names(old, new)
+    is_small = len(said) <= SMALL_PROGRAM and kept >= 0.2 * len(said)
+    rewrite = is_small and code is not None and code.has_all_names(old, new)
     if kept < 0.5 * len(said) and not rewrite:
         return f"only {kept} of the file's {len(said)} lines are in it: it is not the whole file"
     for (tag, a, b, c, d), where in ((codes[-1], "ends early: the file's last"), (codes[0], "begins late: the first")):

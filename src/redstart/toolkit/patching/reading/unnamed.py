@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from redstart.core.change import Edit, EditKind
-from redstart.toolkit.patching.python_ast import defined, is_python
+from redstart.toolkit.patching.edited_code import edited_code
 from redstart.toolkit.patching.reading.surroundings import fences
 
 
 def unnamed(answer: str, shown: Mapping[str, str]) -> tuple[Edit, ...]:
-    """The one edit that an answer of fenced Python without a path can mean; nothing where it may mean several.
+    """The one edit that an answer of fenced code without a path can mean; nothing where it may mean several.
 
     `shown` are the files that the model was shown and may change. What it merely copied from them does not count.
     """
     lines = answer.removesuffix("\n").split("\n")
-    files = {path: defined(text) for path, text in shown.items() if is_python(path)}
+    codes = {path: code for path in shown if (code := edited_code(path))}
+    files = {path: code.defined(shown[path]) for path, code in codes.items()}
     found: dict[tuple[str, str], Edit] = {}
     for fence in fences(lines):
         text = "".join(f"{line}\n" for line in lines[fence.start : fence.stop])
-        names = defined(text) if fence.closed else frozenset[str]()
-        places = [path for path, known in files.items() if names & known]
+        names = {code: code.defined(text) for code in set(codes.values())} if fence.closed else {}
+        places = [path for path, code in codes.items() if code in names and names[code] & files[path]]
         if len(places) != 1 or f"\n{text.strip()}\n" in f"\n{shown[places[0]]}\n":
             continue
         found[places[0], text.strip()] = Edit(kind=EditKind.whole, path=places[0], text=text)

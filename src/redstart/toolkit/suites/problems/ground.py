@@ -10,7 +10,7 @@ from __future__ import annotations
 from redstart.core.noun import Noun, clip
 from redstart.core.report import Case
 from redstart.core.shell import ExitCause
-from redstart.toolkit.languages.protocol import EnvironmentProblems
+from redstart.toolkit.languages.abilities import EnvironmentProblems
 from redstart.toolkit.languages.registry import language_of_file, languages
 from redstart.toolkit.suites.problems import remedies
 from redstart.toolkit.suites.problems.problem import SuiteProblem

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from redstart.core.finding import Finding, Kind, Risk, Severity
 from redstart.toolkit.checks.narrow import REMARKS, SYNTAX
 from redstart.toolkit.checks.source import Source
-from redstart.toolkit.languages.protocol import NamedTool
+from redstart.toolkit.languages.abilities import NamedTool
 from redstart.toolkit.languages.python.checks import calls, ruff
 from redstart.toolkit.languages.python.checks.bandit import ask_bandit
 from redstart.toolkit.languages.python.checks.injection import built_strings

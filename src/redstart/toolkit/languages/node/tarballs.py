@@ -7,10 +7,10 @@ import tarfile
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from redstart.ports.install.port import Language
 from redstart.toolkit.installs.bounds import MOST_FILES, outside, taken_programs, too_large
 from redstart.toolkit.installs.names import popular
 from redstart.toolkit.installs.tables import as_table
+from redstart.toolkit.languages.node.packages import KEY
 
 LARGEST_TEXT = 4 << 20
 AT_INSTALL = ("preinstall", "install", "postinstall")
@@ -22,7 +22,7 @@ def faults_of(path: Path, name: str, version: str, *, trusted: Collection[str] =
     Packages that are `trusted` by name, or popular, may have a script for the install (it is not run) and bring copies
     of others; the rest holds for all. A file that is no tarball has that as its fault.
     """
-    known = name in trusted or name in popular(Language.node)
+    known = name in trusted or name in popular(KEY)
     try:
         with tarfile.open(path, "r:*") as archive:
             return tuple(dict.fromkeys(_faults(archive, path, name, version, known)))

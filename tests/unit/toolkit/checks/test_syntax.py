@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redstart.toolkit.checks.narrow import syntax_errors
-from redstart.toolkit.checks.node import syntax_findings
+from redstart.toolkit.checks.syntax import syntax_findings
 
 
 @pytest.mark.parametrize(

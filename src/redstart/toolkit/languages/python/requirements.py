@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from redstart.ports.install.port import Language, Refusal, Requirement
-from redstart.toolkit.installs.names import foreign_letters, normal
+from redstart.ports.install.port import Refusal, Requirement
+from redstart.toolkit.installs.names import foreign_letters, hyphenated
 from redstart.toolkit.installs.tables import as_table
+from redstart.toolkit.languages.python.packages import KEY
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _VERSION = r"(?:===|==|!=|~=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+"
@@ -77,18 +78,18 @@ def _requirement(path: str, line: str, *, installed: bool = True) -> Requirement
     if len(text) > LONGEST:
         return Refusal(name="", reason=f"{path} has a line that is too long to be a requirement.")
     begins = _BEGINS.match(text)
-    name = normal(begins[1], Language.python) if begins else ""
+    name = hyphenated(begins[1]) if begins else ""
     if _ADDRESS.search(text):
         return Refusal(name=name, reason=f"{name or path} comes from an address or a folder, not from the index.")
     found = _LINE.fullmatch(text)
     written = _WRITTEN.match(text)
     if written is not None and not written[0].isascii():
-        return Refusal(name=written[0], reason=foreign_letters(written[0], Language.python))
+        return Refusal(name=written[0], reason=foreign_letters(written[0], KEY))
     if found is None:
         shown = ascii(text)[1:-1]
         return Refusal(name=name, reason=f"{path}: “{_short(shown)}” is no requirement that can be read.")
-    name = normal(found["name"], Language.python)
-    return Requirement(language=Language.python, name=name, text=text, path=path, installed=installed)
+    name = hyphenated(found["name"])
+    return Requirement(language=KEY, name=name, text=text, path=path, installed=installed)
 
 
 def _poetry(path: str, table: Mapping[str, object]) -> Found:

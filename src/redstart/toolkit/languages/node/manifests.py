@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from redstart.ports.install.port import Language, Refusal, Requirement
+from redstart.ports.install.port import Refusal, Requirement
 from redstart.toolkit.installs.allowed import is_name
 from redstart.toolkit.installs.names import foreign_letters
 from redstart.toolkit.installs.tables import as_table
+from redstart.toolkit.languages.node.packages import KEY
 
 KINDS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _RANGE = re.compile(r"[\w\s.^~<>=|*+-]*", re.ASCII)
@@ -48,7 +49,7 @@ def _is_of_a_registry(name: str, resolved: str) -> bool:
 
 def _requirement(path: str, kind: str, name: str, wanted: object) -> Requirement | Refusal:
     if not name.isascii():
-        return Refusal(name=name, reason=foreign_letters(name, Language.node))
+        return Refusal(name=name, reason=foreign_letters(name, KEY))
     if not is_name(name) or not isinstance(wanted, str):
         return Refusal(name=name, reason=f"{path}: {_shown(name)} is no name of a package.")
     if wanted.startswith("npm:"):
@@ -56,7 +57,7 @@ def _requirement(path: str, kind: str, name: str, wanted: object) -> Requirement
         return Refusal(name=name, reason=f"{name} is another package under a borrowed name: {_shown(other)}.")
     if wanted.startswith("workspace:") or _RANGE.fullmatch(wanted):
         text = wanted.strip() or "*"
-        return Requirement(language=Language.node, name=name.lower(), text=text, path=path, kind=kind)
+        return Requirement(language=KEY, name=name.lower(), text=text, path=path, kind=kind)
     return Refusal(name=name, reason=f"{name} comes from an address or a folder, not from the registry.")
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from redstart.core.errors import ConfigError, PortError
-from redstart.ports.install.port import Language, Refusal
-from redstart.toolkit.installs.names import normal
+from redstart.ports.install.port import Refusal
+from redstart.toolkit.installs.names import hyphenated
 from redstart.toolkit.installs.stage import Done, run
 
 QUIET = {
@@ -70,14 +70,14 @@ def refusals(done: Done) -> list[Refusal]:
     if _UNREACHABLE.search(text):
         raise PortError("the package index cannot be reached", remedy="look at pip's own settings: pip config list")
     if "DO NOT MATCH THE HASHES" in text:
-        names = [normal(name, Language.python) for name in _OTHER_HASH.findall(text)] or [""]
+        names = [hyphenated(name) for name in _OTHER_HASH.findall(text)] or [""]
         why = "is not what its index promised: the hashes differ"
         return [Refusal(name=name, reason=f"{name or 'a package'} {why}.") for name in dict.fromkeys(names)]
     if found := _OTHER_NAME.search(text):
-        name = normal(re.split(r"[=<>!~]", found[1])[0], Language.python)
+        name = hyphenated(re.split(r"[=<>!~]", found[1])[0])
         return [Refusal(name=name, reason=f"{name} says that it is another package.")]
     if found := _NOT_THERE.search(text):
-        name = normal(found[1], Language.python)
+        name = hyphenated(found[1])
         why = "has no wheel that fits here, and source is not built, since that would run its code"
         return [Refusal(name=name, reason=f"{name} {why}.")]
     if "ResolutionImpossible" in text:

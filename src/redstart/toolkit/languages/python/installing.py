@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from redstart.core.errors import PortError
-from redstart.ports.install.port import InstallRequest, Language, Package, Prepared, Refusal
-from redstart.toolkit.installs import pip as pips
+from redstart.ports.install.port import InstallRequest, Package, Prepared, Refusal
 from redstart.toolkit.installs.judge import suspicion
-from redstart.toolkit.installs.names import normal, popular
+from redstart.toolkit.installs.names import hyphenated, popular
 from redstart.toolkit.installs.stage import Done, finish, key_of, place_of, run
-from redstart.toolkit.installs.wheels import Wheel, look_into
+from redstart.toolkit.languages.python import pip as pips
+from redstart.toolkit.languages.python.packages import KEY, LOCK_NAME
+from redstart.toolkit.languages.python.wheels import Wheel, look_into
 
-LOCK_NAME = "requirements.lock"
 RUNNER = "pytest"
 """Installed beside what the project asks for: its tests need it."""
 _HEAD = "# Every package by its version and hash. Install with: pip install --require-hashes -r requirements.lock\n"
@@ -23,7 +23,7 @@ _ABOUT = "import sys, sysconfig; print(sys.version_info[:3], sysconfig.get_platf
 
 def prepare_python(request: InstallRequest, home: Path, python: str, environ: Mapping[str, str]) -> Prepared:
     """As `Installer.prepare`. `home` holds the environments, `python` is the interpreter that they are for."""
-    trusted = {normal(name, Language.python) for name in (*request.trusted, RUNNER)}
+    trusted = {hyphenated(name) for name in (*request.trusted, RUNNER)}
     with tempfile.TemporaryDirectory(prefix="redstart-install-") as scratch:
         stage = Path(scratch)
         asked = [one.text for one in request.requirements if one.installed]
@@ -38,7 +38,7 @@ def prepare_python(request: InstallRequest, home: Path, python: str, environ: Ma
             look_into(path, trusted=trusted, own=request.own) for path in sorted((stage / "wheels").glob("*.whl"))
         ]
         refused = [*pips.yanked(fetched), *_refused(wheels, trusted, request.own)]
-        unknown = [one.name for one in wheels if one.name not in popular(Language.python)]
+        unknown = [one.name for one in wheels if one.name not in popular(KEY)]
         refused += pips.on_several_indexes(pip, unknown, stage, environ)
         if refused:
             return Prepared(refused=tuple(dict.fromkeys(refused)))
@@ -53,9 +53,9 @@ def _fetched(pip: list[str], stage: Path, environ: Mapping[str, str]) -> Done:
 
 
 def _refused(wheels: list[Wheel], trusted: set[str], own: tuple[str, ...]) -> Iterator[Refusal]:
-    ours = {normal(name, Language.python) for name in own}
+    ours = {hyphenated(name) for name in own}
     for wheel in wheels:
-        if wheel.name not in trusted and (reason := suspicion(wheel.name, Language.python, ours)):
+        if wheel.name not in trusted and (reason := suspicion(wheel.name, KEY, ours)):
             yield Refusal(name=wheel.name, reason=reason)
         yield from (Refusal(name=wheel.name, reason=f"{wheel.name} {fault}.") for fault in wheel.faults)
     brought: dict[str, tuple[str, str]] = {}

@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from redstart.core.errors import ConfigError, PortError
-from redstart.ports.install.port import InstallRequest, Language, Package, Prepared, Refusal
+from redstart.ports.install.port import InstallRequest, Package, Prepared, Refusal
 from redstart.toolkit.installs.judge import suspicion
-from redstart.toolkit.installs.names import normal, popular
+from redstart.toolkit.installs.names import hyphenated, popular
 from redstart.toolkit.installs.stage import Done, finish, key_of, place_of, run
 from redstart.toolkit.installs.tables import as_table
-from redstart.toolkit.installs.tarballs import faults_of
+from redstart.toolkit.languages.node.packages import KEY, LOCK_NAME, MODULES
+from redstart.toolkit.languages.node.tarballs import faults_of
 
-LOCK_NAME = "package-lock.json"
-MODULES = "node_modules"
 AT_ONCE = 50
 """Packages that one process fetches."""
 _SAFE = (
@@ -68,7 +67,7 @@ class Entry(NamedTuple):
 def prepare_node(request: InstallRequest, home: Path, environ: Mapping[str, str]) -> Prepared:
     """As `Installer.prepare`; `home` holds the environments. Their modules lie in `node_modules` of the folder."""
     npm = _npm(environ)
-    trusted = {normal(name, Language.node) for name in request.trusted}
+    trusted = {name.lower() for name in request.trusted}
     cache = home / "npm-cache"
     with tempfile.TemporaryDirectory(prefix="redstart-install-") as scratch:
         stage = Path(scratch)
@@ -159,7 +158,7 @@ def entries_of(lock: str) -> Iterator[Entry]:
             fault = "has no strong hash at the registry"
         real = str(entry.get("name", name))
         # Widely used packages take others by a second name, to have two versions side by side.
-        if real != name and real not in popular(Language.node):
+        if real != name and real not in popular(KEY):
             fault = fault or f"is another package under a borrowed name: {ascii(real)[1:-1][:80]}"
         yield Entry(name if fault else real, str(entry.get("version", "")), integrity, _is_for_here(entry), fault)
 
@@ -177,9 +176,9 @@ def _matches(allowed: object, ours: str) -> bool:
 
 
 def _refused(entries: list[Entry], trusted: set[str], own: tuple[str, ...]) -> Iterator[Refusal]:
-    ours = {normal(name, Language.python) for name in own}
+    ours = {hyphenated(name) for name in own}
     for one in entries:
-        if one.name not in trusted and (reason := suspicion(one.name, Language.node, ours)):
+        if one.name not in trusted and (reason := suspicion(one.name, KEY, ours)):
             yield Refusal(name=one.name, reason=reason)
         if one.fault:
             yield Refusal(name=one.name, reason=f"{one.name} {one.fault}.")

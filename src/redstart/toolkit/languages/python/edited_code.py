@@ -13,14 +13,10 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from redstart.toolkit.patching.edited_code import SyntaxFlaw
 from redstart.toolkit.patching.text import Span
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-
-
-class Flaw(NamedTuple):
-    line: int
-    message: str
 
 
 class _Named(NamedTuple):
@@ -29,15 +25,11 @@ class _Named(NamedTuple):
     node: _Definition
 
 
-def is_python(path: str) -> bool:
-    return path.endswith((".py", ".pyi"))
-
-
 @lru_cache(maxsize=32)
-def flaw(source: bytes | str) -> Flaw | None:
+def flaw(source: bytes | str) -> SyntaxFlaw | None:
     """The first syntax error; None for a program."""
     parsed = _tree(source)
-    return parsed if isinstance(parsed, Flaw) else None
+    return parsed if isinstance(parsed, SyntaxFlaw) else None
 
 
 @lru_cache(maxsize=4)
@@ -65,7 +57,7 @@ def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[Span] | str:
     along where the file lacks them; a text that stands for itself says nothing.
     """
     before, after = _tree("\n".join(lines)), _tree(textwrap.dedent("\n".join(snippet)))
-    if isinstance(before, Flaw) or isinstance(after, Flaw):
+    if isinstance(before, SyntaxFlaw) or isinstance(after, SyntaxFlaw):
         return "it is no program by itself"
     nodes = [node for node in after.body if isinstance(node, _Definition)]
     imports = [node for node in after.body if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -134,7 +126,7 @@ def _with_imports(made: list[Span], imported: Span | None) -> list[Span]:
 def defined(source: str) -> frozenset[str]:
     """The functions and classes at the top of a program; nothing for what is none."""
     tree = _tree(source)
-    if isinstance(tree, Flaw):
+    if isinstance(tree, SyntaxFlaw):
         return frozenset()
     return frozenset(node.name for node in tree.body if isinstance(node, _Definition))
 
@@ -142,7 +134,7 @@ def defined(source: str) -> frozenset[str]:
 def has_all_names(lines: Sequence[str], others: Sequence[str]) -> bool:
     """Whether both are programs and all that the first one names at its top is named at the other's."""
     before, after = _tree("\n".join(lines)), _tree("\n".join(others))
-    if isinstance(before, Flaw) or isinstance(after, Flaw):
+    if isinstance(before, SyntaxFlaw) or isinstance(after, SyntaxFlaw):
         return False
     return bool(_top(before)) and _top(before) <= _top(after)
 
@@ -207,12 +199,12 @@ def _definitions(body: Sequence[ast.stmt], around: str = "") -> Iterator[_Named]
             yield from _definitions(getattr(node, inner, ()), around)
 
 
-def _tree(source: bytes | str) -> ast.Module | Flaw:
+def _tree(source: bytes | str) -> ast.Module | SyntaxFlaw:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(source)
     except SyntaxError as error:
-        return Flaw(error.lineno or 0, error.msg)
+        return SyntaxFlaw(error.lineno or 0, error.msg)
     except (ValueError, RecursionError, MemoryError) as error:
-        return Flaw(0, str(error) or type(error).__name__)
+        return SyntaxFlaw(0, str(error) or type(error).__name__)

@@ -1,40 +1,24 @@
-"""From an import to the file that it means."""
+"""From an import in Python to the file that it means."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Set
-from posixpath import dirname, join, normpath
+from collections.abc import Callable, Iterable, Set
+from posixpath import dirname
 
-from redstart.toolkit.base.code_files import PYTHON
-from redstart.toolkit.languages.node.trees import SUFFIXES
-from redstart.toolkit.retrieval.sources import Sources
-
+MODULE = ".py"
 _FORWARDS = 3
 """How many packages may hand a name on before we stop following it."""
 _ROOTS = ("src/", "lib/", "python/")
 
 
-def script_of(specifier: str, importer: str, files: Set[str]) -> str:
-    """The file that a script means by `./cart`, `../src/cart.js` or `..`; empty where it is none of these files.
-
-    A name in TypeScript may end in `.js` and mean the `.ts` beside it.
-    """
-    if not specifier.startswith("."):
-        return ""
-    path = normpath(join(dirname(importer), specifier))
-    bare = path.rpartition(".")[0] if path.endswith(SUFFIXES) else path
-    found = (path, *(f"{bare}{end}" for end in SUFFIXES), *(f"{path}/index{end}" for end in SUFFIXES))
-    return next((one for one in found if one in files), "")
-
-
 class Modules:
     """The modules of a tree, by dotted name."""
 
-    def __init__(self, sources: Sources) -> None:
-        self._sources = sources
+    def __init__(self, files: Set[str], tree: Callable[[str], ast.Module | None]) -> None:
+        self._files, self._tree = files, tree
         self._paths: dict[str, str] = {}
-        for path in sorted((path for path in sources.files if path.endswith(PYTHON)), key=lambda one: (len(one), one)):
+        for path in sorted((path for path in files if path.endswith(MODULE)), key=lambda one: (len(one), one)):
             for name in self._names(path):
                 self._paths.setdefault(name, path)
 
@@ -59,7 +43,7 @@ class Modules:
         package = self.file_of(module)
         if submodule or not package or not package.endswith("__init__.py") or forwards == 0:
             return submodule or package
-        tree = self._sources.tree(package)
+        tree = self._tree(package)
         for node in tree.body if tree else ():
             if isinstance(node, ast.ImportFrom):
                 for alias in node.names:
@@ -77,12 +61,12 @@ class Modules:
 
     def _names(self, path: str) -> Iterable[str]:
         """By the whole path, by the path under a source root, and by the packages that it lies in."""
-        stem = path.removesuffix(PYTHON).removesuffix("/__init__")
+        stem = path.removesuffix(MODULE).removesuffix("/__init__")
         yield stem.replace("/", ".")
         for root in _ROOTS:
             if stem.startswith(root):
                 yield stem.removeprefix(root).replace("/", ".")
         folder = dirname(stem)
-        while folder and f"{folder}/__init__.py" in self._sources.files:
+        while folder and f"{folder}/__init__.py" in self._files:
             folder = dirname(folder)
         yield stem.removeprefix(f"{folder}/" if folder else "").replace("/", ".")

@@ -14,9 +14,9 @@ from email.parser import BytesHeaderParser
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from redstart.ports.install.port import Language
 from redstart.toolkit.installs.bounds import outside, taken_programs, too_large
-from redstart.toolkit.installs.names import normal, popular
+from redstart.toolkit.installs.names import hyphenated, popular
+from redstart.toolkit.languages.python.packages import KEY
 
 LARGEST_TEXT = 4 << 20
 STARTUP = ("sitecustomize", "usercustomize")
@@ -99,7 +99,7 @@ def _faults(
     yield from _identity(archive, name)
     yield from _startup(placed)
     yield from _modules(name, placed, own)
-    yield from _programs(archive, name, placed, name in trusted or name in popular(Language.python))
+    yield from _programs(archive, name, placed, name in trusted or name in popular(KEY))
 
 
 def _is_link(info: zipfile.ZipInfo) -> bool:
@@ -114,7 +114,7 @@ def _identity(archive: zipfile.ZipFile, name: str) -> Iterator[str]:
         yield "does not say what it is"
         return
     said = BytesHeaderParser().parsebytes(_text(archive, metadata[0]))
-    if normal(str(said.get("Name", "")), Language.python) != name:
+    if hyphenated(str(said.get("Name", ""))) != name:
         yield "says that it is another package"
 
 
@@ -183,4 +183,4 @@ def _text(archive: zipfile.ZipFile, name: str) -> bytes:
 
 def _named(path: Path) -> tuple[str, str]:
     parts = path.name.removesuffix(".whl").split("-")
-    return normal(parts[0], Language.python), parts[1] if len(parts) > 1 else ""
+    return hyphenated(parts[0]), parts[1] if len(parts) > 1 else ""

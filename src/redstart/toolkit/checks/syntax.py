@@ -1,0 +1,36 @@
+"""Syntax of the languages whose grammar Redstart has, read and not run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from redstart.core.finding import Finding, Severity
+from redstart.toolkit.checks.narrow import SYNTAX
+from redstart.toolkit.languages.registry import language_of_file
+
+
+def syntax_findings(files: Mapping[str, bytes]) -> list[Finding]:
+    """Where these files cannot be read, at most one finding a file, by path.
+
+    The grammars lag behind the languages now and then; a caller who asks what is new is not troubled by that.
+    """
+    found: list[Finding] = []
+    for path, data in sorted(files.items()):
+        language = language_of_file(path)
+        if language and (line := language.unreadable_line(path, data)):
+            found.append(_finding(language.program or language.name, path, line, data))
+    return found
+
+
+def _finding(tool: str, path: str, line: int, data: bytes) -> Finding:
+    lines = data.decode("utf-8", "replace").split("\n")
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    return Finding(
+        tool=tool,
+        rule=SYNTAX,
+        path=path,
+        line=line,
+        severity=Severity.error,
+        message="it cannot be read from this line on",
+        fingerprint=Finding.mark(tool, SYNTAX, path, text),
+    )

@@ -1,0 +1,144 @@
+"""What retrieval reads of Python: tests, definitions and imports, by its own parser."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from redstart.toolkit.languages.python.imported_files import MODULE, Modules
+from redstart.toolkit.retrieval.code_reader import CodePlace, CodeReader, LineRange, ReadTest
+from redstart.toolkit.retrieval.sources import Sources
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+_NESTED = ("body", "orelse", "handlers", "finalbody", "cases")
+
+
+class PythonReader(CodeReader):
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._trees: dict[str, ast.Module | None] = {}
+        self._bound: dict[str, dict[str, str]] = {}
+
+    @cached_property
+    def modules(self) -> Modules:
+        return Modules(self._sources.files, self.tree)
+
+    def tree(self, path: str) -> ast.Module | None:
+        """Parsed at most once; None where it is not there, no module, or does not parse."""
+        if path not in self._trees:
+            is_module = path in self._sources.files and path.endswith(MODULE)
+            self._trees[path] = _parse(self._sources.data(path)) if is_module else None
+        return self._trees[path]
+
+    def read_test(self, path: str, names: Sequence[str]) -> ReadTest | None:
+        tree = self.tree(path)
+        if tree is None:
+            return None
+        nodes = _chain(tree, names)
+        subject = nodes[-1] if nodes else tree
+        helpers = _helpers(tree, nodes)
+        words = [word for node in (subject, *helpers) for word in _words(node)]
+        bound = self._imported(tree, path)
+        return ReadTest(
+            self._place(path, subject),
+            sorted(words, key=lambda word: word not in bound),
+            [bound[word] for word in (words if nodes else bound) if word in bound],
+            [self._place(path, node) for node in helpers],
+        )
+
+    def line_ranges(self, path: str) -> list[LineRange]:
+        tree = self.tree(path)
+        found: list[LineRange] = []
+        bodies: list[Sequence[ast.AST]] = [tree.body] if tree else []
+        while bodies:
+            for node in bodies.pop():
+                if isinstance(node, Function | ast.ClassDef):
+                    found.append(LineRange(_first_line(node), node.end_lineno or node.lineno))
+                bodies += [part for name in _NESTED if (part := getattr(node, name, None))]
+        return found
+
+    def imported_files(self, path: str) -> set[str]:
+        tree = self.tree(path)
+        found: set[str] = set()
+        for node in ast.walk(tree) if tree else ():
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                found.update(self.modules.imported(node, path).values())
+                if isinstance(node, ast.Import):
+                    found.update(self.modules.file_of(alias.name) for alias in node.names)
+        return found
+
+    def _imported(self, tree: ast.Module, path: str) -> dict[str, str]:
+        """The names that the file binds by imports, each with its file."""
+        if path not in self._bound:
+            bound: dict[str, str] = {}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    bound |= self.modules.imported(node, path)
+            self._bound[path] = bound
+        return self._bound[path]
+
+    def _place(self, path: str, node: Function | ast.ClassDef | ast.Module) -> CodePlace:
+        if isinstance(node, ast.Module):
+            return CodePlace(path, 1, max(len(self._sources.lines(path)), 1))
+        return CodePlace(path, _first_line(node), node.end_lineno or node.lineno)
+
+
+def _parse(data: bytes) -> ast.Module | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the repo's own invalid escapes are none of ours
+        try:
+            return ast.parse(data)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+
+
+def _first_line(node: Function | ast.ClassDef) -> int:
+    return min([node.lineno, *(mark.lineno for mark in node.decorator_list)])
+
+
+def _chain(tree: ast.Module, names: Sequence[str]) -> list[Function | ast.ClassDef]:
+    """The nodes of `C`, `test_d`: as far as they are there."""
+    found: list[Function | ast.ClassDef] = []
+    body: list[ast.stmt] = tree.body
+    for name in names:
+        node = next((one for one in _defined(body) if one.name == name), None)
+        if node is None:
+            break
+        found.append(node)
+        body = node.body
+    return found
+
+
+def _defined(body: Iterable[ast.stmt]) -> Iterable[Function | ast.ClassDef]:
+    return (node for node in body if isinstance(node, Function | ast.ClassDef))
+
+
+def _helpers(tree: ast.Module, nodes: Sequence[Function | ast.ClassDef]) -> list[Function | ast.ClassDef]:
+    """Fixtures, helpers and set-up methods of the same file that the test function uses."""
+    if not nodes:
+        return []
+    names = set(_words(nodes[-1])) | {"setUp", "setup_method"}
+    scopes: list[list[ast.stmt]] = [tree.body, *(node.body for node in nodes[:-1])]
+    return [node for body in scopes for node in _defined(body) if node.name in names and node not in nodes]
+
+
+def _words(node: ast.AST) -> list[str]:
+    """Names in the order of the text: called, read, given as keyword or as a string that is a name."""
+    own: set[str] = set()
+    found: dict[str, None] = {}
+    for one in ast.walk(node):
+        match one:
+            case ast.Name(id=name, ctx=ast.Load()):
+                found[name] = None
+            case ast.Name(id=name):
+                own.add(name)
+            case ast.Attribute(attr=name) | ast.keyword(arg=str(name)) | ast.arg(arg=name):
+                found[name] = None
+            case ast.Constant(value=str(text)) if len(text) < 60 and text.isidentifier():
+                found[text] = None
+            case _:
+                pass
+    return [name for name in found if name not in own]
