@@ -21,8 +21,8 @@ from redstart.core.noun import Noun
 from redstart.ports.memory.port import Approval, Forgotten, KeptCard
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
-from redstart.ports.sql.failures import SqlFailures
 from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.memory import SqlFailures
 from redstart.ports.sql.scrub import Traces
 from redstart.ports.store.port.blobs import SweptBlobs
 

@@ -19,7 +19,7 @@ from redstart.core.run import Decision, RunState, Step
 from redstart.core.tasks import with_flat_names
 from redstart.engines.journal import KeptAnswer
 from redstart.engines.recall import spent_by
-from redstart.ports.model.spending import Share, by_model
+from redstart.ports.model.prices import Share, by_model
 from redstart.ports.store.port.runs import StepRow
 
 VIEW_VERSION = 1

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from redstart.cli.display import Terminal
     from redstart.core.learning import Reflection
     from redstart.core.run import RunState
-    from redstart.ports.model.spending import Share
+    from redstart.ports.model.prices import Share
 
 
 class Form(StrEnum):

@@ -28,8 +28,7 @@ from redstart.core.errors import ConfigError
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
-from redstart.ports.model.endpoints import ENDPOINTS, without_credentials
-from redstart.ports.model.names import PLUGIN, WITHOUT_ENDPOINT, refuse_unknown_form
+from redstart.ports.model.endpoints import ENDPOINTS, PLUGIN, WITHOUT_ENDPOINT, refuse_unknown_form, without_credentials
 
 _DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
 """What is used where a key is there and no model is named."""
