@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         start_improve,
         start_resume,
     )
-    from redstart.app.api_options import (
+    from redstart.app.api_jobs import (
         AuditOptions,
         CreateOptions,
         FixOptions,

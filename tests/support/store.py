@@ -13,10 +13,10 @@ from operator import mul
 from typing import Generic, TypeVar
 
 from redstart.core.change import EditKind, EditRung, Tally
-from redstart.core.edges import edges_of
 from redstart.core.errors import BlobMissing, Fenced, StoreError
 from redstart.core.events import Event, Phase
 from redstart.core.failures import FailureQuery, RecalledFailure, choose_failures
+from redstart.core.graph import edges_of
 from redstart.core.learning import CardState, Edge, FailureRecord, FixCard, Recalled, Signature, likeness
 from redstart.core.lesson import Lesson, Scope
 from redstart.core.lesson import Status as LessonStatus

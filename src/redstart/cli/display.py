@@ -17,8 +17,7 @@ from redstart.cli.moving import MovingLine
 from redstart.cli.output import echo_json, new_console, styled
 from redstart.cli.words import explained, is_outcome, lines_below, note_in_words, tone, warning_in_words, words
 from redstart.cli.wrap import wrap
-from redstart.core.events import Event, Phase
-from redstart.core.progress import Progress
+from redstart.core.events import Event, Phase, Progress
 
 if TYPE_CHECKING:
     from rich.console import Console

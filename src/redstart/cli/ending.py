@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from redstart.app.create import write_project
-from redstart.app.parts import part_ids
 from redstart.app.runs import result_snapshot, write_patch
-from redstart.app.standing import status_now
+from redstart.app.standing import part_ids, status_now
 from redstart.app.wire import House
 from redstart.cli.display import Display
 from redstart.cli.side_by_side import side_by_side

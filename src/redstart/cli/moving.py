@@ -9,9 +9,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.spinner import Spinner
 
 from redstart.cli.output import styled
-from redstart.core.events import Event, Phase
+from redstart.core.events import Event, Phase, Progress
 from redstart.core.noun import many
-from redstart.core.progress import Progress
 from redstart.core.visible import visible_line
 
 SURE_AFTER = 5
