@@ -25,7 +25,7 @@ from redstart.core.wishes import Kind
 from redstart.toolkit.base.git import require_git
 from redstart.toolkit.languages.node.detect import is_node_test
 from redstart.toolkit.languages.node.environment import with_node
-from redstart.toolkit.repo.first_commit import commit_first
+from redstart.toolkit.repo.trees import commit_first
 from redstart.toolkit.suites.detection.environment import moved
 
 OFFERED = ("hypothesis",)

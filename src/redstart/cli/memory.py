@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from redstart.cli.memory_search import search
+from redstart.cli.memory_text import search
 from redstart.cli.output import echo, echo_json, echo_output
 
 app = typer.Typer(

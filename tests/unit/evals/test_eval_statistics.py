@@ -8,16 +8,20 @@ from statistics import stdev
 
 import pytest
 
-from redstart.evals.compare import (
+from redstart.evals.intervals import (
     Comparison,
+    bootstrap,
     detectable,
     exact_paired,
     mcnemar,
     paired_bootstrap,
     pairs_needed,
+    pass_at,
+    percentile,
     power_of,
+    resamples,
+    wilson,
 )
-from redstart.evals.intervals import bootstrap, pass_at, percentile, resamples, wilson
 
 MICE = (94.0, 197.0, 16.0, 38.0, 99.0, 141.0, 23.0)
 """Survival times of the treated mice in Efron and Tibshirani, An Introduction to the Bootstrap (1993), table 2.1."""

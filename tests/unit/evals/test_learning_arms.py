@@ -14,8 +14,8 @@ import pytest
 
 from redstart.core.learning import Recalled
 from redstart.core.lesson import Scope, Situation
+from redstart.evals.oracles import TrueFix
 from redstart.evals.outcome import Key, Outcome, Place
-from redstart.evals.truth import TrueFix
 from redstart.testing.contracts.store import Clock
 from redstart.testing.states import card, lesson, signature
 from redstart.toolkit.learning.advisor import Advisor

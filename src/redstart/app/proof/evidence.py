@@ -46,7 +46,7 @@ from redstart.toolkit.honesty.verdict.baseline import baseline_cases, targets
 from redstart.toolkit.honesty.verdict.levels import MEASURES
 from redstart.toolkit.honesty.verdict.shortfall import unproven_in_words
 from redstart.toolkit.honesty.verdict.verdict import green_among
-from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.suites.detection.describe import describe_runner
 
 NOT_TESTED = "the last patch was not tested"

@@ -10,11 +10,18 @@ from html import escape
 from importlib.resources import files
 
 from redstart.evals.metrics import Figures
-from redstart.evals.outcome import Outcome
-from redstart.evals.page.drawn import CostPlot, cost_plots, grid, rounds
-from redstart.evals.page.parts import every_run, figures_table, grid_part, places_part
+from redstart.evals.outcome import Outcome, Plan
+from redstart.evals.page.parts import (
+    CostPlot,
+    cost_plots,
+    every_run,
+    figures_table,
+    grid,
+    grid_part,
+    places_part,
+    rounds,
+)
 from redstart.evals.report import footnotes, heading, said
-from redstart.evals.results import Plan
 
 
 def html_page(plan: Plan, rows: Sequence[Outcome], found: Figures, planned: int) -> str:

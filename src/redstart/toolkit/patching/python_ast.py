@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from redstart.toolkit.patching.text import Span
+from redstart.toolkit.patching.hunks import Span
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 

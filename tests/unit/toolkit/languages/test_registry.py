@@ -18,7 +18,7 @@ from redstart.toolkit.languages.registry import (
     language_of_runner,
     languages,
 )
-from redstart.toolkit.patching.policy.policy import Protection, protected
+from redstart.toolkit.patching.policy import Protection, protected
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.detection.describe import describe_runner
 from redstart.toolkit.suites.detection.places import Place, suites_in

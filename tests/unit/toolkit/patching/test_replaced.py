@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from redstart.toolkit.patching.hunks import Span
 from redstart.toolkit.patching.python_ast import replaced
-from redstart.toolkit.patching.text import Span
 
 FILE = '"""About."""\nfrom __future__ import annotations\n\nimport os\n\n\ndef first():\n    return 1\n\n\nTABLE = {}\n'
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
-    from redstart.toolkit.patching.policy.policy import Protection
+    from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.suites.view import View
 
 _TEST = re.compile(
@@ -52,7 +52,7 @@ class Node(Language):
         return bool(_TEST.search(path))
 
     def protection(self, path: str) -> Protection | None:
-        from redstart.toolkit.patching.policy.policy import Protection
+        from redstart.toolkit.patching.policy import Protection
 
         return Protection.configuration if _CONFIGURATION.search(path) else None
 

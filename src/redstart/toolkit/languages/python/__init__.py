@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.honesty.examine import Green
     from redstart.toolkit.honesty.mutant import Mutant
     from redstart.toolkit.honesty.neutral_surroundings import Driver
-    from redstart.toolkit.patching.policy.policy import Protection
+    from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.suites.view import View
 
 _TEST = re.compile(
@@ -62,7 +62,7 @@ class Python(Language):
         return bool(_TEST.search(path))
 
     def protection(self, path: str) -> Protection | None:
-        from redstart.toolkit.patching.policy.policy import Protection
+        from redstart.toolkit.patching.policy import Protection
 
         # A directory may be called like a file, and stand in its place elsewhere.
         if not _CONFIGURATION.isdisjoint(path.split("/")):
