@@ -171,7 +171,7 @@ def signed(by: str) -> str:
 async def forget_learned(shelf: Opened, given: str) -> Gone:
     """Removes a fix card, or a failed attempt of this very id, and its words from all that redstart keeps.
 
-    Raises as `show_card` and `Cards.forget` do.
+    Raises as `show_card` and `SqlCards.forget` do.
     """
     if not await shelf.cards.beginning(given, 1) and await shelf.failures.told(given) is not None:
         return await forgotten(shelf, shelf.failures, given, "failed attempt")

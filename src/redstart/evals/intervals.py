@@ -174,22 +174,11 @@ def paired_bootstrap(a: Sequence[float], b: Sequence[float], *, level: float = L
     return bootstrap([two - one for one, two in zip(a, b, strict=True)], level=level, seed=seed)
 
 
-def pairs_needed(discordant: float, difference: float, alpha: float = ALPHA, power: float = POWER) -> int:
-    """How many pairs McNemar's test needs, by the normal approximation of Connor (1987).
-
-    `discordant` is the share of pairs that differ, `difference` that of B alone less that of A alone. Raises
-    `ValueError` where these cannot be.
-    """
-    _refuse_impossible(discordant, difference)
-    level, chance = quantile(1 - alpha), quantile(2 * power - 1)
-    spread = level * math.sqrt(discordant) + chance * math.sqrt(discordant - difference**2)
-    return math.ceil((spread / difference) ** 2)
-
-
 def power_of(pairs: int, discordant: float, difference: float, alpha: float = ALPHA) -> float:
     """The chance that the exact test of McNemar tells a difference, in its true direction. It is no approximation.
 
-    The number of discordant pairs is a binomial, and so are, of these, those of B alone. Raises as `pairs_needed` does.
+    `discordant` is the share of pairs that differ, `difference` that of B alone less that of A alone. The number of
+    discordant pairs is a binomial, and so are, of these, those of B alone. Raises `ValueError` where these cannot be.
     """
     _refuse_impossible(discordant, difference)
     ours = (discordant + abs(difference)) / (2 * discordant)

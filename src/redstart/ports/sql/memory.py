@@ -58,7 +58,7 @@ class SqlFailures:
         return scrubbed.forgotten
 
     async def forget(self, failure_id: str) -> Forgotten | None:
-        """Removes it, and its words from what runs wrote down; see `Cards.forget`."""
+        """Removes it, and its words from what runs wrote down; see `SqlCards.forget`."""
         gone: Forgotten | None = None
         with self._database.writing() as connection:
             row = connection.execute(select(failures).where(*self._mine(failure_id))).one_or_none()

@@ -68,7 +68,7 @@ class SqlPatterns:
         ]
 
     async def forget(self, pattern_id: str) -> Forgotten | None:
-        """Removes it, and its plan from all that runs wrote down; see `Cards.forget`. None where there is none.
+        """Removes it, and its plan from all that runs wrote down; see `SqlCards.forget`. None where there is none.
 
         The goal stays with the run that the user gave it to: it is theirs, and goes when that run is pruned.
         """

@@ -10,7 +10,6 @@ _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)
 _PATH = r"[\w@.+~-]*(?:[\\/][\w@.+~ \[\]()-]+)*[\w@+~-]+\.\w{1,12}|[\w@.+~/\\-]*[\\/][\w@.+~-]+|Makefile|Dockerfile"
 _QUOTED = re.compile(rf"[`*\"'](?P<path>{_PATH})[`*\"']")
 _LABEL = re.compile(r"^(?:[-*+]\s+|\d+[.)]\s+)?(?:file(?:name)?|path)\s*[:=]\s*", re.IGNORECASE)
-_AROUND = "`*\"' \t#:-<>[](){}/"
 
 
 class Fence(NamedTuple):
