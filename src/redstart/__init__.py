@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         start_improve,
         start_resume,
     )
-    from redstart.app.api_jobs import (
+    from redstart.app.api_options import (
         AuditOptions,
         CreateOptions,
         FixOptions,

@@ -1,7 +1,7 @@
 """The Python API: what the command line does, as functions.
 
 Each has a twin for a running event loop (`fix`, `afix`), and a third form that starts the run and gives a `Run` with
-its events (`start_fix`). Their options are written once, in `api_jobs`.
+its events (`start_fix`). Their options are written once, in `api_options`.
 """
 
 from __future__ import annotations
@@ -9,20 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar, Unpack
 
-from redstart.app.api_jobs import (
-    AuditOptions,
-    CreateOptions,
-    FixOptions,
-    ImproveOptions,
-    Job,
-    PathLike,
-    ResumeOptions,
-    audit_job,
-    create_job,
-    fix_job,
-    improve_job,
-    resume_job,
-)
+from redstart.app.api_jobs import Job, audit_job, create_job, fix_job, improve_job, resume_job
+from redstart.app.api_options import AuditOptions, CreateOptions, FixOptions, ImproveOptions, PathLike, ResumeOptions
 from redstart.app.live_run import Run
 from redstart.app.results import AuditResult, RunResult
 from redstart.core.errors import ConfigError

@@ -1,7 +1,4 @@
-"""What each function of the Python API does: begin a run, drive it, and make its result.
-
-Of its keyword arguments, what is left out or is None comes from the settings.
-"""
+"""What each function of the Python API does: begin a run, drive it, and make its result."""
 
 from __future__ import annotations
 
@@ -9,10 +6,20 @@ import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from redstart.app import settings as configuration
 from redstart.app.answers import Wish, check_models_of, hear, standing
+from redstart.app.api_options import (
+    AuditOptions,
+    CreateOptions,
+    FixOptions,
+    ImproveOptions,
+    Listener,
+    PathLike,
+    ResumeOptions,
+    SharedOptions,
+)
 from redstart.app.audit import AuditAsked, begin_audit, load_report
 from redstart.app.choices import resume_with
 from redstart.app.control import clear
@@ -26,65 +33,8 @@ from redstart.app.settings import Settings
 from redstart.app.standing import row_of
 from redstart.app.wire import House, connect, engine_called, open_house
 from redstart.core.errors import ConfigError
-from redstart.core.events import Event
 from redstart.core.run import Limits, Mode, RunState, Status
 from redstart.flow.route import waits_for_errands
-from redstart.ports.model.port import Model
-from redstart.ports.sandbox.port import Sandbox, SandboxFactory
-
-PathLike = str | Path
-Listener = Callable[[Event], None]
-
-
-class SharedOptions(TypedDict, total=False):
-    """Options of every function."""
-
-    model: str | Model | None
-    """`provider:name`, or an object of your own with the method of `redstart.Model`."""
-    sandbox: str | Sandbox | SandboxFactory | None
-    """`auto`, `bwrap`, `docker` or `seatbelt`; or an object with the members of `redstart.Sandbox`, or a callable that
-    makes one from the `redstart.Workspaces` that hold the files and a scratch directory."""
-    on_event: Listener | None
-    """Called with each event. If it raises, the run stops with that error."""
-
-
-class ResumeOptions(SharedOptions, total=False):
-    patch: PathLike | None
-    """File that a verified patch is written to."""
-
-
-class CreateOptions(SharedOptions, total=False):
-    limits: Limits | None
-    reflect: Literal["auto", "always", "never"] | None
-    """When the strong model is asked why an attempt failed."""
-
-
-class ImproveOptions(CreateOptions, ResumeOptions, total=False):
-    goal: str
-    """What to improve; empty to let the model choose."""
-
-
-class FixOptions(CreateOptions, ResumeOptions, total=False):
-    test_command: tuple[str, ...]
-    """The command that runs the tests; empty for what is found by looking."""
-    targets: tuple[str, ...]
-    """Test IDs, files or directories; empty for every test that fails."""
-    hint: str
-    """Advice that the model is shown."""
-    issue: str
-    """What is wrong, in words. A failing test for it is written first."""
-    verify: Literal["quick", "standard", "strict"] | None
-    """How thoroughly a fix is verified."""
-
-
-class AuditOptions(SharedOptions, total=False):
-    goal: str
-    """What the review should look for."""
-    since: str
-    """A git ref: only lines changed since then count."""
-    review: bool
-    """Whether a model reviews the code besides the tools."""
-
 
 T = TypeVar("T")
 

@@ -1,0 +1,65 @@
+"""The keyword arguments of the Python API. What is left out, or is None, comes from the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TypedDict
+
+from redstart.core.events import Event
+from redstart.core.run import Limits
+from redstart.ports.model.port import Model
+from redstart.ports.sandbox.port import Sandbox, SandboxFactory
+
+PathLike = str | Path
+Listener = Callable[[Event], None]
+
+
+class SharedOptions(TypedDict, total=False):
+    """Options of every function."""
+
+    model: str | Model | None
+    """`provider:name`, or an object of your own with the method of `redstart.Model`."""
+    sandbox: str | Sandbox | SandboxFactory | None
+    """`auto`, `bwrap`, `docker` or `seatbelt`; or an object with the members of `redstart.Sandbox`, or a callable that
+    makes one from the `redstart.Workspaces` that hold the files and a scratch directory."""
+    on_event: Listener | None
+    """Called with each event. If it raises, the run stops with that error."""
+
+
+class ResumeOptions(SharedOptions, total=False):
+    patch: PathLike | None
+    """File that a verified patch is written to."""
+
+
+class CreateOptions(SharedOptions, total=False):
+    limits: Limits | None
+    reflect: Literal["auto", "always", "never"] | None
+    """When the strong model is asked why an attempt failed."""
+
+
+class ImproveOptions(CreateOptions, ResumeOptions, total=False):
+    goal: str
+    """What to improve; empty to let the model choose."""
+
+
+class FixOptions(CreateOptions, ResumeOptions, total=False):
+    test_command: tuple[str, ...]
+    """The command that runs the tests; empty for what is found by looking."""
+    targets: tuple[str, ...]
+    """Test IDs, files or directories; empty for every test that fails."""
+    hint: str
+    """Advice that the model is shown."""
+    issue: str
+    """What is wrong, in words. A failing test for it is written first."""
+    verify: Literal["quick", "standard", "strict"] | None
+    """How thoroughly a fix is verified."""
+
+
+class AuditOptions(SharedOptions, total=False):
+    goal: str
+    """What the review should look for."""
+    since: str
+    """A git ref: only lines changed since then count."""
+    review: bool
+    """Whether a model reviews the code besides the tools."""
