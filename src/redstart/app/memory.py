@@ -21,9 +21,9 @@ from redstart.core.noun import Noun
 from redstart.ports.memory.port import Approval, Forgotten, KeptCard
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
+from redstart.ports.sql.forget import Traces
 from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlFailures
-from redstart.ports.sql.scrub import Traces
 from redstart.ports.store.port.blobs import SweptBlobs
 
 VIEW_VERSION = 1

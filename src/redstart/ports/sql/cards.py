@@ -12,9 +12,8 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, selec
 from redstart.core.learning import CardState, EdgeKind, FixCard, Recalled
 from redstart.ports.memory.port import Approval, Forgotten, Holdings, KeptCard
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.forget import Scrubbed, sweep
+from redstart.ports.sql.forget import Scrub, Scrubbed, sweep
 from redstart.ports.sql.schema import cards, edges, failures, journal, vectors
-from redstart.ports.sql.scrub import Scrub
 
 
 class _Recall(BaseModel):

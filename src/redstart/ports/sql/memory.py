@@ -15,11 +15,10 @@ from redstart.core.learning import CardState, FailureRecord, FixCard, Recalled, 
 from redstart.core.pattern import RecalledPattern
 from redstart.ports.memory.port import Embedder, Forgotten, GoalEmbedder, KeptFailure, Meter
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.forget import Scrubbed, sweep
+from redstart.ports.sql.forget import Scrub, Scrubbed, sweep
 from redstart.ports.sql.nearness import InFile, Nearness, OnServer, Wanted, Where, is_extended, packed
 from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.schema import cards, failures, vectors
-from redstart.ports.sql.scrub import Scrub
 
 LOOKED_AT = 200
 """Of those that may fit, the newest that are looked at."""

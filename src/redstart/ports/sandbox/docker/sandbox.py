@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -16,11 +17,11 @@ from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
 from redstart.ports.sandbox.docker.container import Box, NotReady, Ran, started
 from redstart.ports.sandbox.docker.daemon import Api, Refused, listed
-from redstart.ports.sandbox.docker.folders import furnish, give, move_into, room_of
 from redstart.ports.sandbox.docker.inside import job, keep
 from redstart.ports.sandbox.docker.spec import (
     GVISOR,
     LABEL,
+    OBJECTS,
     OWNER_LABEL,
     PathMap,
     Place,
@@ -34,8 +35,75 @@ from redstart.ports.sandbox.exchange import Exchange, exchange
 from redstart.ports.sandbox.leftovers import FOLDER, mark, sweep_folders
 from redstart.ports.sandbox.mounts import absolute
 from redstart.ports.sandbox.port import Sandbox, Workspaces
+from redstart.ports.sandbox.prepare import bring_copies, make_git
 from redstart.ports.sandbox.services import Slots, relayed
 from redstart.ports.sandbox.stage import bounded
+
+PAGE = 4096
+SPARE = Room(16 * PAGE, 16)
+"""For the folders above what is mounted in a workspace, and the workspace itself."""
+
+
+def furnish(environment: Environment, workspace: Path) -> None:
+    """Puts beside the snapshot's files what the environment asks for, and takes away what a mount will cover."""
+    bring_copies(environment, workspace)
+    make_git(environment, workspace / ".git", objects=OBJECTS)
+    for relative in within(environment):
+        folders = [workspace.joinpath(*relative.parts[:count]) for count in range(1, len(relative.parts) + 1)]
+        for folder in folders[:-1]:
+            if folder.is_symlink() or folder.is_file():
+                folder.unlink()
+        if os.path.lexists(folders[-1]):
+            remove(folders[-1])
+
+
+def room_of(folder: Path) -> Room:
+    """What lies below a folder, as a file system in memory holds it. No link is followed."""
+    size, files = SPARE
+    waiting = [str(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                files += 1
+                size += -(-entry.stat(follow_symlinks=False).st_size // PAGE) * PAGE
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+    return Room(size, files)
+
+
+def give(folder: Path, user: User) -> None:
+    """Makes the folder and all in it the user's, where we are root; else it is the user's already."""
+    if os.geteuid() != 0:
+        return
+    os.lchown(folder, user.uid, user.gid)
+    for at, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+        del at
+        for name in (*folders, *files):
+            os.chown(name, user.uid, user.gid, dir_fd=descriptor, follow_symlinks=False)
+
+
+def move_into(source: Path, target: Path) -> None:
+    """All that lies in one folder into another one, which is emptied first."""
+    for old in target.iterdir():
+        remove(old)
+    for each in source.iterdir():
+        try:
+            each.rename(target / each.name)
+        except OSError:  # another file system
+            shutil.move(each, target / each.name)
+
+
+def remove(path: Path) -> None:
+    """Whatever was left there, also what its owner closed against themselves."""
+    if path.is_dir() and not path.is_symlink():
+        with contextlib.suppress(OSError):
+            path.chmod(0o700)
+        for each in path.iterdir():
+            remove(each)
+        path.rmdir()
+    else:
+        path.unlink()
+
 
 PROC = Path("/proc")
 

@@ -13,9 +13,11 @@ from redstart.core.change import Edit, EditKind
 from redstart.core.learning import Reflection
 from redstart.core.noun import clip
 from redstart.toolkit.patching.hunks import STAYS, of_diff
-from redstart.toolkit.patching.reading.blocks import NOT_COMPLETE, Taken, blocks
-from redstart.toolkit.patching.reading.surroundings import (
+from redstart.toolkit.patching.reading.blocks import (
+    NOT_COMPLETE,
     Fence,
+    Taken,
+    blocks,
     clean,
     fences,
     is_fence,
