@@ -16,8 +16,7 @@ import random
 from functools import cache
 
 from _figures import Figure, at_most, print_figures, told
-from redstart.evals.compare import ALPHA, detectable, mcnemar, power_of
-from redstart.evals.intervals import pass_at
+from redstart.evals.intervals import ALPHA, detectable, mcnemar, pass_at, power_of
 
 TASKS = 150
 EASY, HARD = 0.85, 0.15

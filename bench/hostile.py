@@ -38,7 +38,7 @@ from redstart.core.chat import Ask
 from redstart.core.run import Attempt, Level, Limits, Mode, Result, RunSpec, RunState, Step, Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.engines.drive import drive
-from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.repo.handover import Desk, apply_patch, changes_between
 from support.rig import Rig, make_rig
 from support.scenarios import CARD

@@ -24,7 +24,7 @@ from redstart.core.learning import Signature
 from redstart.core.noun import Noun
 from redstart.core.report import Case, Outcome
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.patching.policy import protected
 
 HERE = Path(__file__).parent
 HALVES = {

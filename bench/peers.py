@@ -32,9 +32,8 @@ from real_peers.agents import AGENTS, Ended, Place
 from real_peers.counting import counting
 from redstart.app.settings import Settings
 from redstart.app.wire import House, open_house
-from redstart.evals.compare import ALPHA, detectable, mcnemar
 from redstart.evals.grading import Grader
-from redstart.evals.intervals import wilson
+from redstart.evals.intervals import ALPHA, detectable, mcnemar, wilson
 from redstart.evals.sealed import changed, lay_out, open_site
 from redstart.evals.sets import load_set
 from redstart.evals.task import Change, Task

@@ -24,9 +24,8 @@ from redstart.core.course import Pattern, Strategy, Turn
 from redstart.core.run import Limits, Result, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.evals.compare import mcnemar, paired_bootstrap
-from redstart.evals.oracles import NoisyOracle
-from redstart.evals.truth import TrueFix
+from redstart.evals.intervals import mcnemar, paired_bootstrap
+from redstart.evals.oracles import NoisyOracle, TrueFix
 from redstart.steps.decide import retry
 from redstart.toolkit.learning.stuck import repeated, seen, turn
 from support import rig as play

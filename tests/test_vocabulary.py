@@ -9,7 +9,7 @@ import redstart
 from redstart.cli.options import LevelName, ReflectName, StepName
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Attempt, Level, Mode, Step
-from redstart.flow.drawing import as_mermaid
+from redstart.flow.edges import as_mermaid
 from redstart.flow.loop import STEPS
 from redstart.flow.modes import MODES
 from redstart.toolkit.prompts.render import names

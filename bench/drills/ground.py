@@ -22,8 +22,7 @@ from _environments import bring_postgres, bring_temporal
 from redstart.app.runs import Asked, keep_run, take_folder
 from redstart.app.servers.postgres import Postgres, serve_postgres
 from redstart.app.servers.temporal import Temporal, serve_temporal
-from redstart.app.settings import Models, Settings
-from redstart.app.settings.fleet import FleetSettings
+from redstart.app.settings import FleetSettings, Models, Settings
 from redstart.app.settings.store import StoreSettings
 from redstart.app.wire import open_house
 from redstart.core.errors import PortError

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from _figures import Figure, at_least, exactly, told
 from learning.arms import Arm
-from redstart.evals.compare import mcnemar, paired_bootstrap
-from redstart.evals.intervals import Estimate, bootstrap_of, wilson
+from redstart.evals.intervals import Estimate, bootstrap_of, mcnemar, paired_bootstrap, wilson
 from redstart.evals.outcome import Outcome, Place
 
 QUARTERS = 4

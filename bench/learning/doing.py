@@ -22,8 +22,7 @@ from redstart.core.run import Level, Limits, RunState
 from redstart.evals.desk import Wanted, plan_of, tenant_of, verify_all
 from redstart.evals.grading import Standard
 from redstart.evals.measure import true_fixes
-from redstart.evals.outcome import Key, Outcome
-from redstart.evals.results import Results
+from redstart.evals.outcome import Key, Outcome, Results
 from redstart.evals.runner import Evaluation
 from redstart.evals.sealed import Site
 from redstart.evals.verify import Verified, standards

@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 
 from learning.families import Family
-from redstart.evals.oracles import Instrument, NoisyOracle
-from redstart.evals.truth import TrueFix
+from redstart.evals.oracles import Instrument, NoisyOracle, TrueFix
 from support.scenarios import CARD
 
 TOLD = 0.9

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -17,8 +16,7 @@ from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import Clock, Stores
-from support.rig import Keep, Kept, in_memory
-from support.store import MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
+from support.rig import Keep, in_memory, kept_in
 
 SQL = ["sqlite", "postgres"]
 PROMPT = {"TestInline": "memory", "TestLangGraph": "sqlite", "TestTemporal": "postgres", "two_pools": "postgres"}
@@ -62,36 +60,15 @@ def database(request: pytest.FixtureRequest, make_database: Callable[[str], Data
     return make_database(request.param)
 
 
-@pytest.fixture(params=["memory", *SQL])
-def stores(request: pytest.FixtureRequest, make_database: Callable[[str], Database]) -> Stores:
-    if request.param == "memory":
-        return _in_memory(MemoryDatabase(), Clock())
-    return _in_sql(make_database(request.param), Clock())
+@pytest.fixture
+def stores(database: Database) -> Stores:
+    return _in_sql(database, Clock())
 
 
 @pytest.fixture(params=["memory", *SQL])
 def keep(request: pytest.FixtureRequest, make_database: Callable[[str], Database]) -> Keep:
     """Where a rig keeps its runs."""
-    if request.param == "memory":
-        return in_memory
-
-    def kept() -> Kept:
-        database = make_database(request.param)
-        memory = SqlMemory(database, HashingEmbedder())
-        return Kept(SqlStore(database, time.time), SqlJournal(database), memory, SqlShelf(database))
-
-    return kept
-
-
-def _in_memory(database: MemoryDatabase, clock: Clock) -> Stores:
-    return Stores(
-        MemoryStore(database, clock),
-        MemoryJournal(database),
-        MemoryMemory(database, HashingEmbedder()),
-        MemoryShelf(database),
-        clock,
-        lambda tenant: _in_memory(database.of(tenant), clock),
-    )
+    return in_memory if request.param == "memory" else lambda: kept_in(make_database(request.param))
 
 
 def _in_sql(database: Database, clock: Clock) -> Stores:

@@ -19,7 +19,7 @@ from redstart.ports.sandbox.leftovers import mark
 from redstart.ports.sandbox.port import Sandbox, SandboxLack
 from redstart.ports.sandbox.process import Process
 from redstart.ports.sandbox.stage import Rights
-from redstart.ports.sandbox.warm.session import WarmSession
+from redstart.ports.sandbox.warm.zygote import WarmSession
 from redstart.testing.contracts.ground import DAEMON, Python, living
 from redstart.testing.contracts.isolation import IsolationContract
 from redstart.testing.contracts.limits import LimitsContract

@@ -20,7 +20,7 @@ import pytest
 import redstart
 from redstart.core.errors import RedstartError
 from redstart.core.shell import OUT, Completed, ExitCause, SandboxLimits
-from redstart.ports.sandbox.docker import usage
+from redstart.ports.sandbox.docker import container
 from redstart.ports.sandbox.docker.container import started
 from redstart.ports.sandbox.docker.daemon import Api, socket_of
 from redstart.ports.sandbox.docker.image import has_image, recipe_here
@@ -195,7 +195,7 @@ class TestDaemonsFigures(Fixtures):
     def sandbox(
         self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices, monkeypatch: pytest.MonkeyPatch
     ) -> Sandbox:
-        monkeypatch.setattr(usage, "PROC", scratch / "none")
+        monkeypatch.setattr(container, "PROC", scratch / "none")
         return Docker(workspaces, scratch, choices)
 
     @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 
 from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Tool
 from redstart.core.errors import ModelRefused
-from redstart.ports.model.masked import Masked
+from redstart.ports.model.mask import Masked
 from redstart.ports.model.port import Model, Profile
 from redstart.ports.model.providers import connect
 from redstart.toolkit.prompts.asking import Heard, ask_for

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from redstart.evals.oracles import ATTEMPT, Instrument, NoisyOracle, attempts_told, true_patch, wrong_patch
-from redstart.evals.truth import TrueFix
+from redstart.evals.oracles import ATTEMPT, Instrument, NoisyOracle, TrueFix, attempts_told, true_patch, wrong_patch
 from redstart.toolkit.prompts.sections import ADVICE
 
 _PROBED = re.compile(r'^<data from="probe of attempt \d+">$', re.MULTILINE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -29,6 +30,11 @@ from redstart.ports.memory.port import Memory, Shelf
 from redstart.ports.model.budget import Budgeted, RunLedger
 from redstart.ports.model.mask import mask
 from redstart.ports.model.port import Model, TimedLedger
+from redstart.ports.sql.engine import Database
+from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.memory import SqlMemory
+from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.port.blobs import Blobs
 from redstart.ports.store.port.journal import Journal
 from redstart.ports.store.port.runs import Store
@@ -37,7 +43,7 @@ from redstart.testing.model import ScriptedModel
 from redstart.testing.sandbox import FakeSandbox
 from redstart.toolkit.learning.advisor import Advisor
 from redstart.toolkit.repo.trees import GitTrees
-from support.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
+from support.store import MemoryBlobs, memory_database
 
 CODE = "calc.py"
 TESTS = "test_calc.py"
@@ -153,10 +159,13 @@ Keep = Callable[[], Kept]
 """Makes a place with nothing in it."""
 
 
+def kept_in(database: Database) -> Kept:
+    memory = SqlMemory(database, HashingEmbedder())
+    return Kept(SqlStore(database, time.time), SqlJournal(database), memory, SqlShelf(database))
+
+
 def in_memory() -> Kept:
-    database = MemoryDatabase()
-    memory, shelf = MemoryMemory(database, HashingEmbedder()), MemoryShelf(database)
-    return Kept(MemoryStore(database), MemoryJournal(database), memory, shelf)
+    return kept_in(memory_database())
 
 
 @dataclass

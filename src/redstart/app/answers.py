@@ -16,7 +16,7 @@ from redstart.flow.errands import errand_id
 from redstart.flow.route import begin, takes_answer, waits_for_a_person, waits_for_errands
 from redstart.ports.store.port.runs import Word
 from redstart.steps.decide.retry import further
-from redstart.toolkit.learning.breaker import fruitless
+from redstart.toolkit.learning.stuck import fruitless
 from redstart.toolkit.repo.trees import alive
 
 RED = (Result.unsolved, Result.stuck, Result.capped, Result.refused)

@@ -18,7 +18,7 @@ from redstart.core.run import GOAL_LIMIT, Limits, RunSpec, RunState, Suite
 from redstart.core.shell import Environment
 from redstart.core.tasks import AuditTask
 from redstart.toolkit.base.git import require_git
-from redstart.toolkit.repo.since import changed_lines
+from redstart.toolkit.repo.trees import changed_lines
 from redstart.toolkit.suites.detection.history import work_root
 
 BASELINE = "redstart-baseline.json"

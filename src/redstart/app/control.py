@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from redstart.app.parts import part_ids
-from redstart.app.standing import status_now
+from redstart.app.standing import part_ids, status_now
 from redstart.app.wire import House
 from redstart.core.errors import ConfigError
 from redstart.core.run import Status

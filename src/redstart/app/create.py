@@ -24,7 +24,7 @@ from redstart.core.wishes import Kind
 from redstart.toolkit.base.git import require_git
 from redstart.toolkit.languages.new_program import NewPrograms, NewProject
 from redstart.toolkit.languages.registry import language_of_runner
-from redstart.toolkit.repo.first_commit import commit_first
+from redstart.toolkit.repo.trees import commit_first
 from redstart.toolkit.suites.detection.environment import moved
 
 MOST_TESTS = 50

@@ -4,12 +4,72 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from redstart.app.aside import Aside
 from redstart.core.events import Event
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+class Aside(Generic[T]):
+    """A coroutine that runs in a thread, in an event loop of its own, for a caller whose loop must stay free.
+
+    Store, git and tools block while they work. The store is opened, used and closed in that one thread. Signals stay
+    with the caller: where its task is cancelled (Ctrl-C does that), the work is cancelled and waited for.
+    """
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._work = work
+        self._caller = asyncio.get_running_loop()
+        self._task: asyncio.Task[T] | None = None
+        self._inner: asyncio.AbstractEventLoop | None = None
+        self._stopped = False
+        self._failure: BaseException | None = None
+
+    async def run(self) -> T:
+        """Raises what the work raises, and what a relayed call raised."""
+        done = asyncio.ensure_future(asyncio.to_thread(asyncio.run, self._tracked()))
+        try:
+            result = await asyncio.shield(done)
+        except asyncio.CancelledError:
+            self._stop()
+            await asyncio.wait([done])
+            if self._failure is not None:
+                raise self._failure from None
+            raise
+        if self._failure is not None:
+            raise self._failure
+        return result
+
+    def relay(self, call: Callable[[Item], None]) -> Callable[[Item], None]:
+        """The same call, made in the caller's loop whenever the work makes it. Where it raises, the work is stopped."""
+
+        def in_callers_loop(item: Item) -> None:
+            if self._failure is None:
+                try:
+                    call(item)
+                except BaseException as error:  # it must not end in the loop's log
+                    self._failure = error
+                    self._stop()
+
+        def from_thread(item: Item) -> None:
+            self._caller.call_soon_threadsafe(in_callers_loop, item)
+
+        return from_thread
+
+    def _stop(self) -> None:
+        self._stopped = True
+        if self._task is not None and self._inner is not None:
+            with suppress(RuntimeError):  # the loop is closed: the work is over
+                self._inner.call_soon_threadsafe(self._task.cancel)
+
+    async def _tracked(self) -> T:
+        self._inner, self._task = asyncio.get_running_loop(), asyncio.current_task()
+        if self._stopped:
+            raise asyncio.CancelledError
+        return await self._work()
 
 
 class Run(Generic[T]):

@@ -21,9 +21,9 @@ from redstart.core.noun import Noun
 from redstart.ports.memory.port import Approval, Forgotten, KeptCard
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
-from redstart.ports.sql.failures import SqlFailures
+from redstart.ports.sql.forget import Traces
 from redstart.ports.sql.lessons import SqlShelf
-from redstart.ports.sql.scrub import Traces
+from redstart.ports.sql.memory import SqlFailures
 from redstart.ports.store.port.blobs import SweptBlobs
 
 VIEW_VERSION = 1
@@ -171,7 +171,7 @@ def signed(by: str) -> str:
 async def forget_learned(shelf: Opened, given: str) -> Gone:
     """Removes a fix card, or a failed attempt of this very id, and its words from all that redstart keeps.
 
-    Raises as `show_card` and `Cards.forget` do.
+    Raises as `show_card` and `SqlCards.forget` do.
     """
     if not await shelf.cards.beginning(given, 1) and await shelf.failures.told(given) is not None:
         return await forgotten(shelf, shelf.failures, given, "failed attempt")

@@ -12,12 +12,11 @@ from redstart.app.plugins import MODELS, plugin_names
 from redstart.app.settings import NO_MODEL, Models, Settings, api_key
 from redstart.core.errors import ConfigError, ModelError
 from redstart.core.noun import Noun
-from redstart.ports.model.endpoints import ENDPOINTS, Address, address, host_of, is_loopback, route_of
+from redstart.ports.model.endpoints import ENDPOINTS, PLUGIN, Address, address, host_of, is_loopback, route_of
 from redstart.ports.model.http import trusted
 from redstart.ports.model.listing import list_models
-from redstart.ports.model.names import PLUGIN
 from redstart.ports.model.prices import price
-from redstart.ports.model.profiles import profile_of
+from redstart.ports.model.tiers import profile_of
 
 VERSION = 1
 SECONDS = 5.0

@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from redstart.app.settings import Settings, api_key
 from redstart.core.errors import ConfigError
 from redstart.core.noun import clip
-from redstart.ports.model.endpoints import ENDPOINTS, Address, Route, address, host_of, route_of
-from redstart.ports.model.names import WITHOUT_ENDPOINT, refuse_unknown_form
+from redstart.ports.model.endpoints import (
+    ENDPOINTS,
+    WITHOUT_ENDPOINT,
+    Address,
+    Route,
+    address,
+    host_of,
+    refuse_unknown_form,
+    route_of,
+)
 
 NO_MODEL = "no model"
 LONGEST_NAME = 50

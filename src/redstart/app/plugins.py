@@ -15,7 +15,7 @@ from typing import TypeVar, cast
 from redstart.core.chat import Answer, Ask
 from redstart.core.errors import ConfigError, ModelRefused, RedstartError, SandboxUnavailable
 from redstart.core.shell import Completed, Execution
-from redstart.ports.model.names import PLUGIN
+from redstart.ports.model.endpoints import PLUGIN
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox, SandboxLack, Workspaces, isolates
 from redstart.ports.sandbox.prove import prove

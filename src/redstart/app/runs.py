@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
+from posixpath import join, normpath
 from typing import NamedTuple
 
 from redstart.app.choices import options_of
 from redstart.app.ground import Choose, MayLend, equip, take_ground
-from redstart.app.parts import part_ids
-from redstart.app.standing import ALIKE, row_of, row_status
-from redstart.app.suite_files import NameTests, files_of_tests
+from redstart.app.standing import ALIKE, part_ids, row_of, row_status
 from redstart.app.wire import House, asking, profile
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.run import (
     HINT_LIMIT,
     MOST_LOOKS,
+    MOST_TESTS,
     Attempt,
     Level,
     Limits,
@@ -36,7 +39,46 @@ from redstart.engines.replay import replay as replay_run
 from redstart.flow.loop import Advanced
 from redstart.flow.modes import MODES
 from redstart.toolkit.suites.detection.command import require_results
+from redstart.toolkit.suites.detection.command_files import CommandFiles
+from redstart.toolkit.suites.detection.target_language import has_tests
 from redstart.toolkit.suites.select import chooser
+
+NameTests = Callable[[str], str]
+"""Given a sentence that says that no test file is known: a glob of the test files."""
+
+
+def files_of_tests(
+    house: House, base: Snapshot, suite: Suite, given: Sequence[str], name_tests: NameTests | None
+) -> tuple[str, ...]:
+    """Globs of the files that the suite's command starts from, and of those that the user names as tests.
+
+    Where nothing says which files are the tests of a command that Redstart only reads the report of, `name_tests` is
+    asked. Raises `ConfigError` where nobody can be asked, or a glob of the user's matches no file.
+    """
+    paths = tuple(house.trees.files(base))
+    started = CommandFiles(suite.command, suite.folder, paths, partial(house.trees.read, base))
+    inside = [path for path in paths if not suite.folder or path.startswith(f"{suite.folder}/")]
+    if suite.junit and not (given or started.named or has_tests(inside)):
+        what = "no test file is known for this test command"
+        if name_tests is None:
+            raise ConfigError(what, remedy="name the test files with --tests GLOB")
+        given = (name_tests(what),)
+    globs = [glob for text in given for glob in _globs(suite.folder, text)]
+    if given and not any(fnmatchcase(path.casefold(), glob.casefold()) for glob in globs for path in paths):
+        raise ConfigError(f"no file of the project matches --tests {given[0]}", remedy="give a glob of the test files")
+    every = tuple(dict.fromkeys((*globs, *started.globs)))
+    if len(every) > MOST_TESTS:
+        raise ConfigError(
+            f"the test command names {len(every)} files; the limit is {MOST_TESTS}",
+            remedy="put it into a script, and give that with --test-cmd",
+        )
+    return every
+
+
+def _globs(folder: str, text: str) -> list[str]:
+    """The glob as paths of the tree have it. A folder stands for all that is in it."""
+    plain = normpath(join(folder, text.strip()))
+    return [plain, f"{plain}/*", *([plain.replace("**/", "")] if "**/" in plain else [])]
 
 
 class Asked(NamedTuple):

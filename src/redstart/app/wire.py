@@ -34,14 +34,12 @@ from redstart.engines.port import DEFAULT, Engine
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.memory.port import Embedder, Shelf
 from redstart.ports.model.budget import Budgeted, RunLedger
-from redstart.ports.model.endpoints import Address
+from redstart.ports.model.endpoints import PLUGIN, Address
 from redstart.ports.model.gateway import Gateway, Policy
 from redstart.ports.model.lanes import Lane, Options, Rates
-from redstart.ports.model.mask import mask, secrets_of
-from redstart.ports.model.masked import Masked
-from redstart.ports.model.names import PLUGIN
+from redstart.ports.model.mask import Masked, mask, secrets_of
 from redstart.ports.model.port import Model, Profile, TimedLedger
-from redstart.ports.model.profiles import profile_of
+from redstart.ports.model.tiers import profile_of
 from redstart.ports.sandbox.cgroups import restart_in_own_group
 from redstart.ports.sandbox.choose import choose, lacks_of
 from redstart.ports.sandbox.port import Sandbox, SandboxFactory
@@ -49,10 +47,9 @@ from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
 from redstart.ports.sql.engine import Database
-from redstart.ports.sql.failures import SqlFailures
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.lessons import SqlShelf
-from redstart.ports.sql.memory import SqlMemory
+from redstart.ports.sql.memory import SqlFailures, SqlMemory
 from redstart.ports.sql.rates import SqlRates
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.sql.trials import SqlTrials

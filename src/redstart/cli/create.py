@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
-from redstart.cli.env_file import EnvFile, use_env_file
+from redstart.cli.options import EnvFile, use_env_file
 from redstart.cli.output import prompt
 
 if TYPE_CHECKING:

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+import difflib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from redstart.app.create import write_project
-from redstart.app.parts import part_ids
 from redstart.app.runs import result_snapshot, write_patch
-from redstart.app.standing import status_now
+from redstart.app.standing import part_ids, status_now
 from redstart.app.wire import House
 from redstart.cli.display import Display
-from redstart.cli.side_by_side import side_by_side
 from redstart.core.noun import many
 from redstart.core.run import Mode, Result, RunState, Status, Step
-from redstart.core.visible import visible
+from redstart.core.visible import visible, visible_line
 from redstart.flow.route import waits_for_a_person, waits_for_errands
 from redstart.toolkit.honesty.verdict.shortfall import green_in_words
+
+AROUND = 2
+"""Lines shown before and after each place that differs."""
+
+
+def side_by_side(old: str, new: str, width: int) -> Iterator[tuple[str, str]]:
+    """Each line to show, with its mark: `changed`, `same` or `gap`. Lines that are too long are cut."""
+    half = max((width - 3) // 2, 10)
+    was, now = old.splitlines(), new.splitlines()
+    matcher = difflib.SequenceMatcher(None, was, now, autojunk=False)
+    for number, group in enumerate(matcher.get_grouped_opcodes(AROUND)):
+        if number:
+            yield "gap", "…"
+        for tag, start, end, first, last in group:
+            for offset in range(max(end - start, last - first)):
+                left = was[start + offset] if start + offset < end else ""
+                right = now[first + offset] if first + offset < last else ""
+                yield ("same" if tag == "equal" else "changed"), f"{_cut(left, half)} │ {_cut(right, half)}".rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    shown = visible_line(text.expandtabs(4))
+    return f"{shown[: width - 1]}…" if len(shown) > width else shown.ljust(width)
+
 
 HEADLINES = {
     "verified": ("GREEN", "bold green"),

@@ -105,9 +105,9 @@ def report(
     from redstart.app import settings as configuration
     from redstart.evals.desk import open_trials, tenant_of, write_page
     from redstart.evals.metrics import figures
+    from redstart.evals.outcome import Results
     from redstart.evals.page import html_page
     from redstart.evals.report import report_lines
-    from redstart.evals.results import Results
 
     settings = configuration.load()
     with open_trials(settings) as trials:
@@ -133,8 +133,8 @@ def compare(a: Name, b: Name) -> None:
     from redstart.app import settings as configuration
     from redstart.evals.desk import open_trials
     from redstart.evals.metrics import compare as compare_rows
+    from redstart.evals.outcome import Results
     from redstart.evals.report import comparison_lines
-    from redstart.evals.results import Results
 
     with open_trials(configuration.load()) as trials:
         one, two = Results(trials, a), Results(trials, b)
@@ -147,7 +147,7 @@ def export_predictions(name: Name) -> None:
     """Print the patches of an evaluation in SWE-bench's format for predictions."""
     from redstart.app import settings as configuration
     from redstart.evals.desk import open_trials, predictions
-    from redstart.evals.results import Results
+    from redstart.evals.outcome import Results
 
     with open_trials(configuration.load()) as trials:
         for line in predictions(Results(trials, name)):

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
-from redstart.cli.env_file import EnvFile, use_env_file
+from redstart.cli.options import EnvFile, use_env_file
 from redstart.cli.output import confirm, echo, prompt
 from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
-    from redstart.app.runs import Asked
-    from redstart.app.settings import Settings
     from redstart.app.wire import House
-    from redstart.core.run import Limits, RunState
+    from redstart.core.run import RunState
 
 NO_LIMIT = 1_000
 """Attempts of `--until-green` alone: the limits on money, tokens and time come first."""
@@ -70,17 +68,42 @@ def fix(
     """Fix the failing tests of a project. The result is a patch file; your files stay as they are."""
     path, named = _place(path, tests or (), json=json)
     use_env_file(env_file, path)
+
+    import shlex
+
+    from redstart.app import settings as configuration
+    from redstart.app.runs import Asked, begin_fix
+    from redstart.cli.session import How, drive_run
+    from redstart.core.run import Step
+
     flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory)
-    silent = no_input or json
-    there = options.is_somebody_there(silent=silent)
+    there = options.is_somebody_there(silent=no_input or json)
     settings = load_settings(path, model, {**flags, **options.reflect_flag(reflect)}, somebody_there=there)
-    asked = _asked(
-        settings,
+    asked = Asked(
         options.limits_of(settings.limits, max_attempts or (NO_LIMIT if until_green else None), max_usd, max_minutes),
-        *(test_cmd, hint, python, named, keyword, tuple(scope or ()), junit, verify),
-    )._replace(looks=looks, issue=_issue(issue), tests=(*settings.tests.files, *(test_files or ())))
-    display, way = (json, verbose, unsafe_no_sandbox, engine.value, stop_after, patch), (dry_run, detach, apply)
-    raise typer.Exit(_drive(settings, path, asked, display, way, silent=silent))
+        tuple(shlex.split(test_cmd or settings.tests.command)),
+        hint,
+        settings.protect,
+        python,
+        named,
+        keyword,
+        tuple(scope or ()),
+        junit,
+        options.level_of(settings.verify, verify),
+        looks,
+        issue=_issue(issue),
+        tests=(*settings.tests.files, *(test_files or ())),
+    )
+    if not dry_run:
+        configuration.require_model(settings)
+
+    async def begin(house: House) -> RunState:
+        questions = (_ask_which, _ask_about_pytest, _ask_for_tests) if there else (None, None, None)
+        return await begin_fix(house, path, asked, *questions)
+
+    until, may_take = Step(stop_after.value) if stop_after else None, _ask_whether if there else None
+    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch, dry_run=dry_run, may_take=may_take)
+    raise typer.Exit(drive_run(settings, how._replace(detach=detach, apply=apply, no_input=not there), begin))
 
 
 def _place(path: Path, tests: Sequence[str], *, json: bool) -> tuple[Path, tuple[str, ...]]:
@@ -101,57 +124,6 @@ def _issue(given: str | None) -> str:
     from redstart.app.issues import read_issue
 
     return read_issue(given)
-
-
-def _asked(
-    settings: Settings,
-    limits: Limits,
-    command: str | None,
-    hint: str,
-    python: str | None,
-    targets: tuple[str, ...],
-    keyword: str,
-    scope: tuple[str, ...],
-    junit: str,
-    verify: options.LevelName | None,
-) -> Asked:
-    import shlex
-
-    from redstart.app.runs import Asked
-
-    words = tuple(shlex.split(command or settings.tests.command))
-    level = options.level_of(settings.verify, verify)
-    return Asked(limits, words, hint, settings.protect, python, targets, keyword, scope, junit, level)
-
-
-def _drive(
-    settings: Settings,
-    path: Path,
-    asked: Asked,
-    display: tuple[bool, bool, bool, str, options.StepName | None, Path | None],
-    way: tuple[bool, bool, bool],
-    *,
-    silent: bool,
-) -> int:
-    from redstart.app import settings as configuration
-    from redstart.app.runs import begin_fix
-    from redstart.cli.session import How, drive_run
-    from redstart.core.run import Step
-
-    somebody_there = options.is_somebody_there(silent=silent)
-    json, verbose, unsafe, engine, stop_after, patch = display
-    dry_run, detach, apply = way
-    if not dry_run:
-        configuration.require_model(settings)
-
-    async def begin(house: House) -> RunState:
-        questions = (_ask_which, _ask_about_pytest, _ask_for_tests) if somebody_there else (None, None, None)
-        return await begin_fix(house, path, asked, *questions)
-
-    until = Step(stop_after.value) if stop_after else None
-    may_take = _ask_whether if somebody_there else None
-    how = How(json, verbose, unsafe, engine, until, patch, dry_run=dry_run, may_take=may_take, detach=detach)
-    return drive_run(settings, how._replace(apply=apply, no_input=not somebody_there), begin)
 
 
 def _ask_which(folders: Sequence[str]) -> str:

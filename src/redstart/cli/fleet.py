@@ -1,9 +1,10 @@
-"""`redstart fleet`."""
+"""`redstart fleet` and `redstart worker`."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from redstart.cli.output import echo
 
 if TYPE_CHECKING:
     from redstart.engines.temporal.client import FleetClient
+
 
 app = typer.Typer(
     help="Start a trial fleet on this machine, and manage a fleet.", no_args_is_help=True, rich_markup_mode=None
@@ -116,3 +118,48 @@ def _with_fleet(do: Callable[[FleetClient], Awaitable[None]]) -> None:
         await do(await reach(configuration.load()))
 
     asyncio.run(go())
+
+
+class PoolName(StrEnum):
+    think = "think"
+    act = "act"
+    both = "both"
+
+
+def worker(
+    pool: Annotated[
+        PoolName,
+        typer.Option("--pool", help="What it does: think (ask models), act (run tests, without any key), or both."),
+    ] = PoolName.both,
+    at_once: Annotated[
+        int | None, typer.Option("--at-once", min=1, help="Runs in parallel per pool (default 4).")
+    ] = None,
+) -> None:
+    """Work on a fleet's runs until stopped. Ctrl-C or SIGTERM stops it after the current steps; nothing is lost.
+
+    Example: redstart worker --pool act
+    """
+    import asyncio
+    import os
+    import signal
+
+    from redstart.app import settings as configuration
+    from redstart.app.worker import refuse_keys, work
+
+    settings = configuration.load()
+    if pool is PoolName.act:
+        refuse_keys(settings, os.environ)
+    if pool is not PoolName.act:
+        configuration.require_model(settings)
+
+    def ready() -> None:
+        echo(f"worker {os.getpid()} serves {settings.fleet.address}, pool {pool.value}")
+
+    async def go() -> None:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, stop.set)
+        await work(settings, pool.value, at_once or settings.fleet.at_once, stop, ready)
+
+    asyncio.run(go())
+    echo("worker stopped")

@@ -38,7 +38,7 @@ def graph(
     import sys
 
     from redstart.core.run import Mode
-    from redstart.flow.drawing import as_mermaid, as_text
+    from redstart.flow.edges import as_mermaid, as_text
 
     chosen = form or (DrawingName.text if sys.stdout.isatty() else DrawingName.mermaid)
     draw = as_text if chosen is DrawingName.text else as_mermaid

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from redstart.cli import options
-from redstart.cli.env_file import EnvFile, use_env_file
+from redstart.cli.options import EnvFile, use_env_file
 from redstart.cli.output import prompt
 from redstart.cli.repo_commands import load_settings
 

@@ -23,22 +23,18 @@ from redstart.cli import (
     fleet,
     graph,
     improve,
-    init,
     memory,
     models,
     options,
-    prune,
     resume,
     runs,
     sandbox,
     show,
     stats,
-    worker,
 )
 from redstart.cli import eval as evaluation
 from redstart.cli.errors import print_error, report_error
-from redstart.cli.help import WIDEST, FirstScreen, adopt
-from redstart.cli.help_texts import TAGLINE
+from redstart.cli.help import TAGLINE, WIDEST, FirstScreen, adopt
 from redstart.cli.output import echo, print_defect
 
 app = typer.Typer(
@@ -64,11 +60,11 @@ app.command("undo")(apply.undo)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("models")(models.models)
-app.command("init")(init.init)
+app.command("init")(config.init)
 app.command("graph")(graph.graph)
-app.command("worker")(worker.worker)
+app.command("worker")(fleet.worker)
 app.command("stats")(stats.stats)
-runs.app.command("prune")(prune.prune)
+runs.app.command("prune")(runs.prune)
 app.add_typer(runs.app, name="runs")
 app.add_typer(config.app, name="config")
 app.add_typer(sandbox.app, name="sandbox")

@@ -9,11 +9,34 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from redstart.cli.completion import complete_run_id, complete_unfinished_run_id
+from redstart.cli.output import echo
 
 if TYPE_CHECKING:
     from redstart.core.learning import ReflectionPolicy
     from redstart.core.run import Level, Limits
+
+
+def complete_run_id(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Ids of runs, newest first, each with what it was; nothing where the settings cannot be read."""
+    return _complete(ctx, incomplete, unfinished=False)
+
+
+def complete_unfinished_run_id(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """The same of runs that can still be paused or cancelled."""
+    return _complete(ctx, incomplete, unfinished=True)
+
+
+def _complete(ctx: typer.Context, incomplete: str, *, unfinished: bool) -> list[tuple[str, str]]:
+    from redstart.app.recent import recent_runs
+    from redstart.core.errors import RedstartError
+    from redstart.core.visible import visible_line
+
+    is_demo = bool(ctx.find_root().params.get("demo_store"))
+    try:
+        runs = recent_runs(incomplete, demo=is_demo, unfinished=unfinished)
+        return [(run.run_id, visible_line(f"{run.mode} {run.repo}: {run.state}")) for run in runs]
+    except RedstartError:
+        return []
 
 
 OLD_NAMES = {"max-iters": "max-attempts", "looks": "max-tool-calls", "no-cap": "no-limit"}
@@ -221,3 +244,29 @@ def limits_of(defaults: Limits, attempts: int | None, usd: float | None = None, 
     """The default limits with what was asked for instead."""
     asked = {"attempts": attempts, "usd": usd, "minutes": minutes}
     return defaults.model_copy(update={name: value for name, value in asked.items() if value is not None})
+
+
+EnvFile = Annotated[
+    Path | None,
+    typer.Option("--env-file", metavar="FILE", help="Take API keys, and nothing else, from this file."),
+]
+
+
+def use_env_file(file: Path | None, folder: Path) -> None:
+    """Takes the keys of the file into this process and says which; without one, says that a `.env` is not loaded.
+
+    To be called before the settings are loaded. What it says goes to standard error: it is not part of any result.
+    """
+    if file is None:
+        if (folder / ".env").is_file():
+            echo("note: .env is not loaded; to take API keys from it: --env-file .env", err=True)
+        return
+    import os
+
+    from redstart.app.settings import load
+    from redstart.app.settings.env_file import key_variables, take_keys
+    from redstart.core.noun import many
+
+    taken = take_keys(file, key_variables(load()), os.environ)
+    names = f" ({', '.join(taken)})" if taken else ""
+    echo(f"{file}: took {many(len(taken), 'API key')}{names} and nothing else", err=True)

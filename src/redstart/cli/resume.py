@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from redstart.cli import options
-from redstart.cli.env_file import EnvFile, use_env_file
+from redstart.cli.options import EnvFile, use_env_file
 from redstart.cli.output import echo
 
 if TYPE_CHECKING:

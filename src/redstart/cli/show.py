@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from redstart.cli.display import Terminal
     from redstart.core.learning import Reflection
     from redstart.core.run import RunState
-    from redstart.ports.model.spending import Share
+    from redstart.ports.model.prices import Share
 
 
 class Form(StrEnum):
@@ -78,9 +78,8 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
 
     from redstart.app import settings as configuration
     from redstart.app.improve import cycles
-    from redstart.app.reflections import reflections_of
     from redstart.app.runs import find_run
-    from redstart.app.show import final_diff, spending, state_document, view_attempt
+    from redstart.app.show import final_diff, reflections_of, spending, state_document, view_attempt
     from redstart.app.standing import load_as_it_stands
     from redstart.app.wire import open_house
     from redstart.core.run import Mode
@@ -112,7 +111,7 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
 def _print_run(
     shown: Terminal, state: RunState, diff: str, shares: Sequence[Share], thoughts: Mapping[int, Reflection]
 ) -> None:
-    from redstart.app.reflections import reflection_lines
+    from redstart.app.show import reflection_lines
     from redstart.cli.ending import cost, reason_in_words
     from redstart.cli.words import tests_in_words
     from redstart.core.noun import many
@@ -165,7 +164,7 @@ def _print_cycles(shown: Terminal, tried: Sequence[CycleView], word: str) -> Non
 
 
 def _print_attempt(shown: Terminal, view: AttemptView) -> None:
-    from redstart.app.reflections import reflection_lines
+    from redstart.app.show import reflection_lines
 
     shown.say(f"run {view.run}, attempt {view.number}: {view.outcome}", "bold", hang=2)
     for step in view.steps:

@@ -7,8 +7,7 @@ import time
 
 from redstart.app.exits import exit_code
 from redstart.app.fleet import standing
-from redstart.app.parts import part_ids
-from redstart.app.standing import row_is_driven, row_of, status_now
+from redstart.app.standing import part_ids, row_is_driven, row_of, status_now
 from redstart.app.wire import House
 from redstart.cli.display import Display
 from redstart.cli.ending import say_ending

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from redstart.app.reflections import reflection_lines
+from redstart.app.show import reflection_lines
 from redstart.core.events import Event
 from redstart.core.learning import Reflection
 from redstart.core.noun import many

@@ -1,9 +1,9 @@
-"""The one stream that every display, log and metric reads."""
+"""What every display, log and metric reads: the stream of events, and what a step is doing at the moment."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pydantic import JsonValue
 
@@ -29,3 +29,21 @@ class Event(StoredNoun):
     name: str
     phase: Phase
     data: dict[str, JsonValue] = {}
+
+
+class Progress(NamedTuple):
+    """What is under way in a step. An empty `activity` says that it is over."""
+
+    run: str
+    attempt: int
+    step: str
+    activity: str = ""
+    """In a few words: `baseline`, `rerun 2 of 4`, `asking openai:gpt-x`."""
+    done: int = 0
+    """Tests that have ended."""
+    total: int = 0
+    """Tests that will run; 0 where nobody knows."""
+    seconds: float = 0.0
+    """How long it is expected to take; 0 where nobody knows."""
+    tokens: int = 0
+    """Of the open question, about."""

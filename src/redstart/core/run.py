@@ -7,7 +7,6 @@ from typing import ClassVar, TypeVar, cast
 
 from pydantic import Field, model_validator
 
-from redstart.core.caps import Limits, Spend
 from redstart.core.change import Applied, Patch, PatchProblem, Snapshot
 from redstart.core.context import Context
 from redstart.core.course import Seen, Strategy, Trend, Turn
@@ -19,7 +18,6 @@ from redstart.core.noun import Noun
 from redstart.core.packages import Installed, Packages
 from redstart.core.report import Judged, Reproduced
 from redstart.core.shell import SandboxLimits
-from redstart.core.status import Result, Status
 from redstart.core.suite import Suite
 from redstart.core.tasks import (
     GOAL_LIMIT,
@@ -32,6 +30,84 @@ from redstart.core.tasks import (
     upgrade_flat_spec,
 )
 from redstart.core.wishes import Asking
+
+
+class Status(StrEnum):
+    """How a run stands. A step's commit stores `running`, `paused`, `needs_input` or `finished`.
+
+    The others follow from who drives the run, how the last drive stopped and what people asked for; see
+    `redstart.core.standing.status_of`.
+    """
+
+    queued = "queued"
+    """The fleet has it, and no worker is at it."""
+    running = "running"
+    paused = "paused"
+    """Nobody drives it; it can be resumed. Where it is stored, the run waits for its child runs."""
+    needs_input = "needs_input"
+    finished = "finished"
+    failed = "failed"
+    """An error ended its last drive; it can be resumed."""
+    cancelled = "cancelled"
+
+
+class Result(StrEnum):
+    """How a run ended. Its exit code is in `redstart.app.exits`."""
+
+    verified = "verified"
+    unproven = "unproven"
+    """The tests pass by their own report, and Redstart cannot prove that they can still fail."""
+    already_green = "already_green"
+    unsolved = "unsolved"
+    stuck = "stuck"
+    capped = "capped"
+    no_tests = "no_tests"
+    environment = "environment"
+    refused = "refused"
+    needs_human = "needs_human"
+    reported = "reported"
+    """An audit: what was found is told, and nothing of it is more than the user accepts."""
+    found = "found"
+    """An audit with new findings that are."""
+
+
+class Limits(Noun):
+    """What a whole run may use. None means no limit of that kind."""
+
+    attempts: int = 5
+    minutes: float | None = 30.0
+    usd: float | None = 2.0
+    tokens: int | None = 400_000
+    """Binds always; it is the only limit on money where a model's price is not known."""
+    stall_warning: int | None = 12
+    """Attempts in a row that bring nothing, after which the user is warned."""
+    stall: int | None = 15
+    """Attempts in a row that bring nothing, after which the run ends."""
+
+
+class Spend(Noun):
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    unpriced: int = 0
+    """Calls whose price is not known: `usd` does not count them."""
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, more: Spend) -> Spend:
+        return Spend(
+            calls=self.calls + more.calls,
+            input_tokens=self.input_tokens + more.input_tokens,
+            output_tokens=self.output_tokens + more.output_tokens,
+            usd=self.usd + more.usd,
+            unpriced=self.unpriced + more.unpriced,
+            seconds=round(self.seconds + more.seconds, 3),
+        )
+
 
 _TaskT = TypeVar("_TaskT", bound=Task)
 HINT_LIMIT = 1000

@@ -7,8 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from redstart.core.run import Status
 from redstart.core.run_options import RunOptions
-from redstart.core.status import Status
 
 LEASE = 300.0
 """Seconds after which a driver that has not renewed its lease is taken for dead."""

@@ -13,9 +13,8 @@ from pydantic import BaseModel, JsonValue
 
 from redstart.core.chat import Ask, Usage
 from redstart.core.errors import ConfigError, Needs, StoreError
-from redstart.core.events import Event, Phase
+from redstart.core.events import Event, Phase, Progress
 from redstart.core.learning import Remembered
-from redstart.core.progress import Progress
 from redstart.core.run import Errand, Limits, RunState, Spend, Status, Step
 from redstart.core.standing import Control, Halt, Stop
 from redstart.core.tasks import ImproveTask

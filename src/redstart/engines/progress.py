@@ -7,11 +7,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from redstart.core.chat import Answer, Ask
-from redstart.core.progress import Progress
+from redstart.core.events import Progress
 from redstart.core.run import RunState, Step
 from redstart.ports.model.port import Model
 from redstart.ports.model.prices import estimate_input
-from redstart.ports.sandbox.live import listening
+from redstart.ports.sandbox.launch import listening
 from redstart.toolkit.suites.counting import OutcomeCounter
 
 APART = 0.2

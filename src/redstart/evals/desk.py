@@ -1,4 +1,4 @@
-"""The use cases behind `redstart eval`, without its display."""
+"""The use cases behind `redstart eval`, without its display, and the instruments in place of a model, by name."""
 
 from __future__ import annotations
 
@@ -23,15 +23,44 @@ from redstart.core.noun import clip
 from redstart.core.run import Level, Limits
 from redstart.engines.port import DEFAULT
 from redstart.evals.grading import Grader
-from redstart.evals.instrument import PREFIX, instrument_for
-from redstart.evals.outcome import Outcome
-from redstart.evals.results import Plan, Results
-from redstart.evals.runner import Evaluation, digest_of
-from redstart.evals.sealed import open_site
+from redstart.evals.measure import true_fixes
+from redstart.evals.oracles import NoisyOracle, OracleAtRecall
+from redstart.evals.outcome import Key, Outcome, Plan, Results
+from redstart.evals.runner import Evaluation, ModelFor, digest_of
+from redstart.evals.sealed import Site, open_site
 from redstart.evals.task import Task
 from redstart.evals.verify import REPEATS, Verified, keep_verified, mend, read_verified, standards, verify
+from redstart.ports.model.port import Model
 from redstart.ports.trials.port import Trials
 from redstart.ports.world.port import World
+
+PREFIX = "instrument:"
+KNOWN = f"{PREFIX}{OracleAtRecall.name} or {PREFIX}{NoisyOracle.name}:RIGHT[:RISE]"
+
+
+def instrument_for(house: House, name: str) -> ModelFor | None:
+    """What gives each run its instrument; None where `name` is that of a model.
+
+    A noisy oracle is right with the probability RIGHT, which rises by RISE with each attempt. Raises `ConfigError` for
+    an instrument that is none.
+    """
+    if not name.startswith(PREFIX):
+        return None
+    kind, *numbers = name.removeprefix(PREFIX).split(":")
+    if kind == OracleAtRecall.name and not numbers:
+        return lambda site, _key: OracleAtRecall(true_fixes(house, site))
+    if kind != NoisyOracle.name or len(numbers) not in (1, 2):
+        raise ConfigError(f"there is no instrument {name}", remedy=f"there is {KNOWN}")
+    try:
+        right, rise = (*map(float, numbers), 0.0)[:2]
+    except ValueError as error:
+        raise ConfigError(f"{name}: a probability is a number from 0 to 1") from error
+
+    def noisy(site: Site, key: Key) -> Model:
+        return NoisyOracle(true_fixes(house, site), right=right, rise=rise, seed=str(key))
+
+    return noisy
+
 
 _ODD = re.compile(r"[^\w.-]+")
 _ODD_TENANT = re.compile(r"[^a-z0-9-]")

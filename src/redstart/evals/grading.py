@@ -14,7 +14,7 @@ from redstart.core.report import Case, Verdict
 from redstart.evals.sealed import Site, changed
 from redstart.toolkit.honesty.verdict.verdict import green_among, judge
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 
 

@@ -13,9 +13,9 @@ from redstart.core.finding import TRIPWIRE
 from redstart.core.report import CaseList, Judged
 from redstart.core.run import Attempt, Result, RunState, Step
 from redstart.evals.grading import Grade
+from redstart.evals.oracles import TrueFix
 from redstart.evals.outcome import NO_RUNG, Key, Outcome, Place
 from redstart.evals.sealed import Site, changed
-from redstart.evals.truth import TrueFix
 from redstart.ports.store.port.runs import StepRow
 
 _NOT_BEGUN = frozenset({Result.no_tests, Result.environment, Result.already_green})

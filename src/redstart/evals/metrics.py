@@ -7,8 +7,17 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from redstart.core.noun import Noun
-from redstart.evals.compare import Comparison, detectable, exact_paired, paired_bootstrap
-from redstart.evals.intervals import Estimate, bootstrap, bootstrap_of, pass_at, wilson
+from redstart.evals.intervals import (
+    Comparison,
+    Estimate,
+    bootstrap,
+    bootstrap_of,
+    detectable,
+    exact_paired,
+    paired_bootstrap,
+    pass_at,
+    wilson,
+)
 from redstart.evals.outcome import NO_RUNG, Outcome, Place
 
 COSTS: dict[str, Callable[[Outcome], float]] = {

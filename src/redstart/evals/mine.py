@@ -16,7 +16,7 @@ from redstart.evals.task import Base, Change, Language, Task
 from redstart.evals.verify import REPEATS, Verified, verify
 from redstart.toolkit.base.git import GitFailed, git, split_z
 from redstart.toolkit.languages.registry import is_test_path, reads_code
-from redstart.toolkit.patching.policy.policy import Protection, protected
+from redstart.toolkit.patching.policy import Protection, protected
 
 MOST_SOURCE, MOST_TESTS = 5, 8
 """Files of one commit: what changes more of them is seldom one fix."""

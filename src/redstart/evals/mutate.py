@@ -20,7 +20,7 @@ from redstart.toolkit.base.git import GitFailed, git
 from redstart.toolkit.honesty.mutant import Mutant
 from redstart.toolkit.honesty.mutants import Written, sample
 from redstart.toolkit.languages.registry import is_test_path, reads_code
-from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.patching.policy import protected
 
 PER_FILE = 6
 """Changes of one file that are tried at the most, so that a long file does not make most of the tasks."""

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from redstart.core.noun import many
-from redstart.evals.compare import Comparison
-from redstart.evals.intervals import LEVEL, Estimate
+from redstart.evals.intervals import LEVEL, Comparison, Estimate
 from redstart.evals.metrics import Figures
-from redstart.evals.outcome import Outcome, Place
-from redstart.evals.results import Plan
+from redstart.evals.outcome import Outcome, Place, Plan
 
 
 class Said(NamedTuple):

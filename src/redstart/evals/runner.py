@@ -21,8 +21,7 @@ from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec, RunState
 from redstart.core.tasks import FixTask
 from redstart.evals.grading import Grader, Standard
 from redstart.evals.measure import Ran, outcome_of
-from redstart.evals.outcome import Key, Outcome, Place
-from redstart.evals.results import Plan, Results
+from redstart.evals.outcome import Key, Outcome, Place, Plan, Results
 from redstart.evals.sealed import Site, open_site
 from redstart.evals.task import Task
 from redstart.ports.memory.port import Lessons, Memory, Meter, Metered

@@ -8,8 +8,7 @@ from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.patching.ladder import Climbed, climb
-from redstart.toolkit.patching.policy.manifests import is_about_packages
-from redstart.toolkit.patching.policy.policy import Protection, violations
+from redstart.toolkit.patching.policy import Protection, is_about_packages, violations
 
 REJECTS = 5
 RUNGS = 20

@@ -31,7 +31,7 @@ from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import section
-from redstart.toolkit.prompts.shapes_audit import ReviewAnswer
+from redstart.toolkit.prompts.shapes import ReviewAnswer
 
 SHOWN = 10
 ANSWER = 3000

@@ -22,7 +22,7 @@ from redstart.toolkit.honesty.verdict.collected import tests_lost
 from redstart.toolkit.honesty.verdict.inline_tests import changed_inline_tests
 from redstart.toolkit.installs.planned import keep_installed, manifests_of
 from redstart.toolkit.installs.wanted import Known, install
-from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.patching.policy import protected
 
 SHOWN = 10
 Changed = Mapping[str, bytes | None]

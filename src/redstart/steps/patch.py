@@ -19,22 +19,19 @@ from redstart.toolkit.learning.failures import KnownOfFailure, recall_for_attemp
 from redstart.toolkit.looking import probes
 from redstart.toolkit.looking.converse import converse
 from redstart.toolkit.looking.desk import desk
-from redstart.toolkit.patching.ladder import unchanged
-from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.patching.ladder import find_rejected, unchanged
+from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.patching.reading.formats import best_form
 from redstart.toolkit.patching.reading.parse import Parsed, fingerprint, parse, paths
 from redstart.toolkit.patching.reading.unnamed import given_back
-from redstart.toolkit.patching.rejected import find_rejected
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_json, schema
 from redstart.toolkit.prompts.asking import mend, repair_note
-from redstart.toolkit.prompts.failures import tried_before
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.forms import brief_form, form_words, given_whole, often_rejected
 from redstart.toolkit.prompts.projects import brief_answer_with_program, project
-from redstart.toolkit.prompts.reflections import learned, request_to_reflect
-from redstart.toolkit.prompts.rejected import rejected
 from redstart.toolkit.prompts.render import section
+from redstart.toolkit.prompts.sections import learned, rejected, request_to_reflect, tried_before
 from redstart.toolkit.prompts.shapes import PatchAnswer, ReflectingPatchAnswer
 
 _FRESH = "They apply to the code as shown above, where none of the earlier edits has been made."

@@ -11,7 +11,7 @@ from redstart.ports.bundle import Ports
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
-from redstart.toolkit.prompts.reflections import this_attempt
+from redstart.toolkit.prompts.sections import this_attempt
 from redstart.toolkit.prompts.shapes import ReflectionAnswer
 
 ANSWER = 800

@@ -18,8 +18,8 @@ from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.text import data
 from redstart.toolkit.languages.registry import is_test_path
-from redstart.toolkit.learning.advice import proposed
 from redstart.toolkit.learning.failures import failure_record
+from redstart.toolkit.learning.lessons import proposed
 from redstart.toolkit.learning.shape import Known, shape
 from redstart.toolkit.looking.files import Files, Text
 from redstart.toolkit.looking.symbols import symbols

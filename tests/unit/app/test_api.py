@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import redstart
-from redstart.app.aside import Aside
+from redstart.app.live_run import Aside
 from redstart.app.objects import object_name
 from redstart.app.results import AuditResult, RunResult
 from redstart.core.errors import ConfigError

@@ -13,7 +13,7 @@ from redstart.cli.main import app
 from redstart.engines.langgraph import langgraph
 from redstart.engines.port import DEFAULT
 from redstart.evals.desk import Wanted
-from redstart.evals.results import Plan
+from redstart.evals.outcome import Plan
 
 
 def test_the_default_is_langgraph_and_its_name_is_known() -> None:

@@ -16,7 +16,7 @@ from redstart.core.errors import ConfigError
 from redstart.core.run import Result, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.ports.model.masked import Masked
+from redstart.ports.model.mask import Masked
 from redstart.ports.model.replay import Cassette, Replay
 from support.rig import CARD, RIGHT, WRONG, Rig, make_rig
 

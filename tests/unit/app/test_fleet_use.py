@@ -12,8 +12,7 @@ import pytest
 from redstart.app.control import ask, clear
 from redstart.app.fleet import bound_to_machine, is_supervised, reach, refuse_stuck, tell
 from redstart.app.runs import keep_environment
-from redstart.app.settings import Models, Settings
-from redstart.app.settings.fleet import FleetSettings
+from redstart.app.settings import FleetSettings, Models, Settings
 from redstart.app.settings.models import ModelOptions
 from redstart.app.settings.store import StoreSettings
 from redstart.app.trial import write_variables

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from redstart.app.init import propose, write
 from redstart.app.settings import load
-from redstart.cli.init import init
+from redstart.cli.config import init
 from redstart.core.errors import ConfigError
 
 
@@ -43,7 +43,7 @@ def answer(project: Path, typed: bytes) -> str:
     keyboard, terminal = pty.openpty()
     try:
         os.write(keyboard, typed)
-        command = [sys.executable, "-c", "import typer; from redstart.cli.init import init; typer.run(init)", project]
+        command = [sys.executable, "-c", "import typer; from redstart.cli.config import init; typer.run(init)", project]
         done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, timeout=300, check=True)
     finally:
         os.close(keyboard)

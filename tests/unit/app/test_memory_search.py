@@ -14,7 +14,7 @@ from redstart.app.memory_search import ALIKE, KIND, SAME, MemoryAnswer, read_err
 from redstart.app.settings import Settings
 from redstart.app.wire import open_database
 from redstart.cli.main import app
-from redstart.cli.memory_search import answer_lines
+from redstart.cli.memory import answer_lines
 from redstart.core.errors import ConfigError
 from redstart.core.learning import FailureRecord, FixCard, Remembered
 from redstart.core.lesson import Lesson

@@ -20,7 +20,7 @@ from redstart.app.prune import DAY, Swept, prune
 from redstart.app.settings import Settings
 from redstart.app.settings.store import StoreSettings
 from redstart.app.wire import blobs_of, open_database
-from redstart.cli.prune import prune as prune_command
+from redstart.cli.runs import prune as prune_command
 from redstart.core.learning import Remembered
 from redstart.core.run import Result, Status, Step, Suite
 from redstart.core.shell import Environment, Execution

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from redstart.cli import help_texts as texts
+from redstart.cli import help as help_module
 from redstart.cli.help import flag_of
 from redstart.cli.main import app, main
 
@@ -45,14 +45,14 @@ def printed(
 @pytest.mark.parametrize("path", sorted(commands()))
 def test_every_option_has_a_group(path):
     options = [flag_of(one) for one in commands()[path].params if one.param_type_name == "option" and not one.hidden]
-    assert [flag for flag in options if flag not in texts.GROUP_BY_FLAG] == []
+    assert [flag for flag in options if flag not in help_module.GROUP_BY_FLAG] == []
 
 
 @pytest.mark.parametrize("path", sorted(commands()))
 def test_every_command_has_an_example_that_it_accepts(path):
     command = commands()[path]
-    assert texts.EXAMPLES.get(path), f"add an example of `{path}` to help_texts.py"
-    for example in texts.EXAMPLES[path]:
+    assert help_module.EXAMPLES.get(path), f"add an example of `{path}` to help.py"
+    for example in help_module.EXAMPLES[path]:
         words = shlex.split(example)
         assert " ".join(words[: 1 + len(path.split())]) == f"redstart {path}"
         command.make_context(path, words[1 + len(path.split()) :])
@@ -69,7 +69,7 @@ def test_help_fits_the_terminal_and_cuts_no_sentence(path, width, monkeypatch, c
 def test_the_options_of_fix_are_in_groups(monkeypatch, capsys):
     shown = printed(monkeypatch, capsys, "fix", "--help")
     titles = re.findall(r"^(\w[\w ]*):$", shown, re.MULTILINE)
-    assert titles == ["Arguments", *texts.GROUPS, "Examples"]
+    assert titles == ["Arguments", *help_module.GROUPS, "Examples"]
     limits = shown[shown.index("Limits:") : shown.index("Model:")]
     assert "--max-usd N" in limits
     assert "--model" not in limits
@@ -89,5 +89,5 @@ def test_the_first_screen_begins_with_the_everyday_commands(arguments, monkeypat
 
 
 def test_every_command_of_the_first_screen_has_a_summary_of_one_line():
-    assert [name for name, one in ROOT.commands.items() if not one.hidden and name not in texts.SUMMARIES] == []
-    assert [text for text in texts.SUMMARIES.values() if len(text) > 80 - 13 or not text.endswith(".")] == []
+    assert [name for name, one in ROOT.commands.items() if not one.hidden and name not in help_module.SUMMARIES] == []
+    assert [text for text in help_module.SUMMARIES.values() if len(text) > 80 - 13 or not text.endswith(".")] == []

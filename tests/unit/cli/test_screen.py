@@ -12,8 +12,7 @@ from rich.console import Console
 from redstart.cli.display import PACE, JsonLines, Terminal
 from redstart.cli.ending import HEADLINES, MOST_LINES, say_diff, say_headline
 from redstart.cli.words import LONGEST, words
-from redstart.core.events import Event, Phase
-from redstart.core.progress import Progress
+from redstart.core.events import Event, Phase, Progress
 from redstart.core.run import Result
 from redstart.testing.states import event
 

@@ -13,7 +13,7 @@ from redstart.core.events import Event
 from redstart.core.formats import STATE, current_status, read
 from redstart.core.run import Result, RunState
 from redstart.core.run_options import RunOptions
-from redstart.evals.results import Plan
+from redstart.evals.outcome import Plan
 from redstart.testing.states import event, spec, state
 
 

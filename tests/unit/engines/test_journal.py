@@ -3,6 +3,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import time
 from datetime import UTC, datetime
 from typing import get_args
 
@@ -11,9 +12,11 @@ import pytest
 from redstart.core.errors import ReplayDiverged
 from redstart.engines import journal, recall
 from redstart.engines.journal import Recorder, digest
+from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.port.journal import Call, HeardKind, MadeKind
 from redstart.testing.states import state
-from support.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryStore
+from support.store import MemoryBlobs, memory_database
 
 CALL = Call("run-1", 1, "patch", 0)
 
@@ -22,11 +25,11 @@ class Desk:
     """A journal of one run, and recorders over it."""
 
     def __init__(self) -> None:
-        database = MemoryDatabase()
-        self.journal, self.blobs = MemoryJournal(database), MemoryBlobs()
+        database = memory_database()
+        self.journal, self.blobs = SqlJournal(database), MemoryBlobs()
         self.made: list[str] = []
         self.discarded: list[tuple[str, int]] = []
-        store = MemoryStore(database)
+        store = SqlStore(database, time.time)
         asyncio.run(store.create(state(run_id="run-1"), folder="/f", created=datetime(2030, 1, 1, tzinfo=UTC)))
         self.fence = asyncio.run(store.claim("run-1")).fence
 

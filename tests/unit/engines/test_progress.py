@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from redstart.core.progress import Progress
+from redstart.core.events import Progress
 from redstart.core.run import Level, RunState, Step
 from redstart.core.shell import SandboxLimits
 from redstart.engines.drive import Adapters, drive

@@ -17,13 +17,11 @@ import pytest
 from redstart.app.wire import House
 from redstart.core.run import PROBES, Level, Limits
 from redstart.evals.desk import open_trials
-from redstart.evals.oracles import true_patch
-from redstart.evals.outcome import Key
-from redstart.evals.results import Plan, Results
+from redstart.evals.oracles import TrueFix, true_patch
+from redstart.evals.outcome import Key, Plan, Results
 from redstart.evals.runner import Evaluation, digest_of
 from redstart.evals.sealed import Site
 from redstart.evals.task import Base, Change, Task
-from redstart.evals.truth import TrueFix
 from redstart.ports.model.port import Model
 from redstart.testing.model import ScriptedModel
 from support.instruments import ObedientAttacker

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from redstart.evals.compare import mcnemar
-from redstart.evals.intervals import wilson
+from redstart.evals.intervals import mcnemar, wilson
 from redstart.evals.metrics import compare, figures
 from redstart.evals.outcome import Key, Outcome, Place
 

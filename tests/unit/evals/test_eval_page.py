@@ -25,10 +25,8 @@ from redstart.core.errors import ConfigError
 from redstart.evals.desk import open_trials
 from redstart.evals.intervals import Estimate
 from redstart.evals.metrics import Figures, figures
-from redstart.evals.outcome import Key, Outcome, Place
-from redstart.evals.page import html_page, json_in_script
-from redstart.evals.page.parts import SIGNS
-from redstart.evals.results import Plan, Results
+from redstart.evals.outcome import Key, Outcome, Place, Plan, Results
+from redstart.evals.page import SIGNS, html_page, json_in_script
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome"))), None)
 PLAN = Plan(name="sample", source="made", tasks="x", model="made:up", runs=3)

@@ -6,16 +6,20 @@ import asyncio
 
 from redstart.evals.runner import Blank, Withheld
 from redstart.ports.memory.hashing import HashingEmbedder
+from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.memory import SqlMemory
+from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.patterns import SORTER, reach
 from redstart.testing.contracts.store import Clock, Stores
-from support.store import MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
+from support.store import memory_database
 
 
 def test_patterns_of_the_same_task_are_withheld_and_without_memory_all_are() -> None:
-    database, clock = MemoryDatabase(), Clock()
-    memory = MemoryMemory(database, HashingEmbedder())
-    store, shelf = MemoryStore(database, clock), MemoryShelf(database)
-    stores = Stores(store, MemoryJournal(database), memory, shelf, clock, lambda _: stores)
+    database, clock = memory_database(), Clock()
+    memory = SqlMemory(database, HashingEmbedder())
+    store, shelf = SqlStore(database, clock), SqlShelf(database)
+    stores = Stores(store, SqlJournal(database), memory, shelf, clock, lambda _: stores)
 
     async def scenario() -> None:
         for repo in ("task", "other", "third"):

@@ -23,13 +23,21 @@ from redstart.core.chat import Answer, Ask
 from redstart.core.errors import ConfigError, ModelRefused, StoreError
 from redstart.core.run import Level, Limits
 from redstart.core.shell import Completed, Execution
-from redstart.evals.desk import Lab, Wanted, evaluation, open_lab, open_trials, plan_of, predictions, tenant_of
+from redstart.evals.desk import (
+    Lab,
+    Wanted,
+    evaluation,
+    instrument_for,
+    open_lab,
+    open_trials,
+    plan_of,
+    predictions,
+    tenant_of,
+)
 from redstart.evals.grading import Grader
-from redstart.evals.instrument import instrument_for
 from redstart.evals.metrics import compare, figures
-from redstart.evals.outcome import Key, Outcome, Place
+from redstart.evals.outcome import Key, Outcome, Place, Plan, Results
 from redstart.evals.report import comparison_lines, forecast, report_lines, row_line
-from redstart.evals.results import Plan, Results
 from redstart.evals.runner import Evaluation, digest_of
 from redstart.evals.sealed import Site, open_site
 from redstart.evals.task import Base, Change, Task

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from redstart.core.errors import ConfigError
-from redstart.evals.halves import half_of_asserts, half_of_lines, half_of_tests
+from redstart.evals.public import half_of_asserts, half_of_lines, half_of_tests
 from redstart.evals.sets import PUBLIC, load_set
 from redstart.evals.task import Base, Change, Language, Task, read_tasks, write_tasks
 

@@ -8,8 +8,18 @@ import pytest
 
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.context import Chunk, Context
-from redstart.evals.oracles import CANNOT_TELL, Instrument, NoisyOracle, OracleAtRecall, wrong_patch
-from redstart.evals.truth import Span, TrueFix, is_recalled, needed_lines, shown_code
+from redstart.evals.oracles import (
+    CANNOT_TELL,
+    Instrument,
+    NoisyOracle,
+    OracleAtRecall,
+    Span,
+    TrueFix,
+    is_recalled,
+    needed_lines,
+    shown_code,
+    wrong_patch,
+)
 from redstart.toolkit.base.text import data
 from redstart.toolkit.looking.probes import find_probe
 from redstart.toolkit.patching.reading.parse import parse

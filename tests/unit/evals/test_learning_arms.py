@@ -14,12 +14,13 @@ import pytest
 
 from redstart.core.learning import Recalled
 from redstart.core.lesson import Scope, Situation
+from redstart.evals.oracles import TrueFix
 from redstart.evals.outcome import Key, Outcome, Place
-from redstart.evals.truth import TrueFix
+from redstart.ports.sql.lessons import SqlShelf
 from redstart.testing.contracts.store import Clock
 from redstart.testing.states import card, lesson, signature
 from redstart.toolkit.learning.advisor import Advisor
-from support.store import Learned, MemoryDatabase, MemoryShelf
+from support.store import memory_database, put_lesson
 
 BENCH = Path(__file__).parents[3] / "bench"
 
@@ -108,12 +109,12 @@ def test_runs_have_the_same_ids_in_all_arms_and_none_twice_in_one(tmp_path):
 
 
 def test_lessons_leave_their_repo_by_the_word_of_the_bench_and_what_was_given_is_written_down(tmp_path):
-    database, clock = MemoryDatabase(), Clock()
-    shelf, given = MemoryShelf(database), arms.Given(tmp_path / "given.jsonl")
+    database, clock = memory_database(), Clock()
+    shelf, given = SqlShelf(database), arms.Given(tmp_path / "given.jsonl")
     taught = lesson("one", repo="shop")
     again = lesson("two", repo="shop", same_as="one")
     for one in (taught, again):
-        database.lessons[one.id, 1] = Learned(one, "home", "shop", 0.0, one.id)
+        put_lesson(database, one)
     advisor = Advisor(shelf, clock, lambda _: False)
     elsewhere = Situation(tenant="home", repo="other", family=taught.family)
     assert asyncio.run(advisor.offered(elsewhere)).lessons == ()

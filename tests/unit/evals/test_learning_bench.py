@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from redstart.core.lesson import Provenance
-from redstart.toolkit.learning.lesson_text import refusals
+from redstart.toolkit.learning.advisor import refusals
 
 BENCH = Path(__file__).parents[3] / "bench"
 

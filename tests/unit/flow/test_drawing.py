@@ -13,8 +13,7 @@ from redstart.core.finding import Findings
 from redstart.core.learning import Plan, Subtask
 from redstart.core.report import Ids, Judged, Reproduced, Verdict
 from redstart.core.run import Action, Attempt, Decision, Limits, Mode, Step
-from redstart.flow.drawing import as_mermaid, as_text
-from redstart.flow.edges import LEADS_TO, edges_of
+from redstart.flow.edges import LEADS_TO, as_mermaid, as_text, edges_of
 from redstart.flow.modes import MODES
 from redstart.flow.route import route, settle
 from redstart.testing.states import report, snapshot, spec, state

@@ -19,8 +19,8 @@ from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.testing.states import failure
 from redstart.toolkit.learning.failures import changed_lines
-from redstart.toolkit.prompts.failures import tried_before
 from redstart.toolkit.prompts.render import render
+from redstart.toolkit.prompts.sections import tried_before
 from support import rig as play
 from support.rig import Rig, make_rig
 

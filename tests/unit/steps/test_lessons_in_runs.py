@@ -9,16 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete, insert
 
 from redstart.core.chat import Ask
-from redstart.core.lesson import Lesson, Shown, Status, Use
+from redstart.core.lesson import Lesson, Shown, Status
 from redstart.core.run import Limits, Result, RunState
 from redstart.core.wishes import Asking
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.ports.memory.port import LessonUse
 from redstart.ports.model.mask import mask
+from redstart.ports.sql import schema
+from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.memory import SqlMemory
+from redstart.ports.sql.store import SqlStore
 from redstart.ports.world.system import NumberedWorld
 from redstart.testing.contracts.store import Clock
 from redstart.testing.states import lesson
@@ -26,7 +31,7 @@ from redstart.toolkit.learning.advisor import Advisor
 from redstart.toolkit.learning.lessons import drawn
 from support import rig as play
 from support.rig import Kept, Rig, make_rig
-from support.store import Learned, MemoryDatabase, MemoryJournal, MemoryMemory, MemoryShelf, MemoryStore
+from support.store import memory_database, put_lesson
 
 WHEN, ADVICE = "A sum is one more than was expected", "Look for a constant that is added after the sum"
 TAUGHT = json.dumps({**json.loads(play.CARD), "when": WHEN, "advice": ADVICE})
@@ -36,10 +41,10 @@ class House:
     """A rig whose shelf can be looked at."""
 
     def __init__(self, folder: Path) -> None:
-        self.database, self.clock = MemoryDatabase(), Clock()
-        self.shelf = MemoryShelf(self.database)
-        memory, store = MemoryMemory(self.database), MemoryStore(self.database, self.clock)
-        self.rig: Rig = make_rig(folder, lambda: Kept(store, MemoryJournal(self.database), memory, self.shelf))
+        self.database, self.clock = memory_database(), Clock()
+        self.shelf = SqlShelf(self.database)
+        memory, store = SqlMemory(self.database), SqlStore(self.database, self.clock)
+        self.rig: Rig = make_rig(folder, lambda: Kept(store, SqlJournal(self.database), memory, self.shelf))
         self.advisor = Advisor(self.shelf, self.clock, lambda text: mask(text) != text)
         self.rig.adapters = replace(self.rig.adapters, lessons=self.advisor, world=NumberedWorld("run"))
         self.prompts: list[str] = []
@@ -186,7 +191,7 @@ def test_a_lesson_about_code_that_has_changed_fades(house: House) -> None:
 def test_a_replay_flips_no_coin_anew(house: House) -> None:
     house.run()
     run = house.run(card=play.CARD)
-    asyncio.run(house.shelf.forget(house.judged()[0].id))
+    drop_lessons(house)
     assert asyncio.run(replay(house.rig.adapters, run.run_id)).state.taught == run.taught
 
 
@@ -210,14 +215,13 @@ def test_lessons_of_one_family_that_help_make_the_next_one_active_sooner(house: 
 
 
 def runs_until_active(house: House, kin: int) -> int:
-    house.database.lessons.clear()
-    house.database.uses.clear()
+    drop_lessons(house)
     for number in range(kin):
-        keep(house, f"kin-{number}")
+        put_lesson(house.database, lesson(f"kin-{number}"))
         for use in range(60):
             green = use % 2 == 0
             asyncio.run(used(house, f"kin-{number}", f"kin-{number}-{use}", shown=green, green=green))
-    keep(house, "own")
+    put_lesson(house.database, lesson("own"))
     for number in range(300):
         shown = number % 2 == 0
         asyncio.run(used(house, "own", f"own-{number}", shown=shown, green=shown or number % 4 == 1))
@@ -226,11 +230,16 @@ def runs_until_active(house: House, kin: int) -> int:
     raise AssertionError("it never became active")
 
 
-def keep(house: House, name: str) -> None:
-    house.database.lessons[name, 1] = Learned(lesson(name), "home", "shop", 0.0, name)
+def drop_lessons(house: House) -> None:
+    """Deletes them, but leaves what runs wrote of them, which `forget` takes out."""
+    with house.database.writing() as connection:
+        connection.execute(delete(schema.lessons))
+        connection.execute(delete(schema.uses))
 
 
 async def used(house: House, name: str, run: str, *, shown: bool, green: bool) -> None:
-    use = Use(probability=0.5, shown=shown, green=green, cost=0.1)
     house.clock.time += 1
-    house.database.uses.setdefault(name, {})[run] = LessonUse(use, house.clock.time)
+    row = {"tenant": "home", "lesson": name, "run_id": run, "attempt": 1, "created": house.clock.time}
+    with house.database.writing() as connection:
+        use = {"probability": 0.5, "shown": shown, "green": green, "cost": 0.1}
+        connection.execute(insert(schema.uses).values(**row, **use))

@@ -18,7 +18,7 @@ from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.ports.model.tiers import Roster
 from redstart.testing.states import spec
-from redstart.toolkit.prompts.reflections import learned
+from redstart.toolkit.prompts.sections import learned
 from support import rig as play
 from support.rig import Rig, make_rig
 

@@ -13,8 +13,7 @@ from redstart.core.course import Pattern, Strategy, Turn
 from redstart.core.run import Limits, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.evals.oracles import NoisyOracle
-from redstart.evals.truth import TrueFix
+from redstart.evals.oracles import NoisyOracle, TrueFix
 from redstart.steps.decide import retry
 from redstart.toolkit.learning.stuck import repeated, seen
 from support import rig as play

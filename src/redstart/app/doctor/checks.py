@@ -20,7 +20,7 @@ from redstart.app.images import containers, runtimes, wanted
 from redstart.app.plugins import SANDBOXES, make_sandbox, plugin_names
 from redstart.app.settings import SandboxSettings, load
 from redstart.core.errors import ConfigError, SandboxUnavailable
-from redstart.ports.model.names import PLUGIN
+from redstart.ports.model.endpoints import PLUGIN
 from redstart.ports.sandbox.bwrap import Bubblewrap
 from redstart.ports.sandbox.choose import ANYWAY, BWRAP, DOCKER, lacks_of, order
 from redstart.ports.sandbox.docker.sandbox import Docker

@@ -14,8 +14,7 @@ from redstart.app.settings.models import StepModels
 from redstart.app.wire import connect, embedder_of, embedding_address
 from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.errors import ConfigError, ModelError
-from redstart.ports.model.endpoints import ENDPOINTS
-from redstart.ports.model.names import PLUGIN
+from redstart.ports.model.endpoints import ENDPOINTS, PLUGIN
 
 PING_SECONDS = 20.0
 PING_TOKENS = 16

@@ -6,6 +6,7 @@ import ipaddress
 import math
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from functools import reduce
 from operator import getitem
@@ -18,18 +19,92 @@ from pydantic_settings import PydanticBaseSettingsSource as Source
 
 from redstart.app.objects import refuse_object_name
 from redstart.app.settings import layers
-from redstart.app.settings.checks import ChecksSettings, command_line
-from redstart.app.settings.fleet import FleetSettings
 from redstart.app.settings.layers import Given, Keys, Layer
 from redstart.app.settings.models import Models
-from redstart.app.settings.packages import DependencySettings
 from redstart.app.settings.store import HOME, MemorySettings, StoreSettings, Tenant
 from redstart.core.errors import ConfigError
+from redstart.core.finding import Checks
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Level, Limits
 from redstart.core.shell import SandboxLimits
-from redstart.ports.model.endpoints import ENDPOINTS, without_credentials
-from redstart.ports.model.names import PLUGIN, WITHOUT_ENDPOINT, refuse_unknown_form
+from redstart.ports.model.endpoints import ENDPOINTS, PLUGIN, WITHOUT_ENDPOINT, refuse_unknown_form, without_credentials
+from redstart.toolkit.installs.allowed import ALLOWED, is_name
+
+
+def command_line(text: str) -> str:
+    """A command line as one would type it. Raises `ValueError` where it has an end that is missing."""
+    shlex.split(text)
+    return text
+
+
+class ChecksSettings(BaseModel):
+    """How code is checked, by `audit` and before the tests of a patch run."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    commands: dict[str, Annotated[str, AfterValidator(command_line)]] = {}
+    """Further tools by name, as one would type them; they run in the sandbox. The name of a built-in tool (ruff,
+    bandit, secrets, rules) replaces it, and an empty command leaves it out."""
+    block: tuple[str, ...] = ("eval", "exec", "os.system")
+    """Calls, by their full names, that no patch may add."""
+
+    @property
+    def checks(self) -> Checks:
+        return Checks(
+            commands={name: tuple(shlex.split(text)) for name, text in self.commands.items()}, block=self.block
+        )
+
+
+class FleetSettings(BaseModel):
+    """Many machines that drive runs together."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    address: str = ""
+    """The fleet's server, as host:port; empty where there is no fleet."""
+    namespace: str = "default"
+    """Which of the server's namespaces runs are in."""
+    same_machine: bool = False
+    """Whether the workers are on this machine, so that a run may use what lies only here."""
+    at_once: int = Field(default=4, gt=0)
+    """How many runs a worker drives at a time, in each of its pools."""
+    deployment: str = ""
+    """The name that workers are versioned under; empty where a worker takes what any version began."""
+    build: str = ""
+    """The version of a worker in that; empty for the version of redstart."""
+
+
+def _name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError(f"{text!a} is no name of a package; write it without a version")
+    return text
+
+
+Names = tuple[Annotated[str, AfterValidator(_name)], ...]
+
+
+class AllowSettings(BaseModel):
+    """Packages that are installed without asking, by language. What is listed replaces what is there by default."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    python: Names = ALLOWED["python"]
+    """Names at the Python index."""
+    node: Names = ALLOWED["node"]
+    """Names at the npm registry."""
+
+
+class DependencySettings(BaseModel):
+    """Which packages a project that redstart makes or changes may bring in."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+    allow: AllowSettings = AllowSettings()
+
+    @property
+    def by_language(self) -> dict[str, Names]:
+        return {"python": self.allow.python, "node": self.allow.node}
+
 
 _DEFAULT_MODELS = {"ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5-5", "OPENAI_API_KEY": "openai:gpt-6.1-sol"}
 """What is used where a key is there and no model is named."""

@@ -5,16 +5,243 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib.resources import files
+from statistics import fmean
+from typing import NamedTuple
 
-from redstart.evals.metrics import Figures
-from redstart.evals.outcome import Outcome
-from redstart.evals.page.drawn import CostPlot, cost_plots, grid, rounds
-from redstart.evals.page.parts import every_run, figures_table, grid_part, places_part
-from redstart.evals.report import footnotes, heading, said
-from redstart.evals.results import Plan
+from redstart.core.noun import many
+from redstart.evals.intervals import Estimate, short
+from redstart.evals.metrics import COSTS, Figures
+from redstart.evals.outcome import Key, Outcome, Place, Plan
+from redstart.evals.report import Said, footnotes, heading, said
+
+
+class Point(NamedTuple):
+    """A task: what its runs cost on average, and the share of them that solved it."""
+
+    cost: float
+    solved: float
+    task: str
+
+
+class Reached(NamedTuple):
+    """What share is solved by runs that cost no more than this."""
+
+    cost: float
+    solved: float
+
+
+class CostPlot(NamedTuple):
+    name: str
+    points: list[Point]
+    """By cost; their means are the figures of this cost and of pass@1."""
+    curve: list[Reached]
+    """Rises with the cost; its last share is pass@1."""
+
+
+class TaskRow(NamedTuple):
+    """A task's line in the grid: its runs in the order of the plan, None for one that is not done."""
+
+    task: str
+    cells: list[Outcome | None]
+
+    @property
+    def solved(self) -> int:
+        return sum(cell is not None and cell.solved for cell in self.cells)
+
+
+def cost_plots(rows: Sequence[Outcome]) -> list[CostPlot]:
+    """One for each thing that the runs cost any of; what broke is in none, as in the figures."""
+    by_task: dict[str, list[Outcome]] = defaultdict(list)
+    for row in rows:
+        if row.place is not Place.broken:
+            by_task[row.key.task].append(row)
+    counted = {name: count for name, count in COSTS.items() if any(count(row) for row in rows)}
+    return [_plot(name, count, by_task) for name, count in counted.items()] if by_task else []
+
+
+def _plot(name: str, count: Callable[[Outcome], float], by_task: dict[str, list[Outcome]]) -> CostPlot:
+    points = [
+        Point(fmean(map(count, group)), fmean(float(row.solved) for row in group), task)
+        for task, group in by_task.items()
+    ]
+    # A task counts once, however many runs it has; so the curve ends where pass@1 is.
+    weighed = sorted(
+        (count(row), row.solved / (len(group) * len(by_task))) for group in by_task.values() for row in group
+    )
+    curve = [Reached(0.0, 0.0)]
+    for cost, weight in weighed:
+        total = curve[-1].solved + weight
+        if curve[-1].cost == cost:
+            curve[-1] = Reached(cost, total)
+        else:
+            curve.append(Reached(cost, total))
+    return CostPlot(name, sorted(points), curve)
+
+
+def grid(plan: Plan, rows: Sequence[Outcome]) -> list[TaskRow]:
+    """Every task that has a row, those with the fewest solved runs first."""
+    known = {row.key: row for row in rows}
+    tasks = sorted({row.key.task for row in rows})
+    found = [TaskRow(task, [known.get(key) for key in plan.keys([task])]) for task in tasks]
+    return sorted(found, key=lambda one: (one.solved, one.task))
+
+
+def rounds(plan: Plan) -> list[Key]:
+    """The columns of the grid."""
+    return plan.keys([""])
+
+
+NOT_RUN = "not run"
+_NAME_SHOWN = 300
+_TROUBLE_SHOWN = 600
+
+
+class Sign(NamedTuple):
+    """How a place is shown: a letter, so that colour is not the only sign, and what it means."""
+
+    letter: str
+    means: str
+
+
+SIGNS: dict[Place, Sign] = {
+    Place.solved: Sign("S", "the hidden tests are green and nothing got worse"),
+    Place.false_green: Sign("F", "it called itself green, and the hidden tests say otherwise"),
+    Place.not_reproduced: Sign("R", "no red test was seen, or the environment failed"),
+    Place.not_localised: Sign("L", "the lines of the true fix were never shown to the model"),
+    Place.no_edit: Sign("N", "the model gave no usable edit"),
+    Place.edit_rejected: Sign("E", "the edit did not fit, or a check kept it back"),
+    Place.refused: Sign("P", "by policy, or because a person would have to be asked"),
+    Place.still_red: Sign("D", "the tests that were to be made green stayed red"),
+    Place.newly_red: Sign("W", "other tests became red"),
+    Place.budget: Sign("B", "a cap on attempts, time, tokens or money was reached"),
+    Place.broken: Sign("X", "machinery failed; it says nothing about the agent"),
+}
+"""In the order in which they are listed."""
+
+
+def figures_table(figures: Sequence[Said]) -> str:
+    """Each figure with its interval in words and drawn."""
+    return (
+        '<div class="wide"><table class="figures"><thead><tr><th scope="col">figure</th><th scope="col">value</th>'
+        '<th scope="col">interval</th><th scope="col" class="drawn">a share from 0 to 100 %, anything else from 0</th>'
+        f"</tr></thead><tbody>{''.join(map(_figure, figures))}</tbody></table></div>"
+    )
+
+
+def _figure(one: Said) -> str:
+    name = f'<th scope="row">{escape(one.name.strip())}</th>'
+    if one.estimate is None and not one.value[0].isdigit():
+        return f'<tr>{name}<td class="alone" colspan="3">{escape(one.value)}</td></tr>'
+    return (
+        f'<tr>{name}<td class="value">{escape(one.value)}</td><td class="interval">{escape(one.interval)}</td>'
+        f'<td class="drawn">{_interval(one)}</td></tr>'
+    )
+
+
+def _interval(one: Said) -> str:
+    """A dot at the value and a bar over the interval: on 0 to 100 % for a share, else from 0 to a bit past its end."""
+    found = one.estimate
+    if found is None:
+        return ""
+    end = 1.0 if one.share else _end_of(found)
+    low, high, value = (100 * min(max(at / end, 0.0), 1.0) for at in (found.low, found.high, found.value))
+    scale = "0 to 100 %" if one.share else f"0 to {short(end)}"
+    label = f"{one.value} {one.interval}, on {scale}"
+    return (
+        f'<span class="track" role="img" aria-label="{escape(label)}" title="{escape(label)}">'
+        f'<i class="bar" style="left:{low:.2f}%;width:{high - low:.2f}%"></i>'
+        f'<i class="dot" style="left:{value:.2f}%"></i></span>'
+    )
+
+
+def _end_of(found: Estimate) -> float:
+    return 1.25 * max(found.high, found.value) or 1.0
+
+
+def places_part(found: Figures) -> str:
+    """How many runs ended where, drawn beside the number."""
+    total = max(found.runs, 1)
+    lines = "".join(
+        f'<tr><td>{_cell(place.value, "")}</td><th scope="row">{place.value}<small>{escape(sign.means)}</small></th>'
+        f'<td class="value">{count}</td><td class="drawn"><span class="track" aria-hidden="true">'
+        f'<i class="bar {_style(place.value)}" style="left:0;width:{100 * count / total:.2f}%"></i></span></td>'
+        f'<td class="value">{100 * count / total:.1f} %</td></tr>'
+        for place, sign in SIGNS.items()
+        if (count := found.places.get(place.value, 0))
+    )
+    return f'<div class="wide"><table class="places"><tbody>{lines}</tbody></table></div>'
+
+
+def grid_part(rows: Sequence[TaskRow], columns: Sequence[Key]) -> str:
+    """Tasks by runs, each a lettered cell whose title tells the cause; the legend's buttons pick out one kind."""
+    present = {cell.place for row in rows for cell in row.cells if cell is not None}
+    missing = any(cell is None for row in rows for cell in row.cells)
+    names = [place.value for place in SIGNS if place in present] + [NOT_RUN] * missing
+    legend = "".join(
+        f'<button type="button" data-pick="{_style(name)}" aria-pressed="false">{_cell(name, "")} {name}</button>'
+        for name in names
+    )
+    lines = "".join(
+        f'<li><span class="task" title="{_text(row.task)}">{_text(row.task)}</span><span class="cells">'
+        + "".join(
+            _cell(cell.place.value if cell else NOT_RUN, _title(row.task, key, cell))
+            for key, cell in zip(columns, row.cells, strict=True)
+        )
+        + "</span></li>"
+        for row in rows
+    )
+    order = ", ".join(f"seed {key.seed} run {key.run}" for key in columns[:6]) + (" …" if len(columns) > 6 else "")
+    return (
+        f'<div class="legend" role="group" aria-label="pick out">{legend}</div>'
+        f'<p class="note">Fewest solved first; cells from the left: {order}. Point at a cell, or tap it, for the cause.'
+        '</p><p id="told" class="told" aria-live="polite"></p>'
+        f'<ol class="grid">{lines}</ol>'
+    )
+
+
+def every_run(rows: Sequence[Outcome]) -> str:
+    """All runs as a table, folded away."""
+    lines = "".join(
+        f"<tr><td>{_text(row.key.task)}</td><td>{row.key.seed}</td><td>{row.key.run}</td><td>{row.place.value}</td>"
+        f"<td>{_text(row.result)}</td><td>{row.attempts}</td><td>{short(row.seconds)}</td><td>{row.tokens:,}</td>"
+        f"<td>{row.usd:.4f}</td><td>{escape(row.trouble[:_TROUBLE_SHOWN])}</td></tr>"
+        for row in rows
+    )
+    names = ("task", "seed", "run", "ended", "its own word", "attempts", "seconds", "tokens", "usd", "trouble")
+    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    return (
+        f'<details><summary>Every run ({len(rows)})</summary><div class="wide"><table class="runs"><thead><tr>{head}'
+        f"</tr></thead><tbody>{lines}</tbody></table></div></details>"
+    )
+
+
+def _title(task: str, key: Key, cell: Outcome | None) -> str:
+    name = f"{task[:_NAME_SHOWN]}, seed {key.seed} run {key.run}"
+    if cell is None:
+        return f"{name}: {NOT_RUN}"
+    what = f"{name}: {cell.place.value} ({SIGNS[cell.place].means})"
+    price = f", ${cell.usd:.4f}" if cell.usd else ""
+    told = f"{what}; {many(cell.attempts, 'attempt')}, {short(cell.seconds)} s, {cell.tokens:,} tokens{price}"
+    ended = f"; the run says: {cell.result}" if cell.result else ""
+    return f"{told}{ended}; {cell.trouble[:_TROUBLE_SHOWN]}" if cell.trouble else told + ended
+
+
+def _cell(name: str, title: str) -> str:
+    letter = "·" if name == NOT_RUN else SIGNS[Place(name)].letter
+    told = f' title="{escape(title)}"' if title else ' aria-hidden="true"'
+    return f'<b class="cell {_style(name)}"{told}>{letter}</b>'
+
+
+def _style(name: str) -> str:
+    return "p-" + name.replace(" ", "-")
+
+
+def _text(text: str) -> str:
+    return escape(text[:_NAME_SHOWN])
 
 
 def html_page(plan: Plan, rows: Sequence[Outcome], found: Figures, planned: int) -> str:

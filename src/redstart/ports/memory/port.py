@@ -124,7 +124,7 @@ class Shelf(Protocol):
         ...
 
     async def forget(self, lesson_id: str) -> Forgotten | None:
-        """Removes it with all that says the same and all uses; see `Cards.forget`."""
+        """Removes it with all that says the same and all uses; see `SqlCards.forget`."""
         ...
 
 
@@ -214,38 +214,3 @@ class Forgotten(NamedTuple):
     """What the card, or lesson, said."""
     blobs: frozenset[str]
     """Those in which runs that made or saw it may have written that down."""
-
-
-class Cards(Protocol):
-    """All cards of a tenant, for people to look at and to decide on."""
-
-    async def cards(self, *, repo: str | None = None, limit: int = 50) -> list[KeptCard]:
-        """The newest first."""
-        ...
-
-    async def card(self, card_id: str) -> KeptCard | None: ...
-
-    async def beginning(self, prefix: str, limit: int) -> list[str]:
-        """The ids that begin so, at most `limit`."""
-        ...
-
-    async def put(self, card_id: str, state: CardState, approval: Approval | None = None) -> bool:
-        """Shows it again, or puts it into quarantine. Whether there is such a card.
-
-        What was said of an earlier approval goes, and this one is kept in the card.
-        """
-        ...
-
-    async def holdings(self) -> Holdings: ...
-
-    async def told(self, card_id: str) -> Forgotten | None:
-        """What `forget` would give, with nothing removed. Raises as that does."""
-        ...
-
-    async def forget(self, card_id: str) -> Forgotten | None:
-        """Removes it, and its words from all that runs wrote down in the database; None where there is none.
-
-        A run that made or saw it can be looked at as before, but not replayed. Raises `StoreError`, with nothing
-        removed, while such a run has not ended: it would write the words again.
-        """
-        ...

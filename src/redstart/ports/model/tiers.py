@@ -1,11 +1,16 @@
-"""Which model a question goes to: by its step where that is set, else by its tier; and who comes after it."""
+"""Which model a question goes to and who comes after it; what is known of each, as data (`profiles.toml`)."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.chat import Ask, Tier
+from redstart.ports.model.port import Profile
 
 ESCALATED = frozenset({"plan", "reproduce", "patch", "reflect"})
 """The questions whose answers decide whether an attempt succeeds. The others stay with the fast model."""
@@ -52,3 +57,25 @@ class Roster(NamedTuple):
             return ask.question in ESCALATED
         attempt = ask.site.partition("/")[0]
         return bool(self.escalate) and ask.question in ESCALATED and attempt.isdigit() and int(attempt) > self.escalate
+
+
+_SHIPPED = Path(__file__).with_name("profiles.toml")
+
+
+def profile_of(model: str, over: Mapping[str, Profile] | None = None) -> Profile:
+    """The profile of `provider:name`. Of `over` only the fields count that were set; its keys are as in the file."""
+    profile = Profile()
+    for table in (shipped(), over or {}):
+        # An exact name may be shorter than a pattern that fits it too.
+        fitting = [key for key in table if key == model or fnmatchcase(model.lower(), key.lower())]
+        for key in sorted(fitting, key=lambda key: (key == model, len(key))):
+            said = table[key]
+            profile = profile.model_copy(update={name: getattr(said, name) for name in said.model_fields_set})
+    return profile
+
+
+@cache
+def shipped() -> Mapping[str, Profile]:
+    """The profiles that come with the package, by their patterns."""
+    tables = tomllib.loads(_SHIPPED.read_text(encoding="utf-8"))
+    return {key: Profile.model_validate(table) for key, table in tables.items()}

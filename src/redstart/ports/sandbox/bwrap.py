@@ -31,7 +31,7 @@ from redstart.ports.sandbox.stage import OUTWARD as STAGED_OUTWARD
 from redstart.ports.sandbox.stage import WORKSPACE as STAGED_WORKSPACE
 from redstart.ports.sandbox.stage import Rights, Stage, own_rights
 from redstart.ports.sandbox.warm import zygote
-from redstart.ports.sandbox.warm.session import Warm, WarmSession
+from redstart.ports.sandbox.warm.zygote import Warm, WarmSession
 from redstart.ports.sandbox.watch import Watchman
 from redstart.ports.sandbox.wires import Wires
 

@@ -12,10 +12,31 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Coroutine, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from redstart.core.shell import ExitCause, SandboxLimits
-from redstart.ports.sandbox.live import current_listener
+
+OutputListener = Callable[[bytes], None]
+
+_listener: ContextVar[OutputListener | None] = ContextVar("output_listener", default=None)
+
+
+@contextmanager
+def listening(listener: OutputListener) -> Generator[None]:
+    """Within it, `listener` gets the output of every execution in the moment in which it is read."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def current_listener() -> OutputListener | None:
+    """Whoever listens to the execution that begins now."""
+    return _listener.get()
+
 
 CHUNK = 1 << 16
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024

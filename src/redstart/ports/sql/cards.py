@@ -12,9 +12,8 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, selec
 from redstart.core.learning import CardState, EdgeKind, FixCard, Recalled
 from redstart.ports.memory.port import Approval, Forgotten, Holdings, KeptCard
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.forget import Scrubbed, sweep
+from redstart.ports.sql.forget import Scrub, Scrubbed, sweep
 from redstart.ports.sql.schema import cards, edges, failures, journal, vectors
-from redstart.ports.sql.scrub import Scrub
 
 
 class _Recall(BaseModel):
@@ -30,12 +29,13 @@ KIND = "recall"
 
 
 class SqlCards:
-    """Of its database's tenant."""
+    """All cards of its database's tenant, for people to look at and to decide on."""
 
     def __init__(self, database: Database) -> None:
         self._database, self._tenant = database, database.tenant
 
     async def cards(self, *, repo: str | None = None, limit: int = 50) -> list[KeptCard]:
+        """The newest first."""
         query = select(cards).where(cards.c.tenant == self._tenant)
         if repo is not None:
             query = query.where(cards.c.repo == repo)
@@ -49,6 +49,7 @@ class SqlCards:
         return None if row is None else _kept(row)
 
     async def beginning(self, prefix: str, limit: int) -> list[str]:
+        """The ids that begin so, at most `limit`."""
         # Not LIKE: whether that minds upper and lower case depends on the database.
         alike = (cards.c.id >= prefix, cards.c.id < prefix + chr(sys.maxunicode))
         query = select(cards.c.id).where(cards.c.tenant == self._tenant, *alike).order_by(cards.c.id).limit(limit)
@@ -56,6 +57,10 @@ class SqlCards:
             return list(connection.execute(query).scalars())
 
     async def put(self, card_id: str, state: CardState, approval: Approval | None = None) -> bool:
+        """Shows it again, or puts it into quarantine. Whether there is such a card.
+
+        What was said of an earlier approval goes, and this one is kept in the card.
+        """
         with self._database.writing() as connection:
             body = connection.execute(select(cards.c.body).where(self._mine(card_id))).scalar()
             if body is None:
@@ -92,10 +97,12 @@ class SqlCards:
         return {card_id: frozenset(known) for card_id, known in found.items()}
 
     async def forget(self, card_id: str) -> Forgotten | None:
-        """See the port. Also where there is no such card, what earlier ones left in the file is swept out.
+        """Removes it, and its words from all that runs wrote down in the database; None where there is none.
 
-        Raises `StoreError` as well where another process keeps the file from being swept: then call it again. A
-        server's own log and its backups are the affair of who runs it.
+        Also where there is no such card, what earlier ones left in the file is swept out. A run that made or saw it can
+        be looked at as before, but not replayed. Raises `StoreError`, with nothing removed, while such a run has not
+        ended: it would write the words again; and where another process keeps the file from being swept: then call it
+        again. A server's own log and its backups are the affair of who runs it.
         """
         with self._database.writing() as connection:
             row = connection.execute(select(cards).where(self._mine(card_id))).one_or_none()
@@ -104,6 +111,7 @@ class SqlCards:
         return gone
 
     async def told(self, card_id: str) -> Forgotten | None:
+        """What `forget` would give, with nothing removed. Raises as that does."""
         with self._database.steady() as connection:
             row = connection.execute(select(cards).where(self._mine(card_id))).one_or_none()
             if row is None:

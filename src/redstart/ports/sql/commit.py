@@ -31,8 +31,8 @@ from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.types import TypeEngine
 
-from redstart.core.edges import edges_of
 from redstart.core.errors import Fenced
+from redstart.core.graph import edges_of
 from redstart.core.learning import CardState, FailureRecord, FixCard, Remembered
 from redstart.core.lesson import Lesson
 from redstart.core.pattern import Pattern

@@ -9,9 +9,8 @@ from sqlalchemy import Connection, delete, or_, select, update
 from redstart.core.lesson import Lesson, Scope, Status, Use
 from redstart.ports.memory.port import Forgotten, LessonUse
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.forget import Scrubbed, sweep
+from redstart.ports.sql.forget import Scrub, Scrubbed, sweep
 from redstart.ports.sql.schema import lessons, uses
-from redstart.ports.sql.scrub import Scrub
 
 KIND = "lessons"
 """Of the calls by which runs are given lessons."""

@@ -12,10 +12,9 @@ from redstart.core.learning import CardState
 from redstart.core.pattern import Pattern, RecalledPattern, goal_words
 from redstart.ports.memory.port import Forgotten, GoalEmbedder
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.forget import Scrubbed, sweep
+from redstart.ports.sql.forget import Scrub, Scrubbed, sweep
 from redstart.ports.sql.nearness import HUNDREDTHS, Where, is_extended, packed, product, product_on_server
 from redstart.ports.sql.schema import pattern_vectors, patterns
-from redstart.ports.sql.scrub import Scrub
 
 AT_ONCE = 200
 """How many patterns are given their places in one transaction."""
@@ -68,7 +67,7 @@ class SqlPatterns:
         ]
 
     async def forget(self, pattern_id: str) -> Forgotten | None:
-        """Removes it, and its plan from all that runs wrote down; see `Cards.forget`. None where there is none.
+        """Removes it, and its plan from all that runs wrote down; see `SqlCards.forget`. None where there is none.
 
         The goal stays with the run that the user gave it to: it is theirs, and goes when that run is pruned.
         """

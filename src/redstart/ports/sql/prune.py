@@ -11,8 +11,8 @@ from sqlalchemy import Connection, bindparam, delete, select
 from redstart.core.run import Status
 from redstart.core.standing import RunRow
 from redstart.ports.sql.engine import Database
-from redstart.ports.sql.past import SHOWN, run_row
 from redstart.ports.sql.schema import events, journal, runs, steps, told
+from redstart.ports.sql.store import SHOWN, run_row
 
 BLOB_NAME = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 

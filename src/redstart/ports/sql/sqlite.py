@@ -35,9 +35,14 @@ def opened(path: Path) -> Engine:
 
 def _opened(path: Path) -> Engine:
     engine = create_engine(URL.create("sqlite", database=str(path)), connect_args={"timeout": BUSY_SECONDS})
+    return brought_up(prepared(engine), _migrate)
+
+
+def prepared(engine: Engine) -> Engine:
+    """The same engine, which from now on begins transactions as `Database` needs it."""
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
-    return brought_up(engine, _migrate)
+    return engine
 
 
 def _migrate(engine: Engine) -> None:

@@ -11,7 +11,7 @@ from redstart.steps.decide.child_runs import ended_child_runs, waits_for_child_r
 from redstart.steps.decide.ending import accept, accept_green, can_ask_for_tests, end, stop, trouble_decision
 from redstart.steps.decide.person import ask_about_patch, decide_with_person
 from redstart.steps.decide.retry import again, retry, turned
-from redstart.toolkit.errands.subtasks import next_subtasks
+from redstart.toolkit.errands import next_subtasks
 from redstart.toolkit.installs.planned import with_planned_packages
 
 

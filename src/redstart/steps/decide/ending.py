@@ -8,8 +8,7 @@ from redstart.core.noun import many
 from redstart.core.report import Judged, Reproduced, ReproductionProblem
 from redstart.core.run import Action, Decision, Result, RunState
 from redstart.toolkit.honesty.verdict.shortfall import failing_tests, green_in_words, unproven_in_words
-from redstart.toolkit.learning.breaker import Broken, broken
-from redstart.toolkit.learning.stuck import is_open, repeated
+from redstart.toolkit.learning.stuck import Broken, broken, is_open, repeated
 
 GIVE_UP_AFTER = 2
 """How often the same patch may come again."""

@@ -12,8 +12,7 @@ from redstart.steps.decide.child_runs import ended_child_runs, with_packages
 from redstart.steps.decide.ending import accept, accept_green, end, limit_reached, stop, trouble_decision
 from redstart.steps.decide.person import decide_with_person
 from redstart.steps.decide.retry import retry, turned
-from redstart.toolkit.errands.caps import spent
-from redstart.toolkit.errands.cycles import next_cycle
+from redstart.toolkit.errands import next_cycle, spent
 from redstart.toolkit.honesty.verdict.metric import weigh
 from redstart.toolkit.languages.registry import is_code
 

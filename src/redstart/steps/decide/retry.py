@@ -7,8 +7,7 @@ from redstart.core.noun import clip
 from redstart.core.run import Action, Decision, RunState, Step
 from redstart.steps.decide.ending import refuted
 from redstart.toolkit.honesty.verdict.shortfall import failing_before, failing_tests
-from redstart.toolkit.learning.breaker import broken
-from redstart.toolkit.learning.stuck import repeated, trend, turn
+from redstart.toolkit.learning.stuck import broken, repeated, trend, turn
 
 _OTHERWISE = {
     Strategy.form: "asking for edits in another form",

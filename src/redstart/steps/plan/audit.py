@@ -14,7 +14,7 @@ from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import section
-from redstart.toolkit.prompts.shapes_audit import ScopeAnswer
+from redstart.toolkit.prompts.shapes import ScopeAnswer
 
 LISTED = 2000
 """Files that are listed to a model that chooses among them."""

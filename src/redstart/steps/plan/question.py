@@ -15,7 +15,7 @@ from redstart.core.pattern import RecalledPattern
 from redstart.core.run import MOST_CRITERIA, RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.honesty.verdict.baseline import red_cases
-from redstart.toolkit.learning.advice import taught
+from redstart.toolkit.learning.lessons import taught
 from redstart.toolkit.looking.converse import converse
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.prompts import sections

@@ -18,7 +18,7 @@ from redstart.core.shell import PINNED, Environment, ExitCause, Variation
 from redstart.ports.bundle import Ports
 from redstart.toolkit.languages.registry import is_code, is_test_path, language_of_runner
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.prompts.asking import Heard
 from redstart.toolkit.retrieval.rank import BUDGET
 from redstart.toolkit.suites.detection.target_language import foreign_language

@@ -25,8 +25,7 @@ from redstart.toolkit.languages.registry import is_test_path, language_of_test
 from redstart.toolkit.looking.files import Files
 from redstart.toolkit.looking.outline import outline
 from redstart.toolkit.prompts.answers import Reading
-from redstart.toolkit.prompts.asked import Shown, about_test, told_of
-from redstart.toolkit.prompts.asking import mend_tried, repair_note
+from redstart.toolkit.prompts.asking import Shown, about_test, mend_tried, repair_note, told_of
 from redstart.toolkit.retrieval.rank import Question
 from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.suites.execute import SuiteRun

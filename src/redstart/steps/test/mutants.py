@@ -13,7 +13,7 @@ from redstart.toolkit.honesty.verdict.baseline import targets
 from redstart.toolkit.honesty.verdict.verdict import green_among
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.suites.execute import run_suite, warm_session
 
 SHORTEST, LONGER = 20.0, 10.0

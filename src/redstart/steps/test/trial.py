@@ -24,8 +24,7 @@ from redstart.toolkit.honesty.verdict.shrink import Budget, shrink
 from redstart.toolkit.honesty.verdict.verdict import green_among, judge, tampered
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.signature import sign
-from redstart.toolkit.patching.policy.manifests import is_about_packages
-from redstart.toolkit.patching.policy.policy import protected
+from redstart.toolkit.patching.policy import is_about_packages, protected
 from redstart.toolkit.retrieval.reach import tests_reaching
 from redstart.toolkit.suites.execute import SuiteRun, environment_of, execution, run_suite
 from redstart.toolkit.suites.request import Request

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from redstart.core.shell import IN, ExitCause
-from redstart.testing.contracts.ground import Fixtures, Python, living
-from redstart.testing.contracts.real import with_history
+from redstart.testing.contracts.ground import Fixtures, Python, living, with_history
 
 FORBIDDEN = {
     "unshare": "libc.unshare(0x10000000)",

@@ -18,9 +18,8 @@ import pytest
 
 from redstart.core.shell import IN, OUT, Completed, ExitCause, SandboxLimits
 from redstart.ports.sandbox.port import Sandbox
-from redstart.testing.contracts.ground import DAEMON, Fixtures, Python, living
+from redstart.testing.contracts.ground import DAEMON, Fixtures, Python, living, with_copies, with_history
 from redstart.testing.contracts.limits import LimitsContract
-from redstart.testing.contracts.real import with_copies, with_history
 from redstart.testing.sandbox import FolderWorkspaces
 
 __all__ = ["DAEMON", "Fixtures", "Python", "SandboxContract", "living"]

@@ -14,8 +14,7 @@ import pytest
 
 from redstart.core.shell import IN, OUT, Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.port import Session, WarmSandbox
-from redstart.testing.contracts.ground import DAEMON, MEGABYTE, Fixtures, living
-from redstart.testing.contracts.real import with_history
+from redstart.testing.contracts.ground import DAEMON, MEGABYTE, Fixtures, living, with_history
 from redstart.testing.sandbox import FolderWorkspaces
 
 PASSES, FAILS = "def test_it(): pass", "def test_it(): assert 1 == 2"

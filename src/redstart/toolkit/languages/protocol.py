@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.looking.symbols import Symbol
     from redstart.toolkit.patching.edited_code import EditedCode
-    from redstart.toolkit.patching.policy.policy import Protection
+    from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
     from redstart.toolkit.suites.problems.problem import SuiteProblem

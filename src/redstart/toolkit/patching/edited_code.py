@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from redstart.toolkit.languages.registry import language_of_file
-from redstart.toolkit.patching.text import Span
+from redstart.toolkit.patching.hunks import Span
 
 
 class SyntaxFlaw(NamedTuple):

@@ -1,16 +1,50 @@
-"""Putting edits on a snapshot: all of them or none."""
+"""Putting edits on a snapshot, all of them or none; and the edits that did not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from redstart.core.change import Edit, EditRung, Reject, Rung, Snapshot
+from redstart.core.change import Edit, EditKind, EditRung, Reject, RejectedEdit, Rung, Snapshot
 from redstart.core.errors import PolicyViolation
 from redstart.ports.store.port.trees import Trees
 from redstart.toolkit.languages.registry import language_of_file
 from redstart.toolkit.patching.fitting.edit_file import RUNGS, Misfit, MisfitKind, creates, rework
-from redstart.toolkit.patching.paths import resolve
+
+_SHOWN = 5
+
+
+def resolve(named: str, names: Sequence[str], *, creates: bool = False) -> str | Reject:
+    """The file that `named` is; where there is none, the only one that ends as it does or that it ends as.
+
+    What creates a file is taken at its word. A path that is like no file is taken as it stands: it may be a new one.
+    Several that it may be are a reject.
+    """
+    if named.startswith('"') or not named:
+        return Reject(path=named, reason="give the path plain, without quotes")
+    known = set(names)
+    if named in known or creates:
+        return named
+    if (bare := named[2:]) in known and named[:2] in ("a/", "b/"):
+        return bare
+    if "\\" in named and (turned := named.replace("\\", "/")) in known:
+        return turned
+    if named.startswith("/") or ".." in named.split("/"):
+        return _inside(named, names) or named
+    ending = [name for name in names if name.endswith("/" + named)]
+    if len(ending) == 1:
+        return ending[0]
+    if len(ending) > 1:
+        shown = ", ".join(ending[:_SHOWN])
+        return Reject(path=named, reason=f"there is no such file, and several end like it: {shown}")
+    return _inside(named, names) or named
+
+
+def _inside(named: str, names: Sequence[str]) -> str:
+    """The one file, the longest, whose path stands at the end of `named`; a bare name is too little to go by."""
+    within = [name for name in names if "/" in name and named.endswith("/" + name)]
+    longest = max(map(len, within), default=0)
+    return next((name for name in within if len(name) == longest), "")
 
 
 class Put(NamedTuple):
@@ -110,3 +144,23 @@ def _broken(path: str, before: bytes | None, after: bytes | None) -> Reject | No
     near = lines[max(wrong.line - 3, 0) : wrong.line + 1]
     reason = f"it would no longer be a {language.name} program: {wrong.message} (line {wrong.line})"
     return Reject(path=path, reason=reason, nearest="with the edits it reads:\n" + "\n".join(near) if near else "")
+
+
+def find_rejected(
+    edits: Sequence[Edit], read: Callable[[str], bytes | None], names: Sequence[str]
+) -> tuple[RejectedEdit, ...]:
+    """The edits that do not fit the files as they are, in the order of the answer; none where all of them fit."""
+    return tuple(_beside(reject, edits) for reject in put(edits, read, names).rejects)
+
+
+def _beside(reject: Reject, edits: Sequence[Edit]) -> RejectedEdit:
+    concerned = [edit for edit in edits if edit.number == reject.block] or edits
+    sent = "\n".join(write_edit(edit).rstrip("\n") for edit in concerned)
+    return RejectedEdit(reject.block, reject.path, reject.reason, sent, reject.nearest)
+
+
+def write_edit(edit: Edit) -> str:
+    """The edit in the form in which it was given."""
+    if edit.kind is EditKind.block:
+        return f"<<<<<<< SEARCH\n{edit.search}=======\n{edit.text}>>>>>>> REPLACE\n"
+    return edit.text

@@ -8,9 +8,16 @@ from typing import Generic, NamedTuple, TypeVar
 from pydantic import BaseModel
 
 from redstart.core.chat import Answer, Ask, Fault, Message, Role
+from redstart.core.context import Context
 from redstart.core.noun import clip
+from redstart.core.run import RunState
+from redstart.ports.bundle import Note
 from redstart.ports.model.port import Model
+from redstart.toolkit.base.text import data
+from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.answers import Reading, read_answer, schema
+from redstart.toolkit.prompts.fit import fitted
+from redstart.toolkit.prompts.render import section
 
 Value = TypeVar("Value")
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -137,3 +144,39 @@ def repair_note(fault: str, form: str = "Answer again, in the form described abo
 def json_note(fault: str) -> str:
     """The same, for an answer in JSON."""
     return repair_note(fault, _JSON_ONLY)
+
+
+class Shown(NamedTuple):
+    """What of the project its writer sees."""
+
+    files: str
+    """Its files and what they offer."""
+    code: Context
+    read: Callable[[str], bytes | None]
+    example: tuple[str, str] | None
+    """Path and text of a test that is there."""
+
+
+def told_of(run: RunState) -> str:
+    """What the test is about, in words."""
+    plan = run.now.plan
+    aims = (f"{one.title}\n{' '.join(one.criteria)}" for one in plan.subtasks) if plan else ()
+    return "\n".join((run.spec.goal, *aims))
+
+
+def about_test(run: RunState, goal: str, shown: Shown, answer: int, note: Note) -> tuple[Message, ...]:
+    """The question about a goal in this section, with room for an answer of so many tokens."""
+    spec = run.spec
+    return fitted(
+        note,
+        "asked/reproduce",
+        spec.asks.room(answer),
+        goal=goal,
+        hint=sections.hint(spec.hint),
+        notes=sections.notes(shown.read),
+        plan=sections.plan(run.now.plan),
+        runner=section("The tests are run with", spec.suite.runner),
+        files=section("Files", data("files", shown.files, 40_000)),
+        code=sections.code(shown.code, shown.read),
+        example=section("A test of this project", data(*shown.example)) if shown.example else "",
+    )

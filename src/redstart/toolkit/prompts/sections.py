@@ -4,19 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from redstart.core.change import RejectedEdit
 from redstart.core.context import Context
 from redstart.core.course import Strategy, Turn
+from redstart.core.failures import RecalledFailure
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan, Recalled, Reflection
 from redstart.core.lesson import Shown
 from redstart.core.noun import clip
 from redstart.core.pattern import RecalledPattern
 from redstart.core.report import Case
-from redstart.core.run import AttemptSummary
+from redstart.core.run import Attempt, AttemptSummary
 from redstart.core.visible import one_line
 from redstart.toolkit.base.text import data
-from redstart.toolkit.prompts.reflections import reflected
 from redstart.toolkit.prompts.render import section
+
+ASKED = (
+    "Before WHY, say in one line each, as `ROOT CAUSE:`, `WHAT FAILED:` and `TRY NEXT:`, what you make of the last "
+    "attempt. Then give edits that differ from what was tried. {where}"
+)
+ASKED_IN_JSON = (
+    'Say in "root_cause", "what_failed" and "try_next", in one line each, what you make of the last attempt. Give '
+    "edits that differ from what was tried. {where}"
+)
+ANSWERED = "Give edits that differ from what was tried, and follow what was learned from it. {where}"
+
+
+def request_to_reflect(history: Sequence[AttemptSummary], *, shaped: bool) -> str:
+    """What the next question for edits asks about the last attempt; less where a reflection on it is there already."""
+    last = next((one for one in reversed(history) if not one.probe), None)
+    if last is not None and last.reflection is not None and last.reflection.explains:
+        return ANSWERED
+    return ASKED_IN_JSON if shaped else ASKED
+
+
+def reflected(reflection: Reflection | None) -> list[str]:
+    """The reflection on one attempt, a line for each part. What was only noted is one line without a name."""
+    if reflection is None:
+        return []
+    if not reflection.explains:
+        return [reflection.what_failed] if reflection.what_failed else []
+    parts = {
+        "ROOT CAUSE": reflection.root_cause,
+        "WHAT FAILED": reflection.what_failed,
+        "TRY NEXT": reflection.try_next,
+    }
+    return [f"{name}: {one_line(text)}" for name, text in parts.items() if text]
+
+
+def learned(history: Sequence[AttemptSummary], shown: int = 3) -> str:
+    """The reflections alone, for a question that shows no diffs of earlier attempts."""
+    explained = [one for one in history if one.reflection is not None and one.reflection.explains]
+    blocks = (data(f"attempt {one.number}", "\n".join(reflected(one.reflection)), 2000) for one in explained[-shown:])
+    return section("Learned from the last attempts", *blocks)
+
+
+def this_attempt(attempt: Attempt, diff: str) -> str:
+    """What the attempt at hand changed, and what its author meant by it."""
+    why = f"WHY: {attempt.patch.why}" if attempt.patch and attempt.patch.why else ""
+    text = "\n".join(part for part in (why, diff) if part)
+    return section("What was tried", data("attempt", text, 6000)) if text else ""
+
 
 CASES_SHOWN = 8
 DETAIL = 3000
@@ -222,3 +270,55 @@ def looking(limit: int, probes: int = 0, language: str = "Python") -> str:
         f"you are asked again. {probes} more {'probe is' if probes == 1 else 'probes are'} possible."
     )
     return section("Looking around", look, probe if probes else "")
+
+
+_AT = {"signature": "at this failure"}
+
+
+def tried_before(recalled: Iterable[RecalledFailure], repo: str) -> str:
+    """What was tried before and failed, how, and in which run; words of models, so all of it is data.
+
+    Lines of code are shown only in the repo that they are from.
+    """
+    blocks = [data(f"failed attempt {one.record.id}", _lines(one, repo), 2500) for one in recalled]
+    said = "These edits did not work in earlier runs. Do not give them again." if blocks else ""
+    return section("Tried before and failed", said, *blocks)
+
+
+def _lines(recalled: RecalledFailure, repo: str) -> str:
+    record, origin = recalled.record, recalled.record.provenance.get("run", "")
+    at = _AT.get(recalled.source, "at this kind of failure, in the same test")
+    lines = [f"tried before {at}, in run {origin}" if origin else f"tried before {at}"]
+    parts = {
+        "what was tried": record.tried,
+        "files": ", ".join(record.files[:5]),
+        "how it failed": record.what_failed,
+        "root cause": record.root_cause,
+        "try next": record.try_next,
+    }
+    lines += [f"{name}: {clip(one_line(text), 400)}" for name, text in parts.items() if text]
+    if record.change and recalled.repo == repo:
+        lines += ["the change:", record.change]
+    return "\n".join(lines)
+
+
+SENT, NEAREST, REASON, PATH = 1500, 800, 400, 200
+
+
+def rejected(edits: Sequence[RejectedEdit], shown: int = 3) -> str:
+    """The edits as they were sent and the text of the file that comes closest; empty where all fitted."""
+    blocks = [_block(edit) for edit in edits[:shown]]
+    if not blocks:
+        return ""
+    if len(edits) > shown:
+        blocks.append(f"({len(edits) - shown} more edits did not fit.)")
+    said = "Nothing of the last answer was applied. Copy the lines to change from the file exactly as they stand."
+    return section("Your last edits that did not fit", said, *blocks)
+
+
+def _block(edit: RejectedEdit) -> str:
+    which = f"edit {edit.number} of {edit.path}" if edit.number else f"edits of {edit.path}"
+    told = [f"reason: {clip(edit.reason, REASON)}", "you sent:", clip(edit.sent, SENT)]
+    if edit.nearest:
+        told += ["the file:", clip(edit.nearest, NEAREST)]
+    return data(clip(which, PATH), "\n".join(told), SENT + NEAREST + REASON + 200)

@@ -1,4 +1,4 @@
-"""The answer types: what each question that is answered in JSON asks for."""
+"""The answer types: what each question that is answered in JSON asks for, those of an audit too."""
 
 from __future__ import annotations
 
@@ -86,3 +86,26 @@ SHAPES: dict[str, type[BaseModel]] = {
     "remember": CardAnswer,
 }
 """By question. A patch is asked for in text, in one of several forms, unless the model's profile says otherwise."""
+
+
+class ScopeAnswer(BaseModel):
+    """Which reviews a goal asks for, and of which files."""
+
+    summary: str = ""
+    reviews: list[str] = []
+    files: list[str] = []
+
+
+class RemarkAnswer(BaseModel):
+    """One claim about one line. What it quotes must stand there."""
+
+    path: str
+    line: int
+    quote: str
+    kind: str = "code"
+    risk: str = "medium"
+    message: str
+
+
+class ReviewAnswer(BaseModel):
+    findings: list[RemarkAnswer] = []

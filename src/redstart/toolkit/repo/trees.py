@@ -1,23 +1,80 @@
-"""Snapshots as git trees in a store of our own: no file of the user's repo is ever written."""
+"""Snapshots as git trees in a store of our own: no file of the user's repo is ever written.
+
+`git add` writes a file for each file, which takes most of the time of a snapshot; what is taken in is a pack instead,
+which is kept anyway.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import unicodedata
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from redstart.core.change import Snapshot
-from redstart.core.errors import PolicyViolation, StoreError
+from redstart.core.errors import ConfigError, PolicyViolation, StoreError
 from redstart.ports.store.port.blobs import Blobs
 from redstart.ports.store.port.trees import DiffRefused, TreeChange
-from redstart.toolkit.base.git import GitFailed, batch_reader, git, split_z
-from redstart.toolkit.repo.intake import take_in
+from redstart.toolkit.base.git import GitFailed, ask_git, batch_reader, git, split_z
+
+_REF = "refs/heads/snapshot"
+
+
+class Intake(NamedTuple):
+    tree: str
+    pack: Path
+    """Its index lies beside it."""
+
+
+def take_in(root: Path, names: Iterable[str], git_dir: Path) -> Intake:
+    """Packs these files of `root` into the empty folder `git_dir`. A file that vanishes meanwhile is left out."""
+    git("init", "-q", "--bare", str(git_dir))
+    stream = b"".join(_stream(root, names))
+    settings = ("-c", "core.compression=1", "-c", "fastimport.unpackLimit=0")
+    git(*settings, "fast-import", "--quiet", "--depth=0", stdin=stream, git_dir=git_dir)
+    tree = git("rev-parse", f"{_REF}^{{tree}}", git_dir=git_dir).decode().strip()
+    packs = list((git_dir / "objects" / "pack").glob("*.pack"))
+    if len(packs) != 1:
+        raise StoreError(f"git made {len(packs)} packs of a snapshot instead of one")
+    return Intake(tree, packs[0])
+
+
+def _stream(root: Path, names: Iterable[str]) -> Iterator[bytes]:
+    yield f"feature done\ncommit {_REF}\ncommitter redstart <> 0 +0000\ndata 0\n".encode()
+    for name in names:
+        found = _read(root / name)
+        if found is not None:
+            mode, data = found
+            yield b"M %s inline %s\ndata %d\n%s\n" % (mode, _quoted(name), len(data), data)
+    yield b"done\n"
+
+
+def _read(path: Path) -> tuple[bytes, bytes] | None:
+    try:
+        found = path.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            return b"120000", os.fsencode(path.readlink())
+        if stat.S_ISREG(found.st_mode):
+            return (b"100755" if found.st_mode & stat.S_IXUSR else b"100644"), path.read_bytes()
+    except FileNotFoundError:
+        return None
+    return None
+
+
+def _quoted(name: str) -> bytes:
+    raw = os.fsencode(name)
+    if not raw.startswith(b'"') and b"\n" not in raw:
+        return raw
+    escaped = raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + escaped + b'"'
+
 
 ATTRIBUTES = "* -text !eol -filter -ident !working-tree-encoding !diff !merge\n"
 """Outranks every .gitattributes: files are kept byte for byte, and no filter of a repo is run."""
@@ -327,3 +384,64 @@ def alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+NEUTRAL = {"user.name": "redstart", "user.email": "redstart@localhost"}
+"""Who commits where the user's git does not know them."""
+
+
+def commit_first(folder: Path, message: str) -> bool:
+    """Makes a git repo of the folder, with one commit of all that is in it. Whether it has made one.
+
+    Nothing is done where the folder lies in a repo already, or was committed before. The commit is the user's, where
+    their git knows who they are. Raises `GitFailed`.
+    """
+    top = _said(folder, "rev-parse", "--show-toplevel")
+    if top and Path(top).resolve() != folder.resolve():
+        return False
+    if top and _said(folder, "rev-parse", "--verify", "--quiet", "HEAD"):
+        return False
+    if not top:
+        git("init", "--quiet", "--initial-branch=main", cwd=folder, ours=False)
+    git("add", "--all", cwd=folder, ours=False)
+    unknown = {name: value for name, value in NEUTRAL.items() if not _said(folder, "config", "--get", name)}
+    # A signature may have to be typed for, and nobody may be there.
+    flags = [word for pair in {**unknown, "commit.gpgsign": "false"}.items() for word in ("-c", "=".join(pair))]
+    git(*flags, "commit", "--quiet", "--no-verify", "--file=-", stdin=message.encode(), cwd=folder, ours=False)
+    return True
+
+
+def _said(folder: Path, *arguments: str) -> str:
+    """What git answers; empty where it has no answer."""
+    return (ask_git(folder, *arguments) or b"").decode(errors="replace").strip()
+
+
+_FILE = re.compile(r'^\+\+\+ (?:b/(?P<plain>.*?)\t?|"b/(?P<quoted>.*)")$')
+_HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+
+
+def changed_lines(root: Path, ref: str) -> dict[str, tuple[int, ...]]:
+    """By path from `root`: the lines that were added or altered since `ref`, uncommitted and untracked ones too.
+
+    Raises `ConfigError` where there is no repo or no such ref. No hook and no program of the repo is run.
+    """
+    try:
+        commit = git("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}", cwd=root).decode().strip()
+        said = git("diff", "--unified=0", "--no-ext-diff", "--no-textconv", "--no-renames", "--relative", commit, "--",
+                   cwd=root, ours=False)  # fmt: skip
+        untracked = git("ls-files", "-z", "--others", "--exclude-standard", cwd=root, ours=False)
+    except GitFailed as error:
+        raise ConfigError(f"{ref} is no commit of this repo", remedy="name a branch, a tag or a commit") from error
+    lines: dict[str, list[int]] = {}
+    path = ""
+    for line in said.decode(errors="replace").split("\n"):
+        if found := _FILE.match(line):
+            path = found["plain"] or (found["quoted"] or "").encode().decode("unicode_escape")
+        elif path and (hunk := _HUNK.match(line)):
+            first, count = int(hunk[1]), int(hunk[2]) if hunk[2] is not None else 1
+            lines.setdefault(path, []).extend(range(first, first + count))
+    for name in split_z(untracked):
+        place = root / name
+        if place.is_file() and not place.is_symlink():
+            lines[name] = list(range(1, place.read_bytes().count(b"\n") + 2))
+    return {path: tuple(numbers) for path, numbers in lines.items()}

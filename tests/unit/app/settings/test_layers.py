@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from redstart.app.settings import Models, SandboxSettings, Settings, keys_of, load, resolve
-from redstart.app.settings.fleet import FleetSettings
+from redstart.app.settings import FleetSettings, Models, SandboxSettings, Settings, keys_of, load, resolve
 from redstart.app.settings.layers import ADD_UP
 from redstart.app.settings.models import StepModels
 from redstart.app.settings.store import MemorySettings, StoreSettings

@@ -20,7 +20,7 @@ from redstart.app.settings import Models, Settings
 from redstart.core.events import Event
 from redstart.core.run import Level, Limits
 from redstart.evals.desk import evaluation, open_lab
-from redstart.evals.results import Plan
+from redstart.evals.outcome import Plan
 from redstart.evals.runner import digest_of
 from redstart.evals.task import Base, Change, Task
 from redstart.ports.world.system import SystemWorld

@@ -16,8 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redstart.core.chat import Ask, Message, Role, Tier, ToolCall
-from redstart.ports.model.mask import mask, secrets_of
-from redstart.ports.model.masked import Masked
+from redstart.ports.model.mask import Masked, mask, secrets_of
 from redstart.testing.model import ScriptedModel
 
 CHANCE = random.Random(7)

@@ -7,7 +7,7 @@ from redstart.core.change import EditKind
 from redstart.ports.model.endpoints import ENDPOINTS
 from redstart.ports.model.port import Profile, Rates
 from redstart.ports.model.prices import price
-from redstart.ports.model.profiles import profile_of, shipped
+from redstart.ports.model.tiers import profile_of, shipped
 
 
 def test_an_unknown_model_is_taken_for_a_plain_one() -> None:

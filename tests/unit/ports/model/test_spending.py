@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from redstart.core.chat import Answer, Fault, Usage
-from redstart.ports.model.spending import by_model
+from redstart.ports.model.prices import by_model
 
 
 def said(model: str, *tokens: int, usd: float | None = 0.0, fault: Fault | None = None) -> Answer:

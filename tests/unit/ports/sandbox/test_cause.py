@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from redstart.core.shell import ExitCause, SandboxLimits
-from redstart.ports.sandbox.cause import classify, exit_code
+from redstart.ports.sandbox.exchange import classify, exit_code
 from redstart.ports.sandbox.launch import Ended
 
 LIMITS = SandboxLimits(cpu=10)

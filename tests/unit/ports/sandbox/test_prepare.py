@@ -10,7 +10,7 @@ import pytest
 
 from redstart.core.shell import Environment
 from redstart.ports.sandbox.prepare import bring_copies, make_git
-from redstart.testing.contracts.real import with_history
+from redstart.testing.contracts.ground import with_history
 
 
 def git(folder: Path, *arguments: str) -> str:

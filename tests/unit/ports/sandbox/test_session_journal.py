@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
 
@@ -13,10 +14,12 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import Needs, ReplayDiverged
 from redstart.core.shell import Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.engines.journal import JournaledSandbox, Recorder
+from redstart.ports.sql.journal import SqlJournal
+from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.port.journal import Call
 from redstart.testing.sandbox import FakeSandbox
 from redstart.testing.states import state
-from support.store import MemoryBlobs, MemoryDatabase, MemoryJournal, MemoryStore
+from support.store import MemoryBlobs, memory_database
 
 ENVIRONMENT = Environment(mount="/repo", python="/usr/bin/python3")
 
@@ -52,9 +55,9 @@ class Desk:
     """A journal of one run; `look` makes what a step would."""
 
     def __init__(self) -> None:
-        database = MemoryDatabase()
-        self.journal, self.blobs = MemoryJournal(database), MemoryBlobs()
-        store = MemoryStore(database)
+        database = memory_database()
+        self.journal, self.blobs = SqlJournal(database), MemoryBlobs()
+        store = SqlStore(database, time.time)
         asyncio.run(store.create(state(run_id="run-1"), folder="/f", created=datetime(2030, 1, 1, tzinfo=UTC)))
         self.fence = asyncio.run(store.claim("run-1")).fence
 

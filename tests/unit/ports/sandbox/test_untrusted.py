@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from redstart.ports.sandbox import untrusted
-from redstart.ports.sandbox.untrusted import opened_beneath, read_untrusted
+from redstart.ports.sandbox import exchange
+from redstart.ports.sandbox.exchange import opened_beneath, read_untrusted
 
 LARGEST = 100
 
@@ -23,7 +23,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         def missing(folder: int, path: str) -> int:
             raise OSError(errno.ENOSYS, "an old kernel")
 
-        monkeypatch.setattr(untrusted, "_openat2", missing)
+        monkeypatch.setattr(exchange, "_openat2", missing)
     inside = tmp_path / "inside"
     (inside / "sub").mkdir(parents=True)
     (inside / "plain").write_text("plain")

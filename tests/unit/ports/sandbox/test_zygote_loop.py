@@ -15,7 +15,7 @@ from redstart.core.run import Limits, Result, RunState
 from redstart.core.shell import Completed, Execution
 from redstart.ports.sandbox.bwrap import probe
 from redstart.ports.sandbox.warm import zygote
-from redstart.ports.sandbox.warm.session import WarmSession
+from redstart.ports.sandbox.warm.zygote import WarmSession
 from redstart.testing.model import ScriptedModel
 
 CODE = "def double(number):\n    return number + 1\n"

@@ -20,11 +20,11 @@ from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
 from redstart.ports.sql.engine import Database
+from redstart.ports.sql.forget import Scrub
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.lessons import SqlShelf
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.schema import metadata
-from redstart.ports.sql.scrub import Scrub
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import card, commit, signature, spec

@@ -10,7 +10,7 @@ from redstart.core.wishes import Metric
 from redstart.flow.errands import begun, ended, errand_id
 from redstart.flow.route import route, settle, waits_for_errands, wake
 from redstart.testing.states import snapshot, spec, state
-from redstart.toolkit.errands.cycles import next_cycle
+from redstart.toolkit.errands import next_cycle
 
 LIMIT = 64 * 1024
 

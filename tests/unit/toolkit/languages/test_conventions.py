@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redstart.toolkit.languages.registry import is_test_path, language_of_test
-from redstart.toolkit.patching.policy.policy import Protection, protected
+from redstart.toolkit.patching.policy import Protection, protected
 
 TESTS = {
     "pkg/shop_test.go": "Go",

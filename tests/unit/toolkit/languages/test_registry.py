@@ -19,7 +19,7 @@ from redstart.toolkit.languages.registry import (
     language_of_runner,
     languages,
 )
-from redstart.toolkit.patching.policy.policy import Protection, protected
+from redstart.toolkit.patching.policy import Protection, protected
 from redstart.toolkit.retrieval.chunks import MARGIN
 from redstart.toolkit.retrieval.rank import Question, retrieve
 from redstart.toolkit.suites import runner

@@ -4,7 +4,7 @@ import pytest
 
 from redstart.core.lesson import LONGEST, Provenance
 from redstart.ports.model.mask import mask
-from redstart.toolkit.learning.lesson_text import refusals
+from redstart.toolkit.learning.advisor import refusals
 
 FROM = Provenance(repo="shop", commit="c1", run="r1", model="m", outcome="verified")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from redstart.core.change import EditKind, Snapshot
 from redstart.toolkit.patching.ladder import Climbed, climb
-from redstart.toolkit.patching.policy.policy import protected, violations
+from redstart.toolkit.patching.policy import protected, violations
 from redstart.toolkit.patching.reading.parse import parse
 from redstart.toolkit.repo.handover import Desk, apply_patch, changes_between
 from redstart.toolkit.repo.trees import GitTrees

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redstart.core.change import Edit, EditKind
+from redstart.toolkit.patching.hunks import read, write
 from redstart.toolkit.patching.ladder import climb, put
 from redstart.toolkit.patching.reading.parse import parse
-from redstart.toolkit.patching.text import read, write
 
 
 def block(search: str, text: str, path: str = "a.py", number: int = 1) -> Edit:

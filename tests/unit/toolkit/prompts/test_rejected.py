@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redstart.core.change import RejectedEdit
-from redstart.toolkit.prompts.rejected import rejected
+from redstart.toolkit.prompts.sections import rejected
 
 
 def edit(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.toolkit.repo.first_commit import commit_first
+from redstart.toolkit.repo.trees import commit_first
 
 
 @pytest.fixture

@@ -2,33 +2,284 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.core.errors import SandboxUnavailable
+from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
-from redstart.ports.sandbox.docker.abandoned import Reaper
-from redstart.ports.sandbox.docker.container import Box, started
-from redstart.ports.sandbox.docker.daemon import Api, Refused
-from redstart.ports.sandbox.docker.folders import furnish, give, room_of
+from redstart.ports.sandbox.docker.container import Box, NotReady, Ran, started
+from redstart.ports.sandbox.docker.daemon import Api, Refused, listed
 from redstart.ports.sandbox.docker.inside import job, keep
-from redstart.ports.sandbox.docker.session import WarmContainer
 from redstart.ports.sandbox.docker.spec import (
     GVISOR,
+    LABEL,
+    OBJECTS,
+    OWNER_LABEL,
     PathMap,
     Place,
     Room,
+    User,
     described,
     user_inside,
     within,
 )
-from redstart.ports.sandbox.exchange import exchange
-from redstart.ports.sandbox.leftovers import sweep_folders
+from redstart.ports.sandbox.exchange import Exchange, exchange
+from redstart.ports.sandbox.leftovers import FOLDER, mark, sweep_folders
 from redstart.ports.sandbox.mounts import absolute
-from redstart.ports.sandbox.port import Workspaces
+from redstart.ports.sandbox.port import Sandbox, Workspaces
+from redstart.ports.sandbox.prepare import bring_copies, make_git
 from redstart.ports.sandbox.services import Slots, relayed
+from redstart.ports.sandbox.stage import bounded
+
+PAGE = 4096
+SPARE = Room(16 * PAGE, 16)
+"""For the folders above what is mounted in a workspace, and the workspace itself."""
+
+
+def furnish(environment: Environment, workspace: Path) -> None:
+    """Puts beside the snapshot's files what the environment asks for, and takes away what a mount will cover."""
+    bring_copies(environment, workspace)
+    make_git(environment, workspace / ".git", objects=OBJECTS)
+    for relative in within(environment):
+        folders = [workspace.joinpath(*relative.parts[:count]) for count in range(1, len(relative.parts) + 1)]
+        for folder in folders[:-1]:
+            if folder.is_symlink() or folder.is_file():
+                folder.unlink()
+        if os.path.lexists(folders[-1]):
+            remove(folders[-1])
+
+
+def room_of(folder: Path) -> Room:
+    """What lies below a folder, as a file system in memory holds it. No link is followed."""
+    size, files = SPARE
+    waiting = [str(folder)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                files += 1
+                size += -(-entry.stat(follow_symlinks=False).st_size // PAGE) * PAGE
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(entry.path)
+    return Room(size, files)
+
+
+def give(folder: Path, user: User) -> None:
+    """Makes the folder and all in it the user's, where we are root; else it is the user's already."""
+    if os.geteuid() != 0:
+        return
+    os.lchown(folder, user.uid, user.gid)
+    for at, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
+        del at
+        for name in (*folders, *files):
+            os.chown(name, user.uid, user.gid, dir_fd=descriptor, follow_symlinks=False)
+
+
+def move_into(source: Path, target: Path) -> None:
+    """All that lies in one folder into another one, which is emptied first."""
+    for old in target.iterdir():
+        remove(old)
+    for each in source.iterdir():
+        try:
+            each.rename(target / each.name)
+        except OSError:  # another file system
+            shutil.move(each, target / each.name)
+
+
+def remove(path: Path) -> None:
+    """Whatever was left there, also what its owner closed against themselves."""
+    if path.is_dir() and not path.is_symlink():
+        with contextlib.suppress(OSError):
+            path.chmod(0o700)
+        for each in path.iterdir():
+            remove(each)
+        path.rmdir()
+    else:
+        path.unlink()
+
+
+PROC = Path("/proc")
+
+
+class Reaper:
+    """Removes leftovers, once in its life, before the first container is made."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._done = False
+        self.owner = owner_of(os.getpid())
+
+    async def once(self) -> None:
+        if not self._done:
+            self._done = True
+            await reap(self._api)
+
+
+async def reap(api: Api) -> int:
+    """Removes each container whose owner was a process of this machine and is dead. How many that were."""
+    filters = json.dumps({"label": [f"{LABEL}=1"]})
+    try:
+        found = await api.call("GET", "/containers/json", query={"all": "1", "filters": filters})
+    except Refused:
+        return 0
+    count = 0
+    for container in listed(found):
+        labels: dict[str, str] = container["Labels"] or {}
+        if is_dead(labels.get(OWNER_LABEL, "")):
+            with contextlib.suppress(Refused):
+                await api.call("DELETE", f"/containers/{container['Id']}", query={"force": "1", "v": "1"})
+                count += 1
+    return count
+
+
+def owner_of(pid: int) -> str:
+    """A process in a word that no other process ever has: the machine's boot, its namespace, its number and start."""
+    return "/".join((_boot(), _namespace(), str(pid), _start(pid)))
+
+
+def is_dead(owner: str) -> bool:
+    """Whether that process is gone for sure. One of another container cannot be seen, so it counts as alive."""
+    parts = owner.split("/")
+    if len(parts) != 4 or not parts[2].isdigit() or not _boot():
+        return False
+    if parts[0] != _boot():
+        return True
+    return parts[1] == _namespace() and _start(int(parts[2])) != parts[3]
+
+
+def _boot() -> str:
+    with contextlib.suppress(OSError):
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def _namespace() -> str:
+    with contextlib.suppress(OSError):
+        return (PROC / "self/ns/pid").readlink().name
+    return ""
+
+
+def _start(pid: int) -> str:
+    """When a process was started, in ticks since the boot; empty where there is none."""
+    with contextlib.suppress(OSError, IndexError):
+        about = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
+        return about.rpartition(")")[2].split()[19]
+    return ""
+
+
+PART = 8
+"""So many times smaller than what may be written is what a later snapshot may be larger than the first."""
+
+Boxes = Callable[[Environment, SandboxLimits, Place, Room], AbstractAsyncContextManager[Box]]
+
+
+class WarmContainer:
+    """One container for many executions: each finds fresh files, and empty temporary folders, but not a fresh kernel's
+    view. Where one leaves a process behind or meets a limit, the next gets a new one.
+
+    Executions are done one after another. One of another environment or other limits is run by `fresh`.
+    """
+
+    def __init__(
+        self,
+        fresh: Sandbox,
+        workspaces: Workspaces,
+        scratch: Path,
+        user: User,
+        boxes: Boxes,
+        kept: tuple[Environment, SandboxLimits],
+    ) -> None:
+        self._fresh = fresh
+        self._workspaces = workspaces
+        self._scratch = scratch
+        self._user = user
+        self._boxes = boxes
+        self._environment, self._limits = _mounted(kept[0]), kept[1]
+        self._turn = asyncio.Lock()
+        self._open = contextlib.AsyncExitStack()
+        self._box: Box | None = None
+        self._room = Room()
+        self._folder = Path()
+        self.containers = 0
+        """How many were needed so far."""
+
+    async def run(self, execution: Execution) -> Completed:
+        environment = execution.environment
+        same = (_mounted(environment), execution.limits) == (self._environment, self._limits)
+        if environment.services or execution.hostname or not same:
+            return await self._fresh.run(execution)
+        async with self._turn:
+            with exchange(self._scratch, execution) as exchanged:
+                ran = await self._ran(execution, exchanged)
+                if ran is not None:
+                    keep(ran.files, execution.collect, exchanged.outward)
+                    return exchanged.completed(ran.ended)
+        return await self._fresh.run(execution)
+
+    async def close(self) -> None:
+        """Removes the container and its folders."""
+        self._box = None
+        await self._open.aclose()
+
+    async def _ran(self, execution: Execution, exchanged: Exchange) -> Ran | None:
+        """Nothing where the container broke under it."""
+        with self._workspaces.checkout(execution.snapshot) as workspace:
+            furnish(execution.environment, workspace)
+            box = await self._ready(execution.environment, workspace)
+            move_into(workspace, self._folder / "workspace")
+            move_into(exchanged.inward, self._folder / "in")
+            give(self._folder / "workspace", self._user)
+        try:
+            ran = await box.run(job(execution, self._user, again=True, own_kernel=box.own_kernel))
+        except (SandboxDied, NotReady):
+            await self.close()
+            return None
+        except BaseException:
+            await self.close()
+            raise
+        if not ran.clean:
+            await self.close()
+        return ran
+
+    async def _ready(self, environment: Environment, workspace: Path) -> Box:
+        room = room_of(workspace)
+        if self._box is None or not self._fits(room):
+            await self.close()
+            self._scratch.mkdir(parents=True, exist_ok=True)
+            self._open = contextlib.AsyncExitStack()
+            folder = tempfile.TemporaryDirectory(
+                prefix=f"{FOLDER}{mark()}-session-", dir=self._scratch, ignore_cleanup_errors=True
+            )
+            self._folder = Path(self._open.enter_context(folder)).resolve()
+            place = Place(self._folder / "workspace", self._folder / "in", self._folder / "etc")
+            place.workspace.mkdir()
+            place.inward.mkdir()
+            try:
+                box = await self._open.enter_async_context(self._boxes(environment, self._limits, place, room))
+            except BaseException:
+                await self._open.aclose()
+                raise
+            self._box, self._room = box, room
+            self.containers += 1
+        return self._box
+
+    def _fits(self, room: Room) -> bool:
+        more_size, more_files = room.size - self._room.size, room.files - self._room.files
+        return more_size <= bounded(self._limits) // PART and more_files <= self._limits.inodes // PART
+
+
+def _mounted(environment: Environment) -> Environment:
+    """The environment without what is brought along with each snapshot."""
+    brought = ("variables", "copies", "left_out", "chosen", "git_refs", "git_head", "git_shallow")
+    return Environment.model_validate(environment.model_dump(exclude=set(brought)))
+
 
 ROOT = "0"
 

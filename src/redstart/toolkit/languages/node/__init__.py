@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.installs.manager import PackageManager
     from redstart.toolkit.languages.new_program import NewPrograms
     from redstart.toolkit.looking.probes import Snippets
-    from redstart.toolkit.patching.policy.policy import Protection
+    from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
     from redstart.toolkit.suites.view import View
@@ -63,7 +63,7 @@ class Node(Language):
         return bool(_TEST.search(path))
 
     def protection(self, path: str) -> Protection | None:
-        from redstart.toolkit.patching.policy.policy import Protection
+        from redstart.toolkit.patching.policy import Protection
 
         return Protection.configuration if _CONFIGURATION.search(path) else None
 

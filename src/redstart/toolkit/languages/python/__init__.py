@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.looking.probes import Snippets
     from redstart.toolkit.looking.symbols import Symbol
     from redstart.toolkit.patching.edited_code import EditedCode
-    from redstart.toolkit.patching.policy.policy import Protection
+    from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
     from redstart.toolkit.suites.view import View
@@ -73,7 +73,7 @@ class Python(Language):
         return bool(_TEST.search(path))
 
     def protection(self, path: str) -> Protection | None:
-        from redstart.toolkit.patching.policy.policy import Protection
+        from redstart.toolkit.patching.policy import Protection
 
         # A directory may be called like a file, and stand in its place elsewhere.
         if not _CONFIGURATION.isdisjoint(path.split("/")):

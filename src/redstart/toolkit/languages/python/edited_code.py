@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from redstart.toolkit.patching.edited_code import SyntaxFlaw
-from redstart.toolkit.patching.text import Span
+from redstart.toolkit.patching.hunks import Span
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 

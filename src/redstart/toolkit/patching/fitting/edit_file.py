@@ -2,23 +2,170 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
 from redstart.core.change import Edit, EditKind, Reject, Rung
+from redstart.core.noun import clip
 from redstart.toolkit.patching.edited_code import edited_code
-from redstart.toolkit.patching.fitting.alternatives import readings
-from redstart.toolkit.patching.fitting.choose import chosen
 from redstart.toolkit.patching.fitting.fit import Judge, Option, Options, is_made_already, options
-from redstart.toolkit.patching.fitting.nearest import each_place, nearest
-from redstart.toolkit.patching.fitting.places import Page
-from redstart.toolkit.patching.fitting.variations import foreign_signs, restyled
+from redstart.toolkit.patching.fitting.places import Page, foreign_signs, restyled
 from redstart.toolkit.patching.fitting.whole_file import rewritten
-from redstart.toolkit.patching.hunks import COMES, GOES, STAYS, Hunk, elision, of_block, of_diff
-from redstart.toolkit.patching.text import Span, Text, read, splice, write
+from redstart.toolkit.patching.hunks import (
+    COMES,
+    GOES,
+    STAYS,
+    Hunk,
+    Line,
+    Span,
+    Text,
+    elision,
+    of_block,
+    of_diff,
+    read,
+    splice,
+    write,
+)
+
+_NUMBER = re.compile(r"^\s*(\d+)(?:\s?[|:│.)\t]|(?= )) ?")
+
+
+class Reading(NamedTuple):
+    search: tuple[str, ...]
+    text: tuple[str, ...]
+
+
+def readings(search: Sequence[str], text: Sequence[str]) -> Iterator[Reading]:
+    """Without a diff's signs before the lines, and without line numbers before them."""
+    old, new = _all_signs(search, "-"), _all_signs(text, "+")
+    if old is not None and new is not None:
+        yield Reading(old, new)
+    if any(line.startswith("-") for line in search) or any(line.startswith("+") for line in text):
+        yield Reading(_some_signs(search, "-"), _some_signs(text, "+"))
+    old, new = _unnumbered(search), _unnumbered(text)
+    if old is not None and (new is not None or not any(_NUMBER.match(line) for line in text)):
+        yield Reading(old, tuple(text) if new is None else new)
+
+
+def _all_signs(lines: Sequence[str], sign: str) -> tuple[str, ...] | None:
+    if not all(line[:1] in ("", sign, " ") for line in lines):
+        return None
+    return tuple(line[1:] for line in lines)
+
+
+def _some_signs(lines: Sequence[str], sign: str) -> tuple[str, ...]:
+    return tuple(line.removeprefix(sign) for line in lines)
+
+
+def _unnumbered(lines: Sequence[str]) -> tuple[str, ...] | None:
+    """The lines without their numbers; None unless every line that says something has one, in rising order."""
+    said = [line for line in lines if line.strip()]
+    found = [_NUMBER.match(line) for line in said]
+    numbers = [int(one[1]) for one in found if one]
+    if len(numbers) != len(said) or not said or any(one >= other for one, other in pairwise(numbers)):
+        return None
+    return tuple(_NUMBER.sub("", line, count=1) for line in lines)
+
+
+def chosen(page: Page, hunks: Sequence[Hunk], found: Sequence[Options]) -> list[Option | None]:
+    """One place for each hunk; None where several are left. The hunks of a diff stand in the order of the file."""
+    picked: list[Option | None] = [one.places[0] if len(one.places) == 1 else None for one in found]
+    offset = _offset(hunks, picked)
+    for number, (hunk, some) in enumerate(zip(hunks, found, strict=True)):
+        if picked[number] is None:
+            picked[number] = _told_by_numbers(hunk, some, offset)
+    for number, (hunk, some) in enumerate(zip(hunks, found, strict=True)):
+        if picked[number] is None:
+            between = _between(some.places, picked, number)
+            picked[number] = between[0] if len(between) == 1 else _under_heading(page, hunk, between)
+    return picked
+
+
+def _offset(hunks: Sequence[Hunk], picked: Sequence[Option | None]) -> int | None:
+    """By how much every hunk whose place is sure is off; None where they differ or there is none."""
+    pairs = zip(hunks, picked, strict=True)
+    offsets = {option.start + 1 - hunk.start for hunk, option in pairs if option and hunk.start is not None}
+    return offsets.pop() if len(offsets) == 1 else None
+
+
+def _told_by_numbers(hunk: Hunk, some: Options, offset: int | None) -> Option | None:
+    if hunk.start is None or some.rung not in (Rung.exact, Rung.whitespace):
+        return None
+    wanted = hunk.start - 1 + (offset or 0)
+    return next((option for option in some.places if option.start == wanted), None)
+
+
+def _between(places: Sequence[Option], picked: Sequence[Option | None], number: int) -> list[Option]:
+    low = max((option.start for option in picked[:number] if option), default=-1)
+    high = min((option.start for option in picked[number + 1 :] if option), default=None)
+    return [option for option in places if option.start > low and (high is None or option.start < high)]
+
+
+def _under_heading(page: Page, hunk: Hunk, places: Sequence[Option]) -> Option | None:
+    """The one place whose nearest line above with the heading's indentation or less is the heading."""
+    heading = hunk.heading.strip()
+    if not heading:
+        return None
+    under = [option for option in places if _heads(page, heading, option.start)]
+    return under[0] if len(under) == 1 else None
+
+
+def _heads(page: Page, heading: str, start: int) -> bool:
+    kind = heading.split(" ", 1)[0]
+    for line in reversed(page.lines[:start]):
+        said = line.strip()
+        if said.startswith(heading):
+            return True
+        if said.split(" ", 1)[0] == kind:
+            return False
+    return False
+
+
+SHOWN = 600
+PLACES = 3
+
+
+def nearest(page: Page, old: Sequence[Line]) -> str:
+    """A passage with its line numbers; empty where nothing is close."""
+    wanted = [line.text.strip() for line in old if line.text.strip()]
+    if not wanted or not page.lines:
+        return ""
+    start = _start(page, wanted)
+    if start is None:
+        return ""
+    return clip(f"the nearest lines are:\n{passage(page, start, len(old))}", SHOWN)
+
+
+def each_place(page: Page, starts: Sequence[int], length: int) -> str:
+    """The passages at several places, with what stands before and behind each: that tells them apart."""
+    shown = (passage(page, start, length) for start in starts[:PLACES])
+    return clip("the places are:\n" + "\n--\n".join(shown), SHOWN)
+
+
+def passage(page: Page, start: int, length: int) -> str:
+    """So many lines with their numbers, and the line before and behind them."""
+    low, high = max(start - 1, 0), min(start + length + 1, len(page.lines))
+    return "\n".join(f"{number + 1}: {page.lines[number]}" for number in range(low, high))
+
+
+def _start(page: Page, wanted: Sequence[str]) -> int | None:
+    """Where most of the lines agree; else where one is most alike."""
+    agree: dict[int, int] = {}
+    for number, text in enumerate(wanted):
+        for place in page.where(text)[:50]:
+            agree[place - number] = agree.get(place - number, 0) + 1
+    if agree:
+        return max(max(agree, key=lambda place: (agree[place], -place)), 0)
+    stripped = [line.strip() for line in page.lines]
+    for text in sorted(wanted, key=len, reverse=True)[:3]:
+        if close := difflib.get_close_matches(text, stripped, n=1, cutoff=0.5):
+            return max(stripped.index(close[0]) - wanted.index(text), 0)
+    return None
+
 
 RUNGS = tuple(Rung)
 CANDIDATES = 8

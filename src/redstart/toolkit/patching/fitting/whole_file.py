@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 from redstart.core.change import Rung
 from redstart.toolkit.patching.edited_code import EditedCode
-from redstart.toolkit.patching.fitting.variations import leading, retabbed, unwrapped
-from redstart.toolkit.patching.hunks import elision, may_be_elision
-from redstart.toolkit.patching.text import Span, Text
+from redstart.toolkit.patching.fitting.places import leading, retabbed, unwrapped
+from redstart.toolkit.patching.hunks import Span, Text, elision, may_be_elision
 
 MOST_GONE_AT_AN_END = 3
 SMALL, SMALL_PROGRAM = 12, 60

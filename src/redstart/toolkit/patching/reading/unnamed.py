@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from redstart.core.change import Edit, EditKind
 from redstart.toolkit.patching.edited_code import edited_code
-from redstart.toolkit.patching.reading.surroundings import fences
+from redstart.toolkit.patching.reading.blocks import fences
 
 
 def unnamed(answer: str, shown: Mapping[str, str]) -> tuple[Edit, ...]:

@@ -13,14 +13,12 @@ import pytest
 
 from redstart.core.errors import ConfigError, SandboxUnavailable
 from redstart.core.shell import Environment, SandboxLimits
-from redstart.ports.sandbox.docker.abandoned import is_dead, owner_of, reap
-from redstart.ports.sandbox.docker.container import started
+from redstart.ports.sandbox.docker.container import Groups, killed_for_memory, started
 from redstart.ports.sandbox.docker.daemon import Api, Refused, socket_of
-from redstart.ports.sandbox.docker.folders import furnish, move_into, room_of
 from redstart.ports.sandbox.docker.image import Recipe, has_image, recipe_here
+from redstart.ports.sandbox.docker.sandbox import furnish, is_dead, move_into, owner_of, reap, room_of
 from redstart.ports.sandbox.docker.seccomp import profile
 from redstart.ports.sandbox.docker.spec import Place, Room, User, described, outside, parse_path_map
-from redstart.ports.sandbox.docker.usage import Groups, killed_for_memory
 
 Answer = Callable[[str, str], bytes]
 

@@ -13,7 +13,7 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.port import session_of
-from redstart.ports.sandbox.warm.session import MOST_STARTS, WarmSession
+from redstart.ports.sandbox.warm.zygote import MOST_STARTS, WarmSession
 from redstart.testing.sandbox import FakeSandbox
 
 ENVIRONMENT = Environment(mount="/repo", python="/usr/bin/python3")

@@ -18,7 +18,7 @@ from redstart.ports.sandbox import bwrap, seccomp
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
 from redstart.ports.sandbox.stage import Rights
 from redstart.ports.sandbox.warm import zygote
-from redstart.ports.sandbox.warm.session import WarmSession
+from redstart.ports.sandbox.warm.zygote import WarmSession
 from redstart.testing.contracts.ground import living
 from redstart.testing.sandbox import FolderWorkspaces
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redstart.toolkit.languages.python.edited_code import replaced
-from redstart.toolkit.patching.text import Span
+from redstart.toolkit.patching.hunks import Span
 
 FILE = '"""About."""\nfrom __future__ import annotations\n\nimport os\n\n\ndef first():\n    return 1\n\n\nTABLE = {}\n'
 

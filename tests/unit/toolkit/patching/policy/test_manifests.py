@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from redstart.toolkit.patching.policy.manifests import is_about_packages
+from redstart.toolkit.patching.policy import is_about_packages
 
 PYPROJECT = '[project]\nname = "a"\ndependencies = []\n\n[tool.pytest.ini_options]\ntestpaths = ["tests"]\n'
 PACKAGE = {"name": "a", "scripts": {"test": "node --test"}, "dependencies": {}}

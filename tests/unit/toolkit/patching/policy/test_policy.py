@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from redstart.ports.store.port.trees import TreeChange
-from redstart.toolkit.patching.policy.policy import MAX_DIFF_BYTES, protected, violations
+from redstart.toolkit.patching.policy import MAX_DIFF_BYTES, protected, violations
 
 
 @pytest.mark.parametrize(

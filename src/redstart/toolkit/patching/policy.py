@@ -1,16 +1,96 @@
-"""What a patch may not touch. Judged on the resulting tree, never on the patch's text."""
+"""What a patch may not touch, and what deceives. Judged on the resulting tree, never on the patch's text."""
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
+import unicodedata
 from collections.abc import Sequence
 from enum import StrEnum
 from fnmatch import fnmatchcase as fnmatch
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from redstart.ports.store.port.trees import TreeChange
 from redstart.toolkit.languages.registry import in_test_directory, is_test_path, is_test_support, languages
-from redstart.toolkit.patching.policy.deceptive import odd_path, odd_text
+
+LONGEST_NAME, LONGEST_PATH, DEEPEST = 120, 400, 20
+_DEVICES = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
+_TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that change the direction of writing, so that a line reads otherwise than it runs."""
+_BINARY = re.compile(rb"^Binary files (?:a/(.*)|/dev/null) and (?:b/(.*)|/dev/null) differ$", re.MULTILINE)
+
+
+def odd_path(path: str) -> str:
+    """Why a new path is refused for its name alone; empty where it is an ordinary one."""
+    parts = path.split("/")
+    if len(parts) > DEEPEST or len(path) > LONGEST_PATH or any(len(part) > LONGEST_NAME for part in parts):
+        return "its path is too long"
+    if any(not letter.isprintable() or unicodedata.category(letter) == "Cf" for letter in path):
+        return "its path holds characters that cannot be seen"
+    if any(letter in '\\:*?"<>|' for letter in path) or any(part.endswith((".", " ")) for part in parts):
+        return "its path means something else on another system"
+    if parts[0].startswith(("~", "-")) or any(part.startswith(" ") or _DEVICES.fullmatch(part) for part in parts):
+        return "its path means something else to a shell or on another system"
+    if any(len(_scripts(part)) > 1 or (part.startswith(".") and not part.isascii()) for part in parts):
+        return "its name mixes letters that look alike"
+    return ""
+
+
+def _scripts(name: str) -> set[str]:
+    """Which of the scripts whose letters are mistaken for one another a name is written in."""
+    told = (unicodedata.name(letter, "").partition(" ")[0] for letter in name if letter.isalpha())
+    return {script for script in told if script in ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE")}
+
+
+def odd_text(diff: bytes) -> str:
+    """Why the lines that a diff adds are refused; empty where they are plain text."""
+    if _BINARY.search(diff):
+        return "it adds a file that is no text"
+    added = (line[1:] for line in diff.decode(errors="replace").splitlines() if line.startswith("+"))
+    if any(_TURNS.search(line) for line in added):
+        return "it adds characters that change the direction of writing: the code would not run as it reads"
+    return ""
+
+
+_OF_THE_PROJECT = ("dependencies", "optional-dependencies", "description", "scripts", "keywords", "urls", "authors")
+_OF_THE_PACKAGE = ("dependencies", "description", "bin", "keywords", "author", "files", "homepage")
+LARGEST = 1 << 20
+
+
+def is_about_packages(path: str, before: bytes | None, after: bytes | None) -> bool:
+    """Whether a changed `pyproject.toml` or `package.json` differs only in packages and in words about the project.
+
+    What says how tests are found and run, or how the project is built, must be the same; a file that is new, gone or
+    cannot be read is no such change.
+    """
+    if before is None or after is None or len(after) > LARGEST:
+        return False
+    name = path.rpartition("/")[2]
+    try:
+        if name == "pyproject.toml":
+            old, new = (tomllib.loads(text.decode()) for text in (before, after))
+            return _without(old, "project", _OF_THE_PROJECT) == _without(new, "project", _OF_THE_PROJECT)
+        if name == "package.json":
+            both = [json.loads(text) for text in (before, after)]
+            if all(isinstance(one, dict) for one in both):
+                old, new = (_less(cast("dict[str, object]", one), _OF_THE_PACKAGE) for one in both)
+                return old == new
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
+def _without(table: dict[str, object], section: str, names: tuple[str, ...]) -> dict[str, object]:
+    inner = table.get(section)
+    if not isinstance(inner, dict):
+        return table
+    return {**table, section: _less(cast("dict[str, object]", inner), names)}
+
+
+def _less(table: dict[str, object], names: tuple[str, ...]) -> dict[str, object]:
+    return {name: value for name, value in table.items() if name not in names}
+
 
 MAX_DIFF_BYTES = 200_000
 _WRITES_MASK = re.compile("^\\+.*«secret:[\\w-]+»".encode(), re.MULTILINE)

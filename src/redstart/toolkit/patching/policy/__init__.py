@@ -1,1 +1,0 @@
-"""What a patch may not touch."""
