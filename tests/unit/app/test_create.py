@@ -126,6 +126,7 @@ def test_what_cannot_be_begun_is_said(house, tmp_path):
         (tmp_path / "new", None, "x" * (GOAL_LIMIT + 1), "the goal has 4,001 characters; the limit is 4,000"),
         (tmp_path / "new", NewProgram(tests=tmp_path / "none.py"), "a shop", "does not exist"),
         (tmp_path / "new", NewProgram(language="node", tests=tmp_path / "full"), "a shop", "contains no test file"),
+        (tmp_path / "new", NewProgram(language="lua"), "a shop", "no program can be created in lua"),
     ):
         with pytest.raises(ConfigError, match=words):
             begun(house, out, wanted, goal)
