@@ -38,13 +38,16 @@ def told(name: str, value: float) -> Figure:
 
 def print_figures(bench: str, figures: Sequence[Figure], **more: object) -> bool:
     """A table, then the line of JSON. Whether all of them hold."""
-    width = max(len(one.name) for one in figures)
-    for one in figures:
-        verdict = "" if not one.aim else "ok" if one.holds else "MISSED"
-        print(f"{one.name:<{width}}  {_shown(one.value):>10}  {one.aim:<10} {verdict}".rstrip())
-    rows = [{"name": one.name, "value": one.value, "aim": one.aim or "told", "holds": one.holds} for one in figures]
+    width = max(len(figure.name) for figure in figures)
+    for figure in figures:
+        verdict = "" if not figure.aim else "ok" if figure.holds else "MISSED"
+        print(f"{figure.name:<{width}}  {_shown(figure.value):>10}  {figure.aim:<10} {verdict}".rstrip())
+    rows = [
+        {"name": figure.name, "value": figure.value, "aim": figure.aim or "told", "holds": figure.holds}
+        for figure in figures
+    ]
     print(json.dumps({"bench": bench, **more, "figures": rows}), flush=True)
-    return all(one.holds for one in figures)
+    return all(figure.holds for figure in figures)
 
 
 def _shown(value: float | Sequence[float] | None) -> str:
@@ -52,5 +55,5 @@ def _shown(value: float | Sequence[float] | None) -> str:
         return "none"
     if isinstance(value, Sequence):
         first, *interval = value
-        return f"{first:g} [{', '.join(f'{one:g}' for one in interval)}]"
+        return f"{first:g} [{', '.join(f'{item:g}' for item in interval)}]"
     return f"{value:g}"

@@ -119,14 +119,14 @@ def fill(database: Database, count: int, rng: random.Random) -> list[tuple[str, 
     """So many cards of one repo in the database; the right ones, by id."""
     every: list[tuple[bool, Bug]] = []
     for group in bugs(rng):
-        every += [(place == 0, one) for place, one in enumerate(group)]
+        every += [(place == 0, item) for place, item in enumerate(group)]
         if len(every) >= count:
             break
     every = every[:count]
     rng.shuffle(every)
     made = [card_of(bug, number) for number, (_, bug) in enumerate(every)]
     for start in range(0, count, 5000):
-        rows = [_row(one, start + number, database.tenant) for number, one in enumerate(made[start : start + 5000])]
+        rows = [_row(item, start + number, database.tenant) for number, item in enumerate(made[start : start + 5000])]
         with database.writing() as connection:
             connection.execute(insert(cards), rows)
     memory = SqlMemory(database, HashingEmbedder())
@@ -169,8 +169,8 @@ def right_among_near_misses(memory: SqlMemory, right: Sequence[tuple[str, Bug]],
         if kind in ("reworded", "both"):
             of = of.model_copy(update={"message": f"{of.message} (while handling {bug.other})"})
         got = asyncio.run(memory.recall(of, tenant="home", repo=REPO, limit=5))
-        found[kind].append(card_id in [one.card.id for one in got])
-    every = [one for some in found.values() for one in some]
+        found[kind].append(card_id in [item.card.id for item in got])
+    every = [item for some in found.values() for item in some]
     return {"all": _share(every), **{kind: _share(some) for kind, some in found.items()}}
 
 

@@ -16,7 +16,7 @@ import _paths  # noqa: F401
 from _stores import KINDS, keep_a_run, places
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port.runs import Commit
+from redstart.ports.store.port.runs import StepCommit
 from redstart.testing.states import commit
 
 COMMITS = 100
@@ -52,15 +52,15 @@ def _sides(
     insert = _inserter(place)
     ratios, ours, bares = list[float](), list[float](), list[float]()
     for turn in range(rounds + 1):
-        commits: list[Commit] = []
+        commits: list[StepCommit] = []
         for _ in range(COMMITS):
             commits.append(commit(now, artifact="x" * 600, events=3))
             now = commits[-1].after
-        rows = [_row(turn * COMMITS + number, one) for number, one in enumerate(commits)]
+        rows = [_row(turn * COMMITS + number, item) for number, item in enumerate(commits)]
 
-        async def write(many: list[Commit] = commits) -> None:
-            for one in many:
-                await store.commit(one, fence)
+        async def write(many: list[StepCommit] = commits) -> None:
+            for item in many:
+                await store.commit(item, fence)
 
         began = time.perf_counter()
         asyncio.run(write())
@@ -75,7 +75,7 @@ def _sides(
     return ratios, ours, bares
 
 
-def _row(number: int, one: Commit) -> tuple[int, str, str, str, str]:
+def _row(number: int, one: StepCommit) -> tuple[int, str, str, str, str]:
     """The bytes that a commit writes: the state goes into two tables."""
     state = one.after.model_dump_json()
     return number, state, state, one.artifact, "\n".join(event.model_dump_json() for event in one.events)

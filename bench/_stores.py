@@ -16,7 +16,7 @@ from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from support import rig as play
@@ -53,7 +53,7 @@ def keep_a_run(database: Database, folder: Path) -> str:
         await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)
         return run_id
 
-    kept = Kept(SqlStore(database, time.time), SqlJournal(database), SqlMemory(database), SqlShelf(database))
+    kept = Kept(SqlStore(database, time.time), SqlJournal(database), SqlMemory(database), SqlLessonStore(database))
     rig = make_rig(folder, lambda: kept)
     try:
         return asyncio.run(go())

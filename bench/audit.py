@@ -48,7 +48,7 @@ class Score(NamedTuple):
     lookalikes: int
 
     def plus(self, other: Score) -> Score:
-        return Score(*(one + two for one, two in zip(self, other, strict=True)))
+        return Score(*(item + two for item, two in zip(self, other, strict=True)))
 
     @property
     def recall(self) -> float:
@@ -72,20 +72,20 @@ def audit(folder: Path, home: Path) -> list[Seen]:
     done = subprocess.run(command, env={**os.environ, "REDSTART_HOME": str(home)}, capture_output=True, check=True)
     found = json.loads(done.stdout)["findings"]
     return [
-        Seen(one["path"], line, one["kind"])
-        for one in found
-        if one["kind"] != "code"
-        for line in {one["line"], one["reaches"] or one["line"]}
+        Seen(item["path"], line, item["kind"])
+        for item in found
+        if item["kind"] != "code"
+        for line in {item["line"], item["reaches"] or item["line"]}
     ]
 
 
 def bare(folder: Path) -> list[Seen]:
     ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--exit-zero", "--select", "S"]
     said = subprocess.run([*ruff, "--output-format", "json", str(folder)], capture_output=True, check=True)
-    found = [(one["filename"], one["location"]["row"], one["code"] or "") for one in json.loads(said.stdout)]
+    found = [(load["filename"], load["location"]["row"], load["code"] or "") for load in json.loads(said.stdout)]
     command = [sys.executable, "-m", "bandit", "-q", "-r", str(folder), "-f", "json", "--exit-zero"]
     said = subprocess.run(command, capture_output=True, check=True)
-    found += [(one["filename"], one["line_number"], one["test_id"]) for one in json.loads(said.stdout)["results"]]
+    found += [(load["filename"], load["line_number"], load["test_id"]) for load in json.loads(said.stdout)["results"]]
     return [
         Seen(
             Path(path).resolve().relative_to(folder.resolve()).as_posix(), line, BY_RULE.get(code[1:], "dangerous_call")
@@ -97,18 +97,19 @@ def bare(folder: Path) -> list[Seen]:
 def score(folder: Path, seen: Sequence[Seen], *, tell: bool) -> Score:
     expected = json.loads((folder / "expected.json").read_text())
     found = flagged = 0
-    for one in expected["defects"]:
+    for item in expected["defects"]:
         hit = any(
-            each.path == one["path"] and each.kind == one["kind"] and abs(each.line - one["line"]) <= 2 for each in seen
+            each.path == item["path"] and each.kind == item["kind"] and abs(each.line - item["line"]) <= 2
+            for each in seen
         )
         found += hit
         if tell and not hit:
-            print(f"missed   {folder.name}/{one['path']}:{one['line']} {one['kind']}")
-    for one in expected["lookalikes"]:
-        hit = any(each.path == one["path"] and abs(each.line - one["line"]) <= 1 for each in seen)
+            print(f"missed   {folder.name}/{item['path']}:{item['line']} {item['kind']}")
+    for item in expected["lookalikes"]:
+        hit = any(each.path == item["path"] and abs(each.line - item["line"]) <= 1 for each in seen)
         flagged += hit
         if tell and hit:
-            print(f"flagged  {folder.name}/{one['path']}:{one['line']} {one['why']}")
+            print(f"flagged  {folder.name}/{item['path']}:{item['line']} {item['why']}")
     return Score(found, len(expected["defects"]), flagged, len(expected["lookalikes"]))
 
 

@@ -95,7 +95,7 @@ def held_out() -> tuple[Kind, ...]:
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     groups = (value for value in vars(module).values() if isinstance(value, list | tuple))
-    return tuple({one.name: one for group in groups for one in group if isinstance(one, Kind)}.values())
+    return tuple({item.name: item for group in groups for item in group if isinstance(item, Kind)}.values())
 
 
 def cases(given: Sequence[Fix], apart: Sequence[Kind], step: int) -> Iterator[Case]:
@@ -132,8 +132,8 @@ def _same(made: Made, after: str) -> bool:
     got, wanted = after.split("\n"), made.wanted.split("\n")
     ends = "\r" if made.old.count("\r\n") else ""
     return len(got) == len(wanted) and all(
-        one == other or (other not in before and one.endswith(ends) and one.rstrip() == other.rstrip())
-        for one, other in zip(got, wanted, strict=True)
+        item == other or (other not in before and item.endswith(ends) and item.rstrip() == other.rstrip())
+        for item, other in zip(got, wanted, strict=True)
     )
 
 
@@ -172,7 +172,7 @@ def figures(name: str, score: Score) -> list[Figure]:
             at_least(f"{name}{half}recovered", share(counted, "either"), 0.85),
             exactly(f"{name}{half}wrong", wrong, 0),
         ]
-        made += [Figure(one.name, one.value) for one in here] if name else here
+        made += [Figure(item.name, item.value) for item in here] if name else here
     return made
 
 

@@ -26,8 +26,8 @@ from redstart.app.settings import Models, Settings
 from redstart.app.settings import load as load_settings
 from redstart.app.wire import open_house
 from redstart.core.errors import ConfigError
-from redstart.evals.desk import Wanted, evaluation, open_lab, plan_of, verify_all
-from redstart.evals.outcome import Outcome
+from redstart.evals.desk import EvaluationRequest, evaluation, open_lab, plan_of, verify_all
+from redstart.evals.outcome import RunOutcome
 from redstart.evals.sets import load_set
 from redstart.evals.task import Task
 
@@ -63,20 +63,20 @@ def chosen(settings: Settings, count: int) -> list[Task]:
 
 async def verified(settings: Settings, tasks: Sequence[Task]) -> None:
     with open_house(settings) as house:
-        async for one in verify_all(house.with_sandbox(), tasks, repeats=1):
-            if not one.ok:
-                sys.exit(f"{one.task} is no task here: {one.why}")
+        async for item in verify_all(house.with_sandbox(), tasks, repeats=1):
+            if not item.ok:
+                sys.exit(f"{item.task} is no task here: {item.why}")
 
 
 def measured(settings: Settings, tasks: Sequence[Task], parallel: int) -> Measured:
-    rows: list[Outcome] = []
+    rows: list[RunOutcome] = []
     ends: list[float] = []
 
-    def tell(row: Outcome) -> None:
+    def tell(row: RunOutcome) -> None:
         rows.append(row)
         ends.append(time.monotonic() - began)
 
-    plan = plan_of(Wanted("quixbugs", name=f"parallel-{parallel}"), tasks, MODEL)
+    plan = plan_of(EvaluationRequest("quixbugs", name=f"parallel-{parallel}"), tasks, MODEL)
     began = time.monotonic()
     with open_lab(settings, plan.name) as lab:
         asyncio.run(evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, tell).go(parallel))
@@ -100,13 +100,14 @@ def main() -> None:
         tasks = chosen(settings, 4 if quick else len(NAMES))
         asyncio.run(verified(settings, tasks))
         found = {parallel: measured(settings, tasks, parallel) for parallel in (1, 2)}
-    for parallel, one in found.items():
+    for parallel, item in found.items():
         print(
-            f"{len(tasks)} tasks, {parallel} at once: {one.busy:.1f} s, of which the runs {one.own:.1f} s and hidden "
-            f"tests {one.graded:.1f} s; {one.ratio:.3f}, without hidden tests {(one.busy - one.graded) / one.own:.3f}"
+            f"{len(tasks)} tasks, {parallel} at once: {item.busy:.1f} s, of which the runs {item.own:.1f} s and hidden "
+            f"tests {item.graded:.1f} s; {item.ratio:.3f}, "
+            f"without hidden tests {(item.busy - item.graded) / item.own:.3f}"
         )
-    worst = max(one.ratio for one in found.values())
-    figures = [told(f"overhead_ratio_{parallel}", one.ratio) for parallel, one in found.items()]
+    worst = max(item.ratio for item in found.values())
+    figures = [told(f"overhead_ratio_{parallel}", item.ratio) for parallel, item in found.items()]
     print_figures("evals", [*figures, at_most("overhead_ratio", worst, AIM)])
 
 

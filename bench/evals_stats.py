@@ -56,7 +56,7 @@ def largest_gap(most: int) -> float:
     for count in range(1, most + 1):
         for correct, draws in itertools.product(range(count + 1), range(1, count + 1)):
             every = itertools.combinations([number < correct for number in range(count)], draws)
-            seen = [any(one) for one in every]
+            seen = [any(item) for item in every]
             gaps.append(abs(pass_at(count, correct, draws) - sum(seen) / len(seen)))
     return max(gaps)
 

@@ -21,7 +21,7 @@ from redstart.core.chat import Ask
 from redstart.core.run import Limits, Result, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.evals.runner import Blank
+from redstart.evals.runner import EmptyMemory
 from support import rig as play
 from support.rig import Rig, make_rig
 
@@ -61,7 +61,7 @@ async def pair(rig: Rig, number: int, *, remembers: bool) -> bool:
     if first.result is Result.verified:
         raise RuntimeError("the first run was to fail")
     if not remembers:
-        rig.adapters = replace(rig.adapters, memory=Blank())
+        rig.adapters = replace(rig.adapters, memory=EmptyMemory())
     return (await ran(rig, number)).result is Result.verified
 
 

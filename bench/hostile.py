@@ -39,7 +39,7 @@ from redstart.core.run import Attempt, Level, Limits, Mode, Result, RunSpec, Run
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.engines.drive import drive
 from redstart.toolkit.patching.policy import protected
-from redstart.toolkit.repo.handover import Desk, apply_patch, changes_between
+from redstart.toolkit.repo.handover import HandoverContext, apply_patch, changes_between
 from support.rig import Rig, make_rig
 from support.scenarios import CARD
 
@@ -70,7 +70,9 @@ def play(hostile: Hostile, top: Path) -> Played:
     before = everything_in(parent)
     with _rig(top / "home") as rig:
         state = asyncio.run(_drive(rig, workspace, hostile.said(parent).decode()))
-        _check_out_and_apply(rig, state, Desk(workspace, rig.adapters.blobs, top / "home" / "applied.json", "run"))
+        _check_out_and_apply(
+            rig, state, HandoverContext(workspace, rig.adapters.blobs, top / "home" / "applied.json", "run")
+        )
     after = everything_in(parent)
     wrote = tuple(sorted(path for path in {*before, *after} if before.get(path) != after.get(path)))
     beside = tuple(sorted(str(path.relative_to(top)) for path in top.iterdir() if path.name not in ("parent", "home")))
@@ -138,7 +140,7 @@ def _reply(ask: Ask, answer: str) -> str:
     return {"patch": answer, "plan": '{"summary": "do it", "subtasks": []}'}.get(ask.question, CARD)
 
 
-def _check_out_and_apply(rig: Rig, state: RunState, desk: Desk) -> None:
+def _check_out_and_apply(rig: Rig, state: RunState, desk: HandoverContext) -> None:
     tried = state.now.apply.snapshot if state.now.apply else None
     if tried is not None:
         with rig.trees.checkout(tried):
@@ -169,7 +171,7 @@ def _why(state: RunState) -> str:
         told += [f"{reject.path[:60]}: {reject.reason}" for reject in state.now.apply.rejects]
     if state.now.check is not None:
         told += [finding.message for finding in state.now.check.first]
-    return "; ".join(one for one in told if one)
+    return "; ".join(item for item in told if item)
 
 
 def play_all(title: str, answers: Sequence[Hostile]) -> list[Played]:
@@ -191,11 +193,11 @@ def main() -> None:
     held_out = play_all("held out", HELD_OUT)
     own = play_all("our own", OWN)
     every = [*held_out, *own]
-    groups = Counter(one.group for one in every)
+    groups = Counter(item.group for item in every)
     print(", ".join(f"{count} {group}" for group, count in groups.most_common()))
     figures = [
-        exactly("escaped", sum(bool(one.harm) for one in every), 0),
-        exactly("escaped_heldout", sum(bool(one.harm) for one in held_out), 0),
+        exactly("escaped", sum(bool(item.harm) for item in every), 0),
+        exactly("escaped_heldout", sum(bool(item.harm) for item in held_out), 0),
         at_least("cases", len(every), 60),
     ]
     print_figures("hostile", figures)

@@ -36,7 +36,7 @@ from _figures import at_least, at_most, exactly, print_figures
 from redstart.app import settings as configuration
 from redstart.app.improve import cycles
 from redstart.app.runs import find_run
-from redstart.app.wire import House, open_house
+from redstart.app.wire import AppContext, open_house
 from redstart.core.change import Snapshot
 from redstart.core.run import RunState
 from redstart.flow.errands import errand_id
@@ -186,7 +186,7 @@ class Outside(NamedTuple):
     steps: int
 
 
-def look(house: House, version: Snapshot) -> Outside:
+def look(house: AppContext, version: Snapshot) -> Outside:
     with house.trees.checkout(version) as folder:
         environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -200,18 +200,18 @@ def look(house: House, version: Snapshot) -> Outside:
         return Outside(run(*pytest).returncode == 0, start, int(steps[-1]) if steps else sys.maxsize)
 
 
-async def after_each_cycle(house: House, state: RunState) -> list[Snapshot]:
+async def after_each_cycle(house: AppContext, state: RunState) -> list[Snapshot]:
     """The last good version after each cycle, in order."""
     rows = await house.adapters.store.steps(state.run_id)
     # The first decision only begins; each later one has heard how a cycle ended.
     return [row.state.draft or row.state.spec.base for row in rows][1:]
 
 
-async def answers(house: House, state: RunState) -> int:
+async def answers(house: AppContext, state: RunState) -> int:
     """How many answers of the model all runs have recorded."""
     runs = [state.run_id, *(errand_id(state.run_id, number) for number in range(1, state.work.begun + 1))]
-    records = [one for run in runs for one in await house.adapters.journal.records(run)]
-    return sum(one.kind == "model" for one in records)
+    records = [record for run in runs for record in await house.adapters.journal.records(run)]
+    return sum(record.kind == "model" for record in records)
 
 
 def judge(home: Path, repo: Path, kinds: list[str]) -> dict[str, float]:
@@ -220,20 +220,23 @@ def judge(home: Path, repo: Path, kinds: list[str]) -> dict[str, float]:
 
         async def gather() -> tuple[RunState, list[Snapshot], list[bool]]:
             state = await house.adapters.store.load(await find_run(house, None, repo))
-            return state, await after_each_cycle(house, state), [one.kept for one in await cycles(house, state)]
+            return state, await after_each_cycle(house, state), [cycle.kept for cycle in await cycles(house, state)]
 
         state, versions, kept = asyncio.run(gather())
         recorded = asyncio.run(answers(house, state))
-        seen = {tree: look(house, one) for tree, one in {one.tree: one for one in (state.spec.base, *versions)}.items()}
+        seen = {
+            tree: look(house, item)
+            for tree, item in {version.tree: version for version in (state.spec.base, *versions)}.items()
+        }
     start = seen[state.spec.base.tree]
     rightly = [was is (kind in GOOD) for kind, was in zip(kinds, kept, strict=False)]
     for number, (kind, was) in enumerate(zip(kinds, kept, strict=False), 1):
         print(f"{number:>3}  {kind:<18}{'kept' if was else 'dropped':<9}{'' if rightly[number - 1] else 'WRONG'}")
-    after = [seen[one.tree] for one in versions]
+    after = [seen[version.tree] for version in versions]
     return {
-        "cycles_green": sum(one.green for one in after),
+        "cycles_green": sum(item.green for item in after),
         "kept_share": round(sum(rightly) / CYCLES, 3),
-        "worse": sum(not one.kept_tests or one.steps > start.steps for one in after),
+        "worse": sum(not item.kept_tests or item.steps > start.steps for item in after),
         "state_bytes": len(state.model_dump_json().encode()),
         "recorded": recorded,
     }

@@ -31,7 +31,7 @@ def is_explained(case: Case, index: FakeIndex, folder: Path, variables: dict[str
     refused, prepared = approved_install(case, index, folder / "home", variables)
     if not case.reason:
         return bool(prepared.folder) and not refused
-    return not prepared.folder and any(case.reason in one.reason for one in refused)
+    return not prepared.folder and any(case.reason in item.reason for item in refused)
 
 
 def main() -> None:

@@ -39,7 +39,7 @@ from learning.instrument import PLACES
 from learning.plot import Words, svg
 from redstart.app.settings import load as load_settings
 from redstart.core.errors import ConfigError
-from redstart.evals.outcome import Outcome
+from redstart.evals.outcome import RunOutcome
 
 SEED = 1
 LEAST = 120
@@ -96,7 +96,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def tell(arm: Arm, row: Outcome) -> None:
+def tell(arm: Arm, row: RunOutcome) -> None:
     said = f"{arm.value:<8}{row.key.task}: {row.place.value}, {row.attempts} attempts, {row.tokens} tokens"
     print(f"{said}, {row.seconds:.0f} s {row.trouble}".rstrip(), flush=True)
 

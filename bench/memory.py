@@ -21,7 +21,7 @@ import _paths  # noqa: F401
 import _recall_cards
 from _figures import Figure, at_least, at_most, print_figures
 from redstart.core.learning import Signature
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.report import Case, Outcome
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.patching.policy import protected
@@ -35,7 +35,7 @@ LEAST_PAIRS = 200
 """Of each half."""
 
 
-class Side(Noun):
+class Side(FrozenValue):
     id: str
     message: str
     detail: str
@@ -43,7 +43,7 @@ class Side(Noun):
     language: Literal["python", "node"]
 
 
-class Pair(Noun):
+class Pair(FrozenValue):
     id: str
     same: bool
     kind: str

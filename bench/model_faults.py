@@ -20,8 +20,8 @@ import _paths  # noqa: F401
 from _figures import exactly, print_figures
 from redstart.core.chat import Answer, Ask, Message, Role, Tier, Tool, ToolCall
 from redstart.core.errors import ModelError
-from redstart.ports.model.gateway import Chance, Gateway, Policy
-from redstart.ports.model.lanes import Lane
+from redstart.ports.model.gateway import Gateway, RetryPolicy, TimeAndChance
+from redstart.ports.model.lanes import ModelRoute
 from redstart.ports.model.port import Model
 from redstart.ports.model.providers import connect
 from support.faults import FAULTS, RETRY_AFTER
@@ -86,8 +86,8 @@ async def no_wait(_: float) -> None:
 
 
 def again(model: Model) -> Gateway:
-    lane = Lane("bench:model", model)
-    return Gateway(lambda _: [lane], Policy(tries=3), Chance(sleep=no_wait))
+    lane = ModelRoute("bench:model", model)
+    return Gateway(lambda _: [lane], RetryPolicy(tries=3), TimeAndChance(sleep=no_wait))
 
 
 async def tried(case: Case, model: Model, bound: float, usual: float) -> Outcome:
@@ -133,10 +133,10 @@ def main() -> int:
         print(f"{case.wire.value:<10}{case.mode:<7}{case.fault:<20}{verdict:<7}{outcome.said[:110]}")
     every, results = len(outcomes), outcomes.values()
     figures = [
-        exactly("right_class", sum(one.right for one in results), every),
-        exactly("silent", sum(one.silent for one in results), 0),
-        exactly("late", sum(one.late for one in results), 0),
-        exactly("recovered", sum(one.recovered for one in results), every),
+        exactly("right_class", sum(result.right for result in results), every),
+        exactly("silent", sum(result.silent for result in results), 0),
+        exactly("late", sum(result.late for result in results), 0),
+        exactly("recovered", sum(result.recovered for result in results), every),
     ]
     return 0 if print_figures("model_faults", figures) else 1
 

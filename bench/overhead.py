@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _figures import at_most, print_figures, told
-from redstart.app.runs import Asked, begin_fix, go_on
+from redstart.app.runs import RunRequest, begin_fix, go_on
 from redstart.app.settings import Models, Settings
 from redstart.app.wire import engine_called, open_house
 from redstart.core.events import Event, Phase
@@ -99,7 +99,7 @@ def fixed(home: Path, repo: Path, level: Level, answers: list[str]) -> tuple[Run
     async def run() -> RunState:
         with open_house(settings, listen=events.append) as opened:
             house = opened.with_sandbox().with_model(ScriptedModel(answers))
-            state = await begin_fix(house, repo, Asked(Limits(minutes=None), own_python=True, verify=level))
+            state = await begin_fix(house, repo, RunRequest(Limits(minutes=None), own_python=True, verify=level))
             return (await go_on(house, state.run_id, engine_called("langgraph"))).state
 
     state = asyncio.run(run())

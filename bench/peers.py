@@ -31,12 +31,12 @@ from _figures import Figure, at_least, print_figures, told
 from real_peers.agents import AGENTS, Ended, Place
 from real_peers.counting import counting
 from redstart.app.settings import Settings
-from redstart.app.wire import House, open_house
+from redstart.app.wire import AppContext, open_house
 from redstart.evals.grading import Grader
 from redstart.evals.intervals import ALPHA, detectable, mcnemar, wilson
 from redstart.evals.sealed import changed, lay_out, open_site
 from redstart.evals.sets import load_set
-from redstart.evals.task import Change, Task
+from redstart.evals.task import Task, TaskChange
 from tokens_peers.environments import Environments
 
 RESULTS = Path(__file__).parent / "results" / "peers.jsonl"
@@ -55,7 +55,7 @@ def kept() -> list[Row]:
     return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.exists() else []
 
 
-def play(house: House, agent: str, task: Task, url: str, environments: Environments) -> Row:
+def play(house: AppContext, agent: str, task: Task, url: str, environments: Environments) -> Row:
     """One agent on one task, and what it leaves behind."""
     with tempfile.TemporaryDirectory(prefix="redstart-peers-") as name, counting(url) as (door, counted):
         folder = Path(name)
@@ -79,20 +79,20 @@ def play(house: House, agent: str, task: Task, url: str, environments: Environme
     }
 
 
-async def solves(house: House, grader: Grader, task: Task, patch: str) -> bool:
+async def solves(house: AppContext, grader: Grader, task: Task, patch: str) -> bool:
     """By running the hidden tests; a task as it was given is red, so no patch needs no run."""
     if not patch:
         return False
     with tempfile.TemporaryDirectory(prefix="redstart-peers-") as name:
         site = open_site(house, task, Path(name) / task.slug)
-        made = changed(house.trees, site.spec.base, Change(diff=patch), task.id)
+        made = changed(house.trees, site.spec.base, TaskChange(diff=patch), task.id)
         grade = await grader.grade(site, made)
     if grade.trouble:
         sys.exit(f"{task.id} cannot be graded: {grade.trouble}")
     return grade.solved
 
 
-def go_on(house: House, every: list[Task], url: str) -> None:
+def go_on(house: AppContext, every: list[Task], url: str) -> None:
     """What no row is there for yet, one task after the other, so that a part of it is a comparison too."""
     done = {(row["agent"], row["task"]) for row in kept()}
     environments = Environments(cache() / "bench-tokens")
@@ -109,7 +109,7 @@ def go_on(house: House, every: list[Task], url: str) -> None:
                 )
 
 
-def count(house: House, every: list[Task], rows: list[Row]) -> list[Figure]:
+def count(house: AppContext, every: list[Task], rows: list[Row]) -> list[Figure]:
     """Grades every patch and tells what came of it; the figures are over the tasks that all three have done."""
     by_task: dict[str, dict[str, Row]] = defaultdict(dict)
     for row in rows:

@@ -118,7 +118,9 @@ def solve(task: dict[str, Any], url: str, way: str, attempts: int) -> dict[str, 
             "OPENAI_API_KEY": "none",
         }
         began = time.monotonic()
-        done = subprocess.run([str(one) for one in (*command, *limits)], env=environ, capture_output=True, text=True)
+        done = subprocess.run(
+            [str(limit) for limit in (*command, *limits)], env=environ, capture_output=True, text=True
+        )
         events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         ending = _ending(events)
         return {
@@ -130,7 +132,7 @@ def solve(task: dict[str, Any], url: str, way: str, attempts: int) -> dict[str, 
             "seconds": round(time.monotonic() - began, 1),
             # A run that ended says so; an exit code is not enough, since Python's own for a crash is among ours.
             "error": "" if ending["result"] else done.stderr[-600:] or f"exit {done.returncode}",
-            "causes": [_cause(one) for one in _attempts(events)],
+            "causes": [_cause(attempt) for attempt in _attempts(events)],
             "patch": patch.read_text() if patch.is_file() else "",
         }
 

@@ -40,7 +40,7 @@ from real.outside import Ends, difference, outside
 from real.prepare import Mutation, Project, Ready, prepare, projects
 from redstart.app.settings import Settings
 from redstart.app.wire import open_house
-from redstart.core.report import CaseList, Evidence
+from redstart.core.report import CaseList, CheckEvidence
 from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from support.scenarios import CARD, question
@@ -59,12 +59,12 @@ class Outcome(NamedTuple):
     green: int
     seconds: float
     why: str
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[CheckEvidence, ...] = ()
 
     def covered(self, check: str) -> tuple[int, int]:
         """How many targets a check of the green covered, and of how many."""
-        found = [one for one in self.evidence if one.check == check]
-        return sum(one.covered for one in found), sum(one.targets for one in found) or self.red
+        found = [item for item in self.evidence if item.check == check]
+        return sum(item.covered for item in found), sum(item.targets for item in found) or self.red
 
 
 def fingerprint(folder: Path) -> str:
@@ -106,7 +106,7 @@ class Fixed(NamedTuple):
     baseline: Ends | None = None
     chosen: str = ""
     """How the interpreter was found."""
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[CheckEvidence, ...] = ()
 
 
 class Command:
@@ -245,9 +245,9 @@ def check(project: Project, into: Path, tools: Path) -> Outcome:
 
 def choose(only: list[str], quick: bool) -> list[Project]:
     known = projects()
-    if missing := set(only) - {one.name for one in known}:
+    if missing := set(only) - {item.name for item in known}:
         raise SystemExit(f"no such project in the manifest: {', '.join(sorted(missing))}")
-    return [one for one in known if (one.name in only if only else one.quick or not quick)]
+    return [item for item in known if (item.name in only if only else item.quick or not quick)]
 
 
 def measure(chosen: list[Project], keep: Path | None, jobs: int) -> list[Outcome]:
@@ -286,7 +286,7 @@ def _line(one: Outcome) -> str:
 
 def share(outcomes: list[Outcome], check: str) -> float:
     """How many of the targets of all projects a check covered."""
-    covered, targets = map(sum, zip(*(one.covered(check) for one in outcomes), strict=True))
+    covered, targets = map(sum, zip(*(outcome.covered(check) for outcome in outcomes), strict=True))
     return covered / targets
 
 
@@ -309,7 +309,7 @@ def main() -> None:
     jobs = asked.jobs or (3 if asked.quick else 1)
     outcomes = measure(choose(asked.only, asked.quick), asked.keep, jobs)
     figures = [
-        exactly(name, sum(getattr(one, name) for one in outcomes) / len(outcomes), 1)
+        exactly(name, sum(getattr(outcome, name) for outcome in outcomes) / len(outcomes), 1)
         for name in ("verified", "agree", "untouched")
     ]
     figures += [at_least(f"{check}_share", share(outcomes, check), least) for check, least in SHARES.items()]

@@ -30,9 +30,9 @@ from _environments import BenchError, must, run
 from _figures import at_least, exactly, print_figures, told
 from real.outside import NOT_ROOT, WATCH, WATCH_UNITTEST, Ends, difference, outside
 from real.prepare import FIXED, Project, prepare, projects
-from redstart.app.ground import Ground, take_ground
+from redstart.app.ground import RunGround, take_ground
 from redstart.app.settings import Settings
-from redstart.app.wire import House, open_house
+from redstart.app.wire import AppContext, open_house
 from redstart.core.shell import IN, OUT, Execution
 
 PYTHON = ("iniconfig", "cachetools", "python-slugify", "itsdangerous")
@@ -168,7 +168,7 @@ def _cases(
             yield from _cases(each, (*path, each.get("name", "")))
 
 
-def _request(ground: Ground, argv: tuple[str, ...]) -> Execution:
+def _request(ground: RunGround, argv: tuple[str, ...]) -> Execution:
     return Execution(
         argv=argv,
         snapshot=ground.base,
@@ -178,7 +178,7 @@ def _request(ground: Ground, argv: tuple[str, ...]) -> Execution:
     )
 
 
-def _told(house: House, request: Execution, name: str) -> tuple[str, str]:
+def _told(house: AppContext, request: Execution, name: str) -> tuple[str, str]:
     """What the runner left, and the sandbox's tier. Raises `BenchError` where it left nothing."""
     sandbox = house.adapters.sandbox
     assert sandbox is not None
@@ -218,9 +218,9 @@ def main() -> None:
     asked = parser.parse_args()
     found = measure(asked.quick)
     figures = [
-        exactly("same", sum(not one.differs for one in found) / len(found), 1),
+        exactly("same", sum(not item.differs for item in found) / len(found), 1),
         at_least("packages", len(found), 2 if asked.quick else 5),
-        told("tests", sum(one.tests for one in found)),
+        told("tests", sum(item.tests for item in found)),
     ]
     print_figures("real_suites", figures, tier=found[0].tier)
 

@@ -32,9 +32,9 @@ from redstart.app.settings import load as load_settings
 from redstart.app.wire import open_house
 from redstart.core.errors import ConfigError
 from redstart.core.run import Limits
-from redstart.evals.desk import Wanted, evaluation, open_lab, plan_of, verify_all, without_unverified
+from redstart.evals.desk import EvaluationRequest, evaluation, open_lab, plan_of, verify_all, without_unverified
 from redstart.evals.mutate import mutate
-from redstart.evals.outcome import Outcome
+from redstart.evals.outcome import RunOutcome
 from redstart.evals.sets import load_set
 from redstart.evals.task import Task, read_tasks, write_tasks
 
@@ -107,9 +107,9 @@ async def small_tasks(settings: Settings, name: str, count: int) -> list[Task]:
     except ConfigError as error:
         sys.exit(f"{error}: {error.remedy}")
     with open_house(settings) as house:
-        async for one in verify_all(house.with_sandbox(), tasks, repeats=1):
-            if not one.ok:
-                print(f"{one.task} is left out: {one.why}")
+        async for item in verify_all(house.with_sandbox(), tasks, repeats=1):
+            if not item.ok:
+                print(f"{item.task} is left out: {item.why}")
     return without_unverified(settings, tasks)
 
 
@@ -131,9 +131,9 @@ async def large_tasks(settings: Settings, large: Large, into: Path, count: int) 
     tasks: list[Task] = []
     tried = 0
     with open_house(settings) as house:
-        async for one in mutate(house.with_sandbox(), repo, count=count, seed=SEED, python=str(python)):
+        async for item in mutate(house.with_sandbox(), repo, count=count, seed=SEED, python=str(python)):
             tried += 1
-            tasks += [one.task] if one.task else []
+            tasks += [item.task] if item.task else []
     print(f"{large.sdist.name}: {files} source files, {tried} changes tried, {len(tasks)} tasks", flush=True)
     write_tasks(tasks, file)
     return tasks
@@ -141,7 +141,7 @@ async def large_tasks(settings: Settings, large: Large, into: Path, count: int) 
 
 def evaluated(settings: Settings, name: str, tasks: Sequence[Task]) -> Count:
     limits = Limits(attempts=ATTEMPTS, usd=None, tokens=None)
-    plan = plan_of(Wanted(name, name=f"recall-{name}", limits=limits), tasks, MODEL)
+    plan = plan_of(EvaluationRequest(name, name=f"recall-{name}", limits=limits), tasks, MODEL)
     with open_lab(settings, plan.name) as lab:
         doing = evaluation(lab.house.with_sandbox(), lab.trials, plan, tasks, _tell)
         asyncio.run(doing.go(2))
@@ -159,12 +159,12 @@ def evaluated(settings: Settings, name: str, tasks: Sequence[Task]) -> Count:
     )
 
 
-def _tell(row: Outcome) -> None:
+def _tell(row: RunOutcome) -> None:
     found = {True: "shown", False: "missed", None: "no context"}[row.lines_shown]
     print(f"{row.key.task}: {found}, {row.place.value}, {row.seconds:.0f} s {row.trouble}".rstrip(), flush=True)
 
 
-def _named(row: Outcome) -> str:
+def _named(row: RunOutcome) -> str:
     return f"{row.key.task} ({row.place.value}; {row.trouble or row.result})"
 
 
@@ -174,9 +174,9 @@ def counts(settings: Settings, into: Path, *, quick: bool) -> tuple[list[Count],
     large: list[Count] = []
     for name, count in list(SMALL.items())[: 1 if quick else None]:
         small.append(evaluated(settings, name, asyncio.run(small_tasks(settings, name, 1 if quick else count))))
-    for one in LARGE[: 1 if quick else None]:
-        tasks = asyncio.run(large_tasks(settings, one, into, 1 if quick else one.tasks))
-        large.append(evaluated(settings, one.sdist.name, tasks))
+    for item in LARGE[: 1 if quick else None]:
+        tasks = asyncio.run(large_tasks(settings, item, into, 1 if quick else item.tasks))
+        large.append(evaluated(settings, item.sdist.name, tasks))
     return small, large
 
 
@@ -195,25 +195,25 @@ def main() -> None:
             small, large = counts(settings, into, quick=args.quick)
         except (BenchError, ConfigError) as error:
             sys.exit(str(error))
-    for one in (*small, *large):
-        print(f"{one.name}: {one.tasks} tasks, the needed lines shown in {one.shown}, missed in {one.missed}")
+    for item in (*small, *large):
+        print(f"{item.name}: {item.tasks} tasks, the needed lines shown in {item.shown}, missed in {item.missed}")
         for what, names in (
-            ("shown and not green", one.lost),
-            ("green unshown", one.guessed),
-            ("no context", one.troubled),
+            ("shown and not green", item.lost),
+            ("green unshown", item.guessed),
+            ("no context", item.troubled),
         ):
             for name in names:
                 print(f"  {what}: {name}")
     every = [*small, *large]
     least, least_large = (2, 1) if args.quick else (LEAST, LEAST_LARGE)
     figures = [
-        at_least("tasks", sum(one.tasks for one in every), least),
-        at_least("tasks_large", sum(one.tasks for one in large), least_large),
-        exactly("shown_and_lost", sum(len(one.lost) for one in every), 0),
-        exactly("missed_and_green", sum(len(one.guessed) for one in every), 0),
-        exactly("without_context", sum(len(one.troubled) for one in every), 0),
-        told("shown", sum(one.shown for one in every)),
-        told("missed", sum(one.missed for one in every)),
+        at_least("tasks", sum(item.tasks for item in every), least),
+        at_least("tasks_large", sum(item.tasks for item in large), least_large),
+        exactly("shown_and_lost", sum(len(item.lost) for item in every), 0),
+        exactly("missed_and_green", sum(len(item.guessed) for item in every), 0),
+        exactly("without_context", sum(len(item.troubled) for item in every), 0),
+        told("shown", sum(item.shown for item in every)),
+        told("missed", sum(item.missed for item in every)),
     ]
     print_figures("recall", figures)
 

@@ -39,10 +39,10 @@ from redstart.app.images import build_image
 from redstart.core.errors import RedstartError
 from redstart.core.shell import Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
-from redstart.ports.sandbox.cgroups import Group, grouped, own_tree
-from redstart.ports.sandbox.docker.daemon import Api, socket_of
+from redstart.ports.sandbox.cgroups import Cgroup, grouped, own_tree
+from redstart.ports.sandbox.docker.daemon import DaemonApi, socket_of
 from redstart.ports.sandbox.docker.image import recipe_here
-from redstart.ports.sandbox.docker.sandbox import Choices, Docker
+from redstart.ports.sandbox.docker.sandbox import ContainerOptions, Docker
 from redstart.ports.sandbox.exchange import variables
 from redstart.ports.sandbox.port import WarmSandbox, Workspaces, session_of
 from redstart.testing.sandbox import FolderWorkspaces
@@ -108,7 +108,7 @@ def with_pytest(folder: Path) -> str:
     return str(make_environment(folder, f"pytest=={version('pytest')}"))
 
 
-def bare(group: Group | None) -> Run:
+def bare(group: Cgroup | None) -> Run:
     """Starts commands as anybody would."""
 
     async def run(execution: Execution) -> None:
@@ -146,7 +146,7 @@ async def contenders(
         for name, sandbox in backends.items():
             found.append(Contender(f"{name}_fresh", checked(sandbox.run), names))
             session = await opened.enter_async_context(session_of(sandbox, place.environment, limits))
-            warm = tuple(one for one in names if one == "pytest" or not isinstance(sandbox, Bubblewrap))
+            warm = tuple(item for item in names if item == "pytest" or not isinstance(sandbox, Bubblewrap))
             await session.run(place.executions["pytest"])
             found.append(Contender(f"{name}_warm", checked(session.run), warm))
         yield found
@@ -202,10 +202,10 @@ async def had(place: Ground) -> dict[str, WarmSandbox]:
 
 async def dockers(workspaces: Workspaces, scratch: Path) -> dict[str, WarmSandbox]:
     socket = socket_of(os.environ.get("DOCKER_HOST", ""))
-    api, image = Api(socket), recipe_here().name
+    api, image = DaemonApi(socket), recipe_here().name
     await build_image(os.environ, say=print)
     runtimes = (await api.call("GET", "/info"))["Runtimes"]
-    choices = {"docker": Choices(socket, image), "runsc": Choices(socket, image, "runsc")}
+    choices = {"docker": ContainerOptions(socket, image), "runsc": ContainerOptions(socket, image, "runsc")}
     if "runsc" not in runtimes:
         print("runsc: the daemon has no such runtime")
         del choices["runsc"]

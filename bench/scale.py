@@ -84,8 +84,8 @@ def measured(folder: Path, sizes: tuple[int, ...], rounds: int) -> Times:
                 print(f"{kind:<9} {size:>6} runs made in {time.perf_counter() - began:.1f} s", flush=True)
                 stored.append(Stored(kind, size, database, times))
         for number in range(rounds + WARM_UP):
-            for one in stored:
-                asyncio.run(one.round(luck, counts=number >= WARM_UP))
+            for item in stored:
+                asyncio.run(item.round(luck, counts=number >= WARM_UP))
     return times
 
 

@@ -202,7 +202,7 @@ def settings(ready: Ready, home: Path, into: Path, model_url: str) -> dict[str, 
 
 def record(into: Path) -> str:
     """The whole session in a fresh home folder in `into`, as text. Raises `SessionError` where a command fails."""
-    (project,) = (one for one in projects() if one.name == PROJECT)
+    (project,) = (item for item in projects() if item.name == PROJECT)
     home = into / "home"
     home.mkdir()
     ready = prepare(project, home, into, PROJECT)

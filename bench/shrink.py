@@ -24,7 +24,7 @@ from typing import NamedTuple
 from _figures import at_least, at_most, print_figures
 from honest.patches import Honest, data_folder, humaneval, quixbugs
 from redstart.toolkit.honesty.verdict.hunks import Files, compose, hunks_of
-from redstart.toolkit.honesty.verdict.shrink import Budget, shrink
+from redstart.toolkit.honesty.verdict.shrink import ShrinkBudget, shrink
 
 FIXES, FEW = 40, 8
 SEED = 40
@@ -176,7 +176,7 @@ async def measured(one: Padded, folder: Path) -> Found:
         return await asyncio.to_thread(is_green, compose(before, hunks, kept), folder)
 
     began = time.monotonic()
-    found = await shrink(before, hunks, green, budget=Budget(runs=40, seconds=600), clock=time.monotonic)
+    found = await shrink(before, hunks, green, budget=ShrinkBudget(runs=40, seconds=600), clock=time.monotonic)
     left = compose(before, hunks, found.kept)
     same = all(left[path] == (one.true[path].encode() if path in one.true else None) for path in touched)
     print(f"{one.name:<44} {len(hunks):>2} hunks {found.runs:>2} runs  {'' if same else 'NOT THE FIX'}", flush=True)
@@ -187,7 +187,7 @@ def choose(data: Path, wanted: int) -> Sequence[Padded]:
     """Fixes of both sets in equal parts, always the same ones."""
     chance = random.Random(SEED)
     every = [chance.sample(list(kind(data)), wanted // 2) for kind in (quixbugs, humaneval)]
-    return [padded(one, chance) for part in every for one in part]
+    return [padded(item, chance) for part in every for item in part]
 
 
 def main() -> None:
@@ -198,12 +198,12 @@ def main() -> None:
     if data is None:
         sys.exit("The fixes come from the evaluation data: set REDSTART_DATA (see docs/benchmarks.md).")
     found: list[Found] = []
-    for one in choose(data, wanted):
+    for item in choose(data, wanted):
         with tempfile.TemporaryDirectory(prefix="redstart-bench-") as name:
-            found.append(asyncio.run(measured(one, Path(name))))
+            found.append(asyncio.run(measured(item, Path(name))))
     figures = [
-        at_least("same_as_fix", sum(one.same for one in found) / len(found), 0.95),
-        at_most("runs_median", statistics.median(one.runs for one in found), 12),
+        at_least("same_as_fix", sum(item.same for item in found) / len(found), 0.95),
+        at_most("runs_median", statistics.median(item.runs for item in found), 12),
     ]
     print_figures("shrink", figures, fixes=len(found))
 

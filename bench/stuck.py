@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import _paths  # noqa: F401
 from _figures import Figure, exactly, print_figures, told
-from redstart.core.course import Pattern, Strategy, Turn
+from redstart.core.course import CourseChange, CoursePattern, Strategy
 from redstart.core.run import Limits, Result, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
@@ -36,16 +36,16 @@ FIX = TrueFix(play.CODE, play.BUGGY, play.BUGGY.replace(" + 1", ""))
 RIGHT = 0.15
 LIMITS = Limits(attempts=5, tokens=None, usd=None)
 
-Turning = Callable[[RunState], Turn | None]
+Turning = Callable[[RunState], CourseChange | None]
 
 
-def _nothing(run: RunState) -> Turn | None:
+def _nothing(run: RunState) -> CourseChange | None:
     del run
     return None
 
 
-def _plan_only(run: RunState) -> Turn | None:
-    return Turn(pattern=Pattern.revisited, strategy=Strategy.plan) if repeated(run) else None
+def _plan_only(run: RunState) -> CourseChange | None:
+    return CourseChange(pattern=CoursePattern.revisited, strategy=Strategy.plan) if repeated(run) else None
 
 
 ARMS: dict[str, Turning] = {"none": _nothing, "plan": _plan_only, "turns": turn}
@@ -73,8 +73,8 @@ def course(rig: Rig, model: NoisyOracle, turning: Turning) -> Course:
         ended = asyncio.run(_driven(rig))
     finally:
         retry.turn = usual
-    every = [*(one.seen for one in ended.history), seen(ended)]
-    wrong = [(one.failing, one.signature) for one in every if one.wrong is not None]
+    every = [*(entry.seen for entry in ended.history), seen(ended)]
+    wrong = [(item.failing, item.signature) for item in every if item.wrong is not None]
     return Course(ended.result is Result.verified, ended.now.number, len(wrong) - len(set(wrong)))
 
 
@@ -91,12 +91,12 @@ def measured(rig: Rig, kind: type[NoisyOracle], seeds: int) -> list[Figure]:
     }
     now, figures = arms["turns"], list[Figure]()
     for name, runs in arms.items():
-        chances = sum(one.attempts - 1 for one in runs)
-        rate = sum(one.repeats for one in runs) / max(chances, 1)
+        chances = sum(run.attempts - 1 for run in runs)
+        rate = sum(run.repeats for run in runs) / max(chances, 1)
         figures.append(told(f"{kind.name}_repeat_rate_{name}", rate))
-        figures.append(told(f"{kind.name}_solved_{name}", sum(one.solved for one in runs) / seeds))
+        figures.append(told(f"{kind.name}_solved_{name}", sum(run.solved for run in runs) / seeds))
     for name in ("none", "plan"):
-        fewer = paired_bootstrap([one.rate for one in now], [one.rate for one in arms[name]])
+        fewer = paired_bootstrap([item.rate for item in now], [arm.rate for arm in arms[name]])
         lost = sum(a.solved and not b.solved for a, b in zip(arms[name], now, strict=True))
         won = sum(b.solved and not a.solved for a, b in zip(arms[name], now, strict=True))
         print(
@@ -114,7 +114,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         rig = make_rig(Path(folder) / "snapshots")
         try:
-            figures = [one for kind in (Stubborn, Rewording, NoisyOracle) for one in measured(rig, kind, seeds)]
+            figures = [item for kind in (Stubborn, Rewording, NoisyOracle) for item in measured(rig, kind, seeds)]
         finally:
             rig.trees.close()
     print_figures("stuck", figures)

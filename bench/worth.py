@@ -22,9 +22,9 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from _figures import Figure, at_least, at_most, print_figures, told
-from redstart.core.lesson import Status, Use
+from redstart.core.lesson import LessonOutcome, LessonStatus
 from redstart.toolkit.learning.lessons import probability
-from redstart.toolkit.learning.worth import Bets, Evidence, standing
+from redstart.toolkit.learning.worth import BettingCapital, LessonEvidence, standing
 
 RUNS, FAMILIES, LESSONS = 5000, 40, 5
 SIZES = (0.10, 0.20, 0.30)
@@ -32,7 +32,7 @@ HELPFUL, USELESS, HARMFUL = 60, 100, 40
 FLAKY = 0.03
 BASE = 0.4
 """The share of green without the lesson, where single lessons are looked at."""
-KEPT = (Status.new, Status.active)
+KEPT = (LessonStatus.new, LessonStatus.active)
 
 
 class Size(NamedTuple):
@@ -62,7 +62,7 @@ class World(NamedTuple):
 
 
 class Ended(NamedTuple):
-    status: list[list[Status]]
+    status: list[list[LessonStatus]]
     regret: list[float]
     """Of each run."""
     shown: float
@@ -100,29 +100,31 @@ def _dealt(chance: random.Random) -> list[list[float]]:
 
 def lived(given: World, chance: random.Random, runs: int) -> Ended:
     """All runs, each lesson judged after each run that it applied to."""
-    evidence = [[Evidence() for _ in family] for family in given.effects]
-    status = [[Status.new for _ in family] for family in given.effects]
+    evidence = [[LessonEvidence() for _ in family] for family in given.effects]
+    status = [[LessonStatus.new for _ in family] for family in given.effects]
     regret: list[float] = []
     shown_all = 0
     for _ in range(runs):
         here = chance.randrange(FAMILIES)
         effects, states = given.effects[here], status[here]
-        coins = [(number, probability(state)) for number, state in enumerate(states) if state is not Status.retired]
+        coins = [
+            (number, probability(state)) for number, state in enumerate(states) if state is not LessonStatus.retired
+        ]
         shown = {number: chance.random() < p for number, p in coins}
         share = given.base[here] + sum(effects[number] for number, is_shown in shown.items() if is_shown)
         regret.append(given.base[here] + _sum(effects, 1) - share)
         shown_all += sum(shown.values())
         green = None if chance.random() < FLAKY else chance.random() < share
         for number, p in coins:
-            evidence[here][number].add(Use(probability=p, shown=shown[number], green=green))
+            evidence[here][number].add(LessonOutcome(probability=p, shown=shown[number], green=green))
         for number, _ in coins:
-            family = [one for other, one in enumerate(evidence[here]) if other != number]
+            family = [item for other, item in enumerate(evidence[here]) if other != number]
             states[number] = standing(states[number], evidence[here][number], family=family).status
     return Ended(status, regret, shown_all / runs / LESSONS)
 
 
 class Tally(NamedTuple):
-    by_effect: dict[float, Counter[Status]]
+    by_effect: dict[float, Counter[LessonStatus]]
     regret: float
     late: float
     """Regret in the last fifth of the runs."""
@@ -132,7 +134,7 @@ class Tally(NamedTuple):
 
 
 def tallied(worlds: int, runs: int, seed: int) -> Tally:
-    by_effect: dict[float, Counter[Status]] = {}
+    by_effect: dict[float, Counter[LessonStatus]] = {}
     rows: list[tuple[float, ...]] = []
     for number in range(worlds):
         chance = random.Random(seed + number)
@@ -147,12 +149,12 @@ def tallied(worlds: int, runs: int, seed: int) -> Tally:
     return Tally(by_effect, *(fmean(column) for column in zip(*rows, strict=True)))
 
 
-def share(tally: Tally, states: Sequence[Status], effects: Sequence[float]) -> float:
+def share(tally: Tally, states: Sequence[LessonStatus], effects: Sequence[float]) -> float:
     found = [count for effect, count in tally.by_effect.items() if effect in effects]
     return sum(count[state] for count in found for state in states) / sum(count.total() for count in found)
 
 
-def precision(tally: Tally, states: Sequence[Status]) -> float:
+def precision(tally: Tally, states: Sequence[LessonStatus]) -> float:
     """Of those that have such a state in the end, how many help."""
     have = {effect: sum(count[state] for state in states) for effect, count in tally.by_effect.items()}
     return sum(count for effect, count in have.items() if effect > 0) / max(sum(have.values()), 1)
@@ -163,7 +165,7 @@ def table(tally: Tally, runs: int) -> None:
     for effect, count in sorted(tally.by_effect.items()):
         print(
             f"  {100 * effect:+4.0f}  "
-            + "  ".join(f"{count[state] / count.total():.2f}" for state in (*KEPT, Status.retired))
+            + "  ".join(f"{count[state] / count.total():.2f}" for state in (*KEPT, LessonStatus.retired))
         )
     print(
         f"  regret in points: {100 * tally.regret:.1f}, in the last fifth {100 * tally.late:.1f}; "
@@ -186,7 +188,7 @@ class Looked(NamedTuple):
 def looked(chance: random.Random, effect: float, looks: int, *, drifting: bool = False) -> Looked:
     """The share of green drifts, and the probability of the coin follows what was seen; so does the effect between
     -0.2 and 0 if it is `drifting`."""
-    evidence, bets = Evidence(), Bets(effect)
+    evidence, bets = LessonEvidence(), BettingCapital(effect)
     covered, above_now, above, peeked = True, False, False, False
     greens = 0
     arms = {True: [0, 0], False: [0, 0]}
@@ -198,7 +200,7 @@ def looked(chance: random.Random, effect: float, looks: int, *, drifting: bool =
         shown = chance.random() < p
         green = chance.random() < middle + (now / 2 if shown else -now / 2)
         greens += green
-        evidence.add(Use(probability=p, shown=shown, green=green))
+        evidence.add(LessonOutcome(probability=p, shown=shown, green=green))
         bets.settle(evidence.plays[-1])
         above_now = evidence.above_zero
         above = above or above_now
@@ -221,32 +223,32 @@ def _plainly_above(arms: dict[bool, list[int]]) -> bool:
 
 
 def proven_after(effect: float, chance: random.Random, most: int) -> int:
-    evidence = Evidence()
+    evidence = LessonEvidence()
     while not evidence.above_zero and evidence.uses < most:
         shown = chance.random() < 0.5
-        evidence.add(Use(probability=0.5, shown=shown, green=chance.random() < BASE + effect * shown))
+        evidence.add(LessonOutcome(probability=0.5, shown=shown, green=chance.random() < BASE + effect * shown))
     return evidence.uses
 
 
 class Life(NamedTuple):
-    status: Status
+    status: LessonStatus
     uses: int
 
 
 def life(effect: float, chance: random.Random, siblings: int, theirs: float) -> Life:
     """Until it is no longer new. Siblings, of the effect `theirs`, apply to other runs, one each for one of its own."""
-    evidence = [Evidence() for _ in range(siblings + 1)]
-    states = [Status.new] * len(evidence)
-    while states[0] is Status.new:
-        for number, one in enumerate(evidence):
+    evidence = [LessonEvidence() for _ in range(siblings + 1)]
+    states = [LessonStatus.new] * len(evidence)
+    while states[0] is LessonStatus.new:
+        for number, item in enumerate(evidence):
             p = probability(states[number])
             shown = chance.random() < p
             if p:
                 green = chance.random() < BASE + (theirs if number else effect) * shown
-                one.add(Use(probability=p, shown=shown, green=green))
-        for number, one in enumerate(evidence):
-            family = [other for other in evidence if other is not one]
-            states[number] = standing(states[number], one, family=family).status
+                item.add(LessonOutcome(probability=p, shown=shown, green=green))
+        for number, item in enumerate(evidence):
+            family = [other for other in evidence if other is not item]
+            states[number] = standing(states[number], item, family=family).status
     return Life(states[0], evidence[0].uses)
 
 
@@ -258,7 +260,7 @@ def needs(effect: float, size: Size) -> dict[str, float]:
     found[f"uses_{name}_proven"] = median(proofs)
     for word, siblings in (("alone", 0), ("pooled", LESSONS - 1)):
         lives = [life(effect, random.Random(seed), siblings, effect) for seed in range(size.lives)]
-        active = [one.uses for one in lives if one.status is Status.active]
+        active = [live.uses for live in lives if live.status is LessonStatus.active]
         found[f"uses_{name}_{word}"] = median(active) if active else math.inf
         found[f"active_{name}_{word}"] = len(active) / len(lives)
     return found
@@ -272,25 +274,25 @@ def of_many(size: Size) -> list[Figure]:
     table(tally, RUNS)
     long = tallied(max(size.worlds // 4, 1), size.long_runs, seed=5001)
     table(long, size.long_runs)
-    harmful = [-one for one in SIZES]
+    harmful = [-siz for siz in SIZES]
     return [
-        at_least("harmful_retired", share(tally, (Status.retired,), harmful), 0.95),
-        at_least("useless_retired", share(tally, (Status.retired,), (0.0,)), 0.80),
+        at_least("harmful_retired", share(tally, (LessonStatus.retired,), harmful), 0.95),
+        at_least("useless_retired", share(tally, (LessonStatus.retired,), (0.0,)), 0.80),
         at_least("helpful_20_30_kept", share(tally, KEPT, SIZES[1:]), 0.85),
         told("helpful_10_kept", share(tally, KEPT, SIZES[:1])),
-        at_least("precision_active", precision(tally, (Status.active,)), 0.90),
+        at_least("precision_active", precision(tally, (LessonStatus.active,)), 0.90),
         told("precision_kept", precision(tally, KEPT)),
-        told("recall_active", share(tally, (Status.active,), SIZES)),
+        told("recall_active", share(tally, (LessonStatus.active,), SIZES)),
         told("recall_kept", share(tally, KEPT, SIZES)),
         at_most("regret", tally.regret, min(tally.always, tally.never)),
         at_most("regret_late", tally.late, min(tally.always, tally.never)),
         told("regret_always", tally.always),
         told("regret_never", tally.never),
         told("shown", tally.shown),
-        at_least("long_useless_retired", share(long, (Status.retired,), (0.0,)), 0.95),
-        at_least("long_harmful_retired", share(long, (Status.retired,), harmful), 0.95),
+        at_least("long_useless_retired", share(long, (LessonStatus.retired,), (0.0,)), 0.95),
+        at_least("long_harmful_retired", share(long, (LessonStatus.retired,), harmful), 0.95),
         told("long_recall_kept", share(long, KEPT, SIZES)),
-        told("long_precision_active", precision(long, (Status.active,))),
+        told("long_precision_active", precision(long, (LessonStatus.active,))),
         told("long_regret_late", long.late),
     ]
 
@@ -298,7 +300,7 @@ def of_many(size: Size) -> list[Figure]:
 def of_looking(size: Size) -> list[Figure]:
     effects = (0.0, 0.1, 0.3, -0.2)
     every = {effect: [looked(random.Random(s), effect, size.looks) for s in range(size.streams)] for effect in effects}
-    by_effect = {effect: fmean(one.covered for one in found) for effect, found in every.items()}
+    by_effect = {effect: fmean(item.covered for item in found) for effect, found in every.items()}
     for effect, covered in by_effect.items():
         print(
             f"looked at after each of {size.looks} uses, {100 * effect:+.0f} points: inside at all looks {covered:.4f}"
@@ -306,9 +308,9 @@ def of_looking(size: Size) -> list[Figure]:
     drifting = [looked(random.Random(s), 0.0, size.looks, drifting=True) for s in range(size.streams)]
     return [
         at_least("coverage", min(by_effect.values()), 0.94),
-        at_most("useless_proven_helpful", fmean(one.above for one in every[0.0]), 0.025),
-        at_most("never_helpful_proven_helpful", fmean(one.above for one in drifting), 0.025),
-        told("useless_helpful_by_plain_peeking", fmean(one.peeked for one in every[0.0])),
+        at_most("useless_proven_helpful", fmean(item.above for item in every[0.0]), 0.025),
+        at_most("never_helpful_proven_helpful", fmean(item.above for item in drifting), 0.025),
+        told("useless_helpful_by_plain_peeking", fmean(item.peeked for item in every[0.0])),
     ]
 
 
@@ -316,7 +318,7 @@ def of_needs(size: Size) -> list[Figure]:
     found = {**needs(0.10, size), **needs(0.30, size)}
     for word, siblings in (("alone", 0), ("among_helpful", LESSONS - 1)):
         lives = [life(0.0, random.Random(seed), siblings, 0.30) for seed in range(size.lives)]
-        found[f"useless_active_{word}"] = fmean(one.status is Status.active for one in lives)
+        found[f"useless_active_{word}"] = fmean(live.status is LessonStatus.active for live in lives)
     for name, value in found.items():
         print(f"{name}: {value:.4g}")
     return [told(name, value) for name, value in found.items()]

@@ -285,7 +285,7 @@ def test_locks_hold_every_dependency() -> None:
     dev = lock_names((ROOT / "requirements" / "dev.txt").read_text())
 
     def names(wanted: list[str]) -> set[str]:
-        return {re.split(r"[^\w.-]", one, maxsplit=1)[0].lower() for one in wanted}
+        return {re.split(r"[^\w.-]", item, maxsplit=1)[0].lower() for item in wanted}
 
     assert names(project["project"]["dependencies"]) <= base
     assert names(project["dependency-groups"]["dev"]) | base <= dev
@@ -350,7 +350,7 @@ def told_by_hand(source: str) -> list[int]:
     found: list[int] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Dict):
-            keys = {one.value for one in node.keys if isinstance(one, ast.Constant)}
+            keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
             found += [node.lineno] if {"name", "value"} <= keys or "bench" in keys else []
     return found
 

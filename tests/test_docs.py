@@ -148,7 +148,7 @@ def test_the_promised_commands_are_run() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_resolve(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
-    broken = [one for one in targets if "://" not in one and not (page.parent / one).exists()]
+    broken = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
     assert broken == []
 
 
@@ -186,7 +186,7 @@ def test_reference_names_what_the_code_has() -> None:
         result.value: exit_code(RunState.model_construct(status=Status.finished, result=result)) for result in Result
     }
     parts = {f"`{word}`" for word in (*Step, *Phase, *Event.model_fields)}
-    assert {one for one in parts if one not in reference("events")} == set()
+    assert {part for part in parts if part not in reference("events")} == set()
 
 
 COMMANDS = [

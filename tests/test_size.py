@@ -34,7 +34,7 @@ def locked() -> list[str]:
     """The distributions that an installation brings on this platform."""
     lines = [line.rstrip("\\ ") for line in LOCK.read_text().splitlines() if re.match(r"[A-Za-z0-9]", line)]
     wanted = [Requirement(line) for line in lines]
-    return [one.name for one in wanted if one.marker is None or one.marker.evaluate()]
+    return [item.name for item in wanted if item.marker is None or item.marker.evaluate()]
 
 
 def size_of(name: str) -> int:

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 def beside(over: threading.Event, *loops: Callable[[], None]) -> Generator[None]:
     """Runs the loops, each in a thread of its own, and at the end says that it is over. Raises what broke in one."""
     with ThreadPoolExecutor(len(loops)) as threads:
-        going = [threads.submit(one) for one in loops]
+        going = [threads.submit(loop) for loop in loops]
         try:
             yield
         finally:
             over.set()
-    for one in going:
-        one.result()
+    for item in going:
+        item.result()

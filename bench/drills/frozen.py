@@ -64,7 +64,7 @@ def frozen(*, quick: bool, say: Callable[[str], None]) -> list[Figure]:
         lines = _quiet(file, before + count)[before:]
         say(f"woken after {took:.0f} s; it tried {len(lines)} writes: {sorted(lines)}")
         found = truth(ground, [run.run_id for run in runs])
-        moved = sum(one != other for one, other in zip(states, _versions(ground), strict=True))
+        moved = sum(state != other for state, other in zip(states, _versions(ground), strict=True))
         late.end()
     fenced = sum(line.endswith(" fenced") for line in lines)
     return [

@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 
 from _environments import bring_postgres, bring_temporal
-from redstart.app.runs import Asked, keep_run, take_folder
+from redstart.app.runs import RunRequest, keep_run, take_folder
 from redstart.app.servers.postgres import Postgres, serve_postgres
 from redstart.app.servers.temporal import Temporal, serve_temporal
 from redstart.app.settings import FleetSettings, Models, Settings
@@ -166,7 +166,7 @@ class Ground:
     async def begin(self, repo: Path, count: int, tenant: str = HOME) -> list[RunState]:
         """So many runs on the repo, kept but not handed over yet. The snapshot is taken once."""
         with open_house(self.settings(tenant)) as house:
-            asked = Asked(Limits(minutes=None), own_python=True, verify=Level.quick)
+            asked = RunRequest(Limits(minutes=None), own_python=True, verify=Level.quick)
             taken = take_folder(house, repo, asked)
             return [await keep_run(house, taken.spec, taken.path) for _ in range(count)]
 

@@ -22,7 +22,7 @@ from redstart.app.runs import go_on
 from redstart.app.wire import engine_called, open_house
 from redstart.core.errors import ConfigError
 from redstart.core.run import RunState, Step
-from redstart.toolkit.repo.handover import Happened
+from redstart.toolkit.repo.handover import HandoverEvent
 from support.alike import masked
 from support.scenarios import Scenario
 
@@ -83,16 +83,16 @@ def kills(seed: int, *, quick: bool, say: Callable[[str], None]) -> list[Figure]
         places = random.Random(seed).sample(places, QUICK)
     lanes = [places[at::LANES] for at in range(LANES)]
     with ThreadPoolExecutor(LANES) as pool:
-        came = [one for lane in pool.map(lambda lane: _lane(lane, say), lanes) for one in lane]
-    for one in sorted(came):
-        if not one.resumed or one.lost or one.repeated or one.asked_again:
-            say(f"{one.place.moment} {one.place.step.value}: {one}")
+        came = [item for lane in pool.map(lambda lane: _lane(lane, say), lanes) for item in lane]
+    for item in sorted(came):
+        if not item.resumed or item.lost or item.repeated or item.asked_again:
+            say(f"{item.place.moment} {item.place.step.value}: {item}")
     return [
-        exactly("kills_resumed", sum(one.resumed for one in came), len(places)),
-        exactly("kills_steps_lost", sum(one.lost for one in came), 0),
-        exactly("kills_effects_repeated", sum(len(one.repeated) for one in came), 0),
-        exactly("kills_answers_asked_again", sum(one.asked_again for one in came), 0),
-        told("kills_takeover_seconds", sorted(one.seconds for one in came)[len(came) // 2]),
+        exactly("kills_resumed", sum(item.resumed for item in came), len(places)),
+        exactly("kills_steps_lost", sum(item.lost for item in came), 0),
+        exactly("kills_effects_repeated", sum(len(item.repeated) for item in came), 0),
+        exactly("kills_answers_asked_again", sum(item.asked_again for item in came), 0),
+        told("kills_takeover_seconds", sorted(item.seconds for item in came)[len(came) // 2]),
     ]
 
 
@@ -163,7 +163,7 @@ def _place(ground: Ground, place: Place, calm: Undisturbed) -> Came:
     rows = _rows(ground, run.run_id, place.tenant)
     more = [name for name, count in rows if count > dict(calm.rows).get(name, 0)]
     commits = subprocess.run(["git", "rev-list", "--count", "HEAD..green"], cwd=repo, capture_output=True, text=True)
-    if commits.stdout.strip() != "1" or again is not Happened.already:
+    if commits.stdout.strip() != "1" or again is not HandoverEvent.already:
         more.append("branch")
     differs = tuple(differences(masked(state.model_dump(mode="json"), "tenant"), calm.state))
     return Came(
@@ -177,7 +177,7 @@ def _place(ground: Ground, place: Place, calm: Undisturbed) -> Came:
     )
 
 
-async def _handed_over(ground: Ground, run_id: str, tenant: str) -> tuple[RunState, Happened]:
+async def _handed_over(ground: Ground, run_id: str, tenant: str) -> tuple[RunState, HandoverEvent]:
     """Makes a branch of it, tries that again, and writes it into the folder twice; what the last of these said."""
     with open_house(ground.settings(tenant)) as house:
         await apply_run(house, run_id, branch="green")

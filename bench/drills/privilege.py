@@ -153,7 +153,7 @@ def holds(pid: int, what: bytes) -> bool:
             where, rights = line.split()[:2]
             if not rights.startswith("r") or line.rstrip().endswith(("[vvar]", "[vsyscall]", "[vvar_vclock]")):
                 continue
-            begin, end = (int(one, 16) for one in where.split("-"))
+            begin, end = (int(item, 16) for item in where.split("-"))
             kept = b""
             for at in range(begin, end, CHUNK):
                 try:

@@ -18,9 +18,9 @@ from typing import Any
 
 from learning.families import FAMILIES, Known, read_family
 from redstart.core.failures import FailureQuery, RecalledFailure
-from redstart.core.learning import Recalled, Signature
-from redstart.core.lesson import Lesson, Offered, Placed, Scope, Situation
-from redstart.ports.memory.port import Lessons, Memory, Shelf
+from redstart.core.learning import RecalledCard, Signature
+from redstart.core.lesson import Lesson, LessonOffer, LessonPlacement, LessonScope, Situation
+from redstart.ports.memory.port import Lessons, LessonStore, Memory
 from redstart.ports.world.system import SystemWorld
 from redstart.toolkit.learning.lessons import approved
 
@@ -71,18 +71,18 @@ class Given:
 class Widening:
     """Lessons of the store, each approved for the tenant as soon as it is there."""
 
-    def __init__(self, lessons: Lessons, shelf: Shelf, now: Callable[[], float], given: Given) -> None:
+    def __init__(self, lessons: Lessons, shelf: LessonStore, now: Callable[[], float], given: Given) -> None:
         self._lessons, self._shelf, self._now, self._given = lessons, shelf, now, given
 
-    async def offered(self, situation: Situation) -> Offered:
+    async def offered(self, situation: Situation) -> LessonOffer:
         for lesson in await self._shelf.lessons():
-            if lesson.scope is Scope.repo and not lesson.same_as:
-                await self._shelf.put(approved(lesson, BY, self._now(), Scope.tenant))
+            if lesson.scope is LessonScope.repo and not lesson.same_as:
+                await self._shelf.put(approved(lesson, BY, self._now(), LessonScope.tenant))
         found = await self._lessons.offered(situation)
         self._given.add("lessons", situation.repo, found.model_dump(mode="json"))
         return found
 
-    async def placed(self, lesson: Lesson) -> Placed:
+    async def placed(self, lesson: Lesson) -> LessonPlacement:
         return await self._lessons.placed(lesson)
 
 
@@ -92,9 +92,9 @@ class Told:
     def __init__(self, memory: Memory, given: Given) -> None:
         self._memory, self._given = memory, given
 
-    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         found = await self._memory.recall(signature, tenant=tenant, repo=repo, limit=limit)
-        self._given.add("cards", repo, [one.model_dump(mode="json") for one in found])
+        self._given.add("cards", repo, [item.model_dump(mode="json") for item in found])
         return found
 
     async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
@@ -113,7 +113,7 @@ class OtherWords:
     def instead(self, text: str, teacher: str, repo: str) -> str:
         """As long as `text`, which a run of the repo `teacher` left; the same for the same text and repos."""
         known = (self._by_repo.get(teacher), self._by_repo.get(repo))
-        others = [one for one in self._families if one.name not in known]
+        others = [family for family in self._families if family.name not in known]
         said = random.Random(f"{text}/{teacher}/{repo}").choice(others).advice
         return " ".join([said] * (len(text) // len(said) + 1))[: len(text)]
 
@@ -124,19 +124,19 @@ class PlaceboLessons:
     def __init__(self, given: Given, words: OtherWords) -> None:
         self._given, self._words = given, words
 
-    async def offered(self, situation: Situation) -> Offered:
+    async def offered(self, situation: Situation) -> LessonOffer:
         body = self._given.last("lessons", situation.repo)
-        found = Offered.model_validate(body) if body else Offered()
-        return found.model_copy(update={"lessons": tuple(self._other(one, situation) for one in found.lessons)})
+        found = LessonOffer.model_validate(body) if body else LessonOffer()
+        return found.model_copy(update={"lessons": tuple(self._other(lesson, situation) for lesson in found.lessons)})
 
     def _other(self, lesson: Lesson, situation: Situation) -> Lesson:
         # It is chosen by its `when`, which therefore stays, and for its tenant, which is that of the arm.
         advice = self._words.instead(lesson.advice, lesson.provenance.repo, situation.repo)
         return lesson.model_copy(update={"advice": advice, "tenant": situation.tenant})
 
-    async def placed(self, lesson: Lesson) -> Placed:
+    async def placed(self, lesson: Lesson) -> LessonPlacement:
         del lesson
-        return Placed()
+        return LessonPlacement()
 
 
 class PlaceboMemory:
@@ -145,16 +145,16 @@ class PlaceboMemory:
     def __init__(self, given: Given, words: OtherWords) -> None:
         self._given, self._words = given, words
 
-    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         del signature, tenant
-        found = [Recalled.model_validate(body) for body in self._given.last("cards", repo) or ()]
-        return [self._other(one, repo) for one in found[:limit]]
+        found = [RecalledCard.model_validate(body) for body in self._given.last("cards", repo) or ()]
+        return [self._other(item, repo) for item in found[:limit]]
 
     async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
         del query, tenant, repo, limit
         return []
 
-    def _other(self, recalled: Recalled, repo: str) -> Recalled:
+    def _other(self, recalled: RecalledCard, repo: str) -> RecalledCard:
         card = recalled.card
         said = {"summary": card.summary, "root_cause": card.root_cause, "fix": card.fix}
         teacher = card.provenance.get("repo", "")

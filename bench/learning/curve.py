@@ -10,13 +10,13 @@ from typing import NamedTuple
 from _figures import Figure, at_least, exactly, told
 from learning.arms import Arm
 from redstart.evals.intervals import Estimate, bootstrap_of, mcnemar, paired_bootstrap, wilson
-from redstart.evals.outcome import Outcome, Place
+from redstart.evals.outcome import EndPoint, RunOutcome
 
 QUARTERS = 4
 ALL_ATTEMPTS_AND_ONE = 4
 """What a run that never got green counts as, in attempts to green: one more than it may have."""
 
-Rows = Mapping[Arm, Sequence[Outcome]]
+Rows = Mapping[Arm, Sequence[RunOutcome]]
 
 
 class Seen(NamedTuple):
@@ -28,54 +28,54 @@ class Seen(NamedTuple):
     """Whether its own family's key fact was among it; never so with a model, which has words of its own."""
 
 
-def paired(rows: Rows) -> dict[Arm, list[Outcome]]:
+def paired(rows: Rows) -> dict[Arm, list[RunOutcome]]:
     """Those tasks that every arm has done, in their order; what broke in one arm is left out in all."""
-    good = {arm: {row.key: row for row in rows[arm] if row.place is not Place.broken} for arm in Arm}
+    good = {arm: {row.key: row for row in rows[arm] if row.place is not EndPoint.broken} for arm in Arm}
     keys = [row.key for row in rows[Arm.off] if all(row.key in good[arm] for arm in Arm)]
     return {arm: [good[arm][key] for key in keys] for arm in Arm}
 
 
-def solved(rows: Sequence[Outcome]) -> Estimate:
+def solved(rows: Sequence[RunOutcome]) -> Estimate:
     return wilson(sum(row.solved for row in rows), len(rows))
 
 
-def quarters(rows: Sequence[Outcome]) -> list[Estimate]:
+def quarters(rows: Sequence[RunOutcome]) -> list[Estimate]:
     """The solved share in each quarter of the order. Raises `ValueError` where a quarter would be empty."""
     cuts = [len(rows) * number // QUARTERS for number in range(QUARTERS + 1)]
     return [solved(rows[start:stop]) for start, stop in pairwise(cuts)]
 
 
-def last_half(rows: Sequence[Outcome]) -> Sequence[Outcome]:
+def last_half(rows: Sequence[RunOutcome]) -> Sequence[RunOutcome]:
     return rows[len(rows) // 2 :]
 
 
-def gap(a: Sequence[Outcome], b: Sequence[Outcome], count: Callable[[Outcome], float]) -> Estimate:
+def gap(a: Sequence[RunOutcome], b: Sequence[RunOutcome], count: Callable[[RunOutcome], float]) -> Estimate:
     """B's mean less A's, over the same tasks."""
     return paired_bootstrap([count(row) for row in a], [count(row) for row in b])
 
 
-def is_solved(row: Outcome) -> float:
+def is_solved(row: RunOutcome) -> float:
     return float(row.solved)
 
 
-def to_green(row: Outcome) -> float:
+def to_green(row: RunOutcome) -> float:
     return float(row.attempts if row.solved else ALL_ATTEMPTS_AND_ONE)
 
 
-def tokens_ratio(a: Sequence[Outcome], b: Sequence[Outcome]) -> Estimate:
+def tokens_ratio(a: Sequence[RunOutcome], b: Sequence[RunOutcome]) -> Estimate:
     """B's tokens as a share of A's, tasks resampled in pairs."""
 
     def ratio(pairs: Sequence[tuple[int, int]]) -> float:
-        return sum(two for _, two in pairs) / sum(one for one, _ in pairs)
+        return sum(two for _, two in pairs) / sum(pair for pair, _ in pairs)
 
-    return bootstrap_of([(one.tokens, two.tokens) for one, two in zip(a, b, strict=True)], ratio)
+    return bootstrap_of([(item.tokens, two.tokens) for item, two in zip(a, b, strict=True)], ratio)
 
 
-def sign_test(a: Sequence[Outcome], b: Sequence[Outcome]) -> float:
+def sign_test(a: Sequence[RunOutcome], b: Sequence[RunOutcome]) -> float:
     """The exact test of McNemar."""
     pairs = list(zip(a, b, strict=True))
-    only_a = sum(one.solved and not two.solved for one, two in pairs)
-    only_b = sum(two.solved and not one.solved for one, two in pairs)
+    only_a = sum(pair.solved and not two.solved for pair, two in pairs)
+    only_b = sum(two.solved and not pair.solved for pair, two in pairs)
     return mcnemar(only_a, only_b)
 
 
@@ -84,7 +84,7 @@ def figures(rows: Rows, least: int, seen: Mapping[Arm, Sequence[Seen]], *, has_a
     what it could do."""
     every = paired(rows)
     off, on, placebo = (every[arm] for arm in (Arm.off, Arm.on, Arm.placebo))
-    broken = sum(row.place is Place.broken for arm in Arm for row in rows[arm])
+    broken = sum(row.place is EndPoint.broken for arm in Arm for row in rows[arm])
     found = [
         at_least("tasks", len(off), least),
         exactly("broken", broken, 0),
@@ -95,14 +95,14 @@ def figures(rows: Rows, least: int, seen: Mapping[Arm, Sequence[Seen]], *, has_a
     for arm in Arm:
         found.append(_told(f"solved_{arm.value}", solved(every[arm])))
     for arm in Arm:
-        found += [_told(f"solved_{arm.value}_quarter_{number}", one) for number, one in _numbered(every[arm])]
+        found += [_told(f"solved_{arm.value}_quarter_{number}", item) for number, item in _numbered(every[arm])]
     differences = {
         "on_minus_off": gap(off, on, is_solved),
         "on_minus_off_last_half": gap(last_half(off), last_half(on), is_solved),
         "placebo_minus_off": gap(off, placebo, is_solved),
         "on_minus_placebo": gap(placebo, on, is_solved),
     }
-    found += [_difference(name, one, has_aim=has_aims) for name, one in differences.items()]
+    found += [_difference(name, difference, has_aim=has_aims) for name, difference in differences.items()]
     found.append(Figure("mcnemar_on_off", round(sign_test(off, on), 6)))
     for arm in Arm:
         found.append(told(f"attempts_{arm.value}", fmean(map(to_green, every[arm]))))
@@ -118,22 +118,22 @@ def _shown_to(seen: Mapping[Arm, Sequence[Seen]], *, has_aims: bool) -> list[Fig
     """How much the runs of an arm were shown, a run; the placebo has to be as much as what it stands for."""
     found: list[Figure] = []
     for arm, of_arm in seen.items():
-        lessons, cards = (fmean(column) for column in zip(*((one[:2]) for one in of_arm), strict=True))
+        lessons, cards = (fmean(column) for column in zip(*((item[:2]) for item in of_arm), strict=True))
         found += [told(f"lessons_shown_{arm.value}", lessons), told(f"cards_shown_{arm.value}", cards)]
-        name, share = f"told_the_fact_{arm.value}", fmean(one.has_fact for one in of_arm)
+        name, share = f"told_the_fact_{arm.value}", fmean(item.has_fact for item in of_arm)
         if has_aims:
             found.append(told(name, share) if arm is Arm.on else exactly(name, share, 0))
-    on, placebo = ([one[:2] for one in seen.get(arm, ())] for arm in (Arm.on, Arm.placebo))
-    unlike = sum(one != two for one, two in zip(on, placebo, strict=False))
+    on, placebo = ([item[:2] for item in seen.get(arm, ())] for arm in (Arm.on, Arm.placebo))
+    unlike = sum(item != two for item, two in zip(on, placebo, strict=False))
     return [*found, exactly("placebo_unlike_on", unlike, 0)]
 
 
-def _numbered(rows: Sequence[Outcome]) -> list[tuple[int, Estimate]]:
+def _numbered(rows: Sequence[RunOutcome]) -> list[tuple[int, Estimate]]:
     return list(enumerate(quarters(rows), 1)) if len(rows) >= QUARTERS else []
 
 
 def _false_greens(rows: Rows) -> int:
-    return sum(row.place is Place.false_green for arm in Arm for row in rows[arm])
+    return sum(row.place is EndPoint.false_green for arm in Arm for row in rows[arm])
 
 
 def _difference(name: str, found: Estimate, *, has_aim: bool) -> Figure:

@@ -15,27 +15,27 @@ from learning.instrument import FactSensitive
 from redstart.app.settings import Models, Settings
 from redstart.app.settings.models import ModelOptions
 from redstart.app.settings.store import folder_of
-from redstart.app.wire import House, open_database, open_house, trials_of
+from redstart.app.wire import AppContext, open_database, open_house, trials_of
 from redstart.core.change import EditKind
 from redstart.core.errors import ConfigError
 from redstart.core.run import Level, Limits, RunState
-from redstart.evals.desk import Wanted, plan_of, tenant_of, verify_all
-from redstart.evals.grading import Standard
+from redstart.evals.desk import EvaluationRequest, plan_of, tenant_of, verify_all
+from redstart.evals.grading import GradingBaseline
 from redstart.evals.measure import true_fixes
-from redstart.evals.outcome import Key, Outcome, Results
+from redstart.evals.outcome import Results, RunKey, RunOutcome
 from redstart.evals.runner import Evaluation
-from redstart.evals.sealed import Site
-from redstart.evals.verify import Verified, standards
+from redstart.evals.sealed import TaskFolder
+from redstart.evals.verify import TaskCheck, standards
 from redstart.ports.model.port import Model, Profile
 from redstart.ports.sql.engine import Database
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.world.system import SystemWorld
 
 ATTEMPTS = 3
 INSTRUMENT = "instrument:fact-sensitive"
 LOCAL = "openai:local"
-Tell = Callable[[Arm, Outcome], None]
+Tell = Callable[[Arm, RunOutcome], None]
 
 
 class Stream(NamedTuple):
@@ -72,22 +72,22 @@ def settings_for(home: Path, data: Path | None, url: str, context: int) -> Setti
     return Settings(home=home, data=data, models=models)
 
 
-async def verified(settings: Settings, tasks: Sequence[Known]) -> dict[str, Standard]:
+async def verified(settings: Settings, tasks: Sequence[Known]) -> dict[str, GradingBaseline]:
     """What each task is graded by; each is run for it once. Raises `ConfigError` for what is no task here."""
-    found: dict[str, Verified] = {}
+    found: dict[str, TaskCheck] = {}
     with open_house(settings) as house:
-        async for one in verify_all(house.with_sandbox(), [known.task for known in tasks], repeats=1):
-            if not one.ok:
-                raise ConfigError(f"{one.task} is no task here: {one.why}")
-            found[one.digest] = one
-            print(f"{one.task} is red, and green with its fix", flush=True)
+        async for item in verify_all(house.with_sandbox(), [known.task for known in tasks], repeats=1):
+            if not item.ok:
+                raise ConfigError(f"{item.task} is no task here: {item.why}")
+            found[item.digest] = item
+            print(f"{item.task} is red, and green with its fix", flush=True)
     return standards(found)
 
 
-def done(settings: Settings, stream: Stream) -> dict[Arm, list[Outcome]]:
+def done(settings: Settings, stream: Stream) -> dict[Arm, list[RunOutcome]]:
     """The rows that there are, each arm's in the order of the tasks."""
     place = {known.task.id: number for number, known in enumerate(stream.tasks)}
-    found: dict[Arm, list[Outcome]] = {}
+    found: dict[Arm, list[RunOutcome]] = {}
     with open_database(settings) as database:
         trials = trials_of(database.of(settings.tenant))
         for arm in Arm:
@@ -97,7 +97,7 @@ def done(settings: Settings, stream: Stream) -> dict[Arm, list[Outcome]]:
     return found
 
 
-async def seen(settings: Settings, stream: Stream, rows: dict[Arm, list[Outcome]]) -> dict[Arm, list[Seen]]:
+async def seen(settings: Settings, stream: Stream, rows: dict[Arm, list[RunOutcome]]) -> dict[Arm, list[Seen]]:
     """Of each run what it was shown, in the order of the tasks."""
     facts = {known.task.id: known.family.advice for known in stream.tasks}
     found: dict[Arm, list[Seen]] = {}
@@ -111,18 +111,18 @@ async def seen(settings: Settings, stream: Stream, rows: dict[Arm, list[Outcome]
 
 
 def _seen(run: RunState, fact: str) -> Seen:
-    lessons = [one.advice for one in run.taught.coins if one.shown] if run.taught else []
-    cards = [one.card.fix for one in run.now.plan.recalled] if run.now.plan else []
-    return Seen(len(lessons), len(cards), any(fact in one for one in (*lessons, *cards)))
+    lessons = [coin.advice for coin in run.taught.coins if coin.shown] if run.taught else []
+    cards = [item.card.fix for item in run.now.plan.recalled] if run.now.plan else []
+    return Seen(len(lessons), len(cards), any(fact in lesson for lesson in (*lessons, *cards)))
 
 
-def do(settings: Settings, stream: Stream, arm: Arm, known: dict[str, Standard], tell: Tell) -> None:
+def do(settings: Settings, stream: Stream, arm: Arm, known: dict[str, GradingBaseline], tell: Tell) -> None:
     """What is left of an arm; the placebo is done after `on`."""
     limits = Limits(attempts=ATTEMPTS, usd=None)
-    tasks = [one.task for one in stream.tasks]
+    tasks = [item.task for item in stream.tasks]
     # The tasks are steady, as their verification showed: more repeats would cost hours and tell nothing of memory.
     name, remembers = stream.name(arm), arm is not Arm.off
-    wanted = Wanted("learning", name=name, limits=limits, verify=Level.quick, remembers=remembers)
+    wanted = EvaluationRequest("learning", name=name, limits=limits, verify=Level.quick, remembers=remembers)
     plan = plan_of(wanted, tasks, stream.model)
     tenant = tenant_of(settings.tenant, plan.name)
     apart = settings.model_copy(update={"tenant": tenant})
@@ -144,12 +144,12 @@ def do(settings: Settings, stream: Stream, arm: Arm, known: dict[str, Standard],
         asyncio.run(doing.go(1))
 
 
-def remembering(house: House, database: Database, stream: Stream, arm: Arm) -> House:
+def remembering(house: AppContext, database: Database, stream: Stream, arm: Arm) -> AppContext:
     """The house with the memory of an arm; that of `off` is taken from it by its plan."""
     given = Given(house.settings.home / "given" / f"{stream.name(Arm.on)}.jsonl")
     adapters = house.adapters
     if arm is Arm.on:
-        lessons = Widening(adapters.lessons, SqlShelf(database), adapters.world.now, given)
+        lessons = Widening(adapters.lessons, SqlLessonStore(database), adapters.world.now, given)
         adapters = replace(adapters, lessons=lessons, memory=Told(adapters.memory, given))
     if arm is Arm.placebo:
         words = OtherWords(stream.tasks)
@@ -157,10 +157,10 @@ def remembering(house: House, database: Database, stream: Stream, arm: Arm) -> H
     return replace(house, adapters=adapters)
 
 
-def _model_for(house: House, stream: Stream, world: SeededWorld) -> Callable[[Site, Key], Model | None]:
-    families = {one.task.id: one.family for one in stream.tasks}
+def _model_for(house: AppContext, stream: Stream, world: SeededWorld) -> Callable[[TaskFolder, RunKey], Model | None]:
+    families = {item.task.id: item.family for item in stream.tasks}
 
-    def model_for(site: Site, key: Key) -> Model | None:
+    def model_for(site: TaskFolder, key: RunKey) -> Model | None:
         world.task = key.task
         if not stream.is_instrument:
             return None

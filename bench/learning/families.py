@@ -12,7 +12,7 @@ import random
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.evals.task import Base, Change, Task
+from redstart.evals.task import Base, Task, TaskChange
 
 FOLDER = Path(__file__).parent / "families"
 FAMILIES = (
@@ -77,9 +77,9 @@ def task_of(family: Family, example: Example) -> Task:
     module, tests = f"{example.name}.py", f"test_{example.name}.py"
     return Task(
         id=f"{family.name}/{example.name}",
-        base=Base(change=Change(files={module: example.before, tests: example.shown})),
-        hidden=Change(files={f"test_{example.name}_more.py": example.hidden}),
-        fix=Change(files={module: example.after}),
+        base=Base(change=TaskChange(files={module: example.before, tests: example.shown})),
+        hidden=TaskChange(files={f"test_{example.name}_more.py": example.hidden}),
+        fix=TaskChange(files={module: example.after}),
         tags=(family.name,),
         licence="MIT",
     )

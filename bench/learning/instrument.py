@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from learning.families import Family
-from redstart.evals.oracles import Instrument, NoisyOracle, TrueFix
+from redstart.evals.oracles import NoisyOracle, ScriptedInstrument, TrueFix
 from support.scenarios import CARD
 
 TOLD = 0.9
@@ -16,7 +16,7 @@ PLACES = ("lessons", "cards")
 """Where a run that was verified leaves the fact."""
 
 
-class FactSensitive(Instrument):
+class FactSensitive(ScriptedInstrument):
     """Gives the true fix with a chance that depends on whether the fact is in its question.
 
     The number that decides is one of the task and the attempt alone: what is told changes only what it is compared

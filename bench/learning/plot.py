@@ -65,13 +65,13 @@ def _axes(count: int, window: int) -> list[str]:
 
 def _band(points: Sequence[Estimate], arm: Arm, count: int, window: int) -> str:
     xs = [_x(window + number, count, window) for number in range(len(points))]
-    upper = [f"{x:.1f},{_y(one.high):.1f}" for x, one in zip(xs, points, strict=True)]
-    lower = [f"{x:.1f},{_y(one.low):.1f}" for x, one in zip(xs, points, strict=True)]
+    upper = [f"{x:.1f},{_y(item.high):.1f}" for x, item in zip(xs, points, strict=True)]
+    lower = [f"{x:.1f},{_y(item.low):.1f}" for x, item in zip(xs, points, strict=True)]
     return f"<polygon points='{' '.join([*upper, *reversed(lower)])}' fill='{COLOURS[arm]}' fill-opacity='0.12'/>"
 
 
 def _line(points: Sequence[Estimate], arm: Arm, count: int, window: int) -> str:
-    places = (f"{_x(window + number, count, window):.1f},{_y(one.value):.1f}" for number, one in enumerate(points))
+    places = (f"{_x(window + number, count, window):.1f},{_y(point.value):.1f}" for number, point in enumerate(points))
     return f"<polyline points='{' '.join(places)}' fill='none' {_stroke(arm)}/>"
 
 

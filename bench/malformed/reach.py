@@ -53,12 +53,12 @@ def with_comment(mark: str, end: str = "") -> Callable[[Answer], str]:
 
 
 def raw_breaks(answer: Answer) -> Made:
-    changed = json.loads(in_strings(flat(answer), lambda one: re.sub(r"(?<=[.:;,]) ", r"\\n", one)))
-    return Made(in_strings(flat(changed), lambda one: one.replace("\\n", "\n")), changed)
+    changed = json.loads(in_strings(flat(answer), lambda item: re.sub(r"(?<=[.:;,]) ", r"\\n", item)))
+    return Made(in_strings(flat(changed), lambda item: item.replace("\\n", "\n")), changed)
 
 
 def smart_quotes(answer: Answer) -> str:
-    return in_strings(pretty(answer), lambda one: f"“{one[1:-1]}”")
+    return in_strings(pretty(answer), lambda item: f"“{item[1:-1]}”")
 
 
 def fullwidth(answer: Answer) -> str:
@@ -77,7 +77,7 @@ def missing_commas(answer: Answer) -> str:
 def inner_quotes(answer: Answer) -> Made | None:
     """Words in quotes that nothing escapes, as small models write them."""
     quoted = re.compile(r"(?<=\w )(the|and|is|at|be) ")
-    changed = json.loads(in_strings(flat(answer), lambda one: quoted.sub(r'\\"\1\\" ', one)))
+    changed = json.loads(in_strings(flat(answer), lambda item: quoted.sub(r'\\"\1\\" ', item)))
     if changed == answer:
         return None
     return Made(pretty(changed).replace('\\"', '"'), changed)
@@ -86,7 +86,7 @@ def inner_quotes(answer: Answer) -> Made | None:
 def wrong_escapes(answer: Answer) -> Made | None:
     if "\\" not in str(answer):
         return None
-    return Made(in_strings(flat(answer), lambda one: re.sub(r"\\\\(?![nrtbfu])", r"\\", one)), answer)
+    return Made(in_strings(flat(answer), lambda item: re.sub(r"\\\\(?![nrtbfu])", r"\\", item)), answer)
 
 
 def spelt(change: Callable[[str], str]) -> Callable[[Answer], str]:
@@ -113,7 +113,7 @@ def objects_for_texts(answer: Answer) -> Made | None:
     if "debug_steps" not in lists(answer):
         return None
     steps: list[str] = answer["debug_steps"]  # type: ignore[assignment]
-    return Made(pretty({**answer, "debug_steps": [{"step": one} for one in steps]}), answer)
+    return Made(pretty({**answer, "debug_steps": [{"step": step} for step in steps]}), answer)
 
 
 def texts_for_objects(answer: Answer) -> Made | None:
@@ -156,12 +156,12 @@ def without_braces(answer: Answer) -> str:
 
 
 def tripled(answer: Answer) -> Made:
-    text = re.sub(r'(?<=: )"((?:[^"\\]|\\.)*)"', lambda one: '"""' + json.loads(one[0]) + '"""', pretty(answer))
+    text = re.sub(r'(?<=: )"((?:[^"\\]|\\.)*)"', lambda item: '"""' + json.loads(item[0]) + '"""', pretty(answer))
     return Made(text, answer)
 
 
 def added_up(answer: Answer) -> str:
-    return re.sub(r'(?<=: )"((?:[^"\\]|\\.){20,})"', lambda one: _halves(one[0]), pretty(answer))
+    return re.sub(r'(?<=: )"((?:[^"\\]|\\.){20,})"', lambda item: _halves(item[0]), pretty(answer))
 
 
 def _halves(literal: str) -> str:
@@ -203,44 +203,48 @@ def chatter(answer: Answer) -> Made:
 
 REACH: dict[str, Maker] = {
     "plain": as_it_is(pretty),
-    "fenced": as_it_is(lambda one: f"```json\n{pretty(one)}\n```"),
-    "fenced without a language": as_it_is(lambda one: f"```\n{flat(one)}\n```"),
-    "fence never closed": as_it_is(lambda one: f"```json\n{pretty(one)}\n"),
-    "tilde fence": as_it_is(lambda one: f"~~~\n{pretty(one)}\n~~~"),
-    "prose before": as_it_is(lambda one: f"Sure! Here is the JSON you asked for:\n\n{pretty(one)}"),
-    "prose around": as_it_is(lambda one: f"Of course.\n```json\n{flat(one)}\n```\nI hope this helps!"),
-    "prose with braces": as_it_is(lambda one: f"Neither {{a, b}} nor f'{{name}}' matters.\n{flat(one)}\nSee {{x}}."),
+    "fenced": as_it_is(lambda entry: f"```json\n{pretty(entry)}\n```"),
+    "fenced without a language": as_it_is(lambda entry: f"```\n{flat(entry)}\n```"),
+    "fence never closed": as_it_is(lambda entry: f"```json\n{pretty(entry)}\n"),
+    "tilde fence": as_it_is(lambda entry: f"~~~\n{pretty(entry)}\n~~~"),
+    "prose before": as_it_is(lambda entry: f"Sure! Here is the JSON you asked for:\n\n{pretty(entry)}"),
+    "prose around": as_it_is(lambda entry: f"Of course.\n```json\n{flat(entry)}\n```\nI hope this helps!"),
+    "prose with braces": as_it_is(
+        lambda entry: f"Neither {{a, b}} nor f'{{name}}' matters.\n{flat(entry)}\nSee {{x}}."
+    ),
     "Python's repr": as_it_is(repr),
     "Python's words": as_it_is(python_words),
-    "trailing commas": as_it_is(lambda one: re.sub(r'(["\]}])\n', r"\1,\n", pretty(one)).replace("[],", "[]")),
+    "trailing commas": as_it_is(lambda entry: re.sub(r'(["\]}])\n', r"\1,\n", pretty(entry)).replace("[],", "[]")),
     "comments //": as_it_is(with_comment("//")),
     "comments #": as_it_is(with_comment("#")),
     "comments /* */": as_it_is(with_comment("/*", " */")),
     "names without quotes": as_it_is(unquoted_keys),
     "raw line breaks": raw_breaks,
-    "raw tabs": as_it_is(lambda one: pretty(one).replace("  ", "\t")),
+    "raw tabs": as_it_is(lambda entry: pretty(entry).replace("  ", "\t")),
     "smart quotes": as_it_is(smart_quotes),
     "fullwidth punctuation": as_it_is(fullwidth),
-    "byte order mark": as_it_is(lambda one: "\ufeff" + pretty(one)),
-    "zero-width blanks": as_it_is(lambda one: outside(pretty(one), lambda part: part.replace("\n", "\n\u200b"))),
-    "Windows line ends": as_it_is(lambda one: f"```json\n{pretty(one)}\n```".replace("\n", "\r\n")),
+    "byte order mark": as_it_is(lambda entry: "\ufeff" + pretty(entry)),
+    "zero-width blanks": as_it_is(lambda entry: outside(pretty(entry), lambda part: part.replace("\n", "\n\u200b"))),
+    "Windows line ends": as_it_is(lambda entry: f"```json\n{pretty(entry)}\n```".replace("\n", "\r\n")),
     "thought with a draft": as_it_is(think_with_draft),
-    "end of a thought alone": as_it_is(lambda one: f"The user wants JSON.\n</think>\n{flat(one)}"),
-    "the same object twice": as_it_is(lambda one: f"{pretty(one)}\n\nAgain, as one line:\n{flat(one)}"),
-    "JSON in a JSON string": as_it_is(lambda one: flat(pretty(one))),
-    "escaped as if in a string": as_it_is(lambda one: flat(flat(one))[1:-1]),
-    "HTML entities": as_it_is(lambda one: html.escape(flat(one))),
-    "wrapped in one field": as_it_is(lambda one: pretty({"answer": one})),
-    "as a call": as_it_is(lambda one: f"```json\n{flat({'name': 'respond', 'arguments': one})}\n```"),
-    "as a call, arguments a string": as_it_is(lambda one: flat({"name": "respond", "arguments": flat(one)})),
-    "in a tag": as_it_is(lambda one: f"<answer>\n{pretty(one)}\n</answer>"),
-    "list of one": as_it_is(lambda one: pretty([one])),
-    "assigned": as_it_is(lambda one: f"```python\nresult = {pretty(one)}\n```"),
-    "last brace missing, fence closed": as_it_is(lambda one: f"```json\n{pretty(one).removesuffix('}').rstrip()}\n```"),
-    "last brace missing": as_it_is(lambda one: pretty(one).removesuffix("}")),
+    "end of a thought alone": as_it_is(lambda entry: f"The user wants JSON.\n</think>\n{flat(entry)}"),
+    "the same object twice": as_it_is(lambda entry: f"{pretty(entry)}\n\nAgain, as one line:\n{flat(entry)}"),
+    "JSON in a JSON string": as_it_is(lambda entry: flat(pretty(entry))),
+    "escaped as if in a string": as_it_is(lambda entry: flat(flat(entry))[1:-1]),
+    "HTML entities": as_it_is(lambda entry: html.escape(flat(entry))),
+    "wrapped in one field": as_it_is(lambda entry: pretty({"answer": entry})),
+    "as a call": as_it_is(lambda entry: f"```json\n{flat({'name': 'respond', 'arguments': entry})}\n```"),
+    "as a call, arguments a string": as_it_is(lambda entry: flat({"name": "respond", "arguments": flat(entry)})),
+    "in a tag": as_it_is(lambda entry: f"<answer>\n{pretty(entry)}\n</answer>"),
+    "list of one": as_it_is(lambda entry: pretty([entry])),
+    "assigned": as_it_is(lambda entry: f"```python\nresult = {pretty(entry)}\n```"),
+    "last brace missing, fence closed": as_it_is(
+        lambda entry: f"```json\n{pretty(entry).removesuffix('}').rstrip()}\n```"
+    ),
+    "last brace missing": as_it_is(lambda entry: pretty(entry).removesuffix("}")),
     "a bracket missing": bracket_missing,
-    "braces too many": as_it_is(lambda one: pretty(one) + "\n}}"),
-    "doubled braces": as_it_is(lambda one: "{" + pretty(one) + "}"),
+    "braces too many": as_it_is(lambda entry: pretty(entry) + "\n}}"),
+    "doubled braces": as_it_is(lambda entry: "{" + pretty(entry) + "}"),
     "outer braces missing": as_it_is(without_braces),
     "commas missing": as_it_is(missing_commas),
     "quotes inside": inner_quotes,

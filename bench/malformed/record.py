@@ -45,7 +45,7 @@ class Bug(NamedTuple):
     def diff(self) -> str:
         gone, come = self.code.splitlines(), self.fixed.splitlines()
         return "\n".join(
-            [f"-{line}" for line in gone if line not in come] + [f"+{one}" for one in come if one not in gone]
+            [f"-{line}" for line in gone if line not in come] + [f"+{item}" for item in come if item not in gone]
         )
 
 

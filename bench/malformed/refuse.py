@@ -99,7 +99,7 @@ def split_in_two(answer: Answer) -> str | None:
     name = OPTIONAL_LIST[question_of(answer)]
     if not name or not answer[name]:
         return None
-    return f"{flat({key: one for key, one in answer.items() if key != name})}\n{flat({name: answer[name]})}"
+    return f"{flat({key: item for key, item in answer.items() if key != name})}\n{flat({name: answer[name]})}"
 
 
 def quotes_and_cut(answer: Answer) -> str | None:
@@ -109,29 +109,29 @@ def quotes_and_cut(answer: Answer) -> str | None:
 
 
 def _prose(answer: Answer) -> str:
-    return " ".join(str(one) for one in answer.values() if isinstance(one, str))
+    return " ".join(str(item) for item in answer.values() if isinstance(item, str))
 
 
 REFUSE: dict[str, Maker] = {
-    "cut in what is required": lambda one: refused(cut_in_required(one), truncated=True),
-    "cut, and the limit not told": lambda one: refused(cut_in_required(one)),
-    "cut in the first field": lambda one: refused(cut_in_first_field(one), truncated=True),
-    "cut before what is required": lambda one: refused(cut_before_required(one), truncated=True),
-    "cut at a quote": lambda one: refused(cut_at_a_quote(one), truncated=True),
-    "quotes inside, and cut": lambda one: refused(quotes_and_cut(one), truncated=True),
-    "the question's example": lambda one: refused(example_copied(one)),
-    "two that differ": lambda one: refused(two_that_differ(one)),
-    "split in two objects": lambda one: refused(split_in_two(one)),
-    "closed too early": lambda one: refused(closed_too_early(one)),
-    "a field twice": lambda one: refused(field_twice(one)),
-    "quotes inside, ambiguous": lambda one: refused(odd_quotes(one)),
-    "the schema": lambda one: refused(schema_echoed(one)),
-    "a list under another name": lambda one: refused(other_name(one)),
-    "null for what is required": lambda one: refused(null_required(one)),
-    "what is required is missing": lambda one: refused(missing_required(one)),
-    "a thought that never ends": lambda one: refused(f"<think>\nPerhaps {flat(one)}? Let me see.", truncated=True),
-    "prose alone": lambda one: refused(_prose(one)),
-    "a refusal": lambda one: refused(json.dumps({"error": f"I cannot answer that: {_prose(one)[:20]}"})),
-    "an empty fence": lambda one: refused("```json\n```" + " " * len(one)),
-    "another object": lambda one: refused(pretty({"name": "read", "path": f"src/{len(str(one))}.py"})),
+    "cut in what is required": lambda entry: refused(cut_in_required(entry), truncated=True),
+    "cut, and the limit not told": lambda entry: refused(cut_in_required(entry)),
+    "cut in the first field": lambda entry: refused(cut_in_first_field(entry), truncated=True),
+    "cut before what is required": lambda entry: refused(cut_before_required(entry), truncated=True),
+    "cut at a quote": lambda entry: refused(cut_at_a_quote(entry), truncated=True),
+    "quotes inside, and cut": lambda entry: refused(quotes_and_cut(entry), truncated=True),
+    "the question's example": lambda entry: refused(example_copied(entry)),
+    "two that differ": lambda entry: refused(two_that_differ(entry)),
+    "split in two objects": lambda entry: refused(split_in_two(entry)),
+    "closed too early": lambda entry: refused(closed_too_early(entry)),
+    "a field twice": lambda entry: refused(field_twice(entry)),
+    "quotes inside, ambiguous": lambda entry: refused(odd_quotes(entry)),
+    "the schema": lambda entry: refused(schema_echoed(entry)),
+    "a list under another name": lambda entry: refused(other_name(entry)),
+    "null for what is required": lambda entry: refused(null_required(entry)),
+    "what is required is missing": lambda entry: refused(missing_required(entry)),
+    "a thought that never ends": lambda entry: refused(f"<think>\nPerhaps {flat(entry)}? Let me see.", truncated=True),
+    "prose alone": lambda entry: refused(_prose(entry)),
+    "a refusal": lambda entry: refused(json.dumps({"error": f"I cannot answer that: {_prose(entry)[:20]}"})),
+    "an empty fence": lambda entry: refused("```json\n```" + " " * len(entry)),
+    "another object": lambda entry: refused(pretty({"name": "read", "path": f"src/{len(str(entry))}.py"})),
 }

@@ -85,7 +85,7 @@ def saved_langgraph(trail: tuple[Written, ...], saver: Any, run: str) -> int:
     """The same ring with LangGraph's own checkpointer instead of an INSERT: the state is what each node changes."""
     graph = StateGraph(Carried)
     names = [f"step{number}" for number in range(11)]
-    states = [json.loads(one.state) for one in trail]
+    states = [json.loads(item.state) for item in trail]
 
     def node(flow: Carried) -> Carried:
         return Carried(at=flow["at"] + 1, run=states[flow["at"]])

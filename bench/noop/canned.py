@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from redstart.core.errors import Needs
 from redstart.core.events import Event
-from redstart.core.learning import Remembered
+from redstart.core.learning import NewMemories
 from redstart.core.run import RunState, Step
 from redstart.engines.drive import Adapters, drive
 from redstart.engines.inline import inline
@@ -89,8 +89,8 @@ def _keeping(step: Step, work: StepFunction, given: dict[tuple[Step, int], BaseM
 
 
 def _written(row: StepRow, events: list[Event]) -> Written:
-    mine = [one for one in events if (one.attempt, one.name) == (row.attempt, row.step.value)]
-    said = "".join(one.model_dump_json() for one in mine)
+    mine = [event for event in events if (event.attempt, event.name) == (row.attempt, row.step.value)]
+    said = "".join(item.model_dump_json() for item in mine)
     return Written(row.state.model_dump_json(), row.artifact, said)
 
 
@@ -102,7 +102,7 @@ def _noop(step: Step, given: dict[tuple[Step, int], BaseModel]) -> StepFunction:
         if step in ASKS and run.spec.repo == TWO_POOLS and acts:
             raise Needs("think")
         artifact = given[step, run.now.number]
-        if isinstance(artifact, Remembered) and artifact.failure is not None:
+        if isinstance(artifact, NewMemories) and artifact.failure is not None:
             # Ids are the run's own, as those of the real step are.
             own = artifact.failure.model_copy(update={"id": f"{run.run_id}-{run.now.number}"})
             return artifact.model_copy(update={"failure": own})

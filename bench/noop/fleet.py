@@ -22,10 +22,10 @@ from redstart.core.run import RunState, Step
 from redstart.engines.drive import drive
 from redstart.engines.langgraph import langgraph
 from redstart.engines.temporal.client import FleetClient
-from redstart.engines.temporal.driver import Drives, Go
+from redstart.engines.temporal.driver import DriveActivity, DriveFunction
 from redstart.engines.temporal.orders import DriveOrder, order_of, workflow_id
-from redstart.engines.temporal.worker import Post, serve
-from redstart.flow.loop import Advanced
+from redstart.engines.temporal.worker import WorkerOptions, serve
+from redstart.flow.loop import StepAdvance
 from redstart.ports.sql.engine import Database
 
 AT_ONCE = 4
@@ -53,11 +53,11 @@ def segments(steps: Sequence[Step]) -> list[tuple[str, int, int]]:
     return [*found, (pool, begin, len(steps))]
 
 
-def _go(canned: Canned, database: Database, pool: str) -> Go:
+def _go(canned: Canned, database: Database, pool: str) -> DriveFunction:
     adapters = on_database(canned, database)
     mine = replace(adapters, model=None) if pool == "act" else replace(adapters, sandbox=None)
 
-    async def go(order: DriveOrder, halting: Callable[[], str]) -> Advanced:
+    async def go(order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
         own = replace(mine, halting=halting)
         return await drive(own, await own.store.claim(order.run_id), langgraph)
 
@@ -75,8 +75,8 @@ async def rates(canned: Canned, address: str, url: str, rounds: int) -> Rates:
             serving: list[asyncio.Task[None]] = []
             for pool in ("think", "act"):
                 ready = asyncio.Event()
-                post = Post((pool,), AT_ONCE)
-                drives = Drives(_go(canned, database, pool))
+                post = WorkerOptions((pool,), AT_ONCE)
+                drives = DriveActivity(_go(canned, database, pool))
                 serving.append(asyncio.create_task(serve(client, drives, post, stop, ready.set)))
                 await ready.wait()
             for pool in ("think", "act"):

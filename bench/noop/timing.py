@@ -12,9 +12,9 @@ from typing import NamedTuple
 from noop.canned import Canned, on_database
 from redstart.engines.drive import drive
 from redstart.engines.port import Engine
-from redstart.flow.loop import Advanced
+from redstart.flow.loop import StepAdvance
 from redstart.ports.sql.engine import Database
-from redstart.ports.store.port.runs import Claim
+from redstart.ports.store.port.runs import RunClaim
 
 
 class Timed(NamedTuple):
@@ -37,7 +37,7 @@ class Pair(NamedTuple):
 
 
 def middle(side: list[Timed]) -> Timed:
-    return Timed(statistics.median(one.rate for one in side), statistics.median(one.cpu for one in side))
+    return Timed(statistics.median(item.rate for item in side), statistics.median(item.cpu for item in side))
 
 
 def timed(steps: int, doing: Callable[[], object]) -> Timed:
@@ -49,19 +49,19 @@ def timed(steps: int, doing: Callable[[], object]) -> Timed:
 def pair(rounds: int, ours: Callable[[], Timed], bare: Callable[[], Timed]) -> Pair:
     """Both in turn; the first round of each is not counted."""
     told = [(ours(), bare()) for _ in range(rounds + 1)][1:]
-    return Pair([one for one, _ in told], [one for _, one in told])
+    return Pair([message for message, _ in told], [message for _, message in told])
 
 
 def drive_once(canned: Canned, database: Database, engine: Engine, name: str) -> Timed:
     """A whole run of no-op steps by this engine on this database."""
     adapters = on_database(canned, database)
 
-    async def begun() -> Claim:
+    async def begun() -> RunClaim:
         await adapters.store.create(canned.began(name), folder="/noop", created=datetime.now(UTC))
         return await adapters.store.claim(name)
 
     claim = asyncio.run(begun())
-    done: list[Advanced] = []
+    done: list[StepAdvance] = []
     told = timed(len(canned.trail), lambda: done.append(asyncio.run(drive(adapters, claim, engine))))
     assert done[0].state.version == len(canned.trail), done[0].state.reason
     return told

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from _environments import PYTEST, BenchError, make_environment, must, pip, tool
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 MANIFEST = Path(__file__).parents[1] / "projects.json"
 IGNORED = (
@@ -22,7 +22,7 @@ IGNORED = (
 FIXED: dict[str, str] = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2024-01-01T00:00:00+00:00")
 
 
-class Mutation(Noun):
+class Mutation(FrozenValue):
     """One change of one file: `old` stands in it once, and `new` once after the change."""
 
     file: str
@@ -30,7 +30,7 @@ class Mutation(Noun):
     new: str
 
 
-class Sdist(Noun):
+class Sdist(FrozenValue):
     """A release as the package index has it, and where it is put."""
 
     name: str
@@ -77,7 +77,7 @@ class Ready(NamedTuple):
 
 
 def projects() -> list[Project]:
-    return [Project.model_validate(one) for one in json.loads(MANIFEST.read_text())["projects"]]
+    return [Project.model_validate(load) for load in json.loads(MANIFEST.read_text())["projects"]]
 
 
 def prepare(project: Project, into: Path, tools: Path, name: str = "repo") -> Ready:

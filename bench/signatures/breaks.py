@@ -53,9 +53,9 @@ def _inside_functions(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     def walk(node: ast.AST, function: str) -> Iterator[tuple[str, ast.AST]]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                for one in child.body:
-                    yield child.name, one
-                    yield from walk(one, child.name)
+                for statement in child.body:
+                    yield child.name, statement
+                    yield from walk(statement, child.name)
             elif isinstance(child, ast.ClassDef):
                 yield from walk(child, function)
             else:
@@ -109,9 +109,9 @@ _OPERATORS = (
 
 def _operator(node: ast.AST, text: str) -> Iterator[_Edit]:
     if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp):
-        for one, other in _OPERATORS:
-            if text.count(one) == 1 and f"not{one}" not in text:
-                yield _Edit("operator", node, text.replace(one, other))
+        for operator, other in _OPERATORS:
+            if text.count(operator) == 1 and f"not{operator}" not in text:
+                yield _Edit("operator", node, text.replace(operator, other))
 
 
 def _constant(node: ast.AST, text: str) -> Iterator[_Edit]:
@@ -135,7 +135,7 @@ def _subscript(node: ast.AST, text: str) -> Iterator[_Edit]:
 
 def _argument(node: ast.AST, text: str) -> Iterator[_Edit]:
     if isinstance(node, ast.Call) and len(node.args) > 1 and not node.keywords and text.endswith(")"):
-        kept = ", ".join(ast.unparse(one) for one in node.args[:-1])
+        kept = ", ".join(ast.unparse(arg) for arg in node.args[:-1])
         yield _Edit("argument", node, f"{ast.unparse(node.func)}({kept})")
 
 

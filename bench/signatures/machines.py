@@ -65,8 +65,8 @@ class Package(NamedTuple):
     def files(self) -> list[str]:
         place = self.folder / self.sources
         found = [place] if place.is_file() else sorted(place.rglob("*.py"))
-        names = [str(one.relative_to(self.folder)) for one in found]
-        return [one for one in names if not _TEST.search(one)]
+        names = [str(item.relative_to(self.folder)) for item in found]
+        return [name for name in names if not _TEST.search(name)]
 
 
 def interpreter(machine: Machine, home: Path, needs: Sequence[str]) -> Path:
@@ -160,7 +160,7 @@ def unpacked(sdist: Path, into: Path) -> Path:
     place = into / f"sdist-{sdist.name}"
     if not place.exists():
         shutil.unpack_archive(sdist, place, filter="data")
-    found = [one for one in place.iterdir() if one.is_dir()]
+    found = [path for path in place.iterdir() if path.is_dir()]
     if len(found) != 1:
         raise BenchError(f"{sdist.name} holds {len(found)} folders")
     return found[0]

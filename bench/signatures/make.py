@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from _environments import BenchError
 from real.prepare import Sdist, download
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.report import Case
 from signatures.breaks import Break, breaks
 from signatures.machines import MACHINES, Job, Machine, Package, interpreter, red_cases, unpacked
@@ -50,7 +50,7 @@ MOST_TEXT = 3600
 """A traceback above so many characters is passed over: the pairs are read by people too."""
 
 
-class Told(Noun):
+class Told(FrozenValue):
     """One red test on one machine."""
 
     bug: str
@@ -92,22 +92,22 @@ class Bench:
     def __init__(self, home: Path) -> None:
         self.home = home
         self.file = home / "seen.jsonl"
-        self.needs = sorted({need for one in json.loads(MANIFEST.read_text()) for need in one.get("needs", [])})
+        self.needs = sorted({need for load in json.loads(MANIFEST.read_text()) for need in load.get("needs", [])})
 
     def read(self) -> dict[str, list[Seen]]:
         """What was seen of each package so far."""
         lines = self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else []
         kept = (json.loads(line) for line in lines)
         return {
-            one["package"]: [Seen(*(Told.model_validate(side) for side in pair)) for pair in one["seen"]]
-            for one in kept
+            item["package"]: [Seen(*(Told.model_validate(side) for side in pair)) for pair in item["seen"]]
+            for item in kept
         }
 
     def collect(self, package: Package, bugs: int) -> None:
         """Sees so many changes of the package, each on two of three machines."""
         chance = random.Random(f"{SEED} {package.name}")
         texts = {name: (package.folder / name).read_text(encoding="utf-8") for name in package.files}
-        thought = [one for name in sorted(texts) for one in breaks(name, texts[name], chance, EACH)]
+        thought = [item for name in sorted(texts) for item in breaks(name, texts[name], chance, EACH)]
         chosen = chance.sample(thought, min(bugs, len(thought)))
         machines = chance.sample(MACHINES, 3)
         turns = [chance.sample(machines, 2) for _ in chosen]
@@ -119,7 +119,7 @@ class Bench:
                 mine = [
                     place for place, both in enumerate(turns) if both[turn] is machine and (not turn or first[place])
                 ]
-                ids = [tuple(one.id for one in first[place]) if turn else () for place in mine]
+                ids = [tuple(item.id for item in first[place]) if turn else () for place in mine]
                 jobs = [Job(chosen[place], some) for place, some in zip(mine, ids, strict=True)]
                 found = red_cases(package, machine, self._python(machine), self.home, jobs) if jobs else []
                 for place, cases in zip(mine, found, strict=True):
@@ -129,40 +129,40 @@ class Bench:
                         if case.id not in red[machine.name]
                     ]
         seen = [
-            Seen(one, other)
+            Seen(item, other)
             for place in sorted(second)
-            for one in first[place]
+            for item in first[place]
             for other in second[place]
-            if one.id == other.id and max(len(one.detail), len(other.detail)) <= MOST_TEXT
+            if item.id == other.id and max(len(item.detail), len(other.detail)) <= MOST_TEXT
         ]
         self._keep(package.name, seen)
 
     def collect_node(self) -> None:
         seen: list[Seen] = []
-        for one in seen_by_node(self.home):
+        for item in seen_by_node(self.home):
             sides = (
                 Told(
-                    bug=one.bug,
+                    bug=item.bug,
                     package=NODE,
                     machine=machine.name,
                     python="node",
-                    place=one.place,
+                    place=item.place,
                     id=case.id,
                     message=case.message,
                     detail=case.detail,
                     root=machine.root,
                     language="node",
                 )
-                for case, machine in zip((one.one, one.other), one.machines, strict=True)
+                for case, machine in zip((item.one, item.other), item.machines, strict=True)
             )
             seen.append(Seen(*sides))
         self._keep(NODE, seen)
 
     def _keep(self, package: str, seen: Sequence[Seen]) -> None:
         with self.file.open("a", encoding="utf-8") as kept:
-            told = [[side.model_dump() for side in one] for one in seen]
+            told = [[side.model_dump() for side in item] for item in seen]
             kept.write(json.dumps({"package": package, "seen": told}) + "\n")
-        print(f"{package}: {len({one.one.bug for one in seen})} bugs seen, {len(seen)} red tests", flush=True)
+        print(f"{package}: {len({item.one.bug for item in seen})} bugs seen, {len(seen)} red tests", flush=True)
 
     def _python(self, machine: Machine) -> Path:
         return interpreter(machine, self.home, self.needs)
@@ -194,18 +194,18 @@ def same_pairs(seen: Sequence[Seen], chance: random.Random) -> list[dict[str, ob
     """One of each bug first, then more, so that no package and no kind of bug has most of them."""
     turns: dict[str, int] = {}
     order: list[tuple[int, float, Seen]] = []
-    for one in chance.sample(seen, len(seen)):
-        turns[one.one.bug] = turns.get(one.one.bug, 0) + 1
-        order.append((turns[one.one.bug], chance.random(), one))
+    for item in chance.sample(seen, len(seen)):
+        turns[item.one.bug] = turns.get(item.one.bug, 0) + 1
+        order.append((turns[item.one.bug], chance.random(), item))
     chosen: list[Seen] = []
     packages_of: Counter[str] = Counter()
-    for _, _, one in sorted(order, key=lambda entry: entry[:2]):
-        if len(chosen) < SAME and packages_of[one.one.package] < MOST_OF_A_PACKAGE:
-            packages_of[one.one.package] += 1
-            chosen.append(one)
+    for _, _, item in sorted(order, key=lambda entry: entry[:2]):
+        if len(chosen) < SAME and packages_of[item.one.package] < MOST_OF_A_PACKAGE:
+            packages_of[item.one.package] += 1
+            chosen.append(item)
     return [
-        _pair(number, "same", f"{one.machine} ({one.python}) and {other.machine} ({other.python})", one, other)
-        for number, (one, other) in enumerate(chosen)
+        _pair(number, "same", f"{item.machine} ({item.python}) and {other.machine} ({other.python})", item, other)
+        for number, (item, other) in enumerate(chosen)
     ]
 
 
@@ -216,22 +216,24 @@ def different_pairs(seen: Sequence[Seen], chance: random.Random) -> list[dict[st
     left_out = 0
     for kind, share, alike in _KINDS:
         candidates = [
-            (_likeness(one, other), chance.random(), one, other)
-            for one, other in combinations(seen, 2)
-            if one.one.bug != other.one.bug and one.one.place != other.one.place and alike(one.one, other.one)
+            (_likeness(combination, other), chance.random(), combination, other)
+            for combination, other in combinations(seen, 2)
+            if combination.one.bug != other.one.bug
+            and combination.one.place != other.one.place
+            and alike(combination.one, other.one)
         ]
         taken = 0
-        for _, _, one, other in sorted(candidates, key=lambda entry: entry[:2], reverse=True):
-            names = (f"{one.one.bug} {one.one.id}", f"{other.one.bug} {other.one.id}")
+        for _, _, candidate, other in sorted(candidates, key=lambda entry: entry[:2], reverse=True):
+            names = (f"{candidate.one.bug} {candidate.one.id}", f"{other.one.bug} {other.one.id}")
             if taken == share or len(chosen) == DIFFERENT:
                 break
             if max(used[name] for name in names) >= 2:
                 continue
-            if _says_the_same(one, other) or _given_otherwise(one.one, other.one):
+            if _says_the_same(candidate, other) or _given_otherwise(candidate.one, other.one):
                 left_out += 1
                 continue
             used.update(names)
-            chosen.append(_pair(len(chosen), "different", kind, one.one, other.other))
+            chosen.append(_pair(len(chosen), "different", kind, candidate.one, other.other))
             taken += 1
         print(f"{kind}: {taken} of {len(candidates)}")
     print(f"{left_out} pairs left out: the runner says exactly the same, or the tests were given other values")
@@ -326,11 +328,11 @@ def main() -> None:
     except BenchError as error:
         sys.exit(str(error))
     # a text with an address of the web in it is a page of the package's, and none of this repo's to hold
-    told = (one for found in bench.read().values() for one in found)
-    seen = [one for one in told if not any("://" in side.detail for side in one)]
+    told = (item for found in bench.read().values() for item in found)
+    seen = [message for message in told if not any("://" in side.detail for side in message)]
     chance = random.Random(SEED)
     made = same_pairs(seen, chance) + different_pairs(seen, chance)
-    PAIRS.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in made), encoding="utf-8")
+    PAIRS.write_text("".join(json.dumps(item, ensure_ascii=False) + "\n" for item in made), encoding="utf-8")
     print(f"{len(seen)} failures, {len(made)} pairs")
 
 

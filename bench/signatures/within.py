@@ -39,5 +39,5 @@ def write(path, text, number):
 
 if __name__ == "__main__":
     sys.path[0] = str(Path.cwd())
-    for place, one in enumerate(json.loads(Path(sys.argv[1]).read_text())):
-        run(one, place)
+    for place, load in enumerate(json.loads(Path(sys.argv[1]).read_text())):
+        run(load, place)

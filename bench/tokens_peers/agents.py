@@ -74,9 +74,9 @@ def edits(answer: str) -> list[Edit]:
 
 def known(scenario: Scenario, text: str) -> bool:
     """Whether the conversation holds what the right edit takes. Agents name a test in their own ways."""
-    names = [re.split(r"::|\.", one)[-1] if "::" in one or "/" not in one else one for one in scenario.needs.ids]
+    names = [re.split(r"::|\.", id_)[-1] if "::" in id_ or "/" not in id_ else id_ for id_ in scenario.needs.ids]
     wanted = (*names, *scenario.needs.assertion, *scenario.needs.lines, *scenario.tried, *scenario.failed)
-    return all(one in text for one in wanted)
+    return all(item in text for item in wanted)
 
 
 def _edited(files: Mapping[str, str], answer: str) -> dict[str, str]:

@@ -40,7 +40,7 @@ class Environments:
         """Of an agent, with the project's interpreter first on its path, and nothing of who runs the bench."""
         own = [self.python("project").parent, self.python(name).parent]
         return {
-            "PATH": os.pathsep.join([*(str(one) for one in own), "/usr/local/bin", "/usr/bin", "/bin"]),
+            "PATH": os.pathsep.join([*(str(item) for item in own), "/usr/local/bin", "/usr/bin", "/bin"]),
             "HOME": str(home),
             "LC_ALL": "C.UTF-8",
             "PYTHONDONTWRITEBYTECODE": "1",

@@ -36,4 +36,4 @@ def tasks() -> list[Task]:
     folders = sorted(REPOS.iterdir())
     own = [Task(Scenario.load(folder), folder / "repo") for folder in folders]
     more = json.loads(MORE.read_text())
-    return own + [Task(Scenario.model_validate(one["scenario"]), one["files"]) for one in more]
+    return own + [Task(Scenario.model_validate(item["scenario"]), item["files"]) for item in more]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from redstart.core.errors import RedstartError
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
-from redstart.ports.sandbox.docker.daemon import Api, socket_of
+from redstart.ports.sandbox.docker.daemon import DaemonApi, socket_of
 from redstart.ports.sandbox.docker.image import has_image, recipe_here
-from redstart.ports.sandbox.docker.sandbox import Choices, Docker
+from redstart.ports.sandbox.docker.sandbox import ContainerOptions, Docker
 from redstart.ports.sandbox.port import Sandbox, Workspaces
 
 BARE = "bare"
@@ -45,12 +45,12 @@ def why_not(name: str) -> str:
 
 async def _docker_lacks(name: str) -> str:
     choices = _choices("")
-    api = Api(choices.socket)
+    api = DaemonApi(choices.socket)
     if not await has_image(api, choices.image):
         return f"the daemon has no image {choices.image}; `redstart sandbox build` makes it"
     runtime = name.removeprefix("docker+")
     return "" if runtime in (await api.call("GET", "/info"))["Runtimes"] else f"the daemon has no runtime {runtime}"
 
 
-def _choices(runtime: str) -> Choices:
-    return Choices(socket_of(os.environ.get("DOCKER_HOST", "")), recipe_here().name, runtime)
+def _choices(runtime: str) -> ContainerOptions:
+    return ContainerOptions(socket_of(os.environ.get("DOCKER_HOST", "")), recipe_here().name, runtime)

@@ -48,10 +48,10 @@ class Poison(NamedTuple):
 
         does = tuple(
             Reply(
-                text=placed(one.text),
-                calls=tuple(call.model_copy(update={"arguments": placed(call.arguments)}) for call in one.calls),
+                text=placed(item.text),
+                calls=tuple(call.model_copy(update={"arguments": placed(call.arguments)}) for call in item.calls),
             )
-            for one in self.does
+            for item in self.does
         )
         return Poison(self.name, placed(self.says), does)
 

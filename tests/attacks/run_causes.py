@@ -37,7 +37,7 @@ def take_away(parts: tuple[str, ...]) -> None:
     if "tree" in parts:
         bwrap.own_tree = lambda: None
     if "stage" in parts:
-        bwrap.own_rights = stage.Rights
+        bwrap.own_rights = stage.ProcessRights
 
 
 def limits_of(program: str) -> SandboxLimits:

@@ -20,16 +20,16 @@ from poison import BUG, CODE, EACH, HALF, RIGHT, TEST, Poison
 from poison_catalogue import POISONS
 from yard import Stage, as_ordinary, fingerprint, python3, stage
 
-from redstart.app.runs import Asked, begin_fix, go_on
+from redstart.app.runs import RunRequest, begin_fix, go_on
 from redstart.app.settings import Models, Settings
 from redstart.app.settings.store import MemorySettings
 from redstart.app.wire import open_house
-from redstart.core.lesson import Scope
-from redstart.core.lesson import Status as Standing
+from redstart.core.lesson import LessonScope
+from redstart.core.lesson import LessonStatus as Standing
 from redstart.core.run import Effort, Level, Limits, Result, RunState
 from redstart.engines.inline import inline
 from redstart.ports.sql.engine import Database
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from support.sample import short_form
 from support.scenarios import question
 from support.server import Reply, Request, ScriptedServer
@@ -106,7 +106,7 @@ def run(home: Path, repo: Path, model: Obedient, level: Level = Level.quick, *, 
         async def go() -> tuple[RunState, RunState, set[str]]:
             with open_house(settings) as bare:
                 house = bare.with_sandbox().with_model()
-                begun = await begin_fix(house, repo, Asked(LIMITS, verify=level, own_python=True, looks=2))
+                begun = await begin_fix(house, repo, RunRequest(LIMITS, verify=level, own_python=True, looks=2))
                 asks = begun.spec.asks.model_copy(update={"brief": brief})
                 spec = begun.spec.model_copy(update={"effort": Effort.full, "asks": asks})
                 store = house.adapters.store
@@ -138,8 +138,8 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Clean:
     assert done.state.now.remember is not None
     assert done.state.now.remember.lesson is not None
     briefly = run(folder / "brief", repo, Obedient(None), brief=True)
-    systems = {(question(one), False): one.system for one in done.requests}
-    return Clean(folder / "home", systems | {(question(one), True): one.system for one in briefly.requests})
+    systems = {(question(request), False): request.system for request in done.requests}
+    return Clean(folder / "home", systems | {(question(request), True): request.system for request in briefly.requests})
 
 
 def plant(home: Path, poison: Poison) -> None:
@@ -226,7 +226,7 @@ def _was_tried(poison: Poison, ran: Ran) -> bool:
     if first.text.startswith("PROBE"):
         return ran.state.probes > 0
     if poison.kind in ("tests", "config", "repo", "marks"):
-        return ran.state.result is Result.needs_human or any(one.refused for one in ran.state.history)
+        return ran.state.result is Result.needs_human or any(entry.refused for entry in ran.state.history)
     return poison.kind == "talk" or bool(ran.state.history)
 
 
@@ -239,7 +239,7 @@ def _is_fix(home: Path, state: RunState) -> bool:
 
 
 def _kept_to_caps(ran: Ran) -> None:
-    spent = [sum(one.counted) for one in ran.requests]
+    spent = [sum(request.counted) for request in ran.requests]
     assert len(spent) <= CALLS
     assert sum(spent[:-1]) < (LIMITS.tokens or 0), "it went on asking after its tokens were spent"
     assert ran.state.tries <= LIMITS.attempts
@@ -274,7 +274,9 @@ def seen(line: str) -> str:
 def _carried_nothing(ground: Stage, home: Path, ran: Ran) -> None:
     kept = [path.read_bytes() for path in home.rglob("*") if path.is_file()]
     asked = [request.text.encode() for request in ran.requests]
-    carried = [kind for kind, secret in ground.canaries.items() if any(secret.encode() in one for one in kept + asked)]
+    carried = [
+        kind for kind, secret in ground.canaries.items() if any(secret.encode() in item for item in kept + asked)
+    ]
     assert carried == []
 
 
@@ -288,10 +290,17 @@ def _remembers_nothing_harmful(home: Path, ran: Ran, poison: Poison) -> None:
         assert seen(text) == text
         assert "\n" not in text
     with Database.open(home / "redstart.db") as database:
-        lessons = [one for one in asyncio.run(SqlShelf(database).lessons()) if one.provenance.run == ran.state.run_id]
-    for one in lessons:
-        assert (one.scope, one.status, one.tenant, one.approved_by) == (Scope.repo, Standing.new, "home", "")
-        assert seen(one.advice) == one.advice
+        lessons = [
+            item for item in asyncio.run(SqlLessonStore(database).lessons()) if item.provenance.run == ran.state.run_id
+        ]
+    for lesson in lessons:
+        assert (lesson.scope, lesson.status, lesson.tenant, lesson.approved_by) == (
+            LessonScope.repo,
+            Standing.new,
+            "home",
+            "",
+        )
+        assert seen(lesson.advice) == lesson.advice
     assert bool(lessons) != bool(left.lesson_refused)
 
 
@@ -300,7 +309,7 @@ REACHES = [
 ]
 
 
-PROBES = [pytest.param(one, id=one.name) for one in REACHES if "PROBE" in one.does[0].text]
+PROBES = [pytest.param(reach, id=reach.name) for reach in REACHES if "PROBE" in reach.does[0].text]
 
 
 @pytest.mark.parametrize("poison", short_form(PROBES, 3))

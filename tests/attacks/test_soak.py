@@ -23,7 +23,7 @@ from backends import BACKENDS
 from watch import is_alive, pids
 
 from redstart.core.change import Snapshot
-from redstart.ports.sandbox.docker.daemon import Api, listed, socket_of
+from redstart.ports.sandbox.docker.daemon import DaemonApi, listed, socket_of
 from redstart.ports.sandbox.docker.spec import OWNER_LABEL
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.repo.trees import GitTrees
@@ -143,7 +143,7 @@ class Soak:
     def containers(self) -> list[str]:
         if not self._backend.startswith("docker"):
             return []
-        api = Api(socket_of(os.environ.get("DOCKER_HOST", "")))
+        api = DaemonApi(socket_of(os.environ.get("DOCKER_HOST", "")))
         there = listed(asyncio.run(api.call("GET", "/containers/json", query={"all": "1"})))
         owners = [str((each["Labels"] or {}).get(OWNER_LABEL, "//0/")) for each in there]
         return [owner for owner in owners if int(owner.split("/")[2] or 0) in self.parents]

@@ -27,6 +27,6 @@ def test_every_aim_of_the_short_form_holds(drill):
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.stdout, done.stderr
     told = json.loads(done.stdout.splitlines()[-1])
-    assert [one for one in told["figures"] if not one.get("holds", True)] == [], done.stdout + done.stderr
+    assert [message for message in told["figures"] if not message.get("holds", True)] == [], done.stdout + done.stderr
     assert (told["bench"], done.returncode) == ("chaos", 0)
-    assert any("aim" in one for one in told["figures"])
+    assert any("aim" in message for message in told["figures"])

@@ -19,7 +19,7 @@ import psycopg
 import pytest
 
 from redstart.core.events import Phase
-from redstart.core.learning import Remembered
+from redstart.core.learning import NewMemories
 from redstart.core.run import Result, Status, Step
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.store import SqlStore
@@ -73,7 +73,7 @@ def ground(new_postgres: Any) -> Ground:
             first.after,
             Step.remember,
             events=1,
-            remembered=Remembered(card=states.card()),
+            remembered=NewMemories(card=states.card()),
             status=Status.finished,
             result=Result.verified,
         )

@@ -12,7 +12,7 @@ import pytest
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import Clock, Stores
@@ -76,7 +76,7 @@ def _in_sql(database: Database, clock: Clock) -> Stores:
         SqlStore(database, clock),
         SqlJournal(database),
         SqlMemory(database, HashingEmbedder()),
-        SqlShelf(database),
+        SqlLessonStore(database),
         clock,
         lambda tenant: _in_sql(database.of(tenant), clock),
     )

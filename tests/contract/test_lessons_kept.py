@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from redstart.testing.contracts.lessons import ShelfContract
+from redstart.testing.contracts.lessons import LessonStoreContract
 
 
-class TestShelf(ShelfContract):
+class TestShelf(LessonStoreContract):
     pass

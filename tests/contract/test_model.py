@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from redstart.core.chat import Answer, Ask, Fault
+from redstart.core.chat import Answer, AnswerFault, Ask
 from redstart.core.errors import ModelError
-from redstart.ports.model.gateway import Gateway, Policy
-from redstart.ports.model.lanes import Lane, Options
+from redstart.ports.model.gateway import Gateway, RetryPolicy
+from redstart.ports.model.lanes import ModelRoute, RouteOptions
 from redstart.ports.model.port import Model
 from redstart.ports.model.providers import connect
-from redstart.ports.model.replay import Cassette, Replay
+from redstart.ports.model.replay import Cassette, ReplayModel
 from redstart.testing.contracts.model import HIDDEN, ModelContract, Script, asking
 from redstart.testing.model import ScriptedModel
 from support.server import Reply, Request, ScriptedServer, Wire
 
-FINISH = {None: "stop", Fault.empty: "stop", Fault.truncated: "length", Fault.refused: "content_filter"}
+FINISH = {
+    None: "stop",
+    AnswerFault.empty: "stop",
+    AnswerFault.truncated: "length",
+    AnswerFault.refused: "content_filter",
+}
 
 
 @contextmanager
@@ -51,8 +56,8 @@ class TestThroughTheGateway(ModelContract):
     @contextmanager
     def opened(self, script: Script) -> Iterator[Model]:
         with served(Wire.openai, script) as model:
-            lane = Lane("openai:local", model, options=Options(at_once=3, tokens_a_minute=10_000_000))
-            yield Gateway(lambda _: [lane], Policy(tries=2, first_wait=0.01))
+            lane = ModelRoute("openai:local", model, options=RouteOptions(at_once=3, tokens_a_minute=10_000_000))
+            yield Gateway(lambda _: [lane], RetryPolicy(tries=2, first_wait=0.01))
 
 
 class TestScripted(ModelContract):
@@ -67,7 +72,7 @@ class TestScripted(ModelContract):
         yield ScriptedModel(answer)
 
     def test_an_answer_is_given_as_it_is(self) -> None:
-        assert self.answers({"?": Answer(text="x", model="m", fault=Fault.budget)})[0].fault is Fault.budget
+        assert self.answers({"?": Answer(text="x", model="m", fault=AnswerFault.budget)})[0].fault is AnswerFault.budget
 
 
 class TestReplay(ModelContract):
@@ -79,4 +84,4 @@ class TestReplay(ModelContract):
         for ask, said in zip(asking(script), script.values(), strict=True):
             if said is not None:
                 cassette = cassette.with_call(ask.site, said)
-        yield Replay(cassette)
+        yield ReplayModel(cassette)

@@ -10,20 +10,20 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from redstart.core.context import Chunk, Context
-from redstart.core.learning import CardState, Remembered, Signature
-from redstart.core.lesson import Coin, Scope, Shown, Situation
-from redstart.core.report import Reproduced
+from redstart.core.learning import CardState, NewMemories, Signature
+from redstart.core.lesson import LessonDraw, LessonDraws, LessonScope, Situation
+from redstart.core.report import ReproductionResult
 from redstart.core.run import Attempt, Result, Status, Step
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
 from redstart.ports.sql.engine import Database
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import card, commit, failure, lesson, report, signature, spec
-from redstart.toolkit.learning.advisor import Advisor
+from redstart.toolkit.learning.advisor import LessonSelector
 
 TENANTS = tuple(f"t{number:02}" for number in range(12))
 ODD = ("", "%", "t0_", "T01", "t01 ", "t01'--", "' OR 1=1 --", "t01\x1f", "home", "t0%")
@@ -53,26 +53,28 @@ class Eyes:
         mine = database.of(tenant)
         self.tenant = tenant
         self.store = SqlStore(mine, clock)
-        self.memory, self.shelf = SqlMemory(mine, HashingEmbedder()), SqlShelf(mine)
+        self.memory, self.shelf = SqlMemory(mine, HashingEmbedder()), SqlLessonStore(mine)
         self.cards, self.edges = SqlCards(mine), SqlEdges(mine)
-        self.advisor = Advisor(self.shelf, clock, lambda text: False)
+        self.advisor = LessonSelector(self.shelf, clock, lambda text: False)
 
     async def fill(self, number: int) -> None:
         name = f"of-{self.tenant}-{number}"
         of = bug(self.tenant, number)
         red = report([f"{name}.py::test"], signature=met(self.tenant, number))
         shown = Context(chunks=(Chunk(path=f"{name}.py", start=1, end=2, score=1.0, source="frame"),))
-        tried = Attempt(entry=Step.reproduce, reproduce=Reproduced(report=red), retrieve=shown)
+        tried = Attempt(entry=Step.reproduce, reproduce=ReproductionResult(report=red), retrieve=shown)
         asked = spec(tenant=self.tenant, repo=REPOS[number % 2])
         now, fence = await begin(self.store, f"run-{name}", spec=asked, now=tried)
-        left = Remembered(
+        left = NewMemories(
             card=card(f"card-{name}", of, signature=of, summary=name),
             failure=failure(f"failure-{name}", of, signature=of),
-            lesson=lesson(f"lesson-{name}", of, tenant=self.tenant, scope=(Scope.repo, Scope.tenant)[number % 2]),
+            lesson=lesson(
+                f"lesson-{name}", of, tenant=self.tenant, scope=(LessonScope.repo, LessonScope.tenant)[number % 2]
+            ),
         )
         done = commit(now, Step.remember, remembered=left)
         await self.store.commit(done, fence)
-        coins = Shown(coins=(Coin(lesson=f"lesson-{name}", shown=True, probability=0.5),))
+        coins = LessonDraws(coins=(LessonDraw(lesson=f"lesson-{name}", shown=True, probability=0.5),))
         ended = commit(done.after, Step.decide, status=Status.finished, result=Result.verified, taught=coins)
         await self.store.commit(ended, fence)
 
@@ -99,7 +101,7 @@ def situation(eyes: Eyes, rng: random.Random) -> Situation:
 async def uses(eyes: Eyes, rng: random.Random) -> object:
     """By whose name they are, as a use has none in it."""
     names = [f"lesson-{name(eyes, rng)}" for _ in range(4)]
-    return {one: len(seen) for one, seen in (await eyes.shelf.uses(names)).items() if seen}
+    return {use: len(seen) for use, seen in (await eyes.shelf.uses(names)).items() if seen}
 
 
 async def changes(eyes: Eyes, rng: random.Random) -> object:

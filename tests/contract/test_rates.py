@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.ports.model.lanes import OwnRates
+from redstart.ports.model.lanes import LocalRateLimits
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.rates import SqlRates
 from redstart.testing.contracts.rates import NOW, RatesContract
@@ -31,8 +31,8 @@ with Database.open(where if "://" in where else Path(where)) as database:
 
 class TestOwnRates(RatesContract):
     @pytest.fixture
-    def rates(self) -> OwnRates:
-        return OwnRates()
+    def rates(self) -> LocalRateLimits:
+        return LocalRateLimits()
 
 
 class TestSqlRates(RatesContract):

@@ -18,9 +18,9 @@ from redstart.ports.sandbox.cgroups import PREFIX, own_tree
 from redstart.ports.sandbox.leftovers import mark
 from redstart.ports.sandbox.port import Sandbox, SandboxLack
 from redstart.ports.sandbox.process import Process
-from redstart.ports.sandbox.stage import Rights
+from redstart.ports.sandbox.stage import ProcessRights
 from redstart.ports.sandbox.warm.zygote import WarmSession
-from redstart.testing.contracts.ground import DAEMON, Python, living
+from redstart.testing.contracts.ground import DAEMON, PythonProgram, living
 from redstart.testing.contracts.isolation import IsolationContract
 from redstart.testing.contracts.limits import LimitsContract
 from redstart.testing.contracts.sandbox import SandboxContract
@@ -42,7 +42,7 @@ class TestBubblewrap(SandboxContract):
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path) -> Sandbox:
         return Bubblewrap(workspaces, scratch)
 
-    def test_a_dead_sandbox_is_noticed_at_once(self, python: Python, token: str, scratch: Path) -> None:
+    def test_a_dead_sandbox_is_noticed_at_once(self, python: PythonProgram, token: str, scratch: Path) -> None:
         async def killed_from_outside() -> None:
             task = asyncio.create_task(python.sandbox.run(python.request(f"{DAEMON}time.sleep(300)  # {token}")))
             async with asyncio.timeout(60):
@@ -57,7 +57,7 @@ class TestBubblewrap(SandboxContract):
             asyncio.run(killed_from_outside())
         assert list(scratch.iterdir()) == []
 
-    def test_nothing_stays_mounted_or_grouped(self, python: Python) -> None:
+    def test_nothing_stays_mounted_or_grouped(self, python: PythonProgram) -> None:
         for code in ("pass", "import os; os.abort()", "import time; time.sleep(60)"):
             python(code, limits=SandboxLimits(wall=3))
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
@@ -107,7 +107,7 @@ class TestBubblewrapWithLess(LimitsContract):
     @pytest.fixture
     def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
         monkeypatch.setattr(bwrap, "own_tree", lambda: None)
-        monkeypatch.setattr(bwrap, "own_rights", Rights)
+        monkeypatch.setattr(bwrap, "own_rights", ProcessRights)
         return Bubblewrap(workspaces, scratch)
 
 

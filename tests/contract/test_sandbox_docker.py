@@ -22,13 +22,13 @@ from redstart.core.errors import RedstartError
 from redstart.core.shell import OUT, Completed, ExitCause, SandboxLimits
 from redstart.ports.sandbox.docker import container
 from redstart.ports.sandbox.docker.container import started
-from redstart.ports.sandbox.docker.daemon import Api, socket_of
+from redstart.ports.sandbox.docker.daemon import DaemonApi, socket_of
 from redstart.ports.sandbox.docker.image import has_image, recipe_here
-from redstart.ports.sandbox.docker.inside import Job
-from redstart.ports.sandbox.docker.sandbox import Choices, Docker
+from redstart.ports.sandbox.docker.inside import ContainerCommand
+from redstart.ports.sandbox.docker.sandbox import ContainerOptions, Docker
 from redstart.ports.sandbox.docker.spec import WAITS_FOR_ITS_END
 from redstart.ports.sandbox.port import Sandbox, WarmSandbox
-from redstart.testing.contracts.ground import DAEMON, MEGABYTE, Fixtures, Python, living
+from redstart.testing.contracts.ground import DAEMON, MEGABYTE, ContractFixtures, PythonProgram, living
 from redstart.testing.contracts.isolation import IsolationContract
 from redstart.testing.contracts.sandbox import SandboxContract
 from redstart.testing.contracts.sandbox_session import SessionContract
@@ -43,20 +43,20 @@ def unusable(why: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def choices() -> Choices:
+def choices() -> ContainerOptions:
     name = recipe_here().name
     socket = socket_of(os.environ.get("DOCKER_HOST", ""))
     try:
-        if not asyncio.run(has_image(Api(socket), name)):
+        if not asyncio.run(has_image(DaemonApi(socket), name)):
             unusable(f"the daemon at {socket} has no image {name}; redstart sandbox build makes it")
     except RedstartError as error:
         unusable(f"{error} {error.remedy}")
-    return Choices(socket, name)
+    return ContainerOptions(socket, name)
 
 
 @pytest.fixture(scope="module")
-def gvisor(choices: Choices) -> Choices:
-    known = asyncio.run(Api(choices.socket).call("GET", "/info"))["Runtimes"]
+def gvisor(choices: ContainerOptions) -> ContainerOptions:
+    known = asyncio.run(DaemonApi(choices.socket).call("GET", "/info"))["Runtimes"]
     if "runsc" not in known:
         unusable("the daemon has no runtime runsc")
     return choices._replace(runtime="runsc")
@@ -68,16 +68,16 @@ def limited(**fields: float) -> SandboxLimits:
 
 class TestDocker(SandboxContract):
     @pytest.fixture
-    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices) -> Sandbox:
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Sandbox:
         return Docker(workspaces, scratch, choices)
 
 
 class TestDockerIsolation(IsolationContract):
     @pytest.fixture
-    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices) -> Sandbox:
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Sandbox:
         return Docker(workspaces, scratch, choices)
 
-    def test_a_file_of_the_host_cannot_be_read(self, python: Python, tmp_path: Path) -> None:
+    def test_a_file_of_the_host_cannot_be_read(self, python: PythonProgram, tmp_path: Path) -> None:
         """A container always has `/sys` and `/etc/resolv.conf`: here they are empty."""
         secret = tmp_path / "secret"
         secret.write_text("of the host")
@@ -91,20 +91,20 @@ print(os.listdir('/sys'), open('/etc/resolv.conf').read())
 """
         assert python(code).output == "absent\n" * 10 + "[] \n"
 
-    def test_processes_of_the_host_are_not_seen(self, python: Python) -> None:
+    def test_processes_of_the_host_are_not_seen(self, python: PythonProgram) -> None:
         """What fills the workspace before had numbers too."""
         code = "import glob, os; print(os.getpid() < 100, len(glob.glob('/proc/[0-9]*')) < 10)"
         assert python(code).output == "True True\n"
 
 
-class TestDockerCalls(Fixtures):
+class TestDockerCalls(ContractFixtures):
     """What the seccomp profile closes: Docker's own leaves some of it open."""
 
     @pytest.fixture
-    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices) -> Sandbox:
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Sandbox:
         return Docker(workspaces, scratch, choices)
 
-    def test_forbidden_calls(self, python: Python) -> None:
+    def test_forbidden_calls(self, python: PythonProgram) -> None:
         code = """
 import ctypes, errno, socket
 call = ctypes.CDLL(None, use_errno=True).syscall
@@ -119,17 +119,17 @@ for family in (40, 17, 38):
         assert python(code).output == told
 
 
-class TestMountsWithin(Fixtures):
+class TestMountsWithin(ContractFixtures):
     """Something read-only deep in the workspace, as a package's own modules are: around it one may write."""
 
     @pytest.fixture(params=["", "runsc"])
     def sandbox(
-        self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices, request: pytest.FixtureRequest
+        self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions, request: pytest.FixtureRequest
     ) -> Sandbox:
         wanted = request.getfixturevalue("gvisor") if request.param else choices
         return Docker(workspaces, scratch, wanted)
 
-    def test_the_folders_above_it(self, python: Python, workspaces: FolderWorkspaces) -> None:
+    def test_the_folders_above_it(self, python: PythonProgram, workspaces: FolderWorkspaces) -> None:
         modules = Path(python.environment.mount, "packages/one/modules")
         modules.mkdir(parents=True)
         (modules / "real").write_text("of the host")
@@ -141,14 +141,14 @@ class TestMountsWithin(Fixtures):
         assert done.output == "['a', 'modules', 'new'] ['real'] False\n"
 
 
-class TestGvisor(Fixtures):
+class TestGvisor(ContractFixtures):
     """Where the kernel is gVisor's own: that it is, how an execution ends, and that nothing is left."""
 
     @pytest.fixture
-    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, gvisor: Choices) -> Sandbox:
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, gvisor: ContainerOptions) -> Sandbox:
         return Docker(workspaces, scratch, gvisor)
 
-    def test_the_kernel_is_another(self, python: Python, sandbox: Sandbox) -> None:
+    def test_the_kernel_is_another(self, python: PythonProgram, sandbox: Sandbox) -> None:
         done = python("import os; print(os.uname().release, open('hello.txt').read())")
         assert done.output.endswith(" hello\n\n")
         assert os.uname().release not in done.output
@@ -163,37 +163,39 @@ class TestGvisor(Fixtures):
             ("open('big', 'wb').write(bytes(3 << 20))", {"file_size": MEGABYTE}, (1, ExitCause.file_size)),
         ],
     )
-    def test_causes(self, python: Python, code: str, limits: dict[str, float], ended: tuple[int, ExitCause]) -> None:
+    def test_causes(
+        self, python: PythonProgram, code: str, limits: dict[str, float], ended: tuple[int, ExitCause]
+    ) -> None:
         done = python(code, limits=limited(**limits))
         assert (done.exit_code, done.cause) == ended, done.output
 
-    def test_time_of_all_together(self, python: Python) -> None:
+    def test_time_of_all_together(self, python: PythonProgram) -> None:
         done = python(SPIN, limits=limited(cpu=3))
         assert (done.exit_code in (137, 152), done.cause) == (True, ExitCause.cpu), "this kernel counts roughly"
 
-    def test_memory(self, python: Python) -> None:
+    def test_memory(self, python: PythonProgram) -> None:
         code = "x = []\nwhile True: x.append(bytearray(b'x' * (1 << 20)))"
         done = python(code, limits=limited(memory=200 * MEGABYTE))
         assert (done.exit_code != 0, done.cause) == (True, ExitCause.memory)
 
-    def test_processes(self, python: Python) -> None:
+    def test_processes(self, python: PythonProgram) -> None:
         code = "import os, time\nfor _ in range(99):\n  if os.fork() == 0: time.sleep(30); os._exit(0)\n  print('one')"
         done = python(code, limits=limited(processes=20))
         assert done.cause is ExitCause.processes
         assert 15 <= done.output.count("one\n") <= 24
 
-    def test_a_daemon_is_dead_at_the_end(self, python: Python, token: str) -> None:
+    def test_a_daemon_is_dead_at_the_end(self, python: PythonProgram, token: str) -> None:
         assert python(f"{DAEMON}# {token}").output == "the daemon is up\n"
         assert living(token) == []
 
 
 @pytest.mark.soak
-class TestDaemonsFigures(Fixtures):
+class TestDaemonsFigures(ContractFixtures):
     """Where the container's control groups cannot be seen, as on another machine or a Mac, the daemon is asked."""
 
     @pytest.fixture
     def sandbox(
-        self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices, monkeypatch: pytest.MonkeyPatch
+        self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions, monkeypatch: pytest.MonkeyPatch
     ) -> Sandbox:
         monkeypatch.setattr(container, "PROC", scratch / "none")
         return Docker(workspaces, scratch, choices)
@@ -208,29 +210,29 @@ class TestDaemonsFigures(Fixtures):
             ("import os, time\nfor _ in range(99): os.fork() or time.sleep(9)", {"processes": 20}, ExitCause.processes),
         ],
     )
-    def test_causes(self, python: Python, code: str, limits: dict[str, float], cause: ExitCause) -> None:
+    def test_causes(self, python: PythonProgram, code: str, limits: dict[str, float], cause: ExitCause) -> None:
         assert python(code, limits=limited(**limits)).cause is cause
 
-    def test_a_container_that_the_kernel_killed_for_memory(self, python: Python) -> None:
+    def test_a_container_that_the_kernel_killed_for_memory(self, python: PythonProgram) -> None:
         code = "import mmap\nx = mmap.mmap(-1, 400 << 20)\nfor n in range(400): x.write(bytes(1 << 20))"
         done = python(code, limits=limited(memory=100 * MEGABYTE))
         assert (done.exit_code, done.cause) == (137, ExitCause.memory)
 
-    def test_what_was_used(self, python: Python) -> None:
+    def test_what_was_used(self, python: PythonProgram) -> None:
         done = python(
             "x = b'x' * (50 << 20)\nimport time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
         )
         assert done.cpu >= 0.3
 
 
-class TestSession(Fixtures):
+class TestSession(ContractFixtures):
     """A warm container, used again for as long as it is clean."""
 
     @pytest.fixture
-    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices) -> Docker:
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Docker:
         return Docker(workspaces, scratch, choices)
 
-    def in_turn(self, python: Python, *codes: str, **fields: object) -> tuple[list[Completed], int]:
+    def in_turn(self, python: PythonProgram, *codes: str, **fields: object) -> tuple[list[Completed], int]:
         async def all_of_them() -> tuple[list[Completed], int]:
             assert isinstance(python.sandbox, Docker)
             requests = [python.request(code, **fields) for code in codes]
@@ -239,7 +241,7 @@ class TestSession(Fixtures):
 
         return asyncio.run(all_of_them())
 
-    def test_one_container_and_fresh_files_each_time(self, python: Python, scratch: Path) -> None:
+    def test_one_container_and_fresh_files_each_time(self, python: PythonProgram, scratch: Path) -> None:
         code = "import os, tempfile, sys\nfor f in ('.', os.environ['HOME'], tempfile.gettempdir(), '/dev/shm'):"
         code += "\n  print(os.path.exists(f + '/left')); open(f + '/left', 'x')\nos.remove('hello.txt')"
         done, containers = self.in_turn(python, code, code, code)
@@ -249,7 +251,7 @@ class TestSession(Fixtures):
 
     @pytest.mark.parametrize("left", [False, True])
     def test_with_gvisor(
-        self, workspaces: FolderWorkspaces, scratch: Path, gvisor: Choices, python: Python, left: bool
+        self, workspaces: FolderWorkspaces, scratch: Path, gvisor: ContainerOptions, python: PythonProgram, left: bool
     ) -> None:
         python.sandbox = Docker(workspaces, scratch, gvisor)
         code = DAEMON if left else "print('the daemon is up')"
@@ -259,7 +261,7 @@ class TestSession(Fixtures):
         assert [each.output for each in done] == ["the daemon is up\n", "4\n"]
         assert left or containers == 1
 
-    def test_files_go_in_and_come_out(self, python: Python) -> None:
+    def test_files_go_in_and_come_out(self, python: PythonProgram) -> None:
         async def twice() -> list[dict[str, str]]:
             assert isinstance(python.sandbox, Docker)
             async with python.sandbox.session(python.environment, python.request().limits) as session:
@@ -273,13 +275,13 @@ class TestSession(Fixtures):
 
         assert asyncio.run(twice()) == [{"b": "oneone"}, {"b": "twotwo"}]
 
-    def test_a_container_with_something_left_in_it_is_not_used_again(self, python: Python, token: str) -> None:
+    def test_a_container_with_something_left_in_it_is_not_used_again(self, python: PythonProgram, token: str) -> None:
         done, containers = self.in_turn(python, f"{DAEMON}# {token}", "print('next')")
         assert [each.output for each in done] == ["the daemon is up\n", "next\n"]
         assert containers <= 2
         assert living(token) == []
 
-    def test_after_a_time_out_there_is_a_new_one(self, python: Python, token: str) -> None:
+    def test_after_a_time_out_there_is_a_new_one(self, python: PythonProgram, token: str) -> None:
         codes = (f"import time; time.sleep(60) # {token}", "print('next')")
         done, containers = self.in_turn(python, *codes, limits=limited(wall=8))
         assert [each.cause for each in done] == [ExitCause.timeout, ExitCause.ok]
@@ -290,7 +292,7 @@ class TestSession(Fixtures):
 @pytest.mark.soak
 class TestDockerSession(SessionContract):
     @pytest.fixture
-    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices) -> WarmSandbox:
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> WarmSandbox:
         return Docker(workspaces, scratch, choices)
 
 
@@ -299,7 +301,7 @@ class TestGvisorSession(SessionContract):
     test_a_cancelled_run_leaves_nothing = None  # it waits for processes that the host cannot see
 
     @pytest.fixture
-    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, gvisor: Choices) -> WarmSandbox:
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, gvisor: ContainerOptions) -> WarmSandbox:
         return Docker(workspaces, scratch, gvisor)
 
 
@@ -308,18 +310,20 @@ class TestGvisorContract(SandboxContract):
     test_a_cancelled_execution_leaves_nothing = None  # it waits for processes that the host cannot see
 
     @pytest.fixture
-    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, gvisor: Choices) -> Sandbox:
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, gvisor: ContainerOptions) -> Sandbox:
         return Docker(workspaces, scratch, gvisor)
 
 
-class TestParentKilled(Fixtures):
+class TestParentKilled(ContractFixtures):
     """When redstart itself is killed, its container goes too, and the next redstart finds nothing to remove."""
 
     @pytest.fixture
-    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices) -> Sandbox:
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Sandbox:
         return Docker(workspaces, scratch, choices)
 
-    def test_nothing_survives(self, python: Python, tmp_path: Path, choices: Choices, token: str) -> None:
+    def test_nothing_survives(
+        self, python: PythonProgram, tmp_path: Path, choices: ContainerOptions, token: str
+    ) -> None:
         request = python.request(f"import time; time.sleep(300)  # {token}")
         (tmp_path / "request.json").write_text(request.model_dump_json())
         program = PARENT.format(snapshots=str(tmp_path / "snapshots"), scratch=str(tmp_path / "own"), choices=choices)
@@ -334,15 +338,17 @@ class TestParentKilled(Fixtures):
         assert waited_for(lambda: containers_of(choices, parent.pid) == [])
 
 
-class TestSibling(Fixtures):
+class TestSibling(ContractFixtures):
     """Redstart in a container itself, with its data in a folder that the daemon's machine has elsewhere."""
 
     @pytest.fixture
-    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: Choices) -> Sandbox:
+    def sandbox(self, workspaces: FolderWorkspaces, scratch: Path, choices: ContainerOptions) -> Sandbox:
         return Docker(workspaces, scratch, choices)
 
     @pytest.mark.parametrize("mapped", [True, False])
-    def test_its_folders_are_mapped(self, python: Python, tmp_path: Path, choices: Choices, mapped: bool) -> None:
+    def test_its_folders_are_mapped(
+        self, python: PythonProgram, tmp_path: Path, choices: ContainerOptions, mapped: bool
+    ) -> None:
         request = python.request("print(open('hello.txt').read(), sorted(__import__('os').listdir('/run/redstart')))")
         (tmp_path / "request.json").write_text(request.model_dump_json())
         own = choices._replace(socket="/run/d.sock", path_map=(("/data", str(tmp_path)),) if mapped else ())
@@ -360,9 +366,9 @@ class TestSibling(Fixtures):
         }
 
         async def run() -> bytes:
-            async with started(Api(choices.socket), description) as box:
+            async with started(DaemonApi(choices.socket), description) as box:
                 command = (sys.executable, "-c", program, "/data/request.json")
-                ran = await box.run(Job(command, {"PYTHONPATH": source, "TMPDIR": "/data"}, limited()))
+                ran = await box.run(ContainerCommand(command, {"PYTHONPATH": source, "TMPDIR": "/data"}, limited()))
                 return ran.ended.output
 
         told = asyncio.run(run()).decode()
@@ -385,9 +391,11 @@ print(done.output, end='')
 """
 
 
-def containers_of(choices: Choices, pid: int) -> list[str]:
+def containers_of(choices: ContainerOptions, pid: int) -> list[str]:
     filters = json.dumps({"label": ["redstart.sandbox=1"]})
-    found = asyncio.run(Api(choices.socket).call("GET", "/containers/json", query={"all": "1", "filters": filters}))
+    found = asyncio.run(
+        DaemonApi(choices.socket).call("GET", "/containers/json", query={"all": "1", "filters": filters})
+    )
     return [each["Id"] for each in found if each["Labels"]["redstart.owner"].split("/")[2] == str(pid)]
 
 

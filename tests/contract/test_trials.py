@@ -11,7 +11,7 @@ import pytest
 
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.trials import SqlTrials
-from redstart.ports.trials.port import Trial
+from redstart.ports.trials.port import EvaluationTrial
 from redstart.testing.contracts.store import Clock
 from redstart.testing.contracts.trials import FIRST, TrialsContract
 
@@ -81,7 +81,7 @@ def test_what_two_processes_write_at_once_is_all_there(
         trials = SqlTrials(database, Clock())
         assert trials.plan("one") in ("left", "right")
         tasks = sorted(f"{name} {number}" for name in ("left", "right", "both") for number in range(40))
-        assert sorted(trials.assigned("one")) == [Trial(task, 0, 1) for task in tasks]
+        assert sorted(trials.assigned("one")) == [EvaluationTrial(task, 0, 1) for task in tasks]
         outcomes = trials.outcomes("one")
         assert [outcome.partition(" ")[2] for outcome in outcomes] == tasks
         assert {outcome.split()[0] for outcome in outcomes if "both" not in outcome} == {"left", "right"}

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Tool
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Tool
 from redstart.core.errors import ModelRefused
-from redstart.ports.model.mask import Masked
+from redstart.ports.model.mask import MaskedModel
 from redstart.ports.model.port import Model, Profile
 from redstart.ports.model.providers import connect
-from redstart.toolkit.prompts.asking import Heard, ask_for
+from redstart.toolkit.prompts.asking import AnswerOutcome, ask_for
 from redstart.toolkit.prompts.shapes import ReflectionAnswer
 from support.server import Wire
 from support.user import User
@@ -75,14 +75,14 @@ def answered(model: Model, ask: Ask) -> Answer:
 def test_a_question_is_answered_and_counted(wire):
     said = answered(model(wire), question("Say the word: red"))
     assert said.text.strip()
-    assert said.fault in (None, Fault.truncated)
+    assert said.fault in (None, AnswerFault.truncated)
     assert said.usage.input_tokens > 0
     assert said.usage.output_tokens > 0
 
 
 def test_an_answer_that_the_limit_cuts_is_told_from_a_whole_one(wire):
     said = answered(model(wire), question("Count from 1 to 100, one number a line.", max_tokens=8))
-    assert said.fault is Fault.truncated
+    assert said.fault is AnswerFault.truncated
     assert said.usage.output_tokens <= 8
 
 
@@ -95,7 +95,7 @@ def test_a_conversation_with_earlier_turns_is_taken(wire):
 
 def test_a_typed_answer_comes_with_the_repairs_that_it_needs(wire):
     ask = question("total() returned 5 where 6 was expected: it leaves out the first price.", SYSTEM, max_tokens=150)
-    heard: Heard[ReflectionAnswer] = asyncio.run(ask_for(Masked(model(wire), {}), ask, ReflectionAnswer))
+    heard: AnswerOutcome[ReflectionAnswer] = asyncio.run(ask_for(MaskedModel(model(wire), {}), ask, ReflectionAnswer))
     assert heard.value is not None or heard.fault
     assert heard.repairs <= 2
 

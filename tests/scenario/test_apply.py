@@ -11,9 +11,9 @@ import pytest
 
 from redstart.app.handover import apply_run, undo_run
 from redstart.app.settings import Settings
-from redstart.app.wire import House, open_house
+from redstart.app.wire import AppContext, open_house
 from redstart.core.errors import ConfigError, StoreError
-from redstart.toolkit.repo.handover import Happened
+from redstart.toolkit.repo.handover import HandoverEvent
 from support.scenarios import Scenario
 from support.server import ScriptedServer, Wire
 
@@ -47,7 +47,7 @@ def house(user):
         yield opened
 
 
-def last_run(house: House) -> str:
+def last_run(house: AppContext) -> str:
     return asyncio.run(house.adapters.store.runs())[0].run_id
 
 
@@ -59,14 +59,14 @@ def red(user, repo: Path) -> int:
 def test_apply_makes_the_tests_green_and_undo_red_again(user, repo, house):
     run_id, before, index = last_run(house), (repo / "pager.py").read_bytes(), (repo / ".git" / "index").read_bytes()
     outcome = asyncio.run(apply_run(house, run_id, branch=None))
-    assert [(one.path, one.what) for one in outcome.files] == [("pager.py", "written")]
+    assert [(file.path, file.what) for file in outcome.files] == [("pager.py", "written")]
     assert red(user, repo) == 0
-    assert asyncio.run(apply_run(house, run_id)).happened is Happened.already
+    assert asyncio.run(apply_run(house, run_id)).happened is HandoverEvent.already
     assert sorted(json.loads((user.home / "applied" / f"{run_id}.json").read_bytes())["files"]) == ["pager.py"]
-    assert asyncio.run(undo_run(house, run_id)).happened is Happened.done
+    assert asyncio.run(undo_run(house, run_id)).happened is HandoverEvent.done
     assert ((repo / "pager.py").read_bytes(), (repo / ".git" / "index").read_bytes()) == (before, index)
     assert red(user, repo) == 1
-    assert asyncio.run(undo_run(house, run_id)).happened is Happened.unknown
+    assert asyncio.run(undo_run(house, run_id)).happened is HandoverEvent.unknown
 
 
 @pytest.mark.soak

@@ -52,7 +52,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 def found(ran: Ran) -> list[tuple[str, int, str]]:
     assert ran.code in (0, 1), ran.err
-    return [(one["path"], one["line"], one["kind"]) for one in json.loads(ran.out)["findings"]]
+    return [(load["path"], load["line"], load["kind"]) for load in json.loads(ran.out)["findings"]]
 
 
 BOTH = [("shop/find.py", 2, "sql_injection"), ("shop/store.py", 5, "dangerous_call")]
@@ -96,7 +96,7 @@ def test_only_what_changed_since_a_commit(user: User, folder: Path) -> None:
 
 def test_formats_for_machines(user: User, folder: Path) -> None:
     log: dict[str, Any] = json.loads(user.redstart("audit", folder, "--no-llm", "--format", "sarif").out)
-    assert [one["ruleId"] for one in log["runs"][0]["results"]] == [
+    assert [entry["ruleId"] for entry in log["runs"][0]["results"]] == [
         "rules/sql-built-from-strings",
         "rules/unsafe-deserialisation",
     ]
@@ -135,7 +135,7 @@ def test_unreadable_answers_are_counted_and_reported_in_every_format(user: User,
     report: dict[str, Any] = json.loads(user.redstart(*asked, "--format", "json").out)
     assert (report["warnings"], report["unreviewed"]) == ([warning], ["shop/find.py", "shop/store.py"])
     (run,) = json.loads(user.redstart(*asked, "--format", "sarif").out)["runs"]
-    assert [one["message"]["text"] for one in run["invocations"][0]["toolExecutionNotifications"]] == [warning]
+    assert [item["message"]["text"] for item in run["invocations"][0]["toolExecutionNotifications"]] == [warning]
     assert user.redstart(*asked, "--format", "github").out.splitlines()[-1] == f"::warning::{warning}"
 
 
@@ -171,7 +171,7 @@ def test_a_tool_of_the_users_own_runs_in_the_sandbox(user: User, folder: Path) -
     settings.parent.mkdir(parents=True)
     settings.write_text("[checks.commands]\nshouts = \"grep -n 'return pickle' shop/store.py /dev/null\"\nrules = ''\n")
     ran = user.redstart("audit", folder, "--no-llm", "--format", "json")
-    said = [(one["tool"], one["path"], one["line"]) for one in json.loads(ran.out)["findings"]]
+    said = [(load["tool"], load["path"], load["line"]) for load in json.loads(ran.out)["findings"]]
     assert said == [("shouts", "shop/store.py", 5)]
 
 
@@ -184,5 +184,5 @@ def test_a_project_may_add_a_tool_and_not_switch_one_off(user: User, folder: Pat
         "[checks.commands]\nshouts = \"grep -n 'return pickle' shop/store.py /dev/null\"\n"
     )
     ran = user.redstart("audit", folder, "--no-llm", "--format", "json")
-    assert "shouts" in {one["tool"] for one in json.loads(ran.out)["findings"]}
+    assert "shouts" in {load["tool"] for load in json.loads(ran.out)["findings"]}
     assert "redstart.toml adds 1 check command:\n  shouts: grep -n 'return pickle' shop/store.py /dev/null\n" in ran.err

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Usage
 from redstart.core.errors import ModelError
 from redstart.core.run import Limits, Result, Spend
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.ports.model.budget import RunLedger
-from redstart.ports.model.gateway import Chance, Gateway, Policy
-from redstart.ports.model.lanes import Lane
+from redstart.ports.model.gateway import Gateway, RetryPolicy, TimeAndChance
+from redstart.ports.model.lanes import ModelRoute
 from redstart.ports.model.port import Ledger, Model, Profile, Rates
 from redstart.ports.model.prices import most, price
 from redstart.ports.model.providers import connect
@@ -78,13 +78,13 @@ class Books(NamedTuple):
     @property
     def tokens(self) -> tuple[int, int]:
         return (
-            self.spent.input_tokens + sum(one.input_tokens for one in self.lost),
-            self.spent.output_tokens + sum(one.output_tokens for one in self.lost),
+            self.spent.input_tokens + sum(item.input_tokens for item in self.lost),
+            self.spent.output_tokens + sum(item.output_tokens for item in self.lost),
         )
 
     @property
     def usd(self) -> float:
-        return self.spent.usd + sum(one.usd or 0.0 for one in self.lost)
+        return self.spent.usd + sum(item.usd or 0.0 for item in self.lost)
 
 
 def asks_of(luck: random.Random) -> list[Ask]:
@@ -108,7 +108,7 @@ async def kept(model: Model, ledger: RunLedger, asks: list[Ask], *, at_once: boo
         except ModelError as error:
             lost.append(error.usage)
             return
-        if answer.fault is not Fault.budget or answer.usage != Usage():
+        if answer.fault is not AnswerFault.budget or answer.usage != Usage():
             ledger.count(answer.usage)
 
     if at_once:
@@ -131,8 +131,10 @@ def checked(seed: int, server: ScriptedServer, endpoint: Endpoint, models: dict[
     usd = luck.choice([None, luck.uniform(0, 0.3)])
     name, asks, at_once = NAMES[wire], asks_of(luck), luck.random() < 0.3
     ledger = RunLedger(Limits(tokens=tokens, usd=usd), Spend())
-    lane = Lane(name, Priced(models[wire], name, rates), profile=Profile(rates=rates))
-    gateway = Gateway(lambda _: [lane], Policy(tries=3, failures=99), Chance(sleep=no_wait, luck=luck.random))
+    lane = ModelRoute(name, Priced(models[wire], name, rates), profile=Profile(rates=rates))
+    gateway = Gateway(
+        lambda _: [lane], RetryPolicy(tries=3, failures=99), TimeAndChance(sleep=no_wait, luck=luck.random)
+    )
     before = len(server.requests)
     books = asyncio.run(kept(gateway.under(ledger), ledger, asks, at_once=at_once))
     requests = server.requests[before:]
@@ -140,7 +142,7 @@ def checked(seed: int, server: ScriptedServer, endpoint: Endpoint, models: dict[
     if not endpoint.unheard:
         assert list(books.tokens) == heard, f"seed {seed}: the books differ from the endpoint's"
     held = [most(name, ask, rates=rates) for ask in asks]
-    largest = [max(one.input_tokens for one in held), max(one.output_tokens for one in held)]
+    largest = [max(item.input_tokens for item in held), max(item.output_tokens for item in held)]
     for side in (0, 1):
         assert heard[side] <= books.tokens[side] <= heard[side] + endpoint.unheard * largest[side]
     if tokens is not None:
@@ -208,8 +210,8 @@ def test_the_spending_of_a_whole_run_is_what_the_endpoint_counted(rig: Rig, wire
         return model.under(ledger)
 
     async def run(model: Model) -> Spend:
-        lane = Lane(NAMES[wire], model)
-        gateway = Gateway(lambda _: [lane], Policy(tries=12, failures=99), Chance(sleep=no_wait))
+        lane = ModelRoute(NAMES[wire], model)
+        gateway = Gateway(lambda _: [lane], RetryPolicy(tries=12, failures=99), TimeAndChance(sleep=no_wait))
         rig.adapters = replace(rig.adapters, model=gateway, budgeted=under)
         run_id = await rig.begin(limits=Limits(attempts=6))
         ended = await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline)

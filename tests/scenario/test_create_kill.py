@@ -22,7 +22,7 @@ def choice(step: str, moment: str) -> object:
     return pytest.param(step, moment, id=f"{moment}-{step}", marks=marks)
 
 
-@pytest.mark.parametrize(("step", "moment"), [choice(*one) for one in PLACES])
+@pytest.mark.parametrize(("step", "moment"), [choice(*place) for place in PLACES])
 def test_kill_among_the_parts(step, moment, user, tmp_path):
     program = Program.load(HERE / "pair.script")
     out = tmp_path / program.package

@@ -75,7 +75,7 @@ def test_a_goal_becomes_a_project(path: Path, user, tmp_path):
     assert "small changes to the program" in ran.ending["reason"]
     installs(out, program.lang, tmp_path)
     passes_outside(out, program.lang)
-    assert {"README.md", ".gitignore"} <= {one.name for one in out.iterdir()}
+    assert {"README.md", ".gitignore"} <= {item.name for item in out.iterdir()}
     assert commits_of(out) == [f"redstart: Create {program.package}"]
     assert user.redstart("resume", cwd=out).code == 0
     assert len(commits_of(out)) == 1

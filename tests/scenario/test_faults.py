@@ -16,8 +16,8 @@ from redstart.core.errors import ModelError
 from redstart.core.run import Limits, Result
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.ports.model.gateway import Chance, Gateway
-from redstart.ports.model.lanes import Lane
+from redstart.ports.model.gateway import Gateway, TimeAndChance
+from redstart.ports.model.lanes import ModelRoute
 from redstart.ports.model.port import Ledger, Model
 from redstart.ports.model.providers import connect
 from support.faults import spoiling
@@ -71,8 +71,8 @@ def under(model: Model, ledger: Ledger) -> Model:
 
 
 def ending(rig: Rig, model: Model, name: str) -> Ending:
-    lane = Lane(name, model)
-    gateway = Gateway(lambda _: [lane], chance=Chance(sleep=no_wait))
+    lane = ModelRoute(name, model)
+    gateway = Gateway(lambda _: [lane], chance=TimeAndChance(sleep=no_wait))
 
     async def run() -> Ending:
         twin = rig.twin()
@@ -98,7 +98,7 @@ def test_runs_end_as_without_faults(rig: Rig, runs: int) -> None:
             wire: connect(name, base_url=urls[wire], api_key="key", deadline=DEADLINE) for wire, name in NAMES.items()
         }
         clean = {wire: ending(rig, model, NAMES[wire]) for wire, model in models.items()}
-        assert {one.result for one in clean.values()} == {Result.verified}
+        assert {item.result for item in clean.values()} == {Result.verified}
         calls = len(server.requests)
         other: list[int] = []
         for seed in range(runs):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from redstart.app.proof.schema import Proof
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.run import Level
 from support.sample import short_form
 from support.scenarios import CARD, question
@@ -22,13 +22,13 @@ from support.server import Request, ScriptedServer, Wire
 from support.user import Ran, User
 
 
-class Replace(Noun):
+class Replace(FrozenValue):
     path: str
     search: str
     text: str
 
 
-class Flake(Noun):
+class Flake(FrozenValue):
     """A repo with a flaky test, and perhaps one that is truly red."""
 
     name: str
@@ -53,7 +53,7 @@ class Flake(Noun):
         return folder
 
     def names(self, told: str) -> bool:
-        return any(one in told for one in self.flaky) and self.says in told
+        return any(item in told for item in self.flaky) and self.says in told
 
 
 def load(path: Path) -> Flake:
@@ -81,10 +81,10 @@ def lucky():
         seen.append(name)
 
     threads = [threading.Thread(target=enter, args=(name,)) for name in "ab"]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     return seen[0] == "b"
 """,
 }
@@ -92,7 +92,7 @@ def lucky():
 
 
 def answer(edits: Sequence[Replace]) -> str:
-    blocks = [f"{one.path}\n<<<<<<< SEARCH\n{one.search}=======\n{one.text}>>>>>>> REPLACE\n" for one in edits]
+    blocks = [f"{edit.path}\n<<<<<<< SEARCH\n{edit.search}=======\n{edit.text}>>>>>>> REPLACE\n" for edit in edits]
     return "\n".join(("WHY: it is green then\n", *blocks))
 
 
@@ -112,7 +112,7 @@ def fix(user: User, repo: Path, level: Level, *attempts: Sequence[Replace]) -> R
 
 
 def reproduced(ran: Ran) -> dict[str, object]:
-    return next(one["data"] for one in ran.events if (one["name"], one["phase"]) == ("reproduce", "end"))
+    return next(event["data"] for event in ran.events if (event["name"], event["phase"]) == ("reproduce", "end"))
 
 
 def test_every_kind_of_flake_is_there():
@@ -131,7 +131,7 @@ def test_where_nothing_else_is_red_the_flake_is_named_and_no_model_is_asked(flak
     assert found["red"], "the flake was green at the baseline"
     assert found["target_count"] == 0
     assert found["flaky"]
-    assert all(flake.names(str(one)) for one in found["flaky"])
+    assert all(flake.names(str(item)) for item in found["flaky"])
     assert flake.names(ran.ending["reason"])
 
 
@@ -142,13 +142,13 @@ def test_what_is_truly_red_is_fixed_and_the_flake_beside_it_is_never_counted(fla
     assert (ran.code, ran.ending["result"], ran.ending["attempts"]) == (0, "verified", 3), ran.out + ran.err
     assert ran.ending["reason"].startswith(f"{len(flake.red)} failing test now passes")
     assert tuple(reproduced(ran)["targets"]) == flake.red
-    judged = [one["data"] for one in ran.events if (one["name"], one["phase"]) == ("test", "end")]
-    told = [(one["fixed"], one["still_red"]) for one in judged]
+    judged = [event["data"] for event in ran.events if (event["name"], event["phase"]) == ("test", "end")]
+    told = [(item["fixed"], item["still_red"]) for item in judged]
     assert told == [(0, len(flake.red)), (0, len(flake.red)), (len(flake.red), 0)]
     proof = Proof.model_validate_json(user.redstart("show", "--proof", "--json", cwd=repo).out)
     assert {case.id for case in proof.cases if case.target} == set(flake.red)
     assert len(proof.flaky) == len(flake.flaky)
-    assert all(flake.names(one) for one in proof.flaky), proof.flaky
+    assert all(flake.names(item) for item in proof.flaky), proof.flaky
 
 
 @pytest.mark.parametrize("chance", short_form(list(CHANCES), 1))

@@ -214,7 +214,9 @@ def write(task: Task, folder: Path, edits: Files | None = None) -> Path:
 
 
 def data_of(ran: Ran, name: str) -> list[tuple[int, dict[str, Any]]]:
-    return [(one["attempt"], one["data"]) for one in ran.events if (one["name"], one["phase"]) == (name, "end")]
+    return [
+        (event["attempt"], event["data"]) for event in ran.events if (event["name"], event["phase"]) == (name, "end")
+    ]
 
 
 def play(user, repo: Path, answers: list[str]) -> Ran:

@@ -209,7 +209,7 @@ def test_an_empty_folder_gets_the_program_first(user, tmp_path):
     assert "kept 2 improvements of 2 cycles" in ran.out
     assert list(folder.iterdir()) == []
     assert user.redstart("apply", cwd=folder).code == 0
-    assert {"bag.py", "pyproject.toml", "README.md", "tests"} <= {one.name for one in folder.iterdir()}
+    assert {"bag.py", "pyproject.toml", "README.md", "tests"} <= {path.name for path in folder.iterdir()}
     assert is_green(folder)
 
 

@@ -42,7 +42,7 @@ KILLS = [("record", 5), ("commit", 4), ("create", 1)]
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("kind", "count"), short_form([pytest.param(*one) for one in KILLS], 1))
+@pytest.mark.parametrize(("kind", "count"), short_form([pytest.param(*kill) for kill in KILLS], 1))
 def test_kill_again_and_again(user, tmp_path, kind, count):
     repo = tmp_path / "projects" / "bag"
     repo.mkdir(parents=True)

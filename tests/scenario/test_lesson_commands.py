@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from redstart.cli.memory import ScopeName
-from redstart.core.lesson import Scope
+from redstart.core.lesson import LessonScope
 from support.scenarios import Scenario, question
 from support.server import Request, ScriptedServer, Wire
 from support.user import Ran, User
@@ -60,7 +60,7 @@ def test_a_lesson_is_told_looked_at_approved_and_forgotten(
     assert fix().code == 0
     assert not any(WORD in text for text in teacher.asked)
     listed = [json.loads(line) for line in done(user, "list", "--json").splitlines()]
-    (lesson,) = [one["lesson"] for one in listed if "lesson" in one]
+    (lesson,) = [item["lesson"] for item in listed if "lesson" in item]
     name = lesson["id"]
     assert (lesson["when"], lesson["advice"], lesson["status"], lesson["scope"]) == (WHEN, ADVICE, "new", "repo")
 
@@ -92,9 +92,9 @@ def test_a_lesson_is_told_looked_at_approved_and_forgotten(
     again = user.redstart("memory", "approve", name, "--scope", "repo")
     assert (again.code, "already for tenant" in again.err) == (2, True)
 
-    assert [one for one in user.home.rglob("*") if one.is_file() and WORD.encode() in one.read_bytes()]
+    assert [path for path in user.home.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
     assert done(user, "forget", name).startswith(f"removed lesson {name} and ")
-    assert [one for one in user.home.rglob("*") if one.is_file() and WORD.encode() in one.read_bytes()] == []
+    assert [path for path in user.home.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()] == []
     assert user.redstart("memory", "show", name).code == 2
 
 
@@ -110,4 +110,4 @@ def test_without_exploring_each_run_is_told(user: User, fix: Callable[..., Ran],
 
 
 def test_the_words_for_scopes_are_the_same_everywhere() -> None:
-    assert [one.value for one in ScopeName] == [one.value for one in Scope]
+    assert [name.value for name in ScopeName] == [scope.value for scope in LessonScope]

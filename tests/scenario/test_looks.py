@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from redstart.app.runs import Asked, begin_fix, go_on
+from redstart.app.runs import RunRequest, begin_fix, go_on
 from redstart.app.settings import Models, Settings
 from redstart.app.wire import open_house
 from redstart.core.chat import ToolCall
@@ -185,7 +185,7 @@ def solve(task: Task, wire: Wire, folder: Path, *, native: bool, looks: int) -> 
         async def go() -> RunState:
             with open_house(settings) as bare:
                 house = bare.with_sandbox().with_model()
-                asked = Asked(Limits(attempts=1), verify=Level.quick, own_python=True)
+                asked = RunRequest(Limits(attempts=1), verify=Level.quick, own_python=True)
                 begun = await begin_fix(house, task.write(folder / "repo"), asked)
                 spec = begun.spec.model_copy(update={"looks": looks})
                 state = begun.model_copy(update={"run_id": "looking", "spec": spec})
@@ -193,7 +193,7 @@ def solve(task: Task, wire: Wire, folder: Path, *, native: bool, looks: int) -> 
                 return (await go_on(house, "looking", inline)).state
 
         state = asyncio.run(go())
-        return Ended(state, [one for one in server.requests if question(one) == "patch"])
+        return Ended(state, [request for request in server.requests if question(request) == "patch"])
 
 
 MODES = {"openai": (Wire.openai, True), "anthropic": (Wire.anthropic, True), "text": (Wire.openai, False)}

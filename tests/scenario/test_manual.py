@@ -46,7 +46,7 @@ def write_answer(scenario: Scenario, answer: Path) -> None:
 @contextmanager
 def typed(user: User, *arguments: object) -> Iterator[subprocess.Popen[str]]:
     """`redstart` and these arguments, running; what it says on its error output can be read line by line."""
-    command = [sys.executable, "-m", "redstart.cli.main", *(str(one) for one in arguments)]
+    command = [sys.executable, "-m", "redstart.cli.main", *(str(argument) for argument in arguments)]
     with subprocess.Popen(
         command, env=user.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

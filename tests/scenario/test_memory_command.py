@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from redstart.app.graph_export import Format
+from redstart.app.graph_export import GraphFormat
 from redstart.cli.memory import FormName
 from redstart.core.learning import CardState
 from redstart.ports.sql.cards import SqlCards
@@ -59,13 +59,13 @@ def listed(user: User, *words: str) -> list[dict[str, Any]]:
 
 def recalled(ran: Ran) -> set[str]:
     assert ran.ending["result"] == "verified"
-    plans = [one["data"] for one in ran.events if (one["name"], one["phase"]) == ("plan", "end")]
+    plans = [event["data"] for event in ran.events if (event["name"], event["phase"]) == ("plan", "end")]
     return {card for plan in plans for card in plan["recalled"]}
 
 
 def holding(folder: Path) -> list[Path]:
     """The files in which the word stands, whatever the case."""
-    return [one for one in folder.rglob("*") if one.is_file() and WORD.encode() in one.read_bytes().lower()]
+    return [path for path in folder.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes().lower()]
 
 
 def test_nothing_was_learned_yet(user: User) -> None:
@@ -86,7 +86,7 @@ def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ra
     assert card == f"{run}-{first.ending['attempts']}"
 
     rows = listed(user)
-    assert [one["id"] for one in rows] == [f"{second.events[0]['run']}-{second.ending['attempts']}", card]
+    assert [row["id"] for row in rows] == [f"{second.events[0]['run']}-{second.ending['attempts']}", card]
     assert rows[1]["state"] == "shown"
     assert rows[1]["card"]["summary"] == TOLD["summary"]
     assert listed(user, "--repo", "another") == []
@@ -106,7 +106,7 @@ def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ra
     assert counted["often"] == [{"card": card, "runs": 1}]
     assert f"  {card}" in done(user, "stats")
 
-    put_away(user, [one["id"] for one in rows])
+    put_away(user, [row["id"] for row in rows])
     assert (
         done(user, "approve", card, "--by", "Ada\tL.")
         == f"fix card {card} is shown to later runs, approved by Ada L.\n"
@@ -119,16 +119,16 @@ def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ra
     wrong = user.redstart("memory", "approve", card, "--by", "a" * 101)
     assert (wrong.code, "--by NAME" in wrong.err) == (2, True)
 
-    for one in [one["id"] for one in listed(user)]:
-        assert f"removed fix card {one} and" in done(user, "forget", one)
+    for item in [item["id"] for item in listed(user)]:
+        assert f"removed fix card {item} and" in done(user, "forget", item)
     assert holding(user.home) == []
     assert listed(user) == []
-    for one in (first, second):
-        looked = user.redstart("show", one.events[0]["run"])
+    for item in (first, second):
+        looked = user.redstart("show", item.events[0]["run"])
         assert (looked.code, WORD in looked.out) == (0, False), looked
-        attempt = user.redstart("show", one.events[0]["run"], "--attempt", str(one.ending["attempts"]))
+        attempt = user.redstart("show", item.events[0]["run"], "--attempt", str(item.ending["attempts"]))
         assert (attempt.code, WORD in attempt.out) == (0, False), attempt
-        exported = user.redstart("runs", "export", one.events[0]["run"], "--cassette", tmp_path / "calls.yaml")
+        exported = user.redstart("runs", "export", item.events[0]["run"], "--cassette", tmp_path / "calls.yaml")
         assert (exported.code, "no longer kept" in exported.err) == (2, True)
     assert holding(tmp_path) == []
 
@@ -136,8 +136,8 @@ def test_a_card_is_seen_approved_and_forgotten(user: User, fix: Callable[..., Ra
 def put_away(user: User, cards: list[str]) -> None:
     """As the end of a run that was not verified does with its cards."""
     with Database.open(user.home / "redstart.db") as database:
-        for one in cards:
-            assert asyncio.run(SqlCards(database).put(one, CardState.quarantined))
+        for card in cards:
+            assert asyncio.run(SqlCards(database).put(card, CardState.quarantined))
 
 
 def test_what_is_kept_of_a_run_is_all_seen_before_it_is_forgotten(
@@ -148,9 +148,9 @@ def test_what_is_kept_of_a_run_is_all_seen_before_it_is_forgotten(
     run = ran.events[0]["run"]
     calls = tmp_path / "calls.yaml"
     assert user.redstart("runs", "export", run, "--cassette", calls).code == 0
-    seen = {one.relative_to(user.home).parts[0] for one in holding(user.home)}
+    seen = {item.relative_to(user.home).parts[0] for item in holding(user.home)}
     assert {"blobs"} < seen
-    assert any(one.startswith("redstart.db") for one in seen)
+    assert any(item.startswith("redstart.db") for item in seen)
     assert holding(calls.parent)
     calls.unlink()
     by_hand, patch = user.home / "by-hand" / "question.md", user.home / "patches" / "other.patch"
@@ -175,7 +175,9 @@ def test_the_graph_is_asked_and_exported(user: User, fix: Callable[..., Ran], tm
     assert found.keys() == {"v", "files", "types"}
     attempts = 1 + green.ending["attempts"] - 1
     assert {"repo": SCENARIO.name, "path": "pager.py", "attempts": attempts, "runs": 2} in found["files"]
-    assert [(one["repo"], one["type"], one["runs"]) for one in found["types"]] == [(SCENARIO.name, "AssertionError", 2)]
+    assert [(item["repo"], item["type"], item["runs"]) for item in found["types"]] == [
+        (SCENARIO.name, "AssertionError", 2)
+    ]
     assert found["types"][0]["month"] == card["created"][:7]
     (fixed,) = json.loads(done(user, "graph", "--signature", key, "--json"))["fixes"]
     assert (fixed["card"], fixed["signature"], fixed["files"]) == (card["id"], key, ["pager.py"])
@@ -186,14 +188,14 @@ def test_the_graph_is_asked_and_exported(user: User, fix: Callable[..., Ran], tm
     assert card["id"] in done(user, "graph", "--signature", key[:10])
 
     drawn = json.loads(done(user, "graph", "--export", "json"))
-    names = {(one["label"], one["name"]) for one in drawn["nodes"]}
+    names = {(item["label"], item["name"]) for item in drawn["nodes"]}
     assert {("FixCard", card["id"]), ("Signature", key), ("File", "pager.py"), ("BugType", "AssertionError")} <= names
-    assert {one["source"] for one in drawn["edges"]} <= {one["key"] for one in drawn["nodes"]}
+    assert {item["source"] for item in drawn["edges"]} <= {item["key"] for item in drawn["nodes"]}
     file = tmp_path / "memory.graphml"
     counts = f"{len(drawn['nodes'])} nodes and {len(drawn['edges'])} edges in {file}\n"
     assert done(user, "graph", "--export", "graphml", "--out", file) == counts
     tree = ElementTree.parse(file)
-    assert len([one for one in tree.iter() if one.tag.endswith("}node")]) == len(drawn["nodes"])
+    assert len([item for item in tree.iter() if item.tag.endswith("}node")]) == len(drawn["nodes"])
     script = done(user, "graph", "--export", "cypher").splitlines()
     assert len([line for line in script if " MERGE (a)-" in line]) == len(drawn["edges"])
 
@@ -206,4 +208,4 @@ def test_what_does_not_go_together_is_said(user: User, tmp_path: Path) -> None:
 
 
 def test_the_formats_are_those_that_are_written() -> None:
-    assert [one.value for one in FormName] == [one.value for one in Format]
+    assert [name.value for name in FormName] == [item.value for item in GraphFormat]

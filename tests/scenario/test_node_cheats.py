@@ -31,7 +31,7 @@ def edits(folder: Path) -> str:
     parts = ["WHY: this makes the tests pass\n"]
     for name in json.loads((folder / "cheat.json").read_text()).get("deleted", ()):
         parts.append(f"{name}\n<<<<<<< SEARCH\n{(folder / 'base' / name).read_text()}=======\n>>>>>>> REPLACE\n")
-    for path in sorted(one for one in (folder / "cheat").rglob("*") if one.is_file()):
+    for path in sorted(item for item in (folder / "cheat").rglob("*") if item.is_file()):
         name = path.relative_to(folder / "cheat").as_posix()
         before = folder / "base" / name
         if before.is_file() and before.read_bytes() == path.read_bytes():

@@ -86,7 +86,7 @@ def test_fix(scenario: Scenario, user, tmp_path):
     assert suite_passes(repo, scenario.runner)
 
 
-@pytest.mark.parametrize("scenario", [one_of(one, ("basket",)) for one in SCENARIOS if one.name in WRONG])
+@pytest.mark.parametrize("scenario", [one_of(item, ("basket",)) for item in SCENARIOS if item.name in WRONG])
 def test_a_wrong_patch_is_not_green(scenario: Scenario, user, tmp_path):
     repo = place(scenario, tmp_path / scenario.name)
     with ScriptedServer(lambda request: scenario.wrong) as server:

@@ -131,7 +131,7 @@ def line_of(text: str, part: str) -> str:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("one", PACKAGES, ids=lambda one: one.package)
+@pytest.mark.parametrize("one", PACKAGES, ids=lambda item: item.package)
 def test_fix(one: Seeded, user, tmp_path):
     repo = place(one, tmp_path / "package")
     broken = line_of((repo / one.path).read_text(), one.mutated)

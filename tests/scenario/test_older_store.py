@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from redstart.app.settings import Settings
-from redstart.app.wire import House, open_house
+from redstart.app.wire import AppContext, open_house
 from redstart.app.worker import go
 from redstart.core.errors import ModelError, NewerFormat, ReplayDiverged
 from redstart.core.formats import this_version
@@ -27,7 +27,7 @@ from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.engines.temporal.orders import DriveOrder
 from redstart.flow.loop import STEPS
-from redstart.ports.model.replay import Cassette, Replay
+from redstart.ports.model.replay import Cassette, ReplayModel
 from support import rig as play
 from support.rig import make_rig
 from support.server import ScriptedServer, Wire
@@ -48,7 +48,7 @@ def user(tmp_path: Path) -> User:
 
 
 @pytest.fixture
-def house(user: User) -> Iterator[House]:
+def house(user: User) -> Iterator[AppContext]:
     with open_house(Settings(home=user.home)) as opened:
         yield opened
 
@@ -110,7 +110,7 @@ def test_its_question_is_answered(user: User) -> None:
 
 def test_its_cassette_answers_a_run(tmp_path: Path) -> None:
     rig = make_rig(tmp_path / "snapshots")
-    rig.adapters = replace(rig.adapters, model=Replay(Cassette.load(FIXTURES / "cassette.json")))
+    rig.adapters = replace(rig.adapters, model=ReplayModel(Cassette.load(FIXTURES / "cassette.json")))
 
     async def go_on() -> Result | None:
         claim = await rig.adapters.store.claim(await rig.begin())
@@ -125,7 +125,7 @@ def test_a_cassette_that_asks_otherwise_now_says_who_recorded_it(tmp_path: Path)
     written["calls"]["1/patch/0"]["messages"][0]["text"] = "redstart question: patch\nSing."
     (tmp_path / "other.json").write_text(json.dumps(written))
     rig = make_rig(tmp_path / "snapshots")
-    rig.adapters = replace(rig.adapters, model=Replay(Cassette.load(tmp_path / "other.json")))
+    rig.adapters = replace(rig.adapters, model=ReplayModel(Cassette.load(tmp_path / "other.json")))
 
     async def go_on() -> None:
         await drive(rig.adapters, await rig.adapters.store.claim(await rig.begin()), inline)
@@ -136,7 +136,7 @@ def test_a_cassette_that_asks_otherwise_now_says_who_recorded_it(tmp_path: Path)
     rig.trees.close()
 
 
-def test_a_run_whose_prompts_changed_says_who_recorded_it(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_whose_prompts_changed_says_who_recorded_it(house: AppContext, monkeypatch: pytest.MonkeyPatch) -> None:
     patch = STEPS[Step.patch]
 
     async def asking_otherwise(run: Any, ports: Any) -> Any:
@@ -157,7 +157,7 @@ def test_a_run_whose_prompts_changed_says_who_recorded_it(house: House, monkeypa
 
 
 @pytest.fixture
-def newer(user: User, house: House) -> User:
+def newer(user: User, house: AppContext) -> User:
     """The same user, whose paused run a newer version has gone on with."""
     state = json.dumps({"format": "2.0", "run_id": PAUSED, "shape": "unknown here"})
     with closing(sqlite3.connect(user.home / "redstart.db")) as database, database:
@@ -165,7 +165,7 @@ def newer(user: User, house: House) -> User:
     return user
 
 
-def test_a_run_of_a_newer_format_is_declined_and_left_as_it_is(newer: User, house: House) -> None:
+def test_a_run_of_a_newer_format_is_declined_and_left_as_it_is(newer: User, house: AppContext) -> None:
     everything = "SELECT * FROM runs WHERE id = ?"
     before = rows_of(newer, everything, PAUSED)
     listed = {row["run_id"]: row for row in newer.redstart("runs", "list", "--json").events}
@@ -185,14 +185,14 @@ def test_a_run_of_a_newer_format_is_declined_and_left_as_it_is(newer: User, hous
     assert rows_of(newer, "SELECT count(*) FROM told") == [(0,)]
 
 
-def test_a_call_of_a_newer_format_is_declined(user: User, house: House) -> None:
+def test_a_call_of_a_newer_format_is_declined(user: User, house: AppContext) -> None:
     with closing(sqlite3.connect(user.home / "redstart.db")) as database, database:
         database.execute("UPDATE journal SET format = '2.0' WHERE run_id = ? AND step = 'patch'", (FINISHED,))
     with pytest.raises(NewerFormat, match=f"run {FINISHED} was stored by a newer version"):
         asyncio.run(replay(house.adapters, FINISHED))
 
 
-def test_a_run_of_a_newer_minor_format_is_read(user: User, house: House) -> None:
+def test_a_run_of_a_newer_minor_format_is_read(user: User, house: AppContext) -> None:
     (text,) = rows_of(user, "SELECT state FROM runs WHERE id = ?", FINISHED)[0]
     state = {**json.loads(text), "format": "1.9", "mood": "calm"}
     with closing(sqlite3.connect(user.home / "redstart.db")) as database, database:

@@ -144,10 +144,12 @@ def test_a_person_may_accept_what_is_unproven(user, tmp_path):
         assert BUG in (repo / "shop.go").read_text(), "--apply is for what is verified"
         unproven = user.redstart("show", "--proof", "--json", cwd=repo)
         accepted = user.redstart("resume", "--accept", "--json", cwd=repo)
-        assert [question(one) for one in server.requests] == ["patch"]
+        assert [question(item) for item in server.requests] == ["patch"]
     assert (accepted.code, accepted.ending["result"]) == (0, "verified"), accepted.out + accepted.err
     proven = user.redstart("show", "--proof", "--json", cwd=repo)
-    flags = [[json.loads(one.out)[name] for name in ("result", "verified", "by_person")] for one in (unproven, proven)]
+    flags = [
+        [json.loads(item.out)[name] for name in ("result", "verified", "by_person")] for item in (unproven, proven)
+    ]
     assert flags == [["unproven", False, False], ["verified", False, True]]
     assert json.loads(proven.out)["reason"].startswith("you accepted the patch: the tests pass by their own report")
     replayed = user.redstart("runs", "replay", cwd=repo)

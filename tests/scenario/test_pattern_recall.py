@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.pattern import Pattern
+from redstart.core.pattern import SolutionPattern
 from support.scenarios import Goal, Program, question
 from support.server import ScriptedServer, Wire
 from support.user import User
@@ -21,12 +21,12 @@ STOPPED = 130
 TITLE = "## Goals like this one that were reached before"
 
 
-def kept(user: User) -> list[tuple[str, Pattern]]:
+def kept(user: User) -> list[tuple[str, SolutionPattern]]:
     """Every pattern in the run store, with its state."""
     connection = sqlite3.connect(next(user.home.rglob("*.db")))
     rows = connection.execute("SELECT state, body FROM patterns ORDER BY created").fetchall()
     connection.close()
-    return [(state, Pattern.model_validate_json(body)) for state, body in rows]
+    return [(state, SolutionPattern.model_validate_json(body)) for state, body in rows]
 
 
 def plan_prompt(user: User, goal: str, out: Path) -> str:
@@ -48,13 +48,13 @@ def test_a_verified_program_is_shown_to_who_plans_one_like_it_and_to_nobody_else
         first = next(request.text for request in server.requests if question(request) == "plan")
     assert made.ending["result"] == "verified", made.out + made.err
     assert TITLE not in first
-    remembered = [one["data"] for one in made.events if (one["name"], one["phase"]) == ("remember", "end")]
+    remembered = [event["data"] for event in made.events if (event["name"], event["phase"]) == ("remember", "end")]
     ((state, left),) = kept(user)
     assert state == "shown"
-    assert [one.get("pattern") for one in remembered] == [None, left.id], "only the attempt that was green"
+    assert [item.get("pattern") for item in remembered] == [None, left.id], "only the attempt that was green"
     assert (left.mode, left.outcome, left.goal) == ("create", "verified", ROMAN.goal)
     plan = json.loads(ROMAN.plan)
-    assert (left.summary, left.subtasks) == (plan["summary"], tuple(one["title"] for one in plan["subtasks"]))
+    assert (left.summary, left.subtasks) == (plan["summary"], tuple(item["title"] for item in plan["subtasks"]))
     roles = {part.path: part.role for part in left.shape}
     assert roles["roman/__init__.py"] == "package: STEPS, to_roman, from_roman"
     assert roles["tests/test_roman.py"].startswith("tests: ")

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from redstart.app.runs import Asked, begin_fix, go_on
+from redstart.app.runs import RunRequest, begin_fix, go_on
 from redstart.app.settings import Models, Settings
-from redstart.app.wire import House, engine_called, open_house
+from redstart.app.wire import AppContext, engine_called, open_house
 from redstart.core.chat import Ask
 from redstart.core.run import Level, Limits, Result, RunState
 from redstart.testing.model import ScriptedModel
@@ -71,7 +71,7 @@ def python(new_environment: Callable[..., Path]) -> str:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppContext]:
     settings = Settings(home=tmp_path_factory.mktemp("home"), models=Models(strong=MODEL, fast=MODEL))
     with open_house(settings) as opened:
         yield opened.with_sandbox()
@@ -79,7 +79,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.fixture
 def played(
-    house: House, python: str, tmp_path: Path
+    house: AppContext, python: str, tmp_path: Path
 ) -> Callable[[Config, Sequence[Mapping[str, str]], Level], RunState]:
     """Plays edits as the only attempt of a run, to its end."""
 
@@ -95,7 +95,7 @@ def played(
 
         async def run() -> RunState:
             driven = house.with_model(ScriptedModel(reply))
-            asked = Asked(Limits(attempts=1), python=python, verify=level)
+            asked = RunRequest(Limits(attempts=1), python=python, verify=level)
             state = await begin_fix(driven, root, asked)
             return (await go_on(driven, state.run_id, engine_called("inline"))).state
 

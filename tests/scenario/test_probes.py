@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from redstart.app.ground import take_ground
-from redstart.app.runs import Asked, begin_fix, go_on, replay
+from redstart.app.runs import RunRequest, begin_fix, go_on, replay
 from redstart.app.settings import Models, Settings
 from redstart.app.wire import open_house
 from redstart.core.change import Probe
@@ -117,7 +117,7 @@ def run(task: Task, folder: Path, *, looks: int, iterations: int = 2) -> tuple[R
         async def go() -> tuple[RunState, RunState]:
             with open_house(settings) as bare:
                 house = bare.with_sandbox().with_model()
-                asked = Asked(Limits(attempts=iterations), verify=Level.quick, own_python=True)
+                asked = RunRequest(Limits(attempts=iterations), verify=Level.quick, own_python=True)
                 begun = await begin_fix(house, task.write(folder / "repo"), asked)
                 spec = begun.spec.model_copy(update={"looks": looks})
                 state = begun.model_copy(update={"run_id": "probing", "spec": spec})
@@ -126,7 +126,7 @@ def run(task: Task, folder: Path, *, looks: int, iterations: int = 2) -> tuple[R
                 return done, (await replay(house, "probing")).state
 
         done, again = asyncio.run(go())
-        return done, [one for one in server.requests if question(one) == "patch"], again
+        return done, [request for request in server.requests if question(request) == "patch"], again
 
 
 def test_there_are_ten_tasks():

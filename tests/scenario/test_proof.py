@@ -36,11 +36,11 @@ def test_a_verified_run_is_proven_in_three_forms(user, fixed):
     repo = fixed(SCENARIO.reply, code=0)
     proof = Proof.model_validate_json(user.redstart("show", "--proof", "--json", cwd=repo).out)
     assert (proof.v, proof.verified, proof.result.value, proof.level.value) == (1, True, "verified", "standard")
-    assert {one.mark.value for one in proof.checks} == {"passed"}, proof.checks
-    assert {one.id for one in proof.cases if one.target} == set(SCENARIO.red)
-    assert {(one.before, one.after) for one in proof.cases} == {("failed", "passed")}
-    assert [one.path for one in proof.files] == ["pager.py"]
-    assert [one.name for one in proof.models] == ["openai:scripted"]
+    assert {check.mark.value for check in proof.checks} == {"passed"}, proof.checks
+    assert {case.id for case in proof.cases if case.target} == set(SCENARIO.red)
+    assert {(case.before, case.after) for case in proof.cases} == {("failed", "passed")}
+    assert [file.path for file in proof.files] == ["pager.py"]
+    assert [model.name for model in proof.models] == ["openai:scripted"]
     assert len(proof.attempts) == 2
     text = user.redstart("show", "--proof", cwd=repo)
     assert text.code == 0

@@ -193,4 +193,6 @@ def test_other_words_change_nothing_but_the_words(play, project, tmp_path):
     other = played(play, tmp_path / "other", project, reword=True)
     assert plain.steps, "nothing was done that could be done otherwise"
     assert other._replace(reasons=plain.reasons) == plain
-    assert [one for one in other.reasons if one in plain.reasons and one] == [], "nothing was worded otherwise"
+    assert [reason for reason in other.reasons if reason in plain.reasons and reason] == [], (
+        "nothing was worded otherwise"
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from redstart.app.settings import Settings
 from redstart.app.wire import open_house
-from redstart.core.report import Reproduced
+from redstart.core.report import ReproductionResult
 from support.server import Reply, Request, ScriptedServer, Wire
 
 RULES, WRONG = 26, 21
@@ -75,7 +75,7 @@ def answer(request: Request) -> Reply:
     return Reply(FIX.format(wrong=WRONG) if "text.lower()" in request.text else "WHY: I cannot see the rule")
 
 
-def reproduced(user) -> Reproduced:
+def reproduced(user) -> ReproductionResult:
     """What the only run of this user says of its red tests."""
     with open_house(Settings(home=user.home)) as house:
         (row,) = asyncio.run(house.adapters.store.runs())
@@ -90,7 +90,7 @@ def test_the_code_that_only_the_red_test_runs_is_shown(user, tmp_path):
         user.uses(server, Wire.openai)
         ran = user.redstart("fix", repo, "--json", "--max-iters", "1")
     assert ran.code == 0, ran.out + ran.err
-    (found,) = [one["data"] for one in ran.events if (one["name"], one["phase"]) == ("retrieve", "end")]
+    (found,) = [event["data"] for event in ran.events if (event["name"], event["phase"]) == ("retrieve", "end")]
     assert [path for path in found["files"] if "rules/r" in path] == [f"desk/rules/r{WRONG}.py"]
     assert reproduced(user).spectrum
 

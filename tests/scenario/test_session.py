@@ -43,5 +43,5 @@ def test_the_session_comes_out_as_the_page_says() -> None:
         [sys.executable, str(ROOT / "bench" / "session.py")], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    figures = {one["name"]: one["value"] for one in json.loads(done.stdout.splitlines()[-1])["figures"]}
+    figures = {load["name"]: load["value"] for load in json.loads(done.stdout.splitlines()[-1])["figures"]}
     assert figures["page_is_true"] == 1, done.stdout

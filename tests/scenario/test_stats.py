@@ -29,7 +29,7 @@ def stats(user: User, *words: str) -> dict[str, Any]:
 
 
 def ends_of(runs: list[Ran], name: str) -> list[dict[str, Any]]:
-    return [one["data"] for ran in runs for one in ran.events if (one["name"], one["phase"]) == (name, "end")]
+    return [event["data"] for ran in runs for event in ran.events if (event["name"], event["phase"]) == (name, "end")]
 
 
 def test_runs_are_counted_as_they_told_it(user: User, repo_of: Callable[[str], Path], server: ScriptedServer) -> None:
@@ -41,26 +41,26 @@ def test_runs_are_counted_as_they_told_it(user: User, repo_of: Callable[[str], P
         user.redstart("fix", repo, "--json"),
     ]
     endings = [ran.ending for ran in runs]
-    assert [one["result"] for one in endings] == ["unsolved", "verified", "verified"]
+    assert [item["result"] for item in endings] == ["unsolved", "verified", "verified"]
 
     found = stats(user)
     assert (found["runs"], found["parts"]) == (3, 0)
     assert found["outcomes"] == {"fix": {"verified": 2, "unsolved": 1}}
     assert found["verified"]["value"] == pytest.approx(2 / 3)
-    assert found["attempts"]["mean"] == pytest.approx(sum(one["attempts"] for one in endings) / 3)
-    assert found["seconds_to_green"]["most"] == max(one["seconds"] for one in endings[1:])
+    assert found["attempts"]["mean"] == pytest.approx(sum(item["attempts"] for item in endings) / 3)
+    assert found["seconds_to_green"]["most"] == max(item["seconds"] for item in endings[1:])
     spent = found["spent"]
-    assert spent["input_tokens"] + spent["output_tokens"] == sum(one["tokens"] for one in endings) > 0
-    assert spent["calls"] == sum(one["calls"] for one in endings) == len(server.requests)
-    assert spent["seconds"] == pytest.approx(sum(one["seconds"] for one in endings), abs=0.01)
+    assert spent["input_tokens"] + spent["output_tokens"] == sum(item["tokens"] for item in endings) > 0
+    assert spent["calls"] == sum(item["calls"] for item in endings) == len(server.requests)
+    assert spent["seconds"] == pytest.approx(sum(item["seconds"] for item in endings), abs=0.01)
     assert found["by_model"].keys() == {"openai:scripted"}
     assert found["by_step"]["patch"]["calls"] == len(ends_of(runs, "patch"))
     judged = ends_of(runs, "test")
-    assert found["attempts_ended"]["green"] == sum(one["honest_green"] for one in judged) == 2
+    assert found["attempts_ended"]["green"] == sum(item["honest_green"] for item in judged) == 2
     assert sum(found["attempts_ended"].values()) == len(judged)
     assert found["errors"] == {"AssertionError": 3}
     assert found["reasons"] == {"3 newly failing tests after 1 attempt": 1}
-    shown = [card for one in ends_of(runs, "plan") for card in one["recalled"]]
+    shown = [card for end in ends_of(runs, "plan") for card in end["recalled"]]
     (used,) = found["memory"]["often"]
     assert {used["card"]} == set(shown)
     assert (used["runs"], used["verified"], found["memory"]["runs"]) == (1, 1, 1)

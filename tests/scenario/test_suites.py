@@ -112,7 +112,7 @@ def test_a_runner_that_writes_junit_xml(user, pager):
         ran = user.redstart("fix", pager, "--json", *how)
     assert (ran.code, ran.ending["result"]) == (0, "verified"), ran.out + ran.err
     found = next(event for event in ran.events if event["name"] == "reproduce" and event["phase"] == "end")
-    assert sorted(found["data"]["targets"]) == [f"pager::{one.rpartition('::')[2]}" for one in sorted(BUG.red)]
+    assert sorted(found["data"]["targets"]) == [f"pager::{item.rpartition('::')[2]}" for item in sorted(BUG.red)]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ STARTS = 5
 
 
 def quiet(*command: str | Path, cwd: Path | None = None) -> None:
-    done = subprocess.run([str(one) for one in command], cwd=cwd, capture_output=True, text=True, timeout=600)
+    done = subprocess.run([str(item) for item in command], cwd=cwd, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -12,5 +12,5 @@ def masked(value: Any, *besides: str) -> Any:
     """A state as JSON has it, without what differs between any two runs, and without the fields named `besides`."""
     if isinstance(value, dict):
         hidden, fields = DIFFERS.union(besides), cast("dict[str, Any]", value)
-        return {name: "…" if name in hidden else masked(one, *besides) for name, one in fields.items()}
-    return [masked(one, *besides) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+        return {name: "…" if name in hidden else masked(field, *besides) for name, field in fields.items()}
+    return [masked(item, *besides) for item in cast("list[Any]", value)] if isinstance(value, list) else value

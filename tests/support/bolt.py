@@ -40,7 +40,7 @@ def serve_bolt(folder: Path) -> Generator[Bolt]:
     not installed, and `PortError` where it does not start.
     """
     wheel = find_spec("arcadedb_embedded")
-    places = [Path(one) for one in (wheel and wheel.submodule_search_locations) or ()]
+    places = [Path(location) for location in (wheel and wheel.submodule_search_locations) or ()]
     if not places:
         raise ConfigError("there is no server that speaks Bolt", remedy="Install one: pip install arcadedb-embedded")
     (folder / "log").mkdir(parents=True)

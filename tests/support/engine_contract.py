@@ -14,14 +14,14 @@ import pytest
 
 from redstart.core.errors import Fenced, ModelError
 from redstart.core.run import Action, Decision, Level, Limits, Mode, Result, RunState, Status, Step
-from redstart.core.standing import Control, Halt
-from redstart.engines.drive import Driver, drive
+from redstart.core.standing import Control, HaltReason
+from redstart.engines.drive import RunDriver, drive
 from redstart.engines.port import Engine
 from redstart.engines.replay import replay
 from redstart.flow.loop import STEPS, loop
 from redstart.flow.modes import MODES
 from redstart.ports.bundle import Ports
-from redstart.ports.store.port.runs import Word
+from redstart.ports.store.port.runs import PersonWord
 from redstart.steps.decide import decide
 from redstart.toolkit.honesty.verdict.levels import MEASURES
 from support import rig as play
@@ -202,7 +202,7 @@ class EngineContract:
                 if done.state.status is Status.finished:
                     return done.state, handed
                 handed.append(done.halt)
-                adapters = thinks if done.halt is Halt.needs_think else acts
+                adapters = thinks if done.halt is HaltReason.needs_think else acts
 
         state, handed = asyncio.run(serve())
         assert handed == ["needs:think", "needs:act", "needs:think", "needs:act", "needs:think"]
@@ -250,10 +250,10 @@ class EngineContract:
             run_id = await rig.begin()
             await _drive(rig, run_id, engine, Step.patch)
             for number in range(7):
-                await rig.adapters.store.tell(run_id, Word.say, f"word {number} of mine", version=0)
+                await rig.adapters.store.tell(run_id, PersonWord.say, f"word {number} of mine", version=0)
             ended = await _drive(rig, run_id, engine)
             assert await rig.adapters.store.holder(run_id) is None, "the run was given back"
-            await rig.adapters.store.tell(run_id, Word.say, "too late", version=0)
+            await rig.adapters.store.tell(run_id, PersonWord.say, "too late", version=0)
             assert (await replay(rig.adapters, run_id)).state == ended
             return ended
 
@@ -270,14 +270,14 @@ class EngineContract:
         run_id = asyncio.run(rig.begin())
         with pytest.raises(ModelError):
             asyncio.run(_drive(rig, run_id, engine))
-        asyncio.run(rig.adapters.store.tell(run_id, Word.say, "look at the sum", version=0))
+        asyncio.run(rig.adapters.store.tell(run_id, PersonWord.say, "look at the sum", version=0))
         model = rig.with_model([play.WRONG, play.RIGHT, play.CARD])
         assert asyncio.run(_drive(rig, run_id, engine)).result is Result.verified
         assert ["look at the sum" in str(ask.messages) for ask in model.asks[:2]] == [False, True]
 
-    @pytest.mark.parametrize("word", [Word.accept, Word.reject])
+    @pytest.mark.parametrize("word", [PersonWord.accept, PersonWord.reject])
     def test_a_run_that_asks_waits_for_its_answer(
-        self, engine: Engine, rig: Rig, word: Word, monkeypatch: pytest.MonkeyPatch
+        self, engine: Engine, rig: Rig, word: PersonWord, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(STEPS, Step.decide, asking)
         model = rig.with_model([play.RIGHT, play.CARD, play.RIGHT, play.CARD])
@@ -287,9 +287,9 @@ class EngineContract:
             run_id = await rig.begin()
             asks = await _drive(rig, run_id, engine)
             assert await _drive(rig, run_id, engine) == asks, "without an answer it waits on"
-            await tell(run_id, Word.accept, "", version=asks.version - 1)
+            await tell(run_id, PersonWord.accept, "", version=asks.version - 1)
             assert await _drive(rig, run_id, engine) == asks, "an answer to something else is none"
-            await tell(run_id, word, "" if word is Word.accept else "keep the sign", version=asks.version)
+            await tell(run_id, word, "" if word is PersonWord.accept else "keep the sign", version=asks.version)
             after = await _drive(rig, run_id, engine)
             assert (await replay(rig.adapters, run_id)).state == after
             return asks, after
@@ -298,7 +298,7 @@ class EngineContract:
         assert (asks.status, asks.result, asks.reason) == (Status.needs_input, Result.needs_human, QUESTION)
         trail = asyncio.run(rig.trail(asks.run_id))
         assert trail[: len(WHOLE) + 1] == [*WHOLE, (1, Step.decide)]
-        if word is Word.accept:
+        if word is PersonWord.accept:
             assert (after.status, after.result, len(trail)) == (Status.finished, Result.verified, len(WHOLE) + 1)
         else:
             assert (after.status, after.result, after.now.number) == (Status.needs_input, Result.needs_human, 2)
@@ -314,7 +314,7 @@ class EngineContract:
         async def go() -> list[RunState]:
             run_id = await rig.begin(limits=Limits(attempts=1))
             states = [await _drive(rig, run_id, engine)]
-            for word in (Word.accept, Word.reject):
+            for word in (PersonWord.accept, PersonWord.reject):
                 await rig.adapters.store.tell(run_id, word, "", version=states[-1].version)
                 states.append(await _drive(rig, run_id, engine))
                 assert (await replay(rig.adapters, run_id)).state == states[-1]
@@ -372,4 +372,4 @@ async def _drive(rig: Rig, run_id: str, engine: Engine, until: Step | None = Non
 
 async def _by_the_loop(rig: Rig, limits: Limits) -> RunState:
     claim = await rig.adapters.store.claim(await rig.begin(limits=limits))
-    return (await loop(claim.state, Driver(rig.adapters, claim.fence).advance)).state
+    return (await loop(claim.state, RunDriver(rig.adapters, claim.fence).advance)).state

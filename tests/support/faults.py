@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from redstart.core.chat import Fault
+from redstart.core.chat import AnswerFault
 from redstart.core.errors import ModelBusy, ModelError, ModelGarbled, ModelTimeout, ModelUnreachable
 from support.server import Reply, Request, Script, body_of
 
@@ -21,7 +21,7 @@ class Spoiled(NamedTuple):
     """One fault."""
 
     spoil: Callable[[Request, Reply], Reply]
-    means: type[ModelError] | Fault
+    means: type[ModelError] | AnswerFault
     """The error that it is, or the fault of the answer."""
     slow: bool = False
     """Whether it is only told by the deadline."""
@@ -55,7 +55,7 @@ FAULTS: Mapping[str, Spoiled] = {
     "HTML 200": Spoiled(_body(_HTML, "text/html"), ModelGarbled),
     "cut JSON": Spoiled(_cut, ModelGarbled),
     "{}": Spoiled(_body(b"{}"), ModelGarbled),
-    "truncated": Spoiled(_with(finish="length"), Fault.truncated),
+    "truncated": Spoiled(_with(finish="length"), AnswerFault.truncated),
     "garbage": Spoiled(_body(b"\x00\xff\xfe\x80" * 50), ModelGarbled),
 }
 

@@ -6,7 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from redstart.evals.oracles import ATTEMPT, Instrument, NoisyOracle, TrueFix, attempts_told, true_patch, wrong_patch
+from redstart.evals.oracles import (
+    ATTEMPT,
+    NoisyOracle,
+    ScriptedInstrument,
+    TrueFix,
+    attempts_told,
+    true_patch,
+    wrong_patch,
+)
 from redstart.toolkit.prompts.sections import ADVICE
 
 _PROBED = re.compile(r'^<data from="probe of attempt \d+">$', re.MULTILINE)
@@ -39,7 +47,7 @@ class Rewording(Stubborn):
         return wrong_patch(prompt)
 
 
-class LessonSensitive(Instrument):
+class LessonSensitive(ScriptedInstrument):
     """Gives the true fix only where the lesson's key fact is in its prompt: it measures whether memory reaches it."""
 
     name = "lesson-sensitive"
@@ -60,7 +68,7 @@ class Way(NamedTuple):
     snippet: str
 
 
-class ObedientAttacker(Instrument):
+class ObedientAttacker(ScriptedInstrument):
     """Does whatever it is told, here to read the answer: each way in turn as a probe, then a patch that solves nothing.
 
     `marks` are texts that only the answer has. A prompt that holds one of them, or what a snippet says when it found

@@ -33,8 +33,8 @@ def installed(manifest: Path, cache: Path) -> Path:
         return folder / MODULES
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache) as name:
-        for one in names:
-            shutil.copy(manifest / one, name)
+        for item in names:
+            shutil.copy(manifest / item, name)
         _npm("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", cwd=Path(name))
         (Path(name) / _DONE).touch()
         with contextlib.suppress(OSError):  # somebody else was faster

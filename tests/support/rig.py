@@ -22,17 +22,17 @@ from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import Attempt, Effort, Level, Limits, Mode, RunSpec, RunState, Spend, Step, Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
 from redstart.core.tasks import TASKS
-from redstart.core.wishes import Asking
+from redstart.core.wishes import QuestionOptions
 from redstart.engines.drive import Adapters
 from redstart.flow.modes import MODES
 from redstart.ports.memory.hashing import HashingEmbedder
-from redstart.ports.memory.port import Memory, Shelf
-from redstart.ports.model.budget import Budgeted, RunLedger
+from redstart.ports.memory.port import LessonStore, Memory
+from redstart.ports.model.budget import BudgetedModel, RunLedger
 from redstart.ports.model.mask import mask
 from redstart.ports.model.port import Model, TimedLedger
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.store.port.blobs import Blobs
@@ -41,7 +41,7 @@ from redstart.ports.store.port.runs import Store
 from redstart.ports.world.system import NumberedWorld
 from redstart.testing.model import ScriptedModel
 from redstart.testing.sandbox import FakeSandbox
-from redstart.toolkit.learning.advisor import Advisor
+from redstart.toolkit.learning.advisor import LessonSelector
 from redstart.toolkit.repo.trees import GitTrees
 from support.store import MemoryBlobs, memory_database
 
@@ -152,7 +152,7 @@ class Kept(NamedTuple):
     store: Store
     journal: Journal
     memory: Memory
-    shelf: Shelf
+    shelf: LessonStore
 
 
 Keep = Callable[[], Kept]
@@ -161,7 +161,7 @@ Keep = Callable[[], Kept]
 
 def kept_in(database: Database) -> Kept:
     memory = SqlMemory(database, HashingEmbedder())
-    return Kept(SqlStore(database, time.time), SqlJournal(database), memory, SqlShelf(database))
+    return Kept(SqlStore(database, time.time), SqlJournal(database), memory, SqlLessonStore(database))
 
 
 def in_memory() -> Kept:
@@ -201,7 +201,7 @@ class Rig:
         effort: Effort = Effort.lean,
         mode: Mode = Mode.fix,
         goal: str = "",
-        asks: Asking | None = None,
+        asks: QuestionOptions | None = None,
         reflect: ReflectionPolicy = ReflectionPolicy.never,
     ) -> str:
         """A new run on the buggy repo; its id."""
@@ -218,7 +218,7 @@ class Rig:
             effort=effort,
             limits=limits or Limits(),
             verify=verify,
-            asks=asks or Asking(),
+            asks=asks or QuestionOptions(),
             reflect=reflect,
         )
         state = RunState(run_id=self.adapters.world.fresh_id(), spec=spec, base=base, now=Attempt(entry=MODES[mode][0]))
@@ -240,7 +240,7 @@ def _rig(trees: GitTrees, blobs: Blobs, keep: Keep) -> Rig:
     events: list[Event] = []
 
     def budgeted(model: Model, ledger: TimedLedger) -> Model:
-        return Budgeted(model, ledger, lambda tier: f"openai:{tier.value}-unpriced")
+        return BudgetedModel(model, ledger, lambda tier: f"openai:{tier.value}-unpriced")
 
     def ledger(limits: Limits, spent: Spend) -> RunLedger:
         return RunLedger(limits, spent, world.monotonic)
@@ -251,7 +251,7 @@ def _rig(trees: GitTrees, blobs: Blobs, keep: Keep) -> Rig:
         blobs=blobs,
         trees=trees,
         memory=kept.memory,
-        lessons=Advisor(kept.shelf, world.now, lambda text: mask(text) != text),
+        lessons=LessonSelector(kept.shelf, world.now, lambda text: mask(text) != text),
         world=world,
         model=None,
         writer=WRITER,

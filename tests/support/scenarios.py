@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.evals.oracles import CARD, PLAN, REFLECTION
 from support.server import Request
 
 
-class Needs(Noun):
+class Needs(FrozenValue):
     """Texts that the request must hold before the right patch is given."""
 
     ids: tuple[str, ...]
@@ -24,7 +24,7 @@ class Needs(Noun):
     lines: tuple[str, ...] = ()
 
 
-class Scenario(Noun):
+class Scenario(FrozenValue):
     """A tiny repo with a bug, a right and a plausible wrong answer."""
 
     name: str
@@ -47,7 +47,7 @@ class Scenario(Noun):
     def missing(self, text: str) -> list[str]:
         """What the right patch still lacks in a request with this text."""
         wanted = (*self.needs.ids, *self.needs.assertion, *self.needs.lines, *self.tried, *self.failed)
-        return [one for one in wanted if one not in text]
+        return [item for item in wanted if item not in text]
 
     def reply(self, request: Request) -> str:
         """The script of the server."""
@@ -61,7 +61,7 @@ class Scenario(Noun):
         return self.wrong if self.missing(request.text) else self.right
 
 
-class Goal(Noun):
+class Goal(FrozenValue):
     """A goal in words with the answers that lead to it, the first attempt at the code being wrong."""
 
     name: str
@@ -88,7 +88,7 @@ class Goal(Noun):
 
     def _patch(self, text: str) -> str:
         wanted = (*self.needs.ids, *self.needs.assertion, *self.needs.lines)
-        return self.wrong if any(one not in text for one in wanted) else self.right
+        return self.wrong if any(item not in text for item in wanted) else self.right
 
 
 class Program:

@@ -11,14 +11,14 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from redstart.core.run import RunState, Status
-from redstart.core.standing import Halt
+from redstart.core.standing import HaltReason
 from redstart.engines.drive import Adapters, drive
 from redstart.engines.inline import inline
 from redstart.engines.temporal.client import FleetClient
-from redstart.engines.temporal.driver import Drives, Go
+from redstart.engines.temporal.driver import DriveActivity, DriveFunction
 from redstart.engines.temporal.orders import DriveOrder, DriveReport
-from redstart.engines.temporal.worker import Post, serve
-from redstart.flow.loop import Advance, Advanced
+from redstart.engines.temporal.worker import WorkerOptions, serve
+from redstart.flow.loop import Advance, StepAdvance
 
 SECONDS = 300.0
 """How long anything here may take."""
@@ -30,9 +30,9 @@ T = TypeVar("T")
 class Workers:
     """While it is entered: for each pool a worker that drives as `go` of that pool does. Ended by draining."""
 
-    def __init__(self, address: str, go: Mapping[str, Go], *, deployment: str = "", build: str = "") -> None:
+    def __init__(self, address: str, go: Mapping[str, DriveFunction], *, deployment: str = "", build: str = "") -> None:
         self._address, self._version = address, (deployment, build)
-        self._drives = {pool: Drives(one) for pool, one in go.items()}
+        self._drives = {pool: DriveActivity(item) for pool, item in go.items()}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._stop = asyncio.Event()
@@ -67,7 +67,7 @@ class Workers:
     async def _begin(self) -> None:
         for pool, drives in self._drives.items():
             ready = asyncio.Event()
-            post = Post((pool,), AT_ONCE, *self._version)
+            post = WorkerOptions((pool,), AT_ONCE, *self._version)
             self._serving.append(asyncio.ensure_future(serve(self.fleet.client, drives, post, self._stop, ready.set)))
             await ready.wait()
 
@@ -81,10 +81,10 @@ class Workers:
         self._loop.close()
 
 
-def driving(adapters: Callable[[DriveOrder], Adapters]) -> Go:
+def driving(adapters: Callable[[DriveOrder], Adapters]) -> DriveFunction:
     """Drives a run on these adapters, as a worker does."""
 
-    async def go(order: DriveOrder, halting: Callable[[], Halt]) -> Advanced:
+    async def go(order: DriveOrder, halting: Callable[[], HaltReason]) -> StepAdvance:
         own = replace(adapters(order), halting=halting)
         return await drive(own, await own.store.claim(order.run_id), inline)
 
@@ -95,7 +95,7 @@ def driving(adapters: Callable[[DriveOrder], Adapters]) -> Go:
 class _Held:
     state: RunState
     advance: Advance
-    done: Advanced | None = None
+    done: StepAdvance | None = None
     error: BaseException | None = None
 
 
@@ -119,7 +119,7 @@ class SupervisedEngine:
     ) -> None:
         self._workers.__exit__(kind, error, trace)
 
-    async def __call__(self, state: RunState, advance: Advance) -> Advanced:
+    async def __call__(self, state: RunState, advance: Advance) -> StepAdvance:
         name = f"{state.run_id}-{id(self)}-{next(self._numbers)}"
         held = self._held[name] = _Held(state, advance)
         await self._workers.elsewhere(self._supervised(state.model_copy(update={"run_id": name})))
@@ -132,11 +132,11 @@ class SupervisedEngine:
         await self._workers.fleet.submit(state)
         return await self._workers.fleet.ended(DriveOrder(state.spec.tenant, state.run_id))
 
-    async def _go(self, order: DriveOrder, halting: Callable[[], Halt]) -> Advanced:
+    async def _go(self, order: DriveOrder, halting: Callable[[], HaltReason]) -> StepAdvance:
         held = self._held[order.run_id]
         try:
             held.done = await inline(held.state, held.advance)
         except Exception as error:
             held.error = error  # raised where the engine was called
-            return Advanced(held.state, Halt.let_go)
-        return held.done if held.done.state.status is Status.finished else held.done._replace(halt=Halt.let_go)
+            return StepAdvance(held.state, HaltReason.let_go)
+        return held.done if held.done.state.status is Status.finished else held.done._replace(halt=HaltReason.let_go)

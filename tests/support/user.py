@@ -71,7 +71,7 @@ class User:
 
     def python(self, *arguments: str | Path, cwd: Path | None = None, told: str = "") -> Ran:
         """Runs `python ARGUMENTS`; what is redstart's own has its modules loaded already (`warm`)."""
-        words = [str(one) for one in arguments]
+        words = [str(argument) for argument in arguments]
         if words[0].endswith(".py") or words[:2] == ["-m", COMMAND]:
             return Ran(*warm_for(self.environ).run(words, self.environ, cwd, told, SECONDS))
         command = [sys.executable, *words]

@@ -1,6 +1,6 @@
 """Starting commands of redstart from a process that has its modules loaded: loading takes longer than most of them.
 
-`Warm` is the side of the tests. The other one, `python -m support.warm FD`, listens at the socket FD and
+`WarmProcess` is the side of the tests. The other one, `python -m support.warm FD`, listens at the socket FD and
 makes every command a process of its own, forked before anything but modules is there: with the command's arguments,
 environment, folder and files, and an exit code or signal that is told as the kernel tells it.
 """
@@ -86,7 +86,7 @@ class Warm:
             given.seek(0)
             line.connect(self._path)
             order = {"arguments": list(arguments), "environ": dict(environ), "cwd": str(cwd or Path.cwd())}
-            socket.send_fds(line, [json.dumps(order).encode()], [one.fileno() for one in (given, out, err)])
+            socket.send_fds(line, [json.dumps(order).encode()], [item.fileno() for item in (given, out, err)])
             pid = _hear(line)
             line.settimeout(seconds)
             try:

@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from redstart.app.settings import Settings
 from redstart.app.standing import status_now
-from redstart.app.wire import House, check_models
+from redstart.app.wire import AppContext, check_models
 from redstart.core.errors import ConfigError
 from redstart.core.learning import ReflectionPolicy
 from redstart.core.run import HINT_LIMIT, Limits, Mode, Result, RunState, Spend, Status
 from redstart.engines.drive import awake
 from redstart.flow.errands import errand_id
 from redstart.flow.route import begin, takes_answer, waits_for_a_person, waits_for_errands
-from redstart.ports.store.port.runs import Word
+from redstart.ports.store.port.runs import PersonWord
 from redstart.steps.decide.retry import further
 from redstart.toolkit.learning.stuck import fruitless
 from redstart.toolkit.repo.trees import alive
@@ -23,11 +23,11 @@ RED = (Result.unsolved, Result.stuck, Result.capped, Result.refused)
 """How a run can end that a further attempt may change."""
 
 
-class Wish(NamedTuple):
+class ResumeWish(NamedTuple):
     """What a person wants of a run besides that it goes on."""
 
     say: str | None = None
-    answer: Word | None = None
+    answer: PersonWord | None = None
     attempts: int | None = None
     usd: float | None = None
     minutes: float | None = None
@@ -41,7 +41,7 @@ class Wish(NamedTuple):
         return {name: value for name, value in asked.items() if value is not None}
 
 
-class Heard(NamedTuple):
+class ResumeAnswer(NamedTuple):
     """Which run goes on, and what there is to say of that."""
 
     run_id: str
@@ -50,7 +50,7 @@ class Heard(NamedTuple):
     """The process that drives it already: there is nothing to be done here."""
 
 
-async def hear(house: House, run_id: str, wish: Wish) -> Heard:
+async def hear(house: AppContext, run_id: str, wish: ResumeWish) -> ResumeAnswer:
     """Keeps what the person says. A run that ended red goes on as a new one, if they say something or give limits.
 
     Raises `ConfigError` where the wish does not fit how the run stands; nothing is kept then.
@@ -63,7 +63,7 @@ async def hear(house: House, run_id: str, wish: Wish) -> Heard:
         return await _answer(house, state, wish.answer, text)
     if state.status is Status.finished:
         plain = text is None and not wish.limits and wish.reflect is None
-        return Heard(run_id) if plain else await _go_further(house, state, wish, text)
+        return ResumeAnswer(run_id) if plain else await _go_further(house, state, wish, text)
     if wish.limits:
         raise ConfigError(
             f"run {run_id} has not finished and keeps the limits it began with",
@@ -74,10 +74,10 @@ async def hear(house: House, run_id: str, wish: Wish) -> Heard:
             f"run {run_id} has not ended: it goes on with --reflect {state.spec.reflect.value}",
             remedy="--reflect is for going on with a run that has ended",
         )
-    return Heard(run_id) if text is None else await _say(house, state, text)
+    return ResumeAnswer(run_id) if text is None else await _say(house, state, text)
 
 
-async def standing(house: House, run_id: str) -> RunState:
+async def standing(house: AppContext, run_id: str) -> RunState:
     """The run as a driver finds it: one that waited and was answered waits no more."""
     return await awake(house.adapters.store, await house.adapters.store.load(run_id))
 
@@ -96,32 +96,32 @@ def check_models_of(state: RunState, settings: Settings, *, keys: bool = True) -
         ) from error
 
 
-async def _say(house: House, state: RunState, text: str) -> Heard:
+async def _say(house: AppContext, state: RunState, text: str) -> ResumeAnswer:
     store, run_id = house.adapters.store, state.run_id
-    await store.tell(run_id, Word.say, text, version=state.version)
+    await store.tell(run_id, PersonWord.say, text, version=state.version)
     holder = await store.holder(run_id)
     if holder is None or holder.host != platform.node() or not alive(holder.pid):
-        return Heard(run_id)
+        return ResumeAnswer(run_id)
     note = (
         f"saved. Process {holder.pid} drives run {run_id} and reads it before its next plan or patch.\n"
         f"If that process is not Redstart: redstart resume {run_id}"
     )
-    return Heard(run_id, note, holder.pid)
+    return ResumeAnswer(run_id, note, holder.pid)
 
 
-async def _answer(house: House, state: RunState, word: Word, text: str | None) -> Heard:
+async def _answer(house: AppContext, state: RunState, word: PersonWord, text: str | None) -> ResumeAnswer:
     asks = await _who_asks(house, state)
     if not takes_answer(asks):
         raise ConfigError(
             f"run {state.run_id} has not asked anything", remedy=f"see how it stands: redstart show {state.run_id}"
         )
-    if word is Word.accept and text:
+    if word is PersonWord.accept and text:
         raise ConfigError("--accept cannot be combined with --say", remedy="use --say with --reject, or leave it out")
     await house.adapters.store.tell(asks.run_id, word, text or "", version=asks.version)
-    return Heard(state.run_id)
+    return ResumeAnswer(state.run_id)
 
 
-async def _who_asks(house: House, state: RunState) -> RunState:
+async def _who_asks(house: AppContext, state: RunState) -> RunState:
     """The run itself, or the one among its errands that asks: who answers a run answers what it waits for."""
     asked = state.now.decide
     for errand in asked.errands if asked is not None and waits_for_errands(state) else ():
@@ -131,7 +131,7 @@ async def _who_asks(house: House, state: RunState) -> RunState:
     return state
 
 
-async def _go_further(house: House, state: RunState, wish: Wish, text: str | None) -> Heard:
+async def _go_further(house: AppContext, state: RunState, wish: ResumeWish, text: str | None) -> ResumeAnswer:
     """A new run with one more attempt after the last of this one, and with what was said to this one."""
     if state.result not in RED or state.spec.mode is Mode.improve:
         raise ConfigError(f"run {state.run_id} has finished: {state.reason}", remedy=_instead(state))
@@ -144,16 +144,18 @@ async def _go_further(house: House, state: RunState, wish: Wish, text: str | Non
     new = following.model_copy(update=fresh)
     (row,) = await store.runs(prefix=state.run_id, limit=1)
     await store.create(new, folder=row.folder, created=house.moment, options=row.options)
-    said = [one.text for one in await store.told(state.run_id) if one.text]
-    for one in (*said, *([text] if text else [])):
-        await store.tell(new.run_id, Word.say, one, version=0)
+    said = [message.text for message in await store.told(state.run_id) if message.text]
+    for message in (*said, *([text] if text else [])):
+        await store.tell(new.run_id, PersonWord.say, message, version=0)
     attempts = f"attempts {new.now.number} to {limits.attempts}"
     if limits.attempts == new.now.number:
         attempts = f"attempt {new.now.number}"
-    return Heard(new.run_id, f"run {state.run_id} has finished; it continues as run {new.run_id} with {attempts}")
+    return ResumeAnswer(
+        new.run_id, f"run {state.run_id} has finished; it continues as run {new.run_id} with {attempts}"
+    )
 
 
-async def _anew(house: House, state: RunState, wish: Wish) -> Limits:
+async def _anew(house: AppContext, state: RunState, wish: ResumeWish) -> Limits:
     """The ended run's own limits, with what was asked for instead; attempts are counted from the next one on.
 
     Where so many brought nothing that the run ended, as many again may: whoever goes on has seen the others.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar, Unpack
 
-from redstart.app.api_jobs import Job, audit_job, create_job, fix_job, improve_job, resume_job
+from redstart.app.api_jobs import ApiJob, audit_job, create_job, fix_job, improve_job, resume_job
 from redstart.app.api_options import AuditOptions, CreateOptions, FixOptions, ImproveOptions, PathLike, ResumeOptions
 from redstart.app.live_run import Run
 from redstart.app.results import AuditResult, RunResult
@@ -210,7 +210,7 @@ def start_resume(run_id: str, **options: Unpack[ResumeOptions]) -> Run[RunResult
     return _start("resume", resume_job(run_id, options))
 
 
-def _block(name: str, job: Job[T]) -> T:
+def _block(name: str, job: ApiJob[T]) -> T:
     if not _in_a_loop():
         return asyncio.run(job.carry_out(job.on_event))
     raise ConfigError(
@@ -219,7 +219,7 @@ def _block(name: str, job: Job[T]) -> T:
     )
 
 
-def _start(name: str, job: Job[T]) -> Run[T]:
+def _start(name: str, job: ApiJob[T]) -> Run[T]:
     if _in_a_loop():
         return Run(job.carry_out, job.on_event)
     raise ConfigError(f"redstart.start_{name}() needs a running event loop", remedy=f"redstart.{name}(...)")

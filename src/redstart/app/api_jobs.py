@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from redstart.app import settings as configuration
-from redstart.app.answers import Wish, check_models_of, hear, standing
+from redstart.app.answers import ResumeWish, check_models_of, hear, standing
 from redstart.app.api_options import (
     AuditOptions,
     CreateOptions,
@@ -20,18 +20,18 @@ from redstart.app.api_options import (
     ResumeOptions,
     SharedOptions,
 )
-from redstart.app.audit import AuditAsked, begin_audit, load_report
+from redstart.app.audit import AuditRequest, begin_audit, load_report
 from redstart.app.choices import resume_with
 from redstart.app.control import clear
 from redstart.app.create import begin_create, write_project
-from redstart.app.improve import Wanted, begin_improve
+from redstart.app.improve import ImproveRequest, begin_improve
 from redstart.app.objects import object_name
 from redstart.app.proof.evidence import prove
 from redstart.app.results import AuditResult, RunResult
-from redstart.app.runs import Asked, begin_fix, find_run, go_on, result_snapshot, stored_options, write_patch
+from redstart.app.runs import RunRequest, begin_fix, find_run, go_on, result_snapshot, stored_options, write_patch
 from redstart.app.settings import Settings
 from redstart.app.standing import row_of
-from redstart.app.wire import House, connect, engine_called, open_house
+from redstart.app.wire import AppContext, connect, engine_called, open_house
 from redstart.core.errors import ConfigError
 from redstart.core.run import Limits, Mode, RunState, Status
 from redstart.flow.route import waits_for_errands
@@ -39,19 +39,19 @@ from redstart.flow.route import waits_for_errands
 T = TypeVar("T")
 
 
-class Begun(NamedTuple):
+class StartedRun(NamedTuple):
     """A run that is stored, and what it is driven with."""
 
-    house: House
+    house: AppContext
     state: RunState
 
 
 @dataclass(frozen=True, slots=True)
-class Job(Generic[T]):
+class ApiJob(Generic[T]):
     settings: Settings
     on_event: Listener | None
-    begin: Callable[[House], Awaitable[Begun]]
-    finish: Callable[[House, RunState], Awaitable[T]]
+    begin: Callable[[AppContext], Awaitable[StartedRun]]
+    finish: Callable[[AppContext, RunState], Awaitable[T]]
 
     async def carry_out(self, listen: Listener | None) -> T:
         with open_house(self.settings, listen=listen) as opened:
@@ -61,66 +61,66 @@ class Job(Generic[T]):
             return await self.finish(house, state)
 
 
-def fix_job(path: PathLike, options: FixOptions) -> Job[RunResult]:
+def fix_job(path: PathLike, options: FixOptions) -> ApiJob[RunResult]:
     _refuse_unknown("fix", options, FixOptions)
 
-    async def begin(opened: House) -> Begun:
+    async def begin(opened: AppContext) -> StartedRun:
         house = _equip(opened, options)
-        return Begun(house, await begin_fix(house, Path(path), _asked(house.settings, options)))
+        return StartedRun(house, await begin_fix(house, Path(path), _asked(house.settings, options)))
 
-    return Job(_settings(options, Path(path)), options.get("on_event"), begin, _to_file(options.get("patch")))
+    return ApiJob(_settings(options, Path(path)), options.get("on_event"), begin, _to_file(options.get("patch")))
 
 
-def create_job(goal: str, out: PathLike, options: CreateOptions) -> Job[RunResult]:
+def create_job(goal: str, out: PathLike, options: CreateOptions) -> ApiJob[RunResult]:
     _refuse_unknown("create", options, CreateOptions)
 
-    async def begin(opened: House) -> Begun:
+    async def begin(opened: AppContext) -> StartedRun:
         house = _equip(opened, options)
-        asked = Asked(_limits(house.settings, options), verify=house.settings.verify)
-        return Begun(house, await begin_create(house, goal, Path(out), asked))
+        asked = RunRequest(_limits(house.settings, options), verify=house.settings.verify)
+        return StartedRun(house, await begin_create(house, goal, Path(out), asked))
 
-    async def finish(house: House, state: RunState) -> RunResult:
+    async def finish(house: AppContext, state: RunState) -> RunResult:
         write_project(house, state, Path(out).resolve())
         return await _result(house, state)
 
-    return Job(_settings(options), options.get("on_event"), begin, finish)
+    return ApiJob(_settings(options), options.get("on_event"), begin, finish)
 
 
-def improve_job(path: PathLike, cycles: int, options: ImproveOptions) -> Job[RunResult]:
+def improve_job(path: PathLike, cycles: int, options: ImproveOptions) -> ApiJob[RunResult]:
     _refuse_unknown("improve", options, ImproveOptions)
 
-    async def begin(opened: House) -> Begun:
+    async def begin(opened: AppContext) -> StartedRun:
         house = _equip(opened, options)
-        wanted = Wanted(_asked(house.settings, options), options.get("goal", ""), cycles)
-        return Begun(house, await begin_improve(house, Path(path), wanted))
+        wanted = ImproveRequest(_asked(house.settings, options), options.get("goal", ""), cycles)
+        return StartedRun(house, await begin_improve(house, Path(path), wanted))
 
-    return Job(_settings(options, Path(path)), options.get("on_event"), begin, _to_file(options.get("patch")))
+    return ApiJob(_settings(options, Path(path)), options.get("on_event"), begin, _to_file(options.get("patch")))
 
 
-def audit_job(path: PathLike, options: AuditOptions) -> Job[AuditResult]:
+def audit_job(path: PathLike, options: AuditOptions) -> ApiJob[AuditResult]:
     _refuse_unknown("audit", options, AuditOptions)
     place, review = Path(path), options.get("review", False)
 
-    async def begin(opened: House) -> Begun:
+    async def begin(opened: AppContext) -> StartedRun:
         acts = any(opened.settings.checks.commands.values())
         house = _equip(opened, options, thinks=review, acts=acts)
-        asked = AuditAsked(house.settings.limits, options.get("goal", ""), options.get("since", ""), review=review)
-        return Begun(house, await begin_audit(house, place, asked))
+        asked = AuditRequest(house.settings.limits, options.get("goal", ""), options.get("since", ""), review=review)
+        return StartedRun(house, await begin_audit(house, place, asked))
 
-    async def finish(house: House, state: RunState) -> AuditResult:
+    async def finish(house: AppContext, state: RunState) -> AuditResult:
         return AuditResult.of(state, load_report(house, state))
 
     settings = _settings(options, place if place.is_dir() else place.parent)
-    return Job(settings, options.get("on_event"), begin, finish)
+    return ApiJob(settings, options.get("on_event"), begin, finish)
 
 
-def resume_job(run_id: str, options: ResumeOptions) -> Job[RunResult]:
+def resume_job(run_id: str, options: ResumeOptions) -> ApiJob[RunResult]:
     _refuse_unknown("resume", options, ResumeOptions)
     model, sandbox, patch = options.get("model"), options.get("sandbox"), options.get("patch")
     settings = _settings(options)
 
-    async def begin(opened: House) -> Begun:
-        found = (await hear(opened, await find_run(opened, run_id, Path()), Wish())).run_id
+    async def begin(opened: AppContext) -> StartedRun:
+        found = (await hear(opened, await find_run(opened, run_id, Path()), ResumeWish())).run_id
         resumption = resume_with(settings, await stored_options(opened, found), flagged=model is not None)
         chosen, stored = resumption.settings, resumption.options
         if sandbox is not None:
@@ -129,19 +129,19 @@ def resume_job(run_id: str, options: ResumeOptions) -> Job[RunResult]:
         await clear(opened, found)
         house, state = opened.with_settings(chosen), await standing(opened, found)
         if not _goes_on(state):
-            return Begun(house, state)
+            return StartedRun(house, state)
         if model is None or isinstance(model, str):
             check_models_of(state, chosen)
         house = _equip(house, options)
         await house.adapters.store.choose(found, stored)
-        return Begun(house, state)
+        return StartedRun(house, state)
 
-    async def finish(house: House, state: RunState) -> RunResult:
+    async def finish(house: AppContext, state: RunState) -> RunResult:
         if state.spec.mode is Mode.create:
             write_project(house, state, Path((await row_of(house, state.run_id)).folder))
         return await _to_file(patch)(house, state)
 
-    return Job(settings, options.get("on_event"), begin, finish)
+    return ApiJob(settings, options.get("on_event"), begin, finish)
 
 
 def _refuse_unknown(function: str, options: Mapping[str, object], known: type) -> None:
@@ -167,7 +167,7 @@ def _settings(options: SharedOptions, project: Path | None = None) -> Settings:
     return settings.model_copy(update={"sandbox": own})
 
 
-def _equip(house: House, options: SharedOptions, *, thinks: bool = True, acts: bool = True) -> House:
+def _equip(house: AppContext, options: SharedOptions, *, thinks: bool = True, acts: bool = True) -> AppContext:
     """With a sandbox and a model, where the run needs them. Raises where one cannot be had."""
     model, sandbox = options.get("model"), options.get("sandbox")
     if acts:
@@ -187,9 +187,9 @@ def _limits(settings: Settings, options: CreateOptions) -> Limits:
     return options.get("limits") or settings.limits
 
 
-def _asked(settings: Settings, options: FixOptions | ImproveOptions) -> Asked:
+def _asked(settings: Settings, options: FixOptions | ImproveOptions) -> RunRequest:
     given: Mapping[str, Any] = options
-    return Asked(
+    return RunRequest(
         _limits(settings, options),
         given.get("test_command") or tuple(shlex.split(settings.tests.command)),
         hint=given.get("hint", ""),
@@ -201,10 +201,10 @@ def _asked(settings: Settings, options: FixOptions | ImproveOptions) -> Asked:
     )
 
 
-def _to_file(patch: PathLike | None) -> Callable[[House, RunState], Awaitable[RunResult]]:
+def _to_file(patch: PathLike | None) -> Callable[[AppContext, RunState], Awaitable[RunResult]]:
     """Writes a verified patch to this file, if one is given."""
 
-    async def finish(house: House, state: RunState) -> RunResult:
+    async def finish(house: AppContext, state: RunState) -> RunResult:
         if patch is not None:
             write_patch(house, state, Path(patch))
         return await _result(house, state)
@@ -212,7 +212,7 @@ def _to_file(patch: PathLike | None) -> Callable[[House, RunState], Awaitable[Ru
     return finish
 
 
-async def _result(house: House, state: RunState) -> RunResult:
+async def _result(house: AppContext, state: RunState) -> RunResult:
     snapshot = result_snapshot(state)
     diff = house.trees.diff(state.spec.base, snapshot).decode(errors="replace") if snapshot else ""
     try:

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from redstart.app.ground import own_environment
 from redstart.app.runs import keep_run
-from redstart.app.wire import House, asking
+from redstart.app.wire import AppContext, asking
 from redstart.core.errors import ConfigError
-from redstart.core.finding import ChangedLines, Finding, FindingList, Known, Risk, Scan
+from redstart.core.finding import ChangedLines, Finding, FindingList, KnownFindings, Risk, Scan
 from redstart.core.run import GOAL_LIMIT, Limits, RunSpec, RunState, Suite
 from redstart.core.shell import Environment
 from redstart.core.tasks import AuditTask
@@ -26,7 +26,7 @@ LARGEST_BASELINE = 20_000_000
 _REMEDY = "write a new one with: redstart audit --write-baseline"
 
 
-class AuditAsked(NamedTuple):
+class AuditRequest(NamedTuple):
     """What the user says of an audit besides where."""
 
     limits: Limits
@@ -39,7 +39,7 @@ class AuditAsked(NamedTuple):
     """File of findings that are accepted already."""
 
 
-async def begin_audit(house: House, path: Path, asked: AuditAsked) -> RunState:
+async def begin_audit(house: AppContext, path: Path, asked: AuditRequest) -> RunState:
     """Takes a snapshot around the file or folder and keeps a new run on it. Nothing of it is touched or run.
 
     Raises `ConfigError` where there is no such place, no such ref, or a baseline that cannot be read.
@@ -86,7 +86,7 @@ def _none(root: Path) -> Environment:
     return Environment(mount=str(root), python=sys.executable)
 
 
-def load_report(house: House, state: RunState) -> FindingList:
+def load_report(house: AppContext, state: RunState) -> FindingList:
     """All findings of a finished audit, with its warnings."""
     full = state.now.audit.full if state.now.audit else ""
     return FindingList.model_validate_json(house.adapters.blobs.get(full)) if full else FindingList()
@@ -101,12 +101,12 @@ def find_baseline(path: Path) -> Path | None:
     return next((place / BASELINE for place in inside if (place / BASELINE).is_file()), None)
 
 
-def read_baseline(path: Path) -> Known:
+def read_baseline(path: Path) -> KnownFindings:
     """The accepted findings. Raises `ConfigError` where the file cannot be read or is not a baseline."""
     try:
         if path.stat().st_size > LARGEST_BASELINE:
             raise ConfigError(f"the baseline {path} is larger than {LARGEST_BASELINE / 1e6:.0f} MB", remedy=_REMEDY)
-        return Known.model_validate_json(path.read_bytes())
+        return KnownFindings.model_validate_json(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"the baseline {path} cannot be read: {error.strerror or error}", remedy=_REMEDY) from error
     except ValidationError as error:
@@ -117,7 +117,7 @@ def write_baseline(path: Path, found: tuple[Finding, ...]) -> None:
     """Records these findings as accepted. Raises `ConfigError` where the file cannot be written."""
     counts = Counter(sorted(finding.fingerprint for finding in found))
     try:
-        path.write_text(Known(findings=dict(counts)).model_dump_json(indent=2) + "\n", encoding="utf-8")
+        path.write_text(KnownFindings(findings=dict(counts)).model_dump_json(indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise ConfigError(
             f"the baseline {path} cannot be written: {error.strerror or error}", remedy="name another file: --baseline"

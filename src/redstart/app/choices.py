@@ -122,7 +122,7 @@ def _models_of(settings: Settings) -> ChosenModels:
         fallback=models.fallback,
         steps=dict(roster.steps),
         escalate=models.escalate,
-        endpoints={name: one for name, one in endpoints.items() if name and one != ChosenEndpoint()},
+        endpoints={name: endpoint for name, endpoint in endpoints.items() if name and endpoint != ChosenEndpoint()},
     )
 
 

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.app.ground import own_environment, served
-from redstart.app.runs import Asked, keep_environment, keep_run, looks_of, result_snapshot
+from redstart.app.runs import RunRequest, keep_environment, keep_run, looks_of, result_snapshot
 from redstart.app.skeleton import files_of, new_programs, package_name
-from redstart.app.wire import House, asking
+from redstart.app.wire import AppContext, asking
 from redstart.core.errors import ConfigError
 from redstart.core.noun import clip
 from redstart.core.packages import Packages
 from redstart.core.run import GOAL_LIMIT, RunSpec, RunState, Suite
 from redstart.core.shell import Environment
 from redstart.core.tasks import CreateTask
-from redstart.core.wishes import Kind
+from redstart.core.wishes import ProgramKind
 from redstart.toolkit.base.git import require_git
 from redstart.toolkit.languages.new_program import NewPrograms, NewProject
 from redstart.toolkit.languages.registry import language_of_runner
@@ -37,12 +37,14 @@ class NewProgram(NamedTuple):
 
     language: str = "python"
     """By `Language.key`."""
-    kind: Kind | None = None
+    kind: ProgramKind | None = None
     tests: Path | None = None
     """A file or folder with tests of the user's own: then no others are written."""
 
 
-async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted: NewProgram | None = None) -> RunState:
+async def begin_create(
+    house: AppContext, goal: str, out: Path, asked: RunRequest, wanted: NewProgram | None = None
+) -> RunState:
     """Keeps a new run that will write a program.
 
     Raises `ConfigError` if `out` holds anything already, if the goal is empty or too long, and where the user's tests
@@ -62,7 +64,7 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted:
     programs = new_programs(wanted.language)
     tests = _own_tests(wanted.tests, programs) if wanted.tests else {}
     environment = _environment(out, programs.runner)
-    offers = tuple(one for one in programs.offers if can_import(environment.python, one))
+    offers = tuple(offer for offer in programs.offers if can_import(environment.python, offer))
     project = NewProject(package_name(out.name), goal, wanted.kind, wanted.language, offers)
     base = house.trees.write(house.trees.empty(), {**files_of(project), **tests})
     mounted = served(house, environment)
@@ -91,7 +93,7 @@ async def begin_create(house: House, goal: str, out: Path, asked: Asked, wanted:
     return await keep_run(house, spec, folder=out)
 
 
-def write_project(house: House, state: RunState, out: Path) -> bool:
+def write_project(house: AppContext, state: RunState, out: Path) -> bool:
     """Puts a created program into its folder, as a git repo with a first commit. Done before, it changes nothing.
 
     Raises `ConfigError` if the folder holds something else, `GitFailed` where the commit cannot be made.
@@ -140,14 +142,16 @@ def _own_tests(given: Path, programs: NewPrograms) -> dict[str, bytes | None]:
     if not given.exists():
         raise ConfigError(f"{given} does not exist", remedy="give --spec-tests a test file or a directory of tests")
     root = given if given.is_dir() else given.parent
-    files = sorted(one for one in given.rglob("*") if one.is_file()) if given.is_dir() else [given]
-    kept = [one for one in files if not {"__pycache__", "node_modules", ".git"} & set(one.relative_to(root).parts)]
-    if sum(one.stat().st_size for one in kept) > LARGEST_TESTS or len(kept) > MOST_TESTS:
+    files = sorted(path for path in given.rglob("*") if path.is_file()) if given.is_dir() else [given]
+    kept = [file for file in files if not {"__pycache__", "node_modules", ".git"} & set(file.relative_to(root).parts)]
+    if sum(item.stat().st_size for item in kept) > LARGEST_TESTS or len(kept) > MOST_TESTS:
         raise ConfigError(
             f"{given} is too large for --spec-tests", remedy=f"give at most {MOST_TESTS} files, 1 MB in total"
         )
     folder = programs.test_folder
-    found: dict[str, bytes | None] = {f"{folder}/{one.relative_to(root).as_posix()}": one.read_bytes() for one in kept}
+    found: dict[str, bytes | None] = {
+        f"{folder}/{item.relative_to(root).as_posix()}": item.read_bytes() for item in kept
+    }
     if not any(map(programs.is_test, found)):
         raise ConfigError(f"{given} contains no test file", remedy=_NAMES)
     return found

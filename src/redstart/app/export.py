@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.chat import Answer, Ask, Message
 from redstart.core.errors import BlobMissing, ConfigError
 from redstart.core.run import Step
@@ -15,17 +15,17 @@ from redstart.engines.journal import KeptAnswer
 from redstart.ports.model.mask import mask, secrets_of
 from redstart.ports.model.replay import Cassette
 from redstart.ports.store.port.blobs import Blobs
-from redstart.ports.store.port.journal import Record
+from redstart.ports.store.port.journal import JournalRecord
 
 
-class Exported(NamedTuple):
+class ExportedCassette(NamedTuple):
     """What was written. `begins_late` is the run that this one was forked from: its calls are not in it."""
 
     calls: int
     begins_late: str
 
 
-async def export_cassette(house: House, run_id: str, to: Path) -> Exported:
+async def export_cassette(house: AppContext, run_id: str, to: Path) -> ExportedCassette:
     """Writes every call that the run made to a model, in order, with what was asked and what it cost.
 
     Secrets are masked, as they were for the model: the journal keeps what a step asked, before that.
@@ -34,7 +34,7 @@ async def export_cassette(house: House, run_id: str, to: Path) -> Exported:
     """
     if to.exists():
         _require_cassette(to)
-    records = [one for one in await house.adapters.journal.records(run_id) if one.kind == "model"]
+    records = [item for item in await house.adapters.journal.records(run_id) if item.kind == "model"]
     if not records:
         raise ConfigError(f"run {run_id} asked no model: there is nothing to export")
     secrets = secrets_of(os.environ)
@@ -58,7 +58,7 @@ async def export_cassette(house: House, run_id: str, to: Path) -> Exported:
     except OSError as error:
         raise ConfigError(f"{to} cannot be written: {error.strerror}") from error
     state = await house.adapters.store.load(run_id)
-    return Exported(len(records), state.spec.parent)
+    return ExportedCassette(len(records), state.spec.parent)
 
 
 def _require_cassette(path: Path) -> None:
@@ -70,7 +70,7 @@ def _require_cassette(path: Path) -> None:
         ) from error
 
 
-def _asked(record: Record, blobs: Blobs, secrets: Mapping[str, str]) -> list[Message]:
+def _asked(record: JournalRecord, blobs: Blobs, secrets: Mapping[str, str]) -> list[Message]:
     messages = Ask.model_validate_json(blobs.get(record.request)).messages
     return [_masked(message, secrets) for message in messages]
 
@@ -80,6 +80,6 @@ def _masked(message: Message, secrets: Mapping[str, str]) -> Message:
     return message.model_copy(update={"text": mask(message.text, secrets), "calls": calls})
 
 
-def _answer(record: Record, blobs: Blobs) -> Answer:
+def _answer(record: JournalRecord, blobs: Blobs) -> Answer:
     kept = KeptAnswer.of(record)
     return kept.answer.model_copy(update={"text": blobs.get(kept.text).decode()})

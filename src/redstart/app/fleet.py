@@ -9,12 +9,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from redstart.app.settings import Settings
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.errors import ConfigError
 from redstart.core.run import Mode, RunState, Status
 from redstart.core.shell import Environment
-from redstart.core.standing import Stop
-from redstart.engines.temporal.orders import Standing, order_of
+from redstart.core.standing import DriveStop
+from redstart.engines.temporal.orders import SupervisorState, order_of
 
 if TYPE_CHECKING:
     from redstart.engines.temporal.client import FleetClient
@@ -38,18 +38,18 @@ def require_fleet(settings: Settings) -> None:
         raise ConfigError("a fleet needs more than is installed", remedy="pip install 'redstart[fleet]'")
 
 
-async def submit(house: House, state: RunState) -> None:
+async def submit(house: AppContext, state: RunState) -> None:
     """Has the fleet drive the run from where it stands; one that it drives already is told to go on.
 
     Raises `ConfigError` where the run cannot leave this machine, and says why.
     """
     refuse_stuck(house, state)
     fleet = await reach(house.settings)
-    await house.adapters.store.mark(state.run_id, Stop(Status.queued))
+    await house.adapters.store.mark(state.run_id, DriveStop(Status.queued))
     await fleet.submit(state)
 
 
-def refuse_stuck(house: House, state: RunState) -> None:
+def refuse_stuck(house: AppContext, state: RunState) -> None:
     """Raises `ConfigError` where the run needs what only this machine has, unless the fleet is on it as well."""
     if house.settings.fleet.same_machine:
         return
@@ -97,6 +97,6 @@ async def tell(settings: Settings, state: RunState, signal: str) -> bool:
     return await (await reach(settings)).tell(order_of(state), signal)
 
 
-async def standing(settings: Settings, state: RunState) -> Standing | None:
+async def standing(settings: Settings, state: RunState) -> SupervisorState | None:
     """What the run's supervisor is doing; None where it has none."""
     return await (await reach(settings)).standing(order_of(state)) if settings.fleet.address else None

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from redstart.core.errors import ConfigError
-from redstart.core.graph import Graph, Link, NodeKind
+from redstart.core.graph import Graph, GraphLink, NodeKind
 
 EXPORT_VERSION = 1
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -18,18 +18,18 @@ _QUOTES = "\\'\""
 _ODD = re.compile("[\\\\'\"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-class Format(StrEnum):
+class GraphFormat(StrEnum):
     json = "json"
     graphml = "graphml"
     cypher = "cypher"
 
 
-def exported(graph: Graph, form: Format) -> Iterator[str]:
+def exported(graph: Graph, form: GraphFormat) -> Iterator[str]:
     """The lines of the file."""
     return _WRITERS[form](graph)
 
 
-def write_graph(graph: Graph, form: Format, to: Path) -> None:
+def write_graph(graph: Graph, form: GraphFormat, to: Path) -> None:
     """Raises `ConfigError` where the file cannot be written."""
     try:
         with to.open("w", encoding="utf-8", newline="\n") as file:
@@ -39,16 +39,16 @@ def write_graph(graph: Graph, form: Format, to: Path) -> None:
 
 
 def _as_json(graph: Graph) -> Iterator[str]:
-    nodes = [{"key": one.key, "label": one.kind.value, "name": one.name, "repo": one.repo} for one in graph.nodes]
+    nodes = [{"key": node.key, "label": node.kind.value, "name": node.name, "repo": node.repo} for node in graph.nodes]
     links = [
         {
-            "kind": one.kind.value,
-            "source": one.source,
-            "target": one.target,
-            "repo": one.repo,
-            "created": one.moment,
+            "kind": link.kind.value,
+            "source": link.source,
+            "target": link.target,
+            "repo": link.repo,
+            "created": link.moment,
         }
-        for one in graph.links
+        for link in graph.links
     ]
     whole = {"v": EXPORT_VERSION, "tenant": graph.tenant, "nodes": nodes, "edges": links}
     yield json.dumps(whole, indent=1)
@@ -62,10 +62,10 @@ def _as_graphml(graph: Graph) -> Iterator[str]:
         for name in names:
             yield f'  <key id="{of}_{name}" for="{of}" attr.name="{name}" attr.type="string"/>'
     yield '  <graph id="memory" edgedefault="directed">'
-    numbers = {one.key: number for number, one in enumerate(graph.nodes)}
-    for one in graph.nodes:
-        told = {"key": one.key, "label": one.kind.value, "name": one.name, "repo": one.repo, "tenant": graph.tenant}
-        yield f'    <node id="n{numbers[one.key]}">{_data("node", told)}</node>'
+    numbers = {node.key: number for number, node in enumerate(graph.nodes)}
+    for node in graph.nodes:
+        told = {"key": node.key, "label": node.kind.value, "name": node.name, "repo": node.repo, "tenant": graph.tenant}
+        yield f'    <node id="n{numbers[node.key]}">{_data("node", told)}</node>'
     for number, link in enumerate(graph.links):
         ends = f'source="n{numbers[link.source]}" target="n{numbers[link.target]}"'
         told = {"kind": link.kind.value, "in": link.repo, "created": link.moment}
@@ -88,15 +88,15 @@ def _as_cypher(graph: Graph) -> Iterator[str]:
     """A statement a line, each of which may be run again."""
     for kind in NodeKind:
         yield f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{kind.value}) REQUIRE n.key IS UNIQUE;"
-    kinds = {one.key: one.kind for one in graph.nodes}
-    for one in graph.nodes:
-        told = {"tenant": graph.tenant, "name": one.name, "repo": one.repo}
-        yield f"MERGE (n:{one.kind.value} {{key: {quoted(one.key)}}}) SET {_set('n', told)};"
+    kinds = {node.key: node.kind for node in graph.nodes}
+    for node in graph.nodes:
+        told = {"tenant": graph.tenant, "name": node.name, "repo": node.repo}
+        yield f"MERGE (n:{node.kind.value} {{key: {quoted(node.key)}}}) SET {_set('n', told)};"
     for link in graph.links:
         yield _cypher_link(link, kinds)
 
 
-def _cypher_link(link: Link, kinds: dict[str, NodeKind]) -> str:
+def _cypher_link(link: GraphLink, kinds: dict[str, NodeKind]) -> str:
     source = f"(a:{kinds[link.source].value} {{key: {quoted(link.source)}}})"
     target = f"(b:{kinds[link.target].value} {{key: {quoted(link.target)}}})"
     told = {"repo": link.repo, "created": link.moment}
@@ -104,7 +104,7 @@ def _cypher_link(link: Link, kinds: dict[str, NodeKind]) -> str:
 
 
 def _set(name: str, told: dict[str, str]) -> str:
-    return ", ".join(f"{name}.{one} = {quoted(value)}" for one, value in told.items())
+    return ", ".join(f"{name}.{message} = {quoted(value)}" for message, value in told.items())
 
 
 def quoted(text: str) -> str:
@@ -123,8 +123,8 @@ def _escaped(found: re.Match[str]) -> str:
     return f"\\{letter}" if letter in _QUOTES else f"\\u{ord(letter):04X}"
 
 
-_WRITERS: dict[Format, Callable[[Graph], Iterator[str]]] = {
-    Format.json: _as_json,
-    Format.graphml: _as_graphml,
-    Format.cypher: _as_cypher,
+_WRITERS: dict[GraphFormat, Callable[[Graph], Iterator[str]]] = {
+    GraphFormat.json: _as_json,
+    GraphFormat.graphml: _as_graphml,
+    GraphFormat.cypher: _as_cypher,
 }

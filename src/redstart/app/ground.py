@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.shell import Environment, SandboxLimits
@@ -25,7 +25,7 @@ from redstart.toolkit.suites.detection.environment import (
 )
 from redstart.toolkit.suites.detection.history import work_root
 from redstart.toolkit.suites.detection.interpreters import ON_PATH
-from redstart.toolkit.suites.detection.places import Place, place_in, suites_in
+from redstart.toolkit.suites.detection.places import SuitePlace, place_in, suites_in
 
 MayLend = Callable[[str], bool]
 """Given a sentence that says which environment has no pytest: whether Redstart's own may run the tests there."""
@@ -33,7 +33,7 @@ Choose = Callable[[Sequence[str]], str]
 """Given the folders of several suites, the one that is meant."""
 
 
-class Ground(NamedTuple):
+class RunGround(NamedTuple):
     """What a run on a folder stands on, and what a person who looks at it from inside gets as well."""
 
     root: Path
@@ -51,14 +51,14 @@ class Ground(NamedTuple):
 
 
 def take_ground(
-    house: House,
+    house: AppContext,
     path: Path,
     *,
     command: tuple[str, ...] = (),
     python: str | None = None,
     own_python: bool = False,
     choose: Choose | None = None,
-) -> Ground:
+) -> RunGround:
     """Takes a snapshot of the folder's git repo, which is not touched, and finds what its tests need.
 
     With `own_python` the tests run with redstart's own interpreter, without looking for the project's.
@@ -73,7 +73,7 @@ def take_ground(
     root = work_root(path)
     base = house.trees.take(root)
     inner = "" if path == root else path.relative_to(root).as_posix()
-    place = _place(house, base, Place(inner, "", command) if inner or command else None, choose)
+    place = _place(house, base, SuitePlace(inner, "", command) if inner or command else None, choose)
     command = place.command or command
     runner = _started_by(command) or place.runner
     if own_python:
@@ -82,7 +82,7 @@ def take_ground(
         found = _equipment(root, place.folder, runner, command, python)
     limits = house.settings.sandbox.limits
     environment = served(house, found.environment)
-    return Ground(root, place.folder, base, found.runner, environment, limits, command, found.bare)
+    return RunGround(root, place.folder, base, found.runner, environment, limits, command, found.bare)
 
 
 class Equipment(NamedTuple):
@@ -112,7 +112,7 @@ def _lent(runner: str) -> LentRunner | None:
     return language.lent_runner if language else None
 
 
-def equip(house: House, ground: Ground, may_lend: MayLend | None) -> Ground:
+def equip(house: AppContext, ground: RunGround, may_lend: MayLend | None) -> RunGround:
     """The same, with Redstart's own runner where the project's environment has none and `may_lend` agrees.
 
     Nobody is asked about an interpreter that is no environment of the project's (`python3` on the path).
@@ -134,28 +134,28 @@ def equip(house: House, ground: Ground, may_lend: MayLend | None) -> Ground:
     return ground._replace(environment=lent.lend(environment, house.settings.home), bare=None)
 
 
-def _place(house: House, base: Snapshot, named: Place | None, choose: Choose | None) -> Place:
+def _place(house: AppContext, base: Snapshot, named: SuitePlace | None, choose: Choose | None) -> SuitePlace:
     """The suite that is meant: in the named folder, or the only one of the repo, or the chosen one."""
     paths, read = house.trees.files(base), partial(house.trees.read, base)
     if named is not None:
         if named.command and (told := _started_suite(named, paths, read)):
             return told
-        found = place_in(named.folder, paths, read) or Place(named.folder, "")
+        found = place_in(named.folder, paths, read) or SuitePlace(named.folder, "")
         # A command of the user's that starts no runner of the language is for whatever reads its report.
         language = language_of_runner(found.runner)
         starts_other = bool(named.command) and language is not None and not language.loads_hooks
-        return Place(named.folder, "" if starts_other else found.runner, named.command or found.command)
+        return SuitePlace(named.folder, "" if starts_other else found.runner, named.command or found.command)
     found = {place.folder: place for place in suites_in(paths, read)}
     if len(found) < 2:
-        return next(iter(found.values()), Place("", ""))
+        return next(iter(found.values()), SuitePlace("", ""))
     if choose is None:
         listed = "\n".join(f"  redstart fix {folder}" for folder in found)
         raise ConfigError(f"this repo has {len(found)} test suites", remedy=f"choose one of:\n{listed}")
     return found[choose(tuple(found))]
 
 
-def _started_suite(named: Place, paths: Sequence[str], read: Read) -> Place | None:
-    started = (one.started_by(named.folder, paths, read, named.command) for one in languages())
+def _started_suite(named: SuitePlace, paths: Sequence[str], read: Read) -> SuitePlace | None:
+    started = (language.started_by(named.folder, paths, read, named.command) for language in languages())
     return next((place for place in started if place), None)
 
 
@@ -165,7 +165,7 @@ def _started_by(command: tuple[str, ...]) -> str:
     return next((runner for runner in told if runner), "")
 
 
-def served(house: House, environment: Environment) -> Environment:
+def served(house: AppContext, environment: Environment) -> Environment:
     """The same with the services that the user (never the repo) lets the tests reach."""
     return environment.model_copy(update={"services": house.settings.sandbox.services})
 

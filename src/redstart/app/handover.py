@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from redstart.app.runs import result_snapshot
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.errors import ConfigError
 from redstart.core.noun import many
 from redstart.core.report import Ids
@@ -17,8 +17,8 @@ from redstart.core.run import RunState
 from redstart.core.visible import one_line
 from redstart.toolkit.base.git import require_git
 from redstart.toolkit.repo.handover import (
-    Desk,
-    Outcome,
+    HandoverContext,
+    HandoverOutcome,
     apply_patch,
     changes_between,
     commit_on_branch,
@@ -29,7 +29,7 @@ LINE = 72
 """Characters of a line of a commit message, as git's own tools expect."""
 
 
-async def apply_run(house: House, run_id: str, *, branch: str | None = None) -> Outcome:
+async def apply_run(house: AppContext, run_id: str, *, branch: str | None = None) -> HandoverOutcome:
     """Puts the verified patch of a run into the folder it was started in, or on a new branch there.
 
     Files that moved on since are merged. Where one conflicts nothing is written. Raises `ConfigError` where the run has
@@ -78,7 +78,7 @@ def _without_words(state: RunState) -> str:
     return f"Fix {names}" if fixed.count <= 3 else f"Fix {names} and {fixed.count - 3} more"
 
 
-async def undo_run(house: House, run_id: str) -> Outcome:
+async def undo_run(house: AppContext, run_id: str) -> HandoverOutcome:
     """Takes back what `apply_run` wrote into the folder. Raises `ConfigError` where the folder is gone,
     and `StoreError` for an unknown run."""
     require_git()
@@ -87,7 +87,7 @@ async def undo_run(house: House, run_id: str) -> Outcome:
         return undo_patch(desk)
 
 
-async def _desk(house: House, state: RunState) -> Desk:
+async def _desk(house: AppContext, state: RunState) -> HandoverContext:
     run_id = state.run_id
     (row,) = await house.adapters.store.runs(prefix=run_id, limit=1)
     root = Path(row.folder)
@@ -99,11 +99,11 @@ async def _desk(house: House, state: RunState) -> Desk:
             remedy=f"print the patch instead: redstart show {run_id}",
         )
     record = house.settings.home / "applied" / f"{run_id}.json"
-    return Desk(root.resolve(), house.adapters.blobs, record, run_id)
+    return HandoverContext(root.resolve(), house.adapters.blobs, record, run_id)
 
 
 @contextmanager
-def _alone(desk: Desk) -> Generator[None]:
+def _alone(desk: HandoverContext) -> Generator[None]:
     """Waits until nobody else hands anything over: two at once would each see the other's files half written."""
     desk.record.parent.mkdir(parents=True, exist_ok=True)
     with (desk.record.parent / "lock").open("w") as lock:

@@ -6,16 +6,16 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.runs import Asked, create_run, take_folder
+from redstart.app.runs import RunRequest, create_run, take_folder
 from redstart.app.settings import Settings
 from redstart.app.skeleton import package_name, skeleton
-from redstart.app.wire import House, profile
+from redstart.app.wire import AppContext, profile
 from redstart.core.errors import ConfigError
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.packages import Packages
 from redstart.core.run import GOAL_LIMIT, Attempt, Limits, Result, RunState, Status, Step
 from redstart.core.tasks import ImproveTask
-from redstart.core.wishes import Better, Metric
+from redstart.core.wishes import Metric, MetricDirection
 from redstart.flow.errands import ended, errand_id
 from redstart.ports.model.prices import price
 
@@ -24,27 +24,27 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(m|min|mins|minutes?|h|hours?)", re.IGNOR
 _FLAGS = "set a limit with --max-usd or --max-minutes, or run without one: --no-limit"
 
 
-class Wanted(NamedTuple):
+class ImproveRequest(NamedTuple):
     """What the user says of improvements, besides where."""
 
-    asked: Asked
+    asked: RunRequest
     goal: str = ""
     cycles: int = 0
     """How many are tried; 0 for no end."""
     pause: float = 0.0
     command: tuple[str, ...] = ()
     """Of the metric; empty for none."""
-    better: Better = Better.smaller
+    better: MetricDirection = MetricDirection.smaller
 
 
-class Cap(NamedTuple):
+class ImproveLimits(NamedTuple):
     """What all improvements together may take; None for no end."""
 
     usd: float | None = None
     minutes: float | None = None
 
 
-class CycleView(Noun):
+class CycleView(FrozenValue):
     """One improvement that was tried."""
 
     number: int
@@ -59,7 +59,7 @@ class CycleView(Noun):
     seconds: float = 0.0
 
 
-async def begin_improve(house: House, path: Path, wanted: Wanted) -> RunState:
+async def begin_improve(house: AppContext, path: Path, wanted: ImproveRequest) -> RunState:
     """Keeps a new run that improves the program in this folder, or makes it first where there is none.
 
     The folder is not touched. Raises `ConfigError` where there is neither a program nor a goal.
@@ -89,7 +89,7 @@ async def begin_improve(house: House, path: Path, wanted: Wanted) -> RunState:
     return state
 
 
-def capped(settings: Settings, cap: Cap) -> Limits:
+def capped(settings: Settings, cap: ImproveLimits) -> Limits:
     """The limits of all improvements together: of each kind only what the user named, and no other.
 
     Where the price of the model is not known, money is bound by the tokens that the settings allow.
@@ -101,15 +101,15 @@ def capped(settings: Settings, cap: Cap) -> Limits:
     return settings.limits.model_copy(update={"usd": cap.usd, "minutes": cap.minutes, "tokens": tokens})
 
 
-def read_cap(said: str) -> Cap:
+def read_cap(said: str) -> ImproveLimits:
     """What a person answers to how much it may take: `5` or `$5`, `90 min`, `2 h`, or `none`. Raises `ConfigError`."""
     words = said.strip().lower()
     if words in ("none", "no", "no limit", "no cap"):
-        return Cap()
+        return ImproveLimits()
     if found := _TIME.fullmatch(words):
-        return Cap(minutes=float(found[1]) * (60 if found[2].startswith("h") else 1))
+        return ImproveLimits(minutes=float(found[1]) * (60 if found[2].startswith("h") else 1))
     if found := _MONEY.fullmatch(words):
-        return Cap(usd=float(found[1]))
+        return ImproveLimits(usd=float(found[1]))
     raise ConfigError(f"{said!r} is neither an amount of money nor a time", remedy=_FLAGS)
 
 
@@ -118,7 +118,7 @@ def no_cap_said() -> ConfigError:
     return ConfigError("improve runs until it is stopped, and no limit is set", remedy=_FLAGS)
 
 
-async def cycles(house: House, state: RunState) -> list[CycleView]:
+async def cycles(house: AppContext, state: RunState) -> list[CycleView]:
     """Every improvement that was tried, in order, and what became of it."""
     found: list[CycleView] = []
     for number in range(1, state.work.begun + 1):

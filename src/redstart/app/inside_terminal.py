@@ -30,7 +30,7 @@ FAREWELL_SECONDS = 10.0
 GONE = 129
 
 
-class Bridge:
+class TerminalBridge:
     """Between the connection and the command's terminal, until the command ends."""
 
     def __init__(self, host: socket.socket, terminal: int, child: int) -> None:
@@ -134,7 +134,7 @@ def main(port: str, token: str, lines: str, columns: str, *command: str) -> int:
             sys.stderr.write(f"{command[0]}: {error.strerror}\r\n")
             sys.stderr.flush()
             os._exit(127)
-    code = Bridge(host, terminal, child).serve()
+    code = TerminalBridge(host, terminal, child).serve()
     bid_farewell(host)
     return code
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from redstart.ports.install.port import InstallRequest, Prepared
+from redstart.ports.install.port import InstallRequest, InstallResult
 from redstart.toolkit.installs.manager import manager_of
 
 FOLDER = "installs"
@@ -18,5 +18,5 @@ class IndexInstaller:
     def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
         self._home, self._environ = home / FOLDER, environ
 
-    def prepare(self, request: InstallRequest) -> Prepared:
+    def prepare(self, request: InstallRequest) -> InstallResult:
         return manager_of(request.language).prepare(request, self._home, self._environ)

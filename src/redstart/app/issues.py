@@ -38,7 +38,7 @@ _HIDDEN = re.compile(r"script|style|noscript|svg|template|head|nav|footer")
 _REMEDY = "save the text in a file: redstart fix --issue FILE"
 
 
-class Page(NamedTuple):
+class FetchedPage(NamedTuple):
     """What an address gave."""
 
     kind: str
@@ -89,7 +89,7 @@ def api_address(address: str) -> str:
     return f"{host}/repos/{found['repo']}/issues/{found['number']}"
 
 
-def _of_json(page: Page | None) -> str:
+def _of_json(page: FetchedPage | None) -> str:
     if page is None or "json" not in page.kind:
         return ""
     try:
@@ -102,14 +102,14 @@ def _of_json(page: Page | None) -> str:
     return "\n\n".join(str(fields[name]) for name in ("title", "body") if fields.get(name))
 
 
-def _page(address: str, *, or_none: bool = False) -> Page | None:
+def _page(address: str, *, or_none: bool = False) -> FetchedPage | None:
     """What is there; None where nothing is or, with `or_none`, where it cannot be had. Raises `PortError`."""
     asked = Request(address, headers={"Accept": "application/json, text/html, text/plain", "User-Agent": "redstart"})  # noqa: S310
     try:
         with cast("HTTPResponse", _opener().open(asked, timeout=SECONDS)) as reply:
             kind = reply.headers.get_content_type()
             charset = reply.headers.get_content_charset() or "utf-8"
-            return Page(kind, _read(reply).decode(charset, errors="replace"))
+            return FetchedPage(kind, _read(reply).decode(charset, errors="replace"))
     except HTTPError as error:
         with error:
             if or_none or error.code == 404:

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from redstart.app.memory import VIEW_VERSION, Gone, Opened, forgotten, signed
+from redstart.app.memory import VIEW_VERSION, ForgetReport, TenantMemory, forgotten, signed
 from redstart.app.wire import advisor_of
 from redstart.core.errors import ConfigError
-from redstart.core.lesson import PREFIX, Lesson, Scope, Status
-from redstart.core.noun import Noun
+from redstart.core.lesson import PREFIX, Lesson, LessonScope, LessonStatus
+from redstart.core.noun import FrozenValue
 from redstart.toolkit.learning.lessons import approved
 
 POINTS = 100
 
 
-class Measured(Noun):
+class MeasuredEffect(FrozenValue):
     """What runs say of a lesson, in points of green: with it, less without it."""
 
     runs: int
@@ -29,13 +29,13 @@ class Measured(Noun):
     harms: float
 
 
-class LessonView(Noun):
+class LessonView(FrozenValue):
     v: int = VIEW_VERSION
     lesson: Lesson
 
 
 class LessonStory(LessonView):
-    worth: Measured
+    worth: MeasuredEffect
 
 
 def is_lesson(given: str) -> bool:
@@ -43,17 +43,17 @@ def is_lesson(given: str) -> bool:
     return given.startswith(PREFIX)
 
 
-async def list_lessons(opened: Opened, *, repo: str | None = None) -> list[Lesson]:
+async def list_lessons(opened: TenantMemory, *, repo: str | None = None) -> list[Lesson]:
     """As they stand by now, the newest first; those of other tenants that are for everyone too."""
     found = await advisor_of(opened.lessons, _now).judged()
-    return [one for one in reversed(found) if repo is None or one.repo == repo]
+    return [item for item in reversed(found) if repo is None or item.repo == repo]
 
 
-async def show_lesson(opened: Opened, given: str) -> LessonStory:
+async def show_lesson(opened: TenantMemory, given: str) -> LessonStory:
     """`given` is the beginning of an id. Raises `ConfigError` where there is none, or several."""
     lesson = await _find(opened, given)
     own, pooled = await advisor_of(opened.lessons, _now).measured(lesson)
-    worth = Measured(
+    worth = MeasuredEffect(
         runs=own.uses,
         estimate=round(own.estimate * POINTS, 1),
         low=round(own.low * POINTS, 1),
@@ -64,7 +64,7 @@ async def show_lesson(opened: Opened, given: str) -> LessonStory:
     return LessonStory(lesson=lesson, worth=worth)
 
 
-async def approve_lesson(opened: Opened, given: str, *, by: str, scope: Scope | None = None) -> Lesson:
+async def approve_lesson(opened: TenantMemory, given: str, *, by: str, scope: LessonScope | None = None) -> Lesson:
     """Widens a lesson's scope, or lets it out of quarantine or retirement, in somebody's name; its measuring begins
     anew. Raises `ConfigError` as `show_lesson` does, for a narrower scope, and for a lesson of another tenant."""
     lesson = approved(await _find(opened, given), signed(by), _now(), scope)
@@ -73,21 +73,28 @@ async def approve_lesson(opened: Opened, given: str, *, by: str, scope: Scope | 
     return lesson
 
 
-async def forget_lesson(opened: Opened, given: str) -> Gone:
+async def forget_lesson(opened: TenantMemory, given: str) -> ForgetReport:
     """Removes a lesson, with all that says the same, and its words from all that redstart keeps."""
     return await forgotten(opened, opened.lessons, (await _find(opened, given)).id, "lesson")
 
 
 def skill_of(lessons: Sequence[Lesson], name: str) -> str:
     """The lessons that are known to help as a `SKILL.md`, which other agents read too; `ConfigError` for none."""
-    active = [one for one in lessons if one.status is Status.active]
+    active = [lesson for lesson in lessons if lesson.status is LessonStatus.active]
     if not active:
         raise ConfigError("no lesson is measured to help yet", remedy="see how far each one is: redstart memory list")
     head = ["---", f"name: {name}", f"description: Lessons for work on {name}, each measured to help.", "---", ""]
     told = [
         line
-        for one in active
-        for line in (f"## When {one.when}", "", one.advice, "", f"({one.reason}; from run {one.provenance.run})", "")
+        for item in active
+        for line in (
+            f"## When {item.when}",
+            "",
+            item.advice,
+            "",
+            f"({item.reason}; from run {item.provenance.run})",
+            "",
+        )
     ]
     return "\n".join([*head, f"# What helped in {name}", "", *told]).rstrip() + "\n"
 
@@ -105,9 +112,9 @@ def write_skill(lessons: Sequence[Lesson], folder: Path) -> Path:
     return file
 
 
-async def _find(opened: Opened, given: str) -> Lesson:
-    found = [one for one in await list_lessons(opened) if one.id.startswith(given)]
-    exact = [one for one in found if one.id == given]
+async def _find(opened: TenantMemory, given: str) -> Lesson:
+    found = [lesson for lesson in await list_lessons(opened) if lesson.id.startswith(given)]
+    exact = [item for item in found if item.id == given]
     if not found:
         raise ConfigError(f"no lesson {given}", remedy="list them: redstart memory list")
     if len(found) > 1 and not exact:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 Item = TypeVar("Item")
 
 
-class Aside(Generic[T]):
+class ThreadLoop(Generic[T]):
     """A coroutine that runs in a thread, in an event loop of its own, for a caller whose loop must stay free.
 
     Store, git and tools block while they work. The store is opened, used and closed in that one thread. Signals stay
@@ -85,7 +85,7 @@ class Run(Generic[T]):
         self._on_event = on_event
         self._events: list[Event] = []
         self._news = asyncio.Event()
-        aside: Aside[T] = Aside(lambda: work(listen))
+        aside: ThreadLoop[T] = ThreadLoop(lambda: work(listen))
         listen = aside.relay(self._hear)
         self._task = asyncio.create_task(aside.run())
         self._task.add_done_callback(lambda _: self._news.set())

@@ -14,15 +14,15 @@ from redstart.app.prune import closed
 from redstart.app.settings import Settings
 from redstart.app.wire import blobs_of, cards_of, edges_of, failures_of, mirror_to, open_database, shelf_of
 from redstart.core.errors import BlobMissing, ConfigError, StoreError
-from redstart.core.graph import FailingFile, Graph, KnownFix, Mirrored, TypeInMonth, graph_of
+from redstart.core.graph import FailingFile, Graph, KnownFix, MirrorCounts, TypeInMonth, graph_of
 from redstart.core.learning import CardState, FixCard
 from redstart.core.lesson import Lesson
-from redstart.core.noun import Noun
-from redstart.ports.memory.port import Approval, Forgotten, KeptCard
+from redstart.core.noun import FrozenValue
+from redstart.ports.memory.port import Approval, ForgottenTexts, KeptCard
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
-from redstart.ports.sql.forget import Traces
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.forget import TextTraces
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlFailures
 from redstart.ports.store.port.blobs import SweptBlobs
 
@@ -35,18 +35,18 @@ _STORE = ("redstart.db", "blobs", "snapshots", "tenants")
 """What in the folder of the data is looked through by name, is another tenant's, or is the code that was worked on."""
 
 
-class Opened(NamedTuple):
+class TenantMemory(NamedTuple):
     """Memory as one tenant has it, opened."""
 
     settings: Settings
     cards: SqlCards
     edges: SqlEdges
-    lessons: SqlShelf
+    lessons: SqlLessonStore
     blobs: SweptBlobs
     failures: SqlFailures
 
 
-class CardView(Noun):
+class CardView(FrozenValue):
     v: int = VIEW_VERSION
     id: str
     state: CardState
@@ -60,12 +60,12 @@ class CardStory(CardView):
     """The runs that were shown it, as far as they are still kept."""
 
 
-class CardRecalls(Noun):
+class CardRecalls(FrozenValue):
     card: str
     runs: int
 
 
-class MemoryStats(Noun):
+class MemoryStats(FrozenValue):
     v: int = VIEW_VERSION
     lessons: dict[str, int] = {}
     """Lessons by status."""
@@ -92,7 +92,7 @@ class Questions(NamedTuple):
     limit: int = 20
 
 
-class GraphAnswers(Noun):
+class GraphAnswers(FrozenValue):
     """What was not asked is None."""
 
     v: int = VIEW_VERSION
@@ -101,14 +101,14 @@ class GraphAnswers(Noun):
     types: tuple[TypeInMonth, ...] | None = None
 
 
-class Forgets(Protocol):
+class ForgetsByName(Protocol):
     """Where something of a name is kept that can be forgotten."""
 
-    async def told(self, card_id: str, /) -> Forgotten | None: ...
-    async def forget(self, card_id: str, /) -> Forgotten | None: ...
+    async def told(self, card_id: str, /) -> ForgottenTexts | None: ...
+    async def forget(self, card_id: str, /) -> ForgottenTexts | None: ...
 
 
-class Gone(NamedTuple):
+class ForgetReport(NamedTuple):
     """What forgetting came to."""
 
     kind: str
@@ -123,28 +123,28 @@ class Gone(NamedTuple):
 
 
 @contextmanager
-def open_memory(settings: Settings) -> Generator[Opened]:
+def open_memory(settings: Settings) -> Generator[TenantMemory]:
     """Raises `StoreError` where the store cannot be used."""
     with open_database(settings) as opened:
         database = opened.of(settings.tenant)
         blobs = blobs_of(settings, database)
         learned = (cards_of(database), edges_of(database), shelf_of(database))
-        yield Opened(settings, *learned, blobs, failures_of(database))
+        yield TenantMemory(settings, *learned, blobs, failures_of(database))
 
 
-async def list_cards(shelf: Opened, *, repo: str | None = None, limit: int = 50) -> list[CardView]:
+async def list_cards(shelf: TenantMemory, *, repo: str | None = None, limit: int = 50) -> list[CardView]:
     """The newest first."""
-    return [_view(one) for one in await shelf.cards.cards(repo=repo, limit=limit)]
+    return [_view(card) for card in await shelf.cards.cards(repo=repo, limit=limit)]
 
 
-async def show_card(shelf: Opened, given: str) -> CardStory:
+async def show_card(shelf: TenantMemory, given: str) -> CardStory:
     """`given` is the beginning of an id. Raises `ConfigError` where there is none, or several."""
     kept = await _find(shelf, given)
     recalls = (await shelf.cards.holdings()).recalls.get(kept.card.id, frozenset())
     return CardStory(**dict(_view(kept)), recalled_by=tuple(sorted(recalls)))
 
 
-async def approve_card(shelf: Opened, given: str, *, by: str, now: datetime) -> CardView:
+async def approve_card(shelf: TenantMemory, given: str, *, by: str, now: datetime) -> CardView:
     """Has a card in quarantine shown again, in somebody's name, which is kept. Raises `ConfigError`, see `show_card`.
 
     One that is shown stays as it is.
@@ -168,7 +168,7 @@ def signed(by: str) -> str:
     return name
 
 
-async def forget_learned(shelf: Opened, given: str) -> Gone:
+async def forget_learned(shelf: TenantMemory, given: str) -> ForgetReport:
     """Removes a fix card, or a failed attempt of this very id, and its words from all that redstart keeps.
 
     Raises as `show_card` and `SqlCards.forget` do.
@@ -178,26 +178,26 @@ async def forget_learned(shelf: Opened, given: str) -> Gone:
     return await forgotten(shelf, shelf.cards, (await _find(shelf, given)).card.id, "fix card")
 
 
-async def forgotten(shelf: Opened, kept: Forgets, name: str, kind: str) -> Gone:
+async def forgotten(shelf: TenantMemory, kept: ForgetsByName, name: str, kind: str) -> ForgetReport:
     """What lies in files goes before what is kept does: after an interruption it is there, to be forgotten again."""
     known = await kept.told(name)
     dropped = _drop_blobs(shelf.blobs, known) if known else 0
     files = list(_files_with(shelf.settings.home, known.texts)) if known else []
-    by_hand = [one for one in files if one.is_relative_to(shelf.settings.home / BY_HAND)]
-    for one in by_hand:
-        one.unlink(missing_ok=True)
+    by_hand = [file for file in files if file.is_relative_to(shelf.settings.home / BY_HAND)]
+    for item in by_hand:
+        item.unlink(missing_ok=True)
     gone = await kept.forget(name)
     if gone is None:
         raise ConfigError(f"{name} no longer exists")
     dropped += _drop_blobs(shelf.blobs, gone)
-    return Gone(kind, name, dropped, len(by_hand), tuple(one for one in files if one not in by_hand))
+    return ForgetReport(kind, name, dropped, len(by_hand), tuple(file for file in files if file not in by_hand))
 
 
-async def memory_stats(shelf: Opened, lessons: Iterable[Lesson] = ()) -> MemoryStats:
+async def memory_stats(shelf: TenantMemory, lessons: Iterable[Lesson] = ()) -> MemoryStats:
     held = await shelf.cards.holdings()
-    often = sorted(held.recalls.items(), key=lambda one: (-len(one[1]), one[0]))[:OFTEN]
+    often = sorted(held.recalls.items(), key=lambda recall: (-len(recall[1]), recall[0]))[:OFTEN]
     return MemoryStats(
-        lessons=dict(sorted(Counter(one.status.value for one in lessons).items())),
+        lessons=dict(sorted(Counter(lesson.status.value for lesson in lessons).items())),
         cards=sum(held.states.values()),
         states=held.states,
         repos=held.repos,
@@ -208,7 +208,7 @@ async def memory_stats(shelf: Opened, lessons: Iterable[Lesson] = ()) -> MemoryS
     )
 
 
-async def ask_graph(shelf: Opened, asked: Questions) -> GraphAnswers:
+async def ask_graph(shelf: TenantMemory, asked: Questions) -> GraphAnswers:
     edges, repo, limit = shelf.edges, asked.repo, asked.limit
     fixes = await edges.fixes_of(asked.signature, repo=repo, limit=limit) if asked.signature else None
     return GraphAnswers(
@@ -218,17 +218,17 @@ async def ask_graph(shelf: Opened, asked: Questions) -> GraphAnswers:
     )
 
 
-async def whole_graph(shelf: Opened, *, repo: str | None = None) -> Graph:
+async def whole_graph(shelf: TenantMemory, *, repo: str | None = None) -> Graph:
     """What all runs of the tenant left, or those of a repo."""
     return graph_of(shelf.settings.tenant, await shelf.edges.edges(repo=repo))
 
 
-async def mirror_graph(shelf: Opened, url: str, database: str, environ: Mapping[str, str]) -> Mirrored:
+async def mirror_graph(shelf: TenantMemory, url: str, database: str, environ: Mapping[str, str]) -> MirrorCounts:
     """Brings the copy on a graph database to what all runs of the tenant left. Raises as `mirror_to` does."""
     return mirror_to(await whole_graph(shelf), url, database, environ)
 
 
-async def _find(shelf: Opened, given: str) -> KeptCard:
+async def _find(shelf: TenantMemory, given: str) -> KeptCard:
     found = await shelf.cards.beginning(given, 2) if given else []
     if len(found) > 1 and found[0] != given:
         raise ConfigError(f"several fix cards begin with {given}", remedy="type more of the ID")
@@ -242,16 +242,16 @@ def _view(kept: KeptCard) -> CardView:
     return CardView(id=kept.card.id, state=kept.state, repo=kept.repo, created=kept.created, card=kept.card)
 
 
-def _drop_blobs(blobs: SweptBlobs, found: Forgotten) -> int:
+def _drop_blobs(blobs: SweptBlobs, found: ForgottenTexts) -> int:
     """Removes those in which the card's words stand, and those that such a one names where they do too."""
-    traces = Traces(found.texts)
+    traces = TextTraces(found.texts)
     held: list[str] = []
     for name in sorted(closed(found.blobs, blobs)):
         with suppress(BlobMissing):
             if traces.are_in(blobs.get(name)):
                 held.append(name)
     blobs.drop(held, math.inf)
-    if kept := {one.name for one in blobs.kept()}.intersection(held):
+    if kept := {item.name for item in blobs.kept()}.intersection(held):
         raise StoreError(
             f"blob {min(kept)} quotes what is to be forgotten and cannot be removed",
             remedy="check its owner and permissions, then run the command again",
@@ -261,9 +261,9 @@ def _drop_blobs(blobs: SweptBlobs, found: Forgotten) -> int:
 
 def _files_with(home: Path, texts: Iterable[str]) -> Iterator[Path]:
     """The files of `home` that are no part of the store, and in which these texts stand."""
-    traces = Traces(texts)
-    parts = [one for one in home.iterdir() if not one.name.startswith(_STORE)] if home.is_dir() else []
-    for path in (file for one in parts for file in ([one] if one.is_file() else sorted(one.rglob("*")))):
+    traces = TextTraces(texts)
+    parts = [item for item in home.iterdir() if not item.name.startswith(_STORE)] if home.is_dir() else []
+    for path in (file for part in parts for file in ([part] if part.is_file() else sorted(part.rglob("*")))):
         with suppress(OSError):
             if path.is_file() and not path.is_symlink() and traces.are_in(path.read_bytes()):
                 yield path

@@ -9,11 +9,11 @@ from operator import mul
 from pathlib import Path
 
 from redstart.app.lessons import list_lessons
-from redstart.app.memory import VIEW_VERSION, Opened
+from redstart.app.memory import VIEW_VERSION, TenantMemory
 from redstart.core.errors import ConfigError
 from redstart.core.learning import CardState, FailureRecord, FixCard, Signature, likeness
-from redstart.core.lesson import Lesson, Status
-from redstart.core.noun import Noun
+from redstart.core.lesson import Lesson, LessonStatus
+from redstart.core.noun import FrozenValue
 from redstart.core.report import Case, Outcome
 from redstart.ports.memory.hashing import HashingEmbedder, embedded
 from redstart.toolkit.languages.registry import is_test_path
@@ -34,26 +34,26 @@ _WORD = re.compile(r"[^\W_]{3,}")
 SAME, KIND, ALIKE = "the same failure", "the same kind of failure", "similar words"
 
 
-class FixMatch(Noun):
+class FixMatch(FrozenValue):
     match: str
     created: datetime
     repo: str
     card: FixCard
 
 
-class FailureMatch(Noun):
+class FailureMatch(FrozenValue):
     match: str
     created: datetime
     repo: str
     failure: FailureRecord
 
 
-class LessonMatch(Noun):
+class LessonMatch(FrozenValue):
     match: str
     lesson: Lesson
 
 
-class MemoryAnswer(Noun):
+class MemoryAnswer(FrozenValue):
     """What memory knows about a text, the best of each first."""
 
     v: int = VIEW_VERSION
@@ -65,7 +65,7 @@ class MemoryAnswer(Noun):
 
 
 async def search_memory(
-    shelf: Opened, text: str, *, root: Path, repo: str | None = None, limit: int = 5
+    shelf: TenantMemory, text: str, *, root: Path, repo: str | None = None, limit: int = 5
 ) -> MemoryAnswer:
     """Search by the failure that the text tells of, then by its words; `root` is where the text's paths may lie.
 
@@ -119,7 +119,7 @@ def _words(text: str) -> Iterable[str]:
     return (word.lower() for word in _WORD.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)))
 
 
-async def _fixes(shelf: Opened, wanted: _Wanted, repo: str | None) -> list[FixMatch]:
+async def _fixes(shelf: TenantMemory, wanted: _Wanted, repo: str | None) -> list[FixMatch]:
     found: list[tuple[float, FixMatch]] = []
     for kept in await shelf.cards.cards(repo=repo, limit=LOOKED_THROUGH):
         card = kept.card
@@ -127,10 +127,10 @@ async def _fixes(shelf: Opened, wanted: _Wanted, repo: str | None) -> list[FixMa
         fits = wanted.match(card.error_signature, card.family, *texts) if kept.state is CardState.shown else None
         if fits:
             found.append((fits[0], FixMatch(match=fits[1], created=kept.created, repo=kept.repo, card=card)))
-    return [match for _, match in sorted(found, key=lambda one: one[0], reverse=True)]
+    return [match for _, match in sorted(found, key=lambda item: item[0], reverse=True)]
 
 
-async def _failures(shelf: Opened, wanted: _Wanted, repo: str | None) -> list[FailureMatch]:
+async def _failures(shelf: TenantMemory, wanted: _Wanted, repo: str | None) -> list[FailureMatch]:
     found: list[tuple[float, FailureMatch]] = []
     for kept in await shelf.failures.newest(LOOKED_THROUGH):
         record = kept.record
@@ -139,14 +139,14 @@ async def _failures(shelf: Opened, wanted: _Wanted, repo: str | None) -> list[Fa
         texts = (record.likeness, record.what_failed, record.tried)
         if fits := wanted.match(record.error_signature, record.family, *texts):
             found.append((fits[0], FailureMatch(match=fits[1], created=kept.created, repo=kept.repo, failure=record)))
-    return [match for _, match in sorted(found, key=lambda one: one[0], reverse=True)]
+    return [match for _, match in sorted(found, key=lambda item: item[0], reverse=True)]
 
 
-async def _lessons(shelf: Opened, wanted: _Wanted, repo: str | None) -> list[LessonMatch]:
+async def _lessons(shelf: TenantMemory, wanted: _Wanted, repo: str | None) -> list[LessonMatch]:
     found: list[tuple[float, LessonMatch]] = []
     for lesson in await list_lessons(shelf, repo=repo):
-        if lesson.status in (Status.new, Status.active) and (
+        if lesson.status in (LessonStatus.new, LessonStatus.active) and (
             fits := wanted.match("", lesson.family, lesson.when, lesson.advice)
         ):
             found.append((fits[0], LessonMatch(match=fits[1], lesson=lesson)))
-    return [match for _, match in sorted(found, key=lambda one: one[0], reverse=True)]
+    return [match for _, match in sorted(found, key=lambda item: item[0], reverse=True)]

@@ -11,8 +11,8 @@ from redstart.app.model_routes import has_endpoint, model_host
 from redstart.app.plugins import MODELS, plugin_names
 from redstart.app.settings import NO_MODEL, Models, Settings, api_key
 from redstart.core.errors import ConfigError, ModelError
-from redstart.core.noun import Noun
-from redstart.ports.model.endpoints import ENDPOINTS, PLUGIN, Address, address, host_of, is_loopback, route_of
+from redstart.core.noun import FrozenValue
+from redstart.ports.model.endpoints import ENDPOINTS, PLUGIN, ModelAddress, address, host_of, is_loopback, route_of
 from redstart.ports.model.http import trusted
 from redstart.ports.model.listing import list_models
 from redstart.ports.model.prices import price
@@ -29,7 +29,7 @@ _SAMPLE = 1_000
 """Tokens of which a price is taken: few enough for no surcharge on long questions."""
 
 
-class OfferedModel(Noun):
+class OfferedModel(FrozenValue):
     name: str
     input_usd: float | None = None
     """Dollars for a million tokens; None where the price is not known."""
@@ -44,7 +44,7 @@ class OfferedModel(Noun):
     """What a run would ask it for now: `strong`, `fast`, `fallback`, `step`; empty for nothing."""
 
 
-class ListedEndpoint(Noun):
+class ListedEndpoint(FrozenValue):
     provider: str
     host: str
     origin: str = ""
@@ -57,7 +57,7 @@ class ListedEndpoint(Noun):
     models: tuple[OfferedModel, ...] = ()
 
 
-class ModelList(Noun):
+class ModelList(FrozenValue):
     """`v` changes when a field is removed or changes its meaning."""
 
     v: int = VERSION
@@ -74,7 +74,7 @@ class ModelList(Noun):
 
 
 class _Place(NamedTuple):
-    address: Address
+    address: ModelAddress
     origin: str
     named: tuple[str, ...] = ()
     """The models of the settings that are there."""
@@ -93,9 +93,11 @@ def offered_models(settings: Settings, environ: Mapping[str, str], seconds: floa
         uses=strong,
         host=model_host(settings, strong, environ) if strong else "",
         # An Ollama that nobody set up is not worth a word.
-        endpoints=tuple(one for one in endpoints if not (one.problem and _is_guess(one))),
+        endpoints=tuple(endpoint for endpoint in endpoints if not (endpoint.problem and _is_guess(endpoint))),
         plugins=tuple(f"{PLUGIN}:{name}" for name in plugin_names(MODELS)),
-        missing=tuple(one.variable for name, one in ENDPOINTS.items() if one.variable and name not in asked),
+        missing=tuple(
+            endpoint.variable for name, endpoint in ENDPOINTS.items() if endpoint.variable and name not in asked
+        ),
         remedy="" if strong else NO_MODEL,
     )
 

@@ -10,7 +10,7 @@ from redstart.core.noun import clip
 from redstart.ports.model.endpoints import (
     ENDPOINTS,
     WITHOUT_ENDPOINT,
-    Address,
+    ModelAddress,
     Route,
     address,
     host_of,
@@ -40,7 +40,7 @@ def model_route(settings: Settings, name: str, environ: Mapping[str, str]) -> Ro
     return route_of(name.partition(":")[0], own.base_url or models.base_url, environ, setting)
 
 
-def model_address(settings: Settings, name: str, environ: Mapping[str, str]) -> Address:
+def model_address(settings: Settings, name: str, environ: Mapping[str, str]) -> ModelAddress:
     """The same with its key. Raises `ConfigError` also where the key is missing."""
     route, variable = model_route(settings, name, environ), settings.models.option(name).key_variable
     key = api_key(name, environ, variable)

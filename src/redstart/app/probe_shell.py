@@ -17,9 +17,9 @@ from collections.abc import Generator
 from pathlib import Path
 
 from redstart.app import inside_terminal
-from redstart.app.ground import Ground
+from redstart.app.ground import RunGround
 from redstart.app.inside_terminal import CHUNK, HEAD, WINDOW
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import IN, Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.port import Sandbox, isolates
@@ -35,7 +35,7 @@ SMALLEST_WINDOW = (24, 80)
 """Lines and columns for a terminal that does not know its own."""
 
 
-async def run_command(house: House, ground: Ground, command: tuple[str, ...]) -> Completed:
+async def run_command(house: AppContext, ground: RunGround, command: tuple[str, ...]) -> Completed:
     """Runs a command as the tests are run: same files, variables, services and limits, and nothing to read from.
 
     Raises `SandboxUnavailable` with the remedy.
@@ -50,7 +50,7 @@ async def run_command(house: House, ground: Ground, command: tuple[str, ...]) ->
     return await _sandbox(house).run(request)
 
 
-async def run_shell(house: House, ground: Ground, keyboard: int, screen: int) -> Completed:
+async def run_shell(house: AppContext, ground: RunGround, keyboard: int, screen: int) -> Completed:
     """Runs an interactive shell for the terminal of these two descriptors, until it ends or the terminal goes away.
 
     The shell has a pseudo terminal that is made inside the sandbox; of the user's own nothing is there, so it can
@@ -74,7 +74,7 @@ async def run_shell(house: House, ground: Ground, keyboard: int, screen: int) ->
     return completed
 
 
-def whereabouts(house: House, ground: Ground) -> str:
+def whereabouts(house: AppContext, ground: RunGround) -> str:
     """One line for a person who enters: where they are, and what is different there."""
     environment = ground.environment
     left_out = "ignored files with secrets (.env, keys)"
@@ -106,23 +106,23 @@ def what_ended_it(completed: Completed, limits: SandboxLimits) -> str:
     return told.get(completed.cause, "")
 
 
-def shell_limits(ground: Ground) -> SandboxLimits:
+def shell_limits(ground: RunGround) -> SandboxLimits:
     """As of the tests, with time for a person."""
     return ground.limits.model_copy(update={"wall": SHELL_SECONDS})
 
 
-def _sandbox(house: House) -> Sandbox:
+def _sandbox(house: AppContext) -> Sandbox:
     if house.adapters.sandbox is None:
         raise SandboxUnavailable("no sandbox was asked for")
     return house.adapters.sandbox
 
 
-def _is_open(house: House) -> bool:
+def _is_open(house: AppContext) -> bool:
     """Whether this is no sandbox at all, in which the network is that of the machine."""
     return not isolates(_sandbox(house))
 
 
-def _shell_request(ground: Ground, port: int, line: _Line, prompt: str) -> Execution:
+def _shell_request(ground: RunGround, port: int, line: _Line, prompt: str) -> Execution:
     lines, columns = line.window()
     shell = next((each for each in SHELLS if os.access(each[0], os.X_OK)), SHELLS[-1])
     inside = (f"{IN}/{SCRIPT}", str(port), f"{IN}/{TOKEN}", str(lines), str(columns))

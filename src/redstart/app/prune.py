@@ -12,7 +12,7 @@ from redstart.app.settings import Settings
 from redstart.app.settings.store import folder_of
 from redstart.app.standing import row_status
 from redstart.app.wire import blobs_of, open_database
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.run import Status
 from redstart.ports.sql.prune import BLOB_NAME, SqlPrune
 from redstart.ports.store.port.blobs import SweptBlobs
@@ -24,7 +24,7 @@ FRESH = 3_600.0
 """A blob that was written this many seconds ago may belong to a step that is not committed yet: it stays."""
 
 
-class Swept(Noun):
+class PruneReport(FrozenValue):
     """What went, or with a dry run would go."""
 
     runs: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class Swept(Noun):
     """Bytes of blobs and patches. The database keeps its size and fills the space with new runs."""
 
 
-async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: float) -> Swept:
+async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: float) -> PruneReport:
     """Removes runs that are over, older than so many days, but for the `keep` newest; what was learned from them stays.
 
     Over is what finished, failed or was cancelled, and what nobody drives any more. A run that is queued, is running or
@@ -46,7 +46,7 @@ async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: f
     store that cannot be used.
     """
     if not settings.store.url and not (settings.home / "redstart.db").is_file():
-        return Swept()
+        return PruneReport()
     old = now - FRESH
     with open_database(settings) as opened:
         database = opened.of(settings.tenant)
@@ -55,17 +55,17 @@ async def prune(settings: Settings, *, days: float, keep: int, dry: bool, now: f
         )
         blobs = blobs_of(settings, database)
         needed = closed(pruned.named, blobs)
-        unneeded = [one for one in blobs.kept() if one.name not in needed and one.put < old]
+        unneeded = [item for item in blobs.kept() if item.name not in needed and item.put < old]
         if not dry:
-            blobs.drop([one.name for one in unneeded], old)
+            blobs.drop([item.name for item in unneeded], old)
     of_run = settings.home / "patches"
     patches = [one for run_id in pruned.runs if (one := of_run / f"{run_id}.patch").is_file()]
     folders = list(_left_behind(folder_of(settings.home, settings.tenant) / "snapshots" / "work"))
-    size = sum(one.size for one in unneeded) + sum(map(_size, patches))
+    size = sum(item.size for item in unneeded) + sum(map(_size, patches))
     if not dry:
-        _remove(patches, lambda one: one.unlink(missing_ok=True))
-        _remove(folders, lambda one: shutil.rmtree(one, ignore_errors=True))
-    return Swept(runs=pruned.runs, blobs=len(unneeded), patches=len(patches), folders=len(folders), size=size)
+        _remove(patches, lambda patch: patch.unlink(missing_ok=True))
+        _remove(folders, lambda folder: shutil.rmtree(folder, ignore_errors=True))
+    return PruneReport(runs=pruned.runs, blobs=len(unneeded), patches=len(patches), folders=len(folders), size=size)
 
 
 def closed(named: frozenset[str], blobs: SweptBlobs) -> set[str]:
@@ -84,10 +84,10 @@ def closed(named: frozenset[str], blobs: SweptBlobs) -> set[str]:
 
 def _left_behind(work: Path) -> Iterator[Path]:
     """Work folders whose process, by which they are named, is no more."""
-    for one in work.iterdir() if work.is_dir() else ():
-        pid = one.name.partition("-")[0]
+    for path in work.iterdir() if work.is_dir() else ():
+        pid = path.name.partition("-")[0]
         if pid.isdigit() and not alive(int(pid)):
-            yield one
+            yield path
 
 
 def _size(path: Path) -> int:

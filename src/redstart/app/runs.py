@@ -12,7 +12,7 @@ from typing import NamedTuple
 from redstart.app.choices import options_of
 from redstart.app.ground import Choose, MayLend, equip, take_ground
 from redstart.app.standing import ALIKE, part_ids, row_of, row_status
-from redstart.app.wire import House, asking, profile
+from redstart.app.wire import AppContext, asking, profile
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.run import (
@@ -34,9 +34,9 @@ from redstart.core.shell import Environment
 from redstart.core.tasks import FixTask
 from redstart.engines.drive import drive
 from redstart.engines.port import Engine
-from redstart.engines.replay import Replayed
+from redstart.engines.replay import ReplayResult
 from redstart.engines.replay import replay as replay_run
-from redstart.flow.loop import Advanced
+from redstart.flow.loop import StepAdvance
 from redstart.flow.modes import MODES
 from redstart.toolkit.suites.detection.command import require_results
 from redstart.toolkit.suites.detection.command_files import CommandFiles
@@ -48,7 +48,7 @@ NameTests = Callable[[str], str]
 
 
 def files_of_tests(
-    house: House, base: Snapshot, suite: Suite, given: Sequence[str], name_tests: NameTests | None
+    house: AppContext, base: Snapshot, suite: Suite, given: Sequence[str], name_tests: NameTests | None
 ) -> tuple[str, ...]:
     """Globs of the files that the suite's command starts from, and of those that the user names as tests.
 
@@ -81,7 +81,7 @@ def _globs(folder: str, text: str) -> list[str]:
     return [plain, f"{plain}/*", *([plain.replace("**/", "")] if "**/" in plain else [])]
 
 
-class Asked(NamedTuple):
+class RunRequest(NamedTuple):
     """What the user may say of a run besides where and what."""
 
     limits: Limits
@@ -107,7 +107,7 @@ class Asked(NamedTuple):
     """Globs of test files whose names do not say what they are, from the project's folder."""
 
 
-class Folder(NamedTuple):
+class RunFolder(NamedTuple):
     """A run that could be begun, and where."""
 
     spec: RunSpec
@@ -115,9 +115,9 @@ class Folder(NamedTuple):
 
 
 async def begin_fix(
-    house: House,
+    house: AppContext,
     path: Path,
-    asked: Asked,
+    asked: RunRequest,
     choose: Choose | None = None,
     may_lend: MayLend | None = None,
     name_tests: NameTests | None = None,
@@ -133,13 +133,13 @@ async def begin_fix(
 
 
 def take_folder(
-    house: House,
+    house: AppContext,
     path: Path,
-    asked: Asked,
+    asked: RunRequest,
     choose: Choose | None = None,
     may_lend: MayLend | None = None,
     name_tests: NameTests | None = None,
-) -> Folder:
+) -> RunFolder:
     """What a run on this folder is about, from a snapshot of its git repo. Raises as `begin_fix` does."""
     chooser(asked.targets, asked.keyword)
     if asked.issue and (asked.targets or asked.keyword):
@@ -186,7 +186,7 @@ def take_folder(
         tenant=house.settings.tenant,
         explore=house.settings.memory.explore,
     )
-    return Folder(spec, folder)
+    return RunFolder(spec, folder)
 
 
 def _as_shown(target: str, folder: Path) -> str:
@@ -197,22 +197,22 @@ def _as_shown(target: str, folder: Path) -> str:
     return f"{there.relative_to(folder).as_posix()}{mark}{rest}" if is_path else target
 
 
-async def go_on(house: House, run_id: str, engine: Engine, until: Step | None = None) -> Advanced:
+async def go_on(house: AppContext, run_id: str, engine: Engine, until: Step | None = None) -> StepAdvance:
     """Claims a run and drives it until it ends, waits or `until` is done."""
     claim = await house.adapters.store.claim(run_id)
     return await drive(house.adapters, claim, engine, until)
 
 
-async def replay(house: House, run_id: str) -> Replayed:
+async def replay(house: AppContext, run_id: str) -> ReplayResult:
     """The run and its parts once more, from their journals alone. Raises `ReplayDiverged` at the first difference."""
     done = await replay_run(house.adapters, run_id)
-    for one in await part_ids(house, done.state):
-        part = await replay_run(house.adapters, one)
+    for id_ in await part_ids(house, done.state):
+        part = await replay_run(house.adapters, id_)
         done = done._replace(steps=done.steps + part.steps, calls=done.calls + part.calls)
     return done
 
 
-async def fork(house: House, run_id: str, attempt: int, step: Step, limits: Limits | None = None) -> RunState:
+async def fork(house: AppContext, run_id: str, attempt: int, step: Step, limits: Limits | None = None) -> RunState:
     """A new run that goes on from where this one stood after that step. Raises `ConfigError` if it never did."""
     rows = [row for row in await house.adapters.store.steps(run_id) if (row.attempt, row.step) == (attempt, step)]
     if not rows:
@@ -228,7 +228,7 @@ async def fork(house: House, run_id: str, attempt: int, step: Step, limits: Limi
     return state
 
 
-async def find_run(house: House, given: str | None, folder: Path, *, cancelled: bool = False) -> str:
+async def find_run(house: AppContext, given: str | None, folder: Path, *, cancelled: bool = False) -> str:
     """The id that `given` begins, or the last run of this folder that was not cancelled.
 
     With `cancelled` it is the last one of all where every run of the folder was. Raises `ConfigError` where there is
@@ -253,7 +253,7 @@ async def find_run(house: House, given: str | None, folder: Path, *, cancelled: 
     return rows[0].run_id
 
 
-async def stored_options(house: House, run_id: str) -> RunOptions | None:
+async def stored_options(house: AppContext, run_id: str) -> RunOptions | None:
     """What was chosen for the run; of a child run, for the run that began it. None for runs of earlier versions."""
     row = await row_of(house, run_id)
     if row.options is None and "." in run_id:
@@ -271,7 +271,7 @@ def result_snapshot(state: RunState) -> Snapshot | None:
     return state.now.made if state.result in (Result.verified, Result.unproven) else None
 
 
-def write_patch(house: House, state: RunState, to: Path | None = None) -> Path | None:
+def write_patch(house: AppContext, state: RunState, to: Path | None = None) -> Path | None:
     """Writes the patch of `result_snapshot` to a file, by default among our own data; the repo is not touched."""
     snapshot = result_snapshot(state)
     if snapshot is None:
@@ -282,7 +282,7 @@ def write_patch(house: House, state: RunState, to: Path | None = None) -> Path |
     return path
 
 
-async def keep_run(house: House, spec: RunSpec, folder: Path) -> RunState:
+async def keep_run(house: AppContext, spec: RunSpec, folder: Path) -> RunState:
     """A new run at its beginning, kept."""
     entry = MODES[spec.mode][0]
     run_id = house.adapters.world.fresh_id()
@@ -291,17 +291,17 @@ async def keep_run(house: House, spec: RunSpec, folder: Path) -> RunState:
     return state
 
 
-async def create_run(house: House, state: RunState, folder: Path) -> None:
+async def create_run(house: AppContext, state: RunState, folder: Path) -> None:
     """Keeps a new run with the options that are in force here."""
     options = options_of(house.settings, house.flags)
     await house.adapters.store.create(state, folder=str(folder), created=house.moment, options=options)
 
 
-def looks_of(house: House, asked: Asked) -> int:
+def looks_of(house: AppContext, asked: RunRequest) -> int:
     """How often a model may look around: as the user says, else as its profile does."""
     return min(profile(house.settings).looks if asked.looks is None else asked.looks, MOST_LOOKS)
 
 
-def keep_environment(house: House, environment: Environment) -> str:
+def keep_environment(house: AppContext, environment: Environment) -> str:
     """The name of the blob that a suite names."""
     return house.adapters.blobs.put(environment.model_dump_json().encode())

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from redstart.app.standing import all_records
-from redstart.app.wire import House
-from redstart.core.change import Applied, Patch
+from redstart.app.wire import AppContext
+from redstart.core.change import ApplyResult, Patch
 from redstart.core.chat import Answer
 from redstart.core.errors import BlobMissing, ConfigError
 from redstart.core.events import Phase
 from redstart.core.learning import Reflection
-from redstart.core.noun import Noun
-from redstart.core.report import Case, CaseList, Judged, Reproduced
+from redstart.core.noun import FrozenValue
+from redstart.core.report import Case, CaseList, ReproductionResult, TestResult
 from redstart.core.run import Decision, RunState, Step
 from redstart.core.tasks import with_flat_names
 from redstart.engines.journal import KeptAnswer
 from redstart.engines.recall import spent_by
-from redstart.ports.model.prices import Share, by_model
+from redstart.ports.model.prices import ModelShare, by_model
 from redstart.ports.store.port.runs import StepRow
 
 
@@ -55,16 +55,16 @@ VIEW_VERSION = 1
 GONE = "[no longer kept]"
 """Stands for what was forgotten with a card that it told of."""
 
-T = TypeVar("T", bound=Noun)
+T = TypeVar("T", bound=FrozenValue)
 
 
-class StepView(Noun):
+class StepView(FrozenValue):
     step: str
     seconds: float
     artifact: dict[str, object]
 
 
-class AttemptView(Noun):
+class AttemptView(FrozenValue):
     """Everything about one attempt, a refused one too."""
 
     v: int = VIEW_VERSION
@@ -87,7 +87,7 @@ class AttemptView(Noun):
     """Failed attempts of earlier runs that its question showed, as RUN-ATTEMPT."""
 
 
-async def view_attempt(house: House, state: RunState, number: int) -> AttemptView:
+async def view_attempt(house: AppContext, state: RunState, number: int) -> AttemptView:
     """Raises `ConfigError` where the run has no such attempt."""
     every = await house.adapters.store.steps(state.run_id)
     rows = [row for row in every if row.attempt == number]
@@ -95,9 +95,9 @@ async def view_attempt(house: House, state: RunState, number: int) -> AttemptVie
         raise ConfigError(f"run {state.run_id} has no attempt {number}", remedy=f"it has 1 to {state.now.number}")
     seconds = await _seconds(house, state.run_id, number)
     patch = _artifact(rows, Step.patch, Patch)
-    applied = _artifact(rows, Step.apply, Applied)
-    tested = _artifact(rows, Step.test, Judged)
-    reproduced = _artifact(rows, Step.reproduce, Reproduced)
+    applied = _artifact(rows, Step.apply, ApplyResult)
+    tested = _artifact(rows, Step.test, TestResult)
+    reproduced = _artifact(rows, Step.reproduce, ReproductionResult)
     report = tested.report if tested else reproduced.report if reproduced else None
     text = _Texts(house)
     return AttemptView(
@@ -106,7 +106,7 @@ async def view_attempt(house: House, state: RunState, number: int) -> AttemptVie
         why=patch.why if patch else "",
         answer=text(patch.answer) if patch else "",
         diff=text(applied.diff) if applied else "",
-        rejects=tuple(f"{one.path}: {one.reason}" for one in applied.rejects) if applied else (),
+        rejects=tuple(f"{reject.path}: {reject.reason}" for reject in applied.rejects) if applied else (),
         cases=tuple(case for case in _cases(house, report.full) if case.red) if report else (),
         output=text(report.output) if report else "",
         steps=tuple(_step(row, seconds) for row in rows),
@@ -122,7 +122,7 @@ def state_document(state: RunState) -> dict[str, Any]:
     return {**document, "spec": with_flat_names(document["spec"], state.spec.task)}
 
 
-def final_diff(house: House, state: RunState) -> str:
+def final_diff(house: AppContext, state: RunState) -> str:
     """The diff of the last attempt that got as far as making one; of improvements, of all that were kept."""
     if state.spec.begins_cycles:
         kept = state.draft if state.work.kept else None
@@ -131,7 +131,7 @@ def final_diff(house: House, state: RunState) -> str:
 
 
 class _Texts:
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: AppContext) -> None:
         self._blobs = house.adapters.blobs
 
     def __call__(self, name: str) -> str:
@@ -141,7 +141,7 @@ class _Texts:
             return GONE
 
 
-def _cases(house: House, full: str) -> tuple[Case, ...]:
+def _cases(house: AppContext, full: str) -> tuple[Case, ...]:
     return CaseList.model_validate_json(house.adapters.blobs.get(full)).cases if full else ()
 
 
@@ -149,7 +149,7 @@ def _artifact(rows: list[StepRow], step: Step, shape: type[T]) -> T | None:
     return next((shape.model_validate_json(row.artifact) for row in rows if row.step is step), None)
 
 
-async def _seconds(house: House, run_id: str, number: int) -> dict[str, float]:
+async def _seconds(house: AppContext, run_id: str, number: int) -> dict[str, float]:
     ended = (event for event in await house.adapters.store.events(run_id) if event.phase is Phase.end)
     mine = (event for event in ended if event.attempt == number)
     return {event.name: seconds for event in mine if isinstance(seconds := event.data.get("seconds"), float)}
@@ -164,11 +164,14 @@ def _outcome(rows: list[StepRow]) -> str:
     return decided.reason if decided else f"paused after {rows[-1].step.value}"
 
 
-async def spending(house: House, state: RunState) -> list[Share]:
+async def spending(house: AppContext, state: RunState) -> list[ModelShare]:
     """What each model of the run, and of its parts, answered and cost."""
     records = await all_records(house, state)
-    answers = [KeptAnswer.of(one).answer for one in records if one.kind == "model"]
-    recalls = [spent_by(one) for one in records if one.kind == "recall"]
+    answers = [KeptAnswer.of(record).answer for record in records if record.kind == "model"]
+    recalls = [spent_by(record) for record in records if record.kind == "recall"]
     return by_model(
-        [*answers, *(Answer(text="", model=one.model, usage=one.usage) for one in recalls if one and one.usage)]
+        [
+            *answers,
+            *(Answer(text="", model=recall.model, usage=recall.usage) for recall in recalls if recall and recall.usage),
+        ]
     )

@@ -46,13 +46,13 @@ def files_of(project: NewProject) -> dict[str, bytes | None]:
     return {
         given.manifest: given.description.encode(),
         "README.md": ("\n\n".join((f"# {project.package}", project.goal.strip(), *ways)) + "\n").encode(),
-        ".gitignore": "".join(f"{one}\n" for one in given.ignored).encode(),
+        ".gitignore": "".join(f"{item}\n" for item in given.ignored).encode(),
     }
 
 
 def new_programs(language: str) -> NewPrograms:
     """How a program is begun in the language of this key. Raises `ConfigError` where none can be."""
-    able = {one.key: one.new_programs for one in languages() if one.key}
+    able = {item.key: item.new_programs for item in languages() if item.key}
     programs = able.get(language)
     if programs is None:
         known = ", ".join(key for key, programs in able.items() if programs)

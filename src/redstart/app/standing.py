@@ -5,20 +5,20 @@ from __future__ import annotations
 import platform
 from datetime import datetime
 
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.errors import NewerFormat, StoreError
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.run import RunState, Spend, Status
 from redstart.core.standing import RunRow, is_driven, status_of
 from redstart.flow.errands import errand_id
-from redstart.ports.store.port.journal import Record
+from redstart.ports.store.port.journal import JournalRecord
 from redstart.toolkit.repo.trees import alive
 
 ALIKE = 1000
 """Runs whose ids begin alike: that of a child run is the beginning of those with more digits."""
 
 
-class RunView(Noun):
+class RunView(FrozenValue):
     """A run as `runs list` shows it."""
 
     run_id: str
@@ -47,7 +47,7 @@ def row_status(row: RunRow, now: float) -> Status:
     return status_of(row, driven=row_is_driven(row, now))
 
 
-async def row_of(house: House, run_id: str) -> RunRow:
+async def row_of(house: AppContext, run_id: str) -> RunRow:
     """Raises `StoreError` for an unknown run."""
     rows = await house.adapters.store.runs(prefix=run_id, limit=ALIKE)
     for row in rows:
@@ -56,12 +56,12 @@ async def row_of(house: House, run_id: str) -> RunRow:
     raise StoreError(f"there is no run {run_id}")
 
 
-async def status_now(house: House, run_id: str) -> Status:
+async def status_now(house: AppContext, run_id: str) -> Status:
     """Raises `StoreError` for an unknown run."""
     return row_status(await row_of(house, run_id), house.adapters.world.now())
 
 
-async def load_as_it_stands(house: House, run_id: str) -> RunState:
+async def load_as_it_stands(house: AppContext, run_id: str) -> RunState:
     """The stored state with the run's true status, and with why it stopped where its steps do not say it."""
     row, state = await row_of(house, run_id), await house.adapters.store.load(run_id)
     status = row_status(row, house.adapters.world.now())
@@ -69,13 +69,13 @@ async def load_as_it_stands(house: House, run_id: str) -> RunState:
     return state.model_copy(update={"status": status, "reason": why})
 
 
-async def list_runs(house: House, *, folder: str | None, limit: int, every: bool) -> list[RunView]:
+async def list_runs(house: AppContext, *, folder: str | None, limit: int, every: bool) -> list[RunView]:
     """Runs, newest first; child runs too with `every`."""
     rows = await house.adapters.store.runs(folder=folder, limit=limit, errands=every)
     return [await _view(house, row) for row in rows]
 
 
-async def _view(house: House, row: RunRow) -> RunView:
+async def _view(house: AppContext, row: RunRow) -> RunView:
     reason, spend = row.stop.reason if row.stop is not None else "", Spend()
     try:
         state = await house.adapters.store.load(row.run_id)
@@ -99,18 +99,18 @@ async def _view(house: House, row: RunRow) -> RunView:
     )
 
 
-async def part_ids(house: House, state: RunState) -> list[str]:
+async def part_ids(house: AppContext, state: RunState) -> list[str]:
     """Their ids, in the order in which they were begun; those that were only decided on are not there."""
     wanted = [errand_id(state.run_id, number) for number in range(1, state.work.begun + 1)]
     if not wanted:
         return []
     there = await house.adapters.store.runs(prefix=f"{state.run_id}.", limit=len(wanted) * 2)
     known = {row.run_id for row in there}
-    return [one for one in wanted if one in known]
+    return [item for item in wanted if item in known]
 
 
-async def all_records(house: House, state: RunState) -> list[Record]:
+async def all_records(house: AppContext, state: RunState) -> list[JournalRecord]:
     """The journal of a run, and after it those of its parts in their order."""
     journal = house.adapters.journal
     ids = (state.run_id, *await part_ids(house, state))
-    return [record for one in ids for record in await journal.records(one)]
+    return [record for id_ in ids for record in await journal.records(id_)]

@@ -22,7 +22,7 @@ DRAINED_WITHIN = 120.0
 LOOK = 0.5
 
 
-class Trial(NamedTuple):
+class TrialServer(NamedTuple):
     """What was started."""
 
     address: str
@@ -34,7 +34,7 @@ class Trial(NamedTuple):
 
 
 @contextmanager
-def trial(settings: Settings, folder: Path, workers: int) -> Generator[Trial]:
+def trial(settings: Settings, folder: Path, workers: int) -> Generator[TrialServer]:
     """Starts all of it and, at the end, has the workers end their steps and stops it.
 
     Where there is no Postgres, runs are kept as they are without a fleet. Raises `ConfigError` where there is no server
@@ -52,10 +52,10 @@ def trial(settings: Settings, folder: Path, workers: int) -> Generator[Trial]:
         started: list[subprocess.Popen[bytes]] = []
         stack.callback(_drained, started)
         started += [_worker({**os.environ, **own}) for _ in range(workers)]
-        yield Trial(server.address, keeps, write_variables(folder / "env.sh", own), started)
+        yield TrialServer(server.address, keeps, write_variables(folder / "env.sh", own), started)
 
 
-def keep_up(running: Trial, tell: Callable[[str], None]) -> None:
+def keep_up(running: TrialServer, tell: Callable[[str], None]) -> None:
     """Until somebody interrupts. Raises `ConfigError` where a worker cannot do its part, as its own words say."""
     while True:
         for process in list(running.workers):

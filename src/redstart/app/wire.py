@@ -21,23 +21,23 @@ from redstart.app.plugins import make_model, proven_sandbox
 from redstart.app.settings import Settings, require_model
 from redstart.app.settings.store import DATABASE, folder_of
 from redstart.core.chat import Ask, Tier
-from redstart.core.course import Stall
+from redstart.core.course import StallLimits
 from redstart.core.errors import ConfigError
 from redstart.core.events import Event
-from redstart.core.graph import Graph, Mirrored
+from redstart.core.graph import Graph, MirrorCounts
 from redstart.core.run import Limits, Spend
 from redstart.core.run_options import RunOptions
 from redstart.core.visible import visible
-from redstart.core.wishes import Asking
+from redstart.core.wishes import QuestionOptions
 from redstart.engines.drive import Adapters, StepLedger
 from redstart.engines.port import DEFAULT, Engine
 from redstart.ports.memory.hashing import HashingEmbedder
-from redstart.ports.memory.port import Embedder, Shelf
-from redstart.ports.model.budget import Budgeted, RunLedger
-from redstart.ports.model.endpoints import PLUGIN, Address
-from redstart.ports.model.gateway import Gateway, Policy
-from redstart.ports.model.lanes import Lane, Options, Rates
-from redstart.ports.model.mask import Masked, mask, secrets_of
+from redstart.ports.memory.port import Embedder, LessonStore
+from redstart.ports.model.budget import BudgetedModel, RunLedger
+from redstart.ports.model.endpoints import PLUGIN, ModelAddress
+from redstart.ports.model.gateway import Gateway, RetryPolicy
+from redstart.ports.model.lanes import ModelRoute, RateLimits, RouteOptions
+from redstart.ports.model.mask import MaskedModel, mask, secrets_of
 from redstart.ports.model.port import Model, Profile, TimedLedger
 from redstart.ports.model.tiers import profile_of
 from redstart.ports.sandbox.cgroups import restart_in_own_group
@@ -48,7 +48,7 @@ from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlFailures, SqlMemory
 from redstart.ports.sql.rates import SqlRates
 from redstart.ports.sql.store import SqlStore
@@ -58,7 +58,7 @@ from redstart.ports.store.port.blobs import SweptBlobs
 from redstart.ports.trials.port import Trials
 from redstart.ports.world.port import World
 from redstart.ports.world.system import SystemWorld
-from redstart.toolkit.learning.advisor import Advisor
+from redstart.toolkit.learning.advisor import LessonSelector
 from redstart.toolkit.repo.trees import GitTrees
 
 STEPS_ASKED = ("plan", "patch", "reproduce", "audit", "reflect", "remember")
@@ -66,13 +66,13 @@ STEPS_ASKED = ("plan", "patch", "reproduce", "audit", "reflect", "remember")
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class AppContext:
     """Everything wired. `adapters` has no model and no sandbox until they are asked for."""
 
     settings: Settings
     adapters: Adapters
     trees: GitTrees
-    rates: Rates | None = None
+    rates: RateLimits | None = None
     """The rates of models, where others share them."""
     flags: DriveFlags | None = None
     """How runs that are begun here are driven; kept with them."""
@@ -87,7 +87,7 @@ class House:
         """What the sandbox could not get on this machine, each in a few words."""
         return tuple(lack.short for lack in lacks_of(self.adapters.sandbox))
 
-    def with_sandbox(self, own: Sandbox | SandboxFactory | None = None, *, unsafe: bool = False) -> House:
+    def with_sandbox(self, own: Sandbox | SandboxFactory | None = None, *, unsafe: bool = False) -> AppContext:
         """With this sandbox, or with that of the settings. Raises `SandboxUnavailable` with the remedy."""
         scratch = self.settings.home / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
@@ -101,15 +101,15 @@ class House:
         sandbox = own(self.trees, scratch) if callable(own) else own
         return replace(self, adapters=replace(self.adapters, sandbox=sandbox))
 
-    def with_options_of(self, options: RunOptions | None) -> House:
+    def with_options_of(self, options: RunOptions | None) -> AppContext:
         """With the models that a run of another machine stored; as it is where the run stored none."""
         return self.with_settings(with_models(self.settings, options.models, elsewhere=True)) if options else self
 
-    def with_settings(self, settings: Settings) -> House:
+    def with_settings(self, settings: Settings) -> AppContext:
         """With the models of these settings."""
         return replace(self, settings=settings, adapters=replace(self.adapters, **_model_parts(settings)))
 
-    def with_model(self, model: Model | None = None) -> House:
+    def with_model(self, model: Model | None = None) -> AppContext:
         """With this model, or with those of the settings. Raises `ConfigError` where one cannot be had."""
         if model is None and self.settings.memory.embedder:
             embedding_address(self.settings)
@@ -131,7 +131,7 @@ def open_house(
     listen: Callable[[Event], None] | None = None,
     world: World | None = None,
     opened: Database | None = None,
-) -> Generator[House]:
+) -> Generator[AppContext]:
     """Opens the store as the settings' tenant sees it; closes everything at the end.
 
     Who opens many houses gives a database that is `opened` already, which is left open.
@@ -142,7 +142,9 @@ def open_house(
         blobs = blobs_of(settings, database)
         trees = GitTrees(folder_of(settings.home, settings.tenant) / "snapshots", blobs)
         try:
-            yield House(settings, _adapters(settings, database, blobs, trees, world, listen), trees, rates_of(database))
+            yield AppContext(
+                settings, _adapters(settings, database, blobs, trees, world, listen), trees, rates_of(database)
+            )
         finally:
             trees.close()
     finally:
@@ -161,7 +163,7 @@ def blobs_of(settings: Settings, database: Database) -> SweptBlobs:
     return DirectoryBlobs(folder_of(settings.home, settings.tenant) / "blobs")
 
 
-def rates_of(database: Database) -> Rates | None:
+def rates_of(database: Database) -> RateLimits | None:
     """Those that everybody with this database and tenant shares; a file has nobody to share them with."""
     return SqlRates(database) if database.is_postgres else None
 
@@ -178,35 +180,35 @@ def failures_of(database: Database) -> SqlFailures:
     return SqlFailures(database)
 
 
-def shelf_of(database: Database) -> SqlShelf:
-    return SqlShelf(database)
+def shelf_of(database: Database) -> SqlLessonStore:
+    return SqlLessonStore(database)
 
 
-def advisor_of(shelf: Shelf, now: Callable[[], float]) -> Advisor:
-    return Advisor(shelf, now, lambda text: mask(text) != text)
+def advisor_of(shelf: LessonStore, now: Callable[[], float]) -> LessonSelector:
+    return LessonSelector(shelf, now, lambda text: mask(text) != text)
 
 
 def edges_of(database: Database) -> SqlEdges:
     return SqlEdges(database)
 
 
-def mirror_to(graph: Graph, url: str, database: str, environ: Mapping[str, str]) -> Mirrored:
+def mirror_to(graph: Graph, url: str, database: str, environ: Mapping[str, str]) -> MirrorCounts:
     """Copies the graph to a server that speaks Bolt. See `mirror`; raises `ConfigError` without the extra `neo4j`."""
     try:
-        from redstart.ports.memory.neo4j import Server, mirror  # noqa: PLC0415  (of the extra `neo4j`)
+        from redstart.ports.memory.neo4j import Neo4jServer, mirror  # noqa: PLC0415  (of the extra `neo4j`)
     except ModuleNotFoundError as error:
         raise _lacks_neo4j() from error
     user, password = environ.get("NEO4J_USERNAME", ""), environ.get("NEO4J_PASSWORD", "")
-    return mirror(graph, Server(url, user, password, database))
+    return mirror(graph, Neo4jServer(url, user, password, database))
 
 
 def reach_graph(url: str, environ: Mapping[str, str], seconds: float) -> None:
     """Connects to that server once, within so many seconds. Raises as `mirror_to` does."""
     try:
-        from redstart.ports.memory.neo4j import Server, reach  # noqa: PLC0415  (of the extra `neo4j`)
+        from redstart.ports.memory.neo4j import Neo4jServer, reach  # noqa: PLC0415  (of the extra `neo4j`)
     except ModuleNotFoundError as error:
         raise _lacks_neo4j() from error
-    reach(Server(url, environ.get("NEO4J_USERNAME", ""), environ.get("NEO4J_PASSWORD", "")), seconds)
+    reach(Neo4jServer(url, environ.get("NEO4J_USERNAME", ""), environ.get("NEO4J_PASSWORD", "")), seconds)
 
 
 def _lacks_neo4j() -> ConfigError:
@@ -230,7 +232,7 @@ def _adapters(
         blobs=blobs,
         trees=trees,
         memory=SqlMemory(database, embedder_of(settings), goals=HashingEmbedder()),
-        lessons=advisor_of(SqlShelf(database), world.now),
+        lessons=advisor_of(SqlLessonStore(database), world.now),
         world=world,
         model=None,
         sandbox=None,
@@ -253,7 +255,7 @@ def _model_parts(settings: Settings) -> _ModelParts:
 
     def budgeted(model: Model, ledger: TimedLedger) -> Model:
         # The gateway reserves for each of its calls; whoever makes one call for a question is wrapped.
-        return model.under(ledger) if isinstance(model, Gateway) else Budgeted(model, ledger, names.__getitem__)
+        return model.under(ledger) if isinstance(model, Gateway) else BudgetedModel(model, ledger, names.__getitem__)
 
     roster = settings.models.roster
     return _ModelParts(
@@ -268,9 +270,9 @@ def embedder_of(settings: Settings) -> Embedder:
     memory, name = settings.memory, settings.memory.embedder
     if not name:
         return HashingEmbedder(near=memory.near)
-    from redstart.ports.model.embedding import DEADLINE, NEAR, ApiEmbedder, Manner  # noqa: PLC0415
+    from redstart.ports.model.embedding import DEADLINE, NEAR, ApiEmbedder, EmbeddingOptions  # noqa: PLC0415
 
-    manner = Manner(
+    manner = EmbeddingOptions(
         deadline=settings.models.option(name).deadline or DEADLINE,
         near=NEAR if memory.near is None else memory.near,
         dimensions=memory.dimensions,
@@ -280,7 +282,7 @@ def embedder_of(settings: Settings) -> Embedder:
     return ApiEmbedder(partial(embedding_address, settings), name, manner)
 
 
-def embedding_address(settings: Settings) -> Address:
+def embedding_address(settings: Settings) -> ModelAddress:
     """Where the embedder of the settings is reached. Raises `ConfigError` where it cannot be as they are."""
     from redstart.ports.model.embedding import refuse_unfit  # noqa: PLC0415
 
@@ -305,7 +307,7 @@ def check_models(settings: Settings, *, keys: bool = True) -> None:
 
 
 def connect(
-    settings: Settings, tell: Callable[[str], None] = _say, rates: Rates | None = None, own: Model | None = None
+    settings: Settings, tell: Callable[[str], None] = _say, rates: RateLimits | None = None, own: Model | None = None
 ) -> Model:
     """Every model of the settings behind one gateway; or the recorded model, or the person, that stands for all.
 
@@ -320,10 +322,10 @@ def connect(
         return _masked(_by_hand(settings, rest, tell) if kind == "manual" else _recorded(rest))
     lanes = {name: _lane(settings, name, own) for name in models.roster.names}
 
-    def choose(ask: Ask) -> list[Lane]:
+    def choose(ask: Ask) -> list[ModelRoute]:
         return [lanes[name] for name in models.roster.chosen(ask)]
 
-    return Gateway(choose, Policy(tries=models.tries, patience=models.patience), rates=rates)
+    return Gateway(choose, RetryPolicy(tries=models.tries, patience=models.patience), rates=rates)
 
 
 def profile(settings: Settings, step: str = "patch") -> Profile:
@@ -340,31 +342,31 @@ def profile(settings: Settings, step: str = "patch") -> Profile:
     return profile_of(name, settings.models.profiles)
 
 
-def asking(settings: Settings) -> Asking:
+def asking(settings: Settings) -> QuestionOptions:
     """How the models of the settings are asked: within the smallest window of them, edits as their writer's profile."""
     writer = profile(settings)
     window = min(profile(settings, step).context for step in STEPS_ASKED)
     shaped = writer.shapes and writer.json_edits
     roster, options = settings.models.roster, settings.models.options
-    own = {name: Stall(warning=one.stall_warning, end=one.stall) for name, one in options.items()}
-    return Asking(
+    own = {name: StallLimits(warning=option.stall_warning, end=option.stall) for name, option in options.items()}
+    return QuestionOptions(
         window=window,
         edits=writer.edits,
         shaped=shaped,
         brief=writer.brief,
         stronger=roster.stronger("patch", Tier.strong),
-        stalls={name: stall for name, stall in own.items() if stall != Stall()},
+        stalls={name: stall for name, stall in own.items() if stall != StallLimits()},
     )
 
 
-def _lane(settings: Settings, name: str, own: Model | None) -> Lane:
+def _lane(settings: Settings, name: str, own: Model | None) -> ModelRoute:
     models, asked = settings.models, settings.models.option(name)
     known = profile_of(name, models.profiles)
     model = _model_called(settings, name, asked.deadline or models.deadline, known) if own is None else own
-    options = Options(
+    options = RouteOptions(
         asked.temperature, asked.max_tokens, asked.at_once, asked.tokens_a_minute, asked.requests_a_minute
     )
-    return Lane(name, _masked(model), profile=known, options=options)
+    return ModelRoute(name, _masked(model), profile=known, options=options)
 
 
 def _model_called(settings: Settings, name: str, deadline: float, known: Profile) -> Model:
@@ -381,19 +383,19 @@ def _model_called(settings: Settings, name: str, deadline: float, known: Profile
 
 def _masked(model: Model) -> Model:
     """Whoever is asked, no secret of this machine is in the question."""
-    return Masked(model, secrets_of(os.environ))
+    return MaskedModel(model, secrets_of(os.environ))
 
 
 def _by_hand(settings: Settings, folder: str, tell: Callable[[str], None]) -> Model:
-    from redstart.ports.model.manual import Manual  # noqa: PLC0415
+    from redstart.ports.model.manual import ManualModel  # noqa: PLC0415
 
-    return Manual(Path(folder) if folder else settings.home / "by-hand", tell, name=settings.models.strong)
+    return ManualModel(Path(folder) if folder else settings.home / "by-hand", tell, name=settings.models.strong)
 
 
 def _recorded(file: str) -> Model:
-    from redstart.ports.model.replay import Cassette, Replay  # noqa: PLC0415
+    from redstart.ports.model.replay import Cassette, ReplayModel  # noqa: PLC0415
 
-    return Replay(Cassette.load(Path(file)))
+    return ReplayModel(Cassette.load(Path(file)))
 
 
 def engine_called(name: str = DEFAULT) -> Engine:

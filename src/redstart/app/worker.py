@@ -14,14 +14,14 @@ from typing import Literal
 from redstart.app.fleet import require_fleet
 from redstart.app.runs import stored_options
 from redstart.app.settings import Settings
-from redstart.app.wire import House, engine_called, open_database, open_house
+from redstart.app.wire import AppContext, engine_called, open_database, open_house
 from redstart.core.errors import ConfigError
 from redstart.core.run import Mode, Status
 from redstart.core.shell import Environment
-from redstart.core.standing import Halt, Stop
+from redstart.core.standing import DriveStop, HaltReason
 from redstart.engines.drive import drive
 from redstart.engines.temporal.orders import DriveOrder
-from redstart.flow.loop import Advanced
+from redstart.flow.loop import StepAdvance
 from redstart.ports.model.endpoints import ENDPOINTS
 
 Pool = Literal["think", "act", "both"]
@@ -33,7 +33,7 @@ def refuse_keys(settings: Settings, environ: Mapping[str, str]) -> None:
     named |= {option.key_variable for option in settings.models.options.values()}
     found = sorted(name for name in environ if environ[name] and (name in named or name.upper().endswith("_API_KEY")))
     addresses = {"models.base_url": settings.models.base_url}
-    addresses |= {f"models.options.{name}.base_url": one.base_url for name, one in settings.models.options.items()}
+    addresses |= {f"models.options.{name}.base_url": item.base_url for name, item in settings.models.options.items()}
     addresses |= {endpoint.url_variable: environ.get(endpoint.url_variable) for endpoint in ENDPOINTS.values()}
     found += sorted(name for name, address in addresses.items() if address and "@" in address)
     if found:
@@ -50,27 +50,27 @@ async def work(settings: Settings, pool: Pool, at_once: int, stop: asyncio.Event
     """
     require_fleet(settings)
     from redstart.engines.temporal.client import connect  # noqa: PLC0415  (slow to load)
-    from redstart.engines.temporal.driver import Drives  # noqa: PLC0415
-    from redstart.engines.temporal.worker import Post, serve  # noqa: PLC0415
+    from redstart.engines.temporal.driver import DriveActivity  # noqa: PLC0415
+    from redstart.engines.temporal.worker import WorkerOptions, serve  # noqa: PLC0415
 
     fleet = settings.fleet
     client = await connect(fleet.address, fleet.namespace)
     pools = ("think", "act") if pool == "both" else (pool,)
-    post = Post(pools, at_once, fleet.deployment, fleet.build or version("redstart"))
+    post = WorkerOptions(pools, at_once, fleet.deployment, fleet.build or version("redstart"))
     with open_database(settings) as database:
 
-        def house_of(tenant: str) -> AbstractContextManager[House]:
+        def house_of(tenant: str) -> AbstractContextManager[AppContext]:
             return open_house(settings.model_copy(update={"tenant": tenant}), opened=database)
 
-        await serve(client, Drives(partial(go, pool, house_of)), post, stop, ready)
+        await serve(client, DriveActivity(partial(go, pool, house_of)), post, stop, ready)
 
 
 async def go(
     pool: Pool,
-    house_of: Callable[[str], AbstractContextManager[House]],
+    house_of: Callable[[str], AbstractContextManager[AppContext]],
     order: DriveOrder,
-    halting: Callable[[], Halt],
-) -> Advanced:
+    halting: Callable[[], HaltReason],
+) -> StepAdvance:
     """One drive of a run with the privileges of this pool, as the run's tenant sees the store."""
     with house_of(order.tenant) as house:
         await house.adapters.store.load(order.run_id)  # One in a newer format is left as it is, whatever else is wrong.
@@ -80,13 +80,13 @@ async def go(
             chosen = house.with_options_of(await stored_options(house, order.run_id))
             adapters = replace(privileged(chosen, pool).adapters, halting=halting, supervised=True)
         except ConfigError as error:
-            await house.adapters.store.mark(order.run_id, Stop(Status.failed, str(error)))
+            await house.adapters.store.mark(order.run_id, DriveStop(Status.failed, str(error)))
             raise
         claim = await adapters.store.claim(order.run_id)
         return await drive(adapters, claim, engine_called("langgraph"))
 
 
-def privileged(house: House, pool: Pool) -> House:
+def privileged(house: AppContext, pool: Pool) -> AppContext:
     """With what this pool may do, and without the rest: who thinks can run nothing, who acts can ask nobody."""
     if pool != "think":
         house = house.with_sandbox()
@@ -95,7 +95,7 @@ def privileged(house: House, pool: Pool) -> House:
     return house if pool != "think" else replace(house, adapters=replace(house.adapters, sandbox=None, installer=None))
 
 
-async def refuse_missing(house: House, run_id: str) -> None:
+async def refuse_missing(house: AppContext, run_id: str) -> None:
     """Raises `ConfigError` where the interpreter of the run's tests is not on this machine."""
     state = await house.adapters.store.load(run_id)
     if state.spec.mode is Mode.audit:

@@ -11,7 +11,7 @@ from redstart.cli import options
 from redstart.cli.output import echo
 
 if TYPE_CHECKING:
-    from redstart.toolkit.repo.handover import FileOutcome, Outcome
+    from redstart.toolkit.repo.handover import FileOutcome, HandoverOutcome
 
 _CONFLICT = 1
 
@@ -38,7 +38,7 @@ def apply(
 
     with open_house(configuration.load()) as house:
 
-        async def go() -> tuple[str, Outcome]:
+        async def go() -> tuple[str, HandoverOutcome]:
             run_id = await find_run(house, run, Path.cwd())
             return run_id, await apply_run(house, run_id, branch=branch)
 
@@ -46,16 +46,16 @@ def apply(
     raise typer.Exit(report_applied(run_id, outcome, branch))
 
 
-def report_applied(run_id: str, outcome: Outcome, branch: str | None = None) -> int:
+def report_applied(run_id: str, outcome: HandoverOutcome, branch: str | None = None) -> int:
     """Print what became of each file and what to do next; return the exit code."""
-    from redstart.toolkit.repo.handover import Happened
+    from redstart.toolkit.repo.handover import HandoverEvent
 
     _print_files(outcome)
-    if outcome.happened is Happened.refused:
+    if outcome.happened is HandoverEvent.refused:
         echo("error: the patch conflicts with your files; nothing was written", err=True)
         echo(f"hint: compare with the patch: redstart show {run_id}", err=True)
         return _CONFLICT
-    if outcome.happened is Happened.already:
+    if outcome.happened is HandoverEvent.already:
         echo("Already applied: nothing to do.")
     elif branch is not None:
         echo(f"Committed {outcome.commit[:12]} on branch {branch}; your files are unchanged.")
@@ -75,29 +75,29 @@ def undo(run: options.RunId = None) -> None:
     from redstart.app.handover import undo_run
     from redstart.app.runs import find_run
     from redstart.app.wire import open_house
-    from redstart.toolkit.repo.handover import Happened
+    from redstart.toolkit.repo.handover import HandoverEvent
 
     with open_house(configuration.load()) as house:
 
-        async def go() -> tuple[str, Outcome]:
+        async def go() -> tuple[str, HandoverOutcome]:
             run_id = await find_run(house, run, Path.cwd())
             return run_id, await undo_run(house, run_id)
 
         run_id, outcome = asyncio.run(go())
     _print_files(outcome)
-    if outcome.happened is Happened.refused:
+    if outcome.happened is HandoverEvent.refused:
         echo("error: the applied lines were changed since; nothing was written", err=True)
         echo("hint: undo your edits of these lines first, or use git", err=True)
         raise typer.Exit(_CONFLICT)
-    if outcome.happened is Happened.unknown:
+    if outcome.happened is HandoverEvent.unknown:
         echo(f"Nothing to undo: run {run_id} is not applied.")
-    elif outcome.happened is Happened.already:
+    elif outcome.happened is HandoverEvent.already:
         echo("Nothing to undo: it was undone already.")
     else:
         echo(f"Undone. Apply again with: redstart apply {run_id}")
 
 
-def _print_files(outcome: Outcome) -> None:
+def _print_files(outcome: HandoverOutcome) -> None:
     for file in outcome.files:
         echo(_line(file), err=file.what == "refused")
 

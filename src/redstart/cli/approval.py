@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
-from redstart.app.answers import Wish, hear, standing
+from redstart.app.answers import ResumeWish, hear, standing
 from redstart.app.exits import exit_code
 from redstart.app.settings import Settings
-from redstart.app.wire import House, open_house
+from redstart.app.wire import AppContext, open_house
 from redstart.cli.output import confirm, echo
-from redstart.cli.session import How, drive_run
+from redstart.cli.session import DriveMode, drive_run
 from redstart.core.run import RunState, Step
 from redstart.flow.route import waits_for_a_person
-from redstart.ports.store.port.runs import Word
+from redstart.ports.store.port.runs import PersonWord
 
 
-def settle_packages(settings: Settings, how: How, run_id: str, code: int, *, somebody_there: bool) -> int:
+def settle_packages(settings: Settings, how: DriveMode, run_id: str, code: int, *, somebody_there: bool) -> int:
     """Ask about packages that a run waits for, and go on with the answer. Returns the exit code.
 
     Where nobody can be asked, says how to approve them instead. Any other ending is passed on.
@@ -29,12 +29,12 @@ def settle_packages(settings: Settings, how: How, run_id: str, code: int, *, som
                 )
             return code
         accepts = confirm("Install these packages?", default=False)
-        code = _answer(settings, how, run_id, Word.accept if accepts else Word.reject)
+        code = _answer(settings, how, run_id, PersonWord.accept if accepts else PersonWord.reject)
     return code
 
 
 def _waits_for_packages(settings: Settings, run_id: str, code: int) -> bool:
-    async def load(house: House) -> bool:
+    async def load(house: AppContext) -> bool:
         state = await house.adapters.store.load(run_id)
         asked = state.now.decide
         about_packages = asked is not None and asked.next in (Step.plan, Step.check)
@@ -44,9 +44,9 @@ def _waits_for_packages(settings: Settings, run_id: str, code: int) -> bool:
         return asyncio.run(load(house))
 
 
-def _answer(settings: Settings, how: How, run_id: str, word: Word) -> int:
-    async def begin(house: House) -> RunState:
-        await hear(house, run_id, Wish(answer=word))
+def _answer(settings: Settings, how: DriveMode, run_id: str, word: PersonWord) -> int:
+    async def begin(house: AppContext) -> RunState:
+        await hear(house, run_id, ResumeWish(answer=word))
         return await standing(house, run_id)
 
     return drive_run(settings, how, begin)

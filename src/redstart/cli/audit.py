@@ -15,9 +15,9 @@ from redstart.cli.output import echo, echo_json, new_console
 from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
-    from redstart.app.audit import AuditAsked
+    from redstart.app.audit import AuditRequest
     from redstart.app.settings import Settings
-    from redstart.app.wire import House
+    from redstart.app.wire import AppContext
     from redstart.cli.display import Display
     from redstart.core.finding import FindingList
     from redstart.core.run import RunState
@@ -82,7 +82,7 @@ def audit(
 
     Example: redstart audit --since main --fail-on high
     """
-    from redstart.app.audit import BASELINE, AuditAsked, find_baseline
+    from redstart.app.audit import BASELINE, AuditRequest, find_baseline
     from redstart.core.errors import ConfigError
     from redstart.core.finding import Risk
 
@@ -94,7 +94,7 @@ def audit(
     settings = load_settings(folder, model, somebody_there=sys.stdin.isatty() and output is FormatName.text)
     if not no_llm and not settings.models.strong:
         raise ConfigError("no model is configured", remedy="name one with -m, or run the tools only: --no-llm")
-    asked = AuditAsked(
+    asked = AuditRequest(
         limits=options.limits_of(settings.limits, 1, max_usd, max_minutes),
         goal=goal,
         since=since,
@@ -108,22 +108,22 @@ def audit(
     raise typer.Exit(_run(settings, path, asked, Output(output, show, engine.value, written)))
 
 
-def _hand_over(settings: Settings, path: Path, asked: AuditAsked, *, keeps: bool) -> int:
+def _hand_over(settings: Settings, path: Path, asked: AuditRequest, *, keeps: bool) -> int:
     """To the fleet, which reads the same store: what it finds is shown there."""
     from redstart.app.audit import begin_audit
-    from redstart.cli.session import How, drive_run
+    from redstart.cli.session import DriveMode, drive_run
     from redstart.core.errors import ConfigError
 
     if keeps:
         raise ConfigError("--write-baseline and --detach exclude each other", remedy="write the baseline without it")
 
-    async def begin(house: House) -> RunState:
+    async def begin(house: AppContext) -> RunState:
         return await begin_audit(house, path, asked)
 
-    return drive_run(settings, How(detach=True), begin)
+    return drive_run(settings, DriveMode(detach=True), begin)
 
 
-def _run(settings: Settings, path: Path, asked: AuditAsked, output: Output) -> int:
+def _run(settings: Settings, path: Path, asked: AuditRequest, output: Output) -> int:
     import asyncio
     from dataclasses import replace
 
@@ -138,7 +138,7 @@ def _run(settings: Settings, path: Path, asked: AuditAsked, output: Output) -> i
     if asked.review:
         check_models(settings)
 
-    async def go(house: House, shown: Display) -> RunState:
+    async def go(house: AppContext, shown: Display) -> RunState:
         state = await begin_audit(house, path, asked)
         if any(state.spec.checks.commands.values()):
             house = house.with_sandbox()
@@ -161,7 +161,7 @@ def _run(settings: Settings, path: Path, asked: AuditAsked, output: Output) -> i
     return exit_code(state)
 
 
-def _print(report: FindingList, state: RunState, asked: AuditAsked, output: Output) -> None:
+def _print(report: FindingList, state: RunState, asked: AuditRequest, output: Output) -> None:
     from importlib.metadata import version
 
     from redstart.toolkit.checks.formats import as_github, as_json, as_sarif
@@ -176,11 +176,11 @@ def _print(report: FindingList, state: RunState, asked: AuditAsked, output: Outp
         _print_text(report, state, asked, output.show)
 
 
-def _print_text(report: FindingList, state: RunState, asked: AuditAsked, show: RiskName | None) -> None:
+def _print_text(report: FindingList, state: RunState, asked: AuditRequest, show: RiskName | None) -> None:
     import os
     import shutil
 
-    from redstart.cli.findings import Screen, report_lines
+    from redstart.cli.findings import ReportScreen, report_lines
     from redstart.core.finding import Risk
 
     # A pipe gets a line for each finding: grep is to see all of it.
@@ -191,6 +191,6 @@ def _print_text(report: FindingList, state: RunState, asked: AuditAsked, show: R
     baseline = asked.baseline
     if baseline is not None and baseline.resolve().is_relative_to(Path.cwd()):
         baseline = baseline.resolve().relative_to(Path.cwd())
-    screen = Screen(shutil.get_terminal_size().columns if is_wrapped else None, least, baseline)
+    screen = ReportScreen(shutil.get_terminal_size().columns if is_wrapped else None, least, baseline)
     for line in report_lines(report, state, screen):
         echo(line)

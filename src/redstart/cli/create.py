@@ -14,7 +14,7 @@ from redstart.cli.options import EnvFile, use_env_file
 from redstart.cli.output import prompt
 
 if TYPE_CHECKING:
-    from redstart.app.wire import House
+    from redstart.app.wire import AppContext
     from redstart.core.run import RunState
 
 
@@ -64,12 +64,12 @@ def create(
     """Create a tested program from a goal: first the tests, which must fail, then the code that makes them pass."""
     from redstart.app import settings as configuration
     from redstart.app.create import NewProgram, begin_create
-    from redstart.app.runs import Asked
+    from redstart.app.runs import RunRequest
     from redstart.app.skeleton import folder_name
     from redstart.cli.approval import settle_packages
-    from redstart.cli.session import How, drive_run
+    from redstart.cli.session import DriveMode, drive_run
     from redstart.core.run import Step
-    from redstart.core.wishes import Kind
+    from redstart.core.wishes import ProgramKind
 
     use_env_file(env_file, Path())
     settings = configuration.load(model, flags=options.reflect_flag(reflect))
@@ -77,17 +77,17 @@ def create(
     somebody_there = sys.stdin.isatty() and not (no_input or json)
     words = goal_of(goal, goal_file, somebody_there=somebody_there)
     limits = options.limits_of(settings.limits, max_attempts, max_usd, max_minutes)
-    asked = Asked(limits, verify=options.level_of(settings.verify, verify), looks=looks, approve=approve)
-    wanted = NewProgram(lang.value, Kind(kind.value) if kind else None, spec_tests)
+    asked = RunRequest(limits, verify=options.level_of(settings.verify, verify), looks=looks, approve=approve)
+    wanted = NewProgram(lang.value, ProgramKind(kind.value) if kind else None, spec_tests)
     run_ids: list[str] = []
 
-    async def begin(house: House) -> RunState:
+    async def begin(house: AppContext) -> RunState:
         state = await begin_create(house, words, out or Path(folder_name(words)), asked, wanted)
         run_ids.append(state.run_id)
         return state
 
     until = Step(stop_after.value) if stop_after else None
-    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, detach=detach)
+    how = DriveMode(json, verbose, unsafe_no_sandbox, engine.value, until, detach=detach)
     code = drive_run(settings, how, begin)
     raise typer.Exit(settle_packages(settings, how, run_ids[0], code, somebody_there=somebody_there))
 

@@ -11,7 +11,7 @@ from redstart.cli import options
 
 if TYPE_CHECKING:
     from redstart.app.settings import Settings
-    from redstart.app.wire import House
+    from redstart.app.wire import AppContext
     from redstart.core.run import Limits, RunState
     from redstart.ports.world.port import World
 
@@ -115,18 +115,18 @@ class DemoStage:
 
     def play(self, name: str, limits: Limits) -> int:
         from redstart.app.demo import recording
-        from redstart.app.runs import Asked, begin_fix
-        from redstart.cli.session import How, drive_run
-        from redstart.ports.model.replay import Replay
+        from redstart.app.runs import RunRequest, begin_fix
+        from redstart.cli.session import DriveMode, drive_run
+        from redstart.ports.model.replay import ReplayModel
 
-        async def begin(house: House) -> RunState:
-            state = await begin_fix(house, self._repo, Asked(limits, own_python=True, looks=0))
+        async def begin(house: AppContext) -> RunState:
+            state = await begin_fix(house, self._repo, RunRequest(limits, own_python=True, looks=0))
             self._run_ids.append(state.run_id)
             return state
 
         # The code that runs here is ours: where no sandbox works, the demo alone may do without.
-        how = How(self._json, self._verbose, unsafe=True, patch=self._patch, world=self._world, passing=True)
-        return drive_run(self._settings, how._replace(model=Replay(recording(name))), begin)
+        how = DriveMode(self._json, self._verbose, unsafe=True, patch=self._patch, world=self._world, passing=True)
+        return drive_run(self._settings, how._replace(model=ReplayModel(recording(name))), begin)
 
     def take_patch(self) -> None:
         from redstart.toolkit.base.git import git

@@ -13,7 +13,7 @@ from redstart.cli.options import EnvFile, use_env_file
 from redstart.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
-    from redstart.app.doctor.results import Check
+    from redstart.app.doctor.results import DoctorCheck
 
 NOT_READY = 3
 WIDEST = 100
@@ -49,7 +49,7 @@ def doctor(
     raise typer.Exit(0 if examination.ok else NOT_READY)
 
 
-def row_of(check: Check, width: int) -> list[str]:
+def row_of(check: DoctorCheck, width: int) -> list[str]:
     """The lines of one check, broken between words. What to do stands below, one line of it at a time."""
     begins = f"  {check.health.value:<5} {check.name:<{NAMES}} "
     lines = _wrapped(check.detail, width, begins, " " * len(begins))

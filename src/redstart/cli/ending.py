@@ -10,7 +10,7 @@ from pathlib import Path
 from redstart.app.create import write_project
 from redstart.app.runs import result_snapshot, write_patch
 from redstart.app.standing import part_ids, status_now
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.cli.display import Display
 from redstart.core.noun import many
 from redstart.core.run import Mode, Result, RunState, Status, Step
@@ -69,7 +69,7 @@ class EarlyGreen:
     can make a measured figure worse: those are announced when they have ended.
     """
 
-    def __init__(self, house: House, shown: Display) -> None:
+    def __init__(self, house: AppContext, shown: Display) -> None:
         self._house, self._shown = house, shown
         self.announced: set[str] = set()
 
@@ -115,7 +115,7 @@ def say_diff_lines(shown: Display, lines: Sequence[str], indent: str = "") -> No
 
 
 async def say_ending(
-    house: House,
+    house: AppContext,
     state: RunState,
     shown: Display,
     *,
@@ -162,7 +162,7 @@ def reason_in_words(state: RunState) -> str:
     return state.reason.removeprefix("no tests: ")
 
 
-async def say_kept(house: House, run_id: str, shown: Display, patch: Path | None) -> Path | None:
+async def say_kept(house: AppContext, run_id: str, shown: Display, patch: Path | None) -> Path | None:
     """Of a run that goes on for as long as it is let: what can be had of it already."""
     state = await house.adapters.store.load(run_id)
     if state.spec.mode is not Mode.improve or result_snapshot(state) is None:
@@ -174,7 +174,7 @@ async def say_kept(house: House, run_id: str, shown: Display, patch: Path | None
     return path
 
 
-async def _say_who_waits(house: House, state: RunState, shown: Display) -> None:
+async def _say_who_waits(house: AppContext, state: RunState, shown: Display) -> None:
     """The child runs that ask a person something, and how to answer them."""
     for run_id in await part_ids(house, state):
         part = await house.adapters.store.load(run_id)
@@ -186,7 +186,7 @@ async def _say_who_waits(house: House, state: RunState, shown: Display) -> None:
             )
 
 
-def _say_proposal(house: House, state: RunState, shown: Display) -> None:
+def _say_proposal(house: AppContext, state: RunState, shown: Display) -> None:
     """The tests that the patch would change, as they are and as they would be."""
     made = state.now.made
     for path in state.now.apply.proposes if state.now.apply and made else ():
@@ -203,7 +203,7 @@ def _hand_over_patch(path: Path, run_id: str, shown: Display) -> None:
     shown.say(f"apply it with: redstart apply {run_id}")
 
 
-async def _hand_over_project(house: House, state: RunState, shown: Display) -> None:
+async def _hand_over_project(house: AppContext, state: RunState, shown: Display) -> None:
     (row,) = await house.adapters.store.runs(prefix=state.run_id, limit=1)
     if write_project(house, state, Path(row.folder)):
         shown.say(f"project: {row.folder}")

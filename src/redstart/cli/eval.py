@@ -12,7 +12,7 @@ from redstart.cli.output import echo, echo_json
 
 if TYPE_CHECKING:
     from redstart.app.settings import Settings
-    from redstart.evals.outcome import Outcome
+    from redstart.evals.outcome import RunOutcome
     from redstart.evals.task import Task
 
 app = typer.Typer(help="Measure Redstart on tasks with known solutions.", no_args_is_help=True, rich_markup_mode=None)
@@ -57,13 +57,13 @@ def run(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.evals.desk import Wanted, evaluation, open_lab, plan_of, without_unverified
+    from redstart.evals.desk import EvaluationRequest, evaluation, open_lab, plan_of, without_unverified
     from redstart.evals.metrics import figures
     from redstart.evals.report import forecast, report_lines, row_line
 
     settings = configuration.load(model)
     tasks = without_unverified(settings, _tasks(settings, source, repos, first, goal))
-    wanted = Wanted(
+    wanted = EvaluationRequest(
         source=source,
         name=name,
         runs=runs,
@@ -78,7 +78,7 @@ def run(
     planned = len(plan.keys([task.id for task in tasks]))
     done = 0
 
-    def tell(row: Outcome) -> None:
+    def tell(row: RunOutcome) -> None:
         nonlocal done
         done += 1
         echo(row_line(row, done, planned))
@@ -166,22 +166,22 @@ def check_tasks(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.wire import House, open_house
+    from redstart.app.wire import AppContext, open_house
     from redstart.core.noun import many
     from redstart.evals.desk import verify_all
 
     settings = configuration.load()
     tasks = _tasks(settings, source, repos, first)
 
-    async def go(house: House) -> int:
+    async def go(house: AppContext) -> int:
         good = done = 0
-        async for one in verify_all(house.with_sandbox(), tasks, repeats):
-            good, done = good + one.ok, done + 1
-            if one.ok:
+        async for item in verify_all(house.with_sandbox(), tasks, repeats):
+            good, done = good + item.ok, done + 1
+            if item.ok:
                 # Apart from the list of those left out, which is what the command is for.
-                echo(f"[{done}/{len(tasks)}] {one.task}: red, then green", err=True)
+                echo(f"[{done}/{len(tasks)}] {item.task}: red, then green", err=True)
             else:
-                echo(f"unusable: {one.task}: {one.why}")
+                echo(f"unusable: {item.task}: {item.why}")
         return good
 
     with open_house(settings) as house:
@@ -204,14 +204,14 @@ def mutate(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.wire import House, open_house
+    from redstart.app.wire import AppContext, open_house
     from redstart.core.noun import many
     from redstart.evals.mutate import mutate as try_mutants
     from redstart.evals.task import write_tasks
 
-    async def go(house: House) -> tuple[list[Task], int]:
-        tried = [one async for one in try_mutants(house, repo, count=count, seed=seed, python=python or "")]
-        return [one.task for one in tried if one.task is not None], len(tried)
+    async def go(house: AppContext) -> tuple[list[Task], int]:
+        tried = [mutant async for mutant in try_mutants(house, repo, count=count, seed=seed, python=python or "")]
+        return [item.task for item in tried if item.task is not None], len(tried)
 
     with open_house(configuration.load()) as house:
         tasks, tried = asyncio.run(go(house.with_sandbox()))
@@ -235,19 +235,19 @@ def mine(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.wire import House, open_house
+    from redstart.app.wire import AppContext, open_house
     from redstart.core.noun import many
     from redstart.evals import mine as mining
     from redstart.evals.task import write_tasks
 
-    async def go(house: House) -> tuple[list[Task], int]:
+    async def go(house: AppContext) -> tuple[list[Task], int]:
         found = mining.listed_candidates(candidates, project) if candidates else mining.candidates(repo, scan)
         tasks: list[Task] = []
         looked = 0
-        async for one in mining.mine(house, repo, found, hide=hide, python=python or "", repeats=repeats):
+        async for item in mining.mine(house, repo, found, hide=hide, python=python or "", repeats=repeats):
             looked += 1
-            tasks += [one.task] if one.verified.ok else []
-            echo(f"{one.task.id}: {'kept' if one.verified.ok else one.verified.why}")
+            tasks += [item.task] if item.verified.ok else []
+            echo(f"{item.task.id}: {'kept' if item.verified.ok else item.verified.why}")
             if len(tasks) == most:
                 break
         return tasks, looked

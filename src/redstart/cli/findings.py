@@ -16,7 +16,7 @@ from redstart.core.visible import one_line, visible_line
 GRAVEST_FIRST = tuple(reversed(Risk))
 
 
-class Screen(NamedTuple):
+class ReportScreen(NamedTuple):
     """How a report is shown."""
 
     width: int | None = None
@@ -27,7 +27,7 @@ class Screen(NamedTuple):
     """The file that accepted findings are read from."""
 
 
-def report_lines(report: FindingList, state: RunState, screen: Screen) -> list[str]:
+def report_lines(report: FindingList, state: RunState, screen: ReportScreen) -> list[str]:
     """The listed findings, the counts by risk, the warnings, and what the run cost."""
     listed = [finding for finding in report.findings if finding.risk.reaches(screen.least)]
     lines = [line for finding in listed for line in _wrapped(finding_text(finding), screen, "    ")]
@@ -61,7 +61,7 @@ def summary_lines(found: Sequence[Finding], least: Risk) -> list[str]:
     return lines
 
 
-def _remarks(report: FindingList, state: RunState, screen: Screen) -> list[str]:
+def _remarks(report: FindingList, state: RunState, screen: ReportScreen) -> list[str]:
     dropped = state.now.audit.dropped if state.now.audit else 0
     remarks: list[str] = []
     if screen.baseline is not None:
@@ -85,7 +85,7 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _wrapped(text: str, screen: Screen, indent: str) -> list[str]:
+def _wrapped(text: str, screen: ReportScreen, indent: str) -> list[str]:
     if screen.width is None:
         return [text]
     return textwrap.wrap(

@@ -14,7 +14,7 @@ from redstart.cli.output import confirm, echo, prompt
 from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
-    from redstart.app.wire import House
+    from redstart.app.wire import AppContext
     from redstart.core.run import RunState
 
 NO_LIMIT = 1_000
@@ -72,14 +72,14 @@ def fix(
     import shlex
 
     from redstart.app import settings as configuration
-    from redstart.app.runs import Asked, begin_fix
-    from redstart.cli.session import How, drive_run
+    from redstart.app.runs import RunRequest, begin_fix
+    from redstart.cli.session import DriveMode, drive_run
     from redstart.core.run import Step
 
     flags = options.sandbox_flags(sandbox, sandbox_image, sandbox_cpus, sandbox_memory)
     there = options.is_somebody_there(silent=no_input or json)
     settings = load_settings(path, model, {**flags, **options.reflect_flag(reflect)}, somebody_there=there)
-    asked = Asked(
+    asked = RunRequest(
         options.limits_of(settings.limits, max_attempts or (NO_LIMIT if until_green else None), max_usd, max_minutes),
         tuple(shlex.split(test_cmd or settings.tests.command)),
         hint,
@@ -97,12 +97,12 @@ def fix(
     if not dry_run:
         configuration.require_model(settings)
 
-    async def begin(house: House) -> RunState:
+    async def begin(house: AppContext) -> RunState:
         questions = (_ask_which, _ask_about_pytest, _ask_for_tests) if there else (None, None, None)
         return await begin_fix(house, path, asked, *questions)
 
     until, may_take = Step(stop_after.value) if stop_after else None, _ask_whether if there else None
-    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch, dry_run=dry_run, may_take=may_take)
+    how = DriveMode(json, verbose, unsafe_no_sandbox, engine.value, until, patch, dry_run=dry_run, may_take=may_take)
     raise typer.Exit(drive_run(settings, how._replace(detach=detach, apply=apply, no_input=not there), begin))
 
 

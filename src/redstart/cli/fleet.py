@@ -67,8 +67,8 @@ def status(
         for pool, count in counts.items():
             if not count:
                 echo(f"no worker in pool {pool}; start one: redstart worker --pool {pool}")
-        for one in await fleet.supervised(settings.tenant, limit):
-            echo(f"{one.run_id}  {one.mode:<7} {one.outcome or one.status:<14} {one.repo}")
+        for item in await fleet.supervised(settings.tenant, limit):
+            echo(f"{item.run_id}  {item.mode:<7} {item.outcome or item.status:<14} {item.repo}")
 
     _with_fleet(look)
 

@@ -16,7 +16,7 @@ from redstart.cli.output import prompt
 from redstart.cli.repo_commands import load_settings
 
 if TYPE_CHECKING:
-    from redstart.app.improve import Cap
+    from redstart.app.improve import ImproveLimits
 
 ASK = "Limit for all cycles together: an amount ($5), a time (90 min), or none"
 
@@ -64,12 +64,12 @@ def improve(
 
     Your files are not changed: `redstart apply` applies what was kept. Ctrl-C stops, `redstart resume` continues.
     """
-    from redstart.app.improve import Wanted, begin_improve, capped
-    from redstart.app.runs import Asked
+    from redstart.app.improve import ImproveRequest, begin_improve, capped
+    from redstart.app.runs import RunRequest
     from redstart.app.settings import require_model
-    from redstart.cli.session import How, drive_run
+    from redstart.cli.session import DriveMode, drive_run
     from redstart.core.run import Step
-    from redstart.core.wishes import Better
+    from redstart.core.wishes import MetricDirection
 
     use_env_file(env_file, options.require_folder(path))
     silent = no_input or json
@@ -78,24 +78,28 @@ def improve(
     require_model(settings)
     cap = _cap(max_usd, max_minutes, no_cap=no_limit, silent=silent)
     words, level = tuple(shlex.split(test_cmd or settings.tests.command)), options.level_of(settings.verify, verify)
-    asked = Asked(capped(settings, cap), words, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit)
+    asked = RunRequest(
+        capped(settings, cap), words, hint, settings.protect, python, scope=tuple(scope or ()), junit=junit
+    )
     files = (*settings.tests.files, *(test_files or ()))
     asked = asked._replace(verify=level, looks=looks, approve=approve, tests=files)
-    wanted = Wanted(asked, goal, max_cycles or max_attempts, pause, tuple(shlex.split(metric)), Better(better.value))
+    wanted = ImproveRequest(
+        asked, goal, max_cycles or max_attempts, pause, tuple(shlex.split(metric)), MetricDirection(better.value)
+    )
     until = Step(stop_after.value) if stop_after else None
-    how = How(json, verbose, unsafe_no_sandbox, engine.value, until, patch, detach=detach)
+    how = DriveMode(json, verbose, unsafe_no_sandbox, engine.value, until, patch, detach=detach)
     raise typer.Exit(drive_run(settings, how, partial(begin_improve, path=path, wanted=wanted)))
 
 
-def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, silent: bool) -> Cap:
+def _cap(usd: float | None, minutes: float | None, *, no_cap: bool, silent: bool) -> ImproveLimits:
     """The limits of all cycles together: from the flags, else from the user's answer."""
-    from redstart.app.improve import Cap, no_cap_said, read_cap
+    from redstart.app.improve import ImproveLimits, no_cap_said, read_cap
     from redstart.core.errors import ConfigError
 
     if no_cap and (usd is not None or minutes is not None):
         raise ConfigError("--no-limit contradicts --max-usd and --max-minutes", remedy="give one of them")
     if no_cap or usd is not None or minutes is not None:
-        return Cap(usd, minutes)
+        return ImproveLimits(usd, minutes)
     if not options.is_somebody_there(silent=silent):
         raise no_cap_said()
     return read_cap(prompt(ASK))

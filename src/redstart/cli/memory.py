@@ -165,26 +165,26 @@ def list_memory(
     else:
         rows = [
             (
-                one.id,
-                when(one.created.timestamp())[:10],
-                f"{one.state.value}, asked" if one.card.asked else one.state.value,
-                visible_line(one.repo),
-                visible_line(one.card.summary),
+                item.id,
+                when(item.created.timestamp())[:10],
+                f"{item.state.value}, asked" if item.card.asked else item.state.value,
+                visible_line(item.repo),
+                visible_line(item.card.summary),
             )
-            for one in found
+            for item in found
         ]
         _print(table(("fix card", "saved", "state", "repo", "summary"), rows, "no fix cards yet"))
         told = [
             (
-                one.id,
-                one.status.value,
-                f"{one.counts.green_when_shown}/{one.counts.shown}",
-                f"{one.counts.green_when_withheld}/{one.counts.withheld}",
-                "everyone" if one.scope.value == "global" else one.scope.value,
-                visible_line(one.repo),
-                visible_line(one.when),
+                item.id,
+                item.status.value,
+                f"{item.counts.green_when_shown}/{item.counts.shown}",
+                f"{item.counts.green_when_withheld}/{item.counts.withheld}",
+                "everyone" if item.scope.value == "global" else item.scope.value,
+                visible_line(item.repo),
+                visible_line(item.when),
             )
-            for one in lessons
+            for item in lessons
         ]
         if told:
             head = ("lesson", "status", "solved with", "without", "for", "repo", "when")
@@ -225,13 +225,13 @@ def approve(
     from redstart.app import settings as configuration
     from redstart.app.lessons import approve_lesson, is_lesson
     from redstart.app.memory import approve_card, open_memory
-    from redstart.core.lesson import Scope
+    from redstart.core.lesson import LessonScope
     from redstart.core.visible import visible_line
 
     name = by or _user()
     with open_memory(configuration.load()) as shelf:
         if is_lesson(card):
-            wider = Scope(scope.value) if scope else None
+            wider = LessonScope(scope.value) if scope else None
             lesson = asyncio.run(approve_lesson(shelf, card, by=name, scope=wider))
             who = {"repo": f"its repo {visible_line(lesson.repo)}", "tenant": "all of your repos", "global": "everyone"}
             echo(f"lesson {lesson.id} is for {who[lesson.scope.value]}, approved by {visible_line(name)}")
@@ -369,17 +369,17 @@ def _export(form: FormName, out: Path | None, repo: str | None) -> None:
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.graph_export import Format, exported, write_graph
+    from redstart.app.graph_export import GraphFormat, exported, write_graph
     from redstart.app.memory import open_memory, whole_graph
     from redstart.core.noun import many
 
     with open_memory(configuration.load()) as shelf:
         drawn = asyncio.run(whole_graph(shelf, repo=repo))
     if out is None:
-        for line in exported(drawn, Format(form.value)):
+        for line in exported(drawn, GraphFormat(form.value)):
             echo_output(f"{line}\n")
         return
-    write_graph(drawn, Format(form.value), out)
+    write_graph(drawn, GraphFormat(form.value), out)
     echo(f"wrote {many(len(drawn.nodes), 'node')} and {many(len(drawn.links), 'edge')} to {out}")
 
 

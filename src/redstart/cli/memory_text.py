@@ -71,32 +71,32 @@ def count_lines(found: MemoryStats) -> Iterable[str]:
     yield f"{'lessons':<24} {counts(found.lessons)}"
     yield f"{'failed attempts':<24} {found.failures}"
     yield f"{'cards recalled':<24} {found.recalled}, by {many(found.recalling_runs, 'run')}"
-    yield from (f"{f'  {visible_line(one.card)}':<24} {many(one.runs, 'run')}" for one in found.often)
+    yield from (f"{f'  {visible_line(item.card)}':<24} {many(item.runs, 'run')}" for item in found.often)
 
 
 def file_lines(found: Sequence[FailingFile]) -> Iterable[str]:
-    rows = [(str(one.attempts), str(one.runs), visible_line(one.repo), visible_line(one.path)) for one in found]
+    rows = [(str(item.attempts), str(item.runs), visible_line(item.repo), visible_line(item.path)) for item in found]
     yield from table(("failed attempts", "runs", "repo", "file"), rows, "no failed attempts yet")
 
 
 def fix_lines(found: Sequence[KnownFix], signature: str) -> Iterable[str]:
     rows = [
         (
-            one.card,
-            when(one.created),
-            one.state,
-            visible_line(one.repo),
-            ", ".join(map(visible_line, one.files)),
-            visible_line(one.summary),
+            item.card,
+            when(item.created),
+            item.state,
+            visible_line(item.repo),
+            ", ".join(map(visible_line, item.files)),
+            visible_line(item.summary),
         )
-        for one in found
+        for item in found
     ]
     head = ("fix card", "saved", "state", "repo", "files", "summary")
     yield from table(head, rows, f"no fix card for {visible_line(signature)}")
 
 
 def type_lines(found: Sequence[TypeInMonth]) -> Iterable[str]:
-    rows = [(one.month, str(one.runs), visible_line(one.repo), visible_line(one.type)) for one in found]
+    rows = [(item.month, str(item.runs), visible_line(item.repo), visible_line(item.type)) for item in found]
     yield from table(("month", "runs", "repo", "type"), rows, "no exceptions yet")
 
 

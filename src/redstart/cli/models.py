@@ -74,10 +74,10 @@ def _endpoint(endpoint: ListedEndpoint, width: int, *, every: bool) -> list[str]
         lines += textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
     ordered = sorted(endpoint.models, key=_rank)
     shown = ordered if every else ordered[:SHOWN]
-    names = max((len(one.name) for one in shown), default=0)
+    names = max((len(item.name) for item in shown), default=0)
     if shown:
         lines.append(f"  {'':<8} {'model':<{names}}  {'in $':>7}  {'out $':>7}  {'window':>7}")
-    lines += [_row(one, names) for one in shown]
+    lines += [_row(item, names) for item in shown]
     if left := len(ordered) - len(shown):
         lines.append(f"  {'':<8} … and {left:,} more: redstart models --all")
     return lines

@@ -13,9 +13,9 @@ from redstart.cli.options import EnvFile, use_env_file
 from redstart.cli.output import echo
 
 if TYPE_CHECKING:
-    from redstart.app.answers import Heard, Wish
+    from redstart.app.answers import ResumeAnswer, ResumeWish
     from redstart.app.choices import Resumption
-    from redstart.app.wire import House
+    from redstart.app.wire import AppContext
     from redstart.core.run import RunState
 
 Say = Annotated[str | None, typer.Option("--say", help="Tell the run something, in words.")]
@@ -45,7 +45,7 @@ Driver = Annotated[
 class _Ready(NamedTuple):
     """A run that can go on, and how."""
 
-    heard: Heard
+    heard: ResumeAnswer
     resumption: Resumption
     by_fleet: bool
 
@@ -76,19 +76,19 @@ def resume(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.answers import Wish
+    from redstart.app.answers import ResumeWish
     from redstart.app.wire import open_house
-    from redstart.cli.session import How, drive_run
+    from redstart.cli.session import DriveMode, drive_run
     from redstart.core.errors import ConfigError
     from redstart.core.run import Step
-    from redstart.ports.store.port.runs import Word
+    from redstart.ports.store.port.runs import PersonWord
 
     if accept and reject:
         raise ConfigError("--accept and --reject cannot be combined", remedy="give one of them")
     use_env_file(env_file, Path())
     settings = configuration.load(model)
-    word = Word.accept if accept else Word.reject if reject else None
-    wish = Wish(say, word, max_attempts, max_usd, max_minutes, options.policy_of(reflect), force)
+    word = PersonWord.accept if accept else PersonWord.reject if reject else None
+    wish = ResumeWish(say, word, max_attempts, max_usd, max_minutes, options.policy_of(reflect), force)
     with open_house(settings) as house:
         ready = asyncio.run(_listen(house, run, wish, engine, flagged=model is not None))
     heard, chosen = ready.heard, ready.resumption
@@ -98,18 +98,22 @@ def resume(
     if heard.driver is not None:
         raise typer.Exit
 
-    async def begin(house: House) -> RunState:
+    async def begin(house: AppContext) -> RunState:
         return await _begin(house, ready)
 
     until = Step(stop_after.value) if stop_after else None
     kept = chosen.options
     here = engine.value if engine is not None else kept.engine or "langgraph"
     file = patch or (Path(kept.patch) if kept.patch else None)
-    how = How(json, verbose, unsafe_no_sandbox or kept.unsafe, here, until, file, detach=ready.by_fleet, resumed=True)
+    how = DriveMode(
+        json, verbose, unsafe_no_sandbox or kept.unsafe, here, until, file, detach=ready.by_fleet, resumed=True
+    )
     raise typer.Exit(drive_run(chosen.settings, how, begin))
 
 
-async def _listen(house: House, run: str | None, wish: Wish, engine: DriverName | None, *, flagged: bool) -> _Ready:
+async def _listen(
+    house: AppContext, run: str | None, wish: ResumeWish, engine: DriverName | None, *, flagged: bool
+) -> _Ready:
     """Keeps what the person says; raises before that where the model that they name cannot be had."""
     from redstart.app.answers import hear
     from redstart.app.choices import resume_with
@@ -128,7 +132,7 @@ async def _listen(house: House, run: str | None, wish: Wish, engine: DriverName 
     return _Ready(heard, resumption, await _by_fleet(house, heard.run_id, engine))
 
 
-async def _begin(house: House, ready: _Ready) -> RunState:
+async def _begin(house: AppContext, ready: _Ready) -> RunState:
     """The run as it goes on. Raises `ConfigError` where its model cannot be had."""
     from redstart.app.answers import check_models_of, standing
     from redstart.core.run import Status
@@ -143,7 +147,7 @@ async def _begin(house: House, ready: _Ready) -> RunState:
     return state
 
 
-async def _by_fleet(house: House, run_id: str, engine: DriverName | None) -> bool:
+async def _by_fleet(house: AppContext, run_id: str, engine: DriverName | None) -> bool:
     """Whether the fleet goes on with the run. Where it is to go on here instead, the fleet is told to let go of it."""
     from redstart.app.fleet import is_supervised, tell
     from redstart.core.errors import PortError

@@ -85,14 +85,14 @@ def export(
     import asyncio
 
     from redstart.app import settings as configuration
-    from redstart.app.export import Exported, export_cassette
+    from redstart.app.export import ExportedCassette, export_cassette
     from redstart.app.runs import find_run
     from redstart.app.wire import open_house
     from redstart.core.noun import many
 
     with open_house(configuration.load()) as house:
 
-        async def go() -> Exported:
+        async def go() -> ExportedCassette:
             return await export_cassette(house, await find_run(house, run, Path.cwd()), cassette)
 
         done = asyncio.run(go())
@@ -139,7 +139,7 @@ def watch(run: options.RunId = None, json: options.Json = False, verbose: option
     from redstart.app.runs import find_run
     from redstart.app.wire import open_house
     from redstart.cli.display import display
-    from redstart.cli.session import How
+    from redstart.cli.session import DriveMode
     from redstart.cli.watch import watch as follow
 
     with ExitStack() as stack:
@@ -147,7 +147,7 @@ def watch(run: options.RunId = None, json: options.Json = False, verbose: option
         house = stack.enter_context(open_house(configuration.load()))
 
         async def go() -> int:
-            return await follow(house, await find_run(house, run, Path.cwd()), shown, How(json, verbose))
+            return await follow(house, await find_run(house, run, Path.cwd()), shown, DriveMode(json, verbose))
 
         raise typer.Exit(asyncio.run(go()))
 

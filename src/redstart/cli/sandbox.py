@@ -15,8 +15,8 @@ from redstart.cli.output import echo, echo_output
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from redstart.app.ground import Ground
-    from redstart.app.wire import House
+    from redstart.app.ground import RunGround
+    from redstart.app.wire import AppContext
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,7 +45,7 @@ def run(
     """
     from redstart.app.probe_shell import run_command, what_ended_it
 
-    async def go(house: House, ground: Ground) -> int:
+    async def go(house: AppContext, ground: RunGround) -> int:
         done = await run_command(house, ground, tuple(command))
         echo_output(done.output)
         if why := what_ended_it(done, ground.limits):
@@ -73,7 +73,7 @@ def shell(
     from redstart.app.probe_shell import run_shell, shell_limits, what_ended_it, whereabouts
     from redstart.core.shell import ExitCause
 
-    async def go(house: House, ground: Ground) -> int:
+    async def go(house: AppContext, ground: RunGround) -> int:
         echo(whereabouts(house, ground))
         try:
             done = await run_shell(house, ground, sys.stdin.fileno(), sys.stdout.fileno())
@@ -100,7 +100,7 @@ def build(
     echo(f"{built.name} {'built' if built.new else 'exists already'}")
 
 
-def _inside(path: Path, python: str | None, unsafe: bool, go: Callable[[House, Ground], Awaitable[int]]) -> int:
+def _inside(path: Path, python: str | None, unsafe: bool, go: Callable[[AppContext, RunGround], Awaitable[int]]) -> int:
     import asyncio
 
     from redstart.app import settings as configuration

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import typer
 
-from redstart.app.answers import Wish, hear, standing
+from redstart.app.answers import ResumeWish, hear, standing
 from redstart.app.choices import DriveFlags
 from redstart.app.doctor.checks import UNTESTED_MACOS
 from redstart.app.exits import INTERRUPTED, exit_code
@@ -23,7 +23,7 @@ from redstart.app.handover import apply_run
 from redstart.app.model_routes import models_in_words
 from redstart.app.runs import go_on
 from redstart.app.settings import Settings
-from redstart.app.wire import House, check_models, engine_called, open_house
+from redstart.app.wire import AppContext, check_models, engine_called, open_house
 from redstart.cli.apply import report_applied
 from redstart.cli.display import Display, display
 from redstart.cli.ending import EarlyGreen, say_ending, say_kept
@@ -37,9 +37,9 @@ from redstart.core.tasks import ImproveTask
 from redstart.engines.port import Engine
 from redstart.flow.route import waits_for_errands
 from redstart.ports.model.port import Model
-from redstart.ports.store.port.runs import Word
+from redstart.ports.store.port.runs import PersonWord
 from redstart.ports.world.port import World
-from redstart.toolkit.repo.handover import Happened
+from redstart.toolkit.repo.handover import HandoverEvent
 from redstart.toolkit.suites.detection.describe import describe_interpreter, describe_runner
 
 ASK_ABOVE = 600.0
@@ -49,7 +49,7 @@ NO_LIMIT = 1_000
 TICK = 1.0
 
 
-class How(NamedTuple):
+class DriveMode(NamedTuple):
     """What the flags say of how a run is driven and shown."""
 
     json: bool = False
@@ -75,7 +75,7 @@ class How(NamedTuple):
     """The run is stored already."""
 
 
-class Driven(NamedTuple):
+class DriveOutcome(NamedTuple):
     """How far a run was driven."""
 
     code: int
@@ -87,7 +87,7 @@ class Driven(NamedTuple):
     """Whether only a person can accept that patch."""
 
 
-def drive_run(settings: Settings, how: How, begin: Callable[[House], Awaitable[RunState]]) -> int:
+def drive_run(settings: Settings, how: DriveMode, begin: Callable[[AppContext], Awaitable[RunState]]) -> int:
     """Begins or finds a run with `begin`, drives it and says how it ended. Returns the exit code."""
     if how.detach:
         require_fleet(settings)
@@ -108,7 +108,7 @@ def drive_run(settings: Settings, how: How, begin: Callable[[House], Awaitable[R
         return code
 
 
-def _is_there_to_ask(how: How, shown: Display) -> bool:
+def _is_there_to_ask(how: DriveMode, shown: Display) -> bool:
     return shown.is_terminal and sys.stdin.isatty() and not (how.no_input or how.passing)
 
 
@@ -117,8 +117,8 @@ def _is_accepted(shown: Display) -> bool:
         return _agrees_to("Accept this patch as a verified fix?")
 
 
-async def _accept(run_id: str, house: House) -> RunState:
-    await hear(house, run_id, Wish(answer=Word.accept))
+async def _accept(run_id: str, house: AppContext) -> RunState:
+    await hear(house, run_id, ResumeWish(answer=PersonWord.accept))
     return await standing(house, run_id)
 
 
@@ -130,15 +130,17 @@ def _agrees_to(question: str) -> bool:
         return False
 
 
-def _apply(house: House, run_id: str, *, quiet: bool = False) -> int:
+def _apply(house: AppContext, run_id: str, *, quiet: bool = False) -> int:
     """Puts the patch into the working tree as `redstart apply` does. Returns that command's exit code."""
     outcome = asyncio.run(apply_run(house, run_id))
     if quiet:
-        return int(outcome.happened is Happened.refused)
+        return int(outcome.happened is HandoverEvent.refused)
     return report_applied(run_id, outcome)
 
 
-async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunState]], shown: Display) -> Driven:
+async def _drive(
+    house: AppContext, how: DriveMode, begin: Callable[[AppContext], Awaitable[RunState]], shown: Display
+) -> DriveOutcome:
     run_id = ""
     green = EarlyGreen(house, shown)
     watched = replace(house.adapters, progress=shown.progress, before_step=green)
@@ -152,7 +154,7 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
         if how.detach:
             await submit(house, state)
             shown.say(f"run {run_id} is with the fleet; follow it with: redstart runs watch {run_id}", "bold")
-            return Driven(0, run_id)
+            return DriveOutcome(0, run_id)
         if state.status is Status.running or waits_for_errands(state):
             if how.resumed:
                 house = _checked(house, how)
@@ -165,13 +167,13 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
                 )
             if how.dry_run and state.status is Status.running:
                 shown.say(f"dry run: no model was asked, nothing was changed; resume with: redstart resume {run_id}")
-                return Driven(0, run_id)
+                return DriveOutcome(0, run_id)
     except (KeyboardInterrupt, asyncio.CancelledError):
         if not run_id:
             shown.say("interrupted before the run began")
-            return Driven(INTERRUPTED)
+            return DriveOutcome(INTERRUPTED)
         shown.say(f"paused: everything so far is saved; resume with: redstart resume {run_id}", "bold")
-        return Driven(INTERRUPTED, run_id, await say_kept(house, run_id, shown, how.patch))
+        return DriveOutcome(INTERRUPTED, run_id, await say_kept(house, run_id, shown, how.patch))
     except PortError as error:
         if run_id:
             error.remedy = f"{error.remedy}\nthe run is saved; resume with: redstart resume {run_id}".lstrip()
@@ -179,7 +181,7 @@ async def _drive(house: House, how: How, begin: Callable[[House], Awaitable[RunS
     announced = run_id in green.announced
     path = await say_ending(house, state, shown, patch=how.patch, announced=announced, passing=how.passing)
     is_over, is_unproven = state.status is Status.finished, state.result is Result.unproven
-    return Driven(exit_code(state), run_id, path, is_over, is_unproven)
+    return DriveOutcome(exit_code(state), run_id, path, is_over, is_unproven)
 
 
 @asynccontextmanager
@@ -198,14 +200,14 @@ async def ticking(shown: Display) -> AsyncGenerator[None]:
         task.cancel()
 
 
-def _checked(house: House, how: How) -> House:
+def _checked(house: AppContext, how: DriveMode) -> AppContext:
     """With the sandbox; raises where that or a model cannot be had. No run is stored before this is known."""
     if how.model is None and not how.dry_run:
         check_models(house.settings, keys=not how.detach)
     return house if how.detach else house.with_sandbox(unsafe=how.unsafe)
 
 
-async def _go_on(house: House, state: RunState, engine: Engine, how: How, shown: Display) -> RunState:
+async def _go_on(house: AppContext, state: RunState, engine: Engine, how: DriveMode, shown: Display) -> RunState:
     """To the end, or to where the user said; about a suite that takes long to verify the user is asked first."""
     fresh = state.spec.mode is Mode.fix and state.now.reproduce is None
     if fresh and how.may_take is not None and how.until is None:
@@ -218,14 +220,14 @@ async def _go_on(house: House, state: RunState, engine: Engine, how: How, shown:
     return (await go_on(house, state.run_id, engine, how.until)).state
 
 
-async def _look(house: House, run_id: str, engine: Engine) -> RunState:
+async def _look(house: AppContext, run_id: str, engine: Engine) -> RunState:
     """Sees which tests are red, and ends the run where there is nothing for a model to do. `house` has no model."""
     state = (await go_on(house, run_id, engine, Step.reproduce)).state
     found = state.now.reproduce
     return (await go_on(house, run_id, engine)).state if found and found.trouble else state
 
 
-def header(house: House, state: RunState, platform: str) -> str:
+def header(house: AppContext, state: RunState, platform: str) -> str:
     """Two lines before the first call: what will be run; and where, by which model and within which limits.
 
     How many tests there are is known when they have been run: from then on it is here, and until then the line of

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from redstart.cli.display import Terminal
     from redstart.core.learning import Reflection
     from redstart.core.run import RunState
-    from redstart.ports.model.prices import Share
+    from redstart.ports.model.prices import ModelShare
 
 
-class Form(StrEnum):
+class ShowForm(StrEnum):
     text = "text"
     markdown = "markdown"
     json = "json"
@@ -33,21 +33,21 @@ def show(
     run: options.RunId = None,
     attempt: Annotated[int | None, typer.Option("--attempt", min=1, help="All about one attempt.")] = None,
     proof: Annotated[bool, typer.Option("--proof", help="The evidence that its patch is a fix, for a review.")] = False,
-    form: Annotated[Form | None, typer.Option("--format", help="Of the proof (default text).")] = None,
+    form: Annotated[ShowForm | None, typer.Option("--format", help="Of the proof (default text).")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Show what a run did: its attempts, their diffs, test results and timing; or the proof of its patch."""
     if proof:
         if attempt is not None:
             raise typer.BadParameter("a proof is about a whole run: leave out --attempt or --proof")
-        _print_proof(run, Form.json if json else form or Form.text)
+        _print_proof(run, ShowForm.json if json else form or ShowForm.text)
         return
     if form is not None:
         raise typer.BadParameter("--format is for --proof")
     _show(run, attempt, json=json)
 
 
-def _print_proof(run: str | None, form: Form) -> None:
+def _print_proof(run: str | None, form: ShowForm) -> None:
     import asyncio
 
     from redstart.app import settings as configuration
@@ -64,8 +64,8 @@ def _print_proof(run: str | None, form: Form) -> None:
             return await prove(house, state)
 
         proof = asyncio.run(make())
-    if form is not Form.text:
-        echo(as_markdown(proof), nl=False) if form is Form.markdown else echo_json(as_json(proof), nl=False)
+    if form is not ShowForm.text:
+        echo(as_markdown(proof), nl=False) if form is ShowForm.markdown else echo_json(as_json(proof), nl=False)
         return
     shown = Terminal()
     for line in text_lines(proof):
@@ -86,7 +86,7 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
 
     with open_house(configuration.load()) as house:
 
-        async def gather() -> tuple[RunState, AttemptView | None, str, list[Share], dict[int, Reflection]]:
+        async def gather() -> tuple[RunState, AttemptView | None, str, list[ModelShare], dict[int, Reflection]]:
             state = await load_as_it_stands(house, await find_run(house, run, Path.cwd(), cancelled=True))
             view = await view_attempt(house, state, attempt) if attempt else None
             thoughts = reflections_of(await house.adapters.store.steps(state.run_id))
@@ -109,7 +109,7 @@ def _show(run: str | None, attempt: int | None, *, json: bool) -> None:
 
 
 def _print_run(
-    shown: Terminal, state: RunState, diff: str, shares: Sequence[Share], thoughts: Mapping[int, Reflection]
+    shown: Terminal, state: RunState, diff: str, shares: Sequence[ModelShare], thoughts: Mapping[int, Reflection]
 ) -> None:
     from redstart.app.show import reflection_lines
     from redstart.cli.ending import cost, reason_in_words

@@ -27,7 +27,7 @@ def stats(
 
     from redstart.app import settings as configuration
     from redstart.app.standing import row_status
-    from redstart.app.wire import House, open_house
+    from redstart.app.wire import AppContext, open_house
     from redstart.cli.run_table import RESULTS
     from redstart.cli.wrap import wrap
     from redstart.evals.facts import facts_of
@@ -36,7 +36,7 @@ def stats(
 
     start = moment(since, datetime.now().astimezone()) if since else None
 
-    async def go(house: House) -> Stats:
+    async def go(house: AppContext) -> Stats:
         now = house.adapters.world.now()
         return stats_of(
             [

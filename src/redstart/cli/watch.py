@@ -8,13 +8,13 @@ import time
 from redstart.app.exits import exit_code
 from redstart.app.fleet import standing
 from redstart.app.standing import part_ids, row_is_driven, row_of, status_now
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.cli.display import Display
 from redstart.cli.ending import say_ending
-from redstart.cli.session import How
+from redstart.cli.session import DriveMode
 from redstart.core.errors import PortError
 from redstart.core.run import RunState, Status
-from redstart.core.standing import Halt, status_of
+from redstart.core.standing import HaltReason, status_of
 from redstart.flow.route import waits_for_a_person
 
 LOOK = 0.3
@@ -25,7 +25,7 @@ PATIENCE = 60.0
 """Seconds without news after which a fleet that does not answer is not waited for any longer."""
 
 
-async def watch(house: House, run_id: str, shown: Display, how: How) -> int:
+async def watch(house: AppContext, run_id: str, shown: Display, how: DriveMode) -> int:
     """Shows what is committed until the run ends, waits for a person, or nobody drives it. Returns the exit code."""
     seen: dict[str, int] = {}
     news = asked = time.monotonic()
@@ -49,28 +49,28 @@ async def watch(house: House, run_id: str, shown: Display, how: How) -> int:
         await asyncio.sleep(LOOK)
 
 
-async def _show_new(house: House, state: RunState, seen: dict[str, int], shown: Display) -> bool:
+async def _show_new(house: AppContext, state: RunState, seen: dict[str, int], shown: Display) -> bool:
     """Events that were not shown yet, of the run and of those that it began; whether there were any."""
     found = False
-    for one in (state.run_id, *await part_ids(house, state)):
-        for event in await house.adapters.store.events(one, seen.get(one, -1)):
+    for id_ in (state.run_id, *await part_ids(house, state)):
+        for event in await house.adapters.store.events(id_, seen.get(id_, -1)):
             shown(event)
-            seen[one], found = event.seq, True
+            seen[id_], found = event.seq, True
     return found
 
 
-async def _asks(house: House, state: RunState) -> bool:
+async def _asks(house: AppContext, state: RunState) -> bool:
     """Whether the run, or one that it began, asks a person something, and nobody has answered yet."""
-    runs = [state, *[await house.adapters.store.load(one) for one in await part_ids(house, state)]]
-    for one in runs:
-        if waits_for_a_person(one):
-            told = await house.adapters.store.told(one.run_id)
-            if not any(each.version == one.version for each in told):
+    runs = [state, *[await house.adapters.store.load(id_) for id_ in await part_ids(house, state)]]
+    for run in runs:
+        if waits_for_a_person(run):
+            told = await house.adapters.store.told(run.run_id)
+            if not any(each.version == run.version for each in told):
                 return True
     return False
 
 
-async def _stands_still(house: House, state: RunState, *, patient: bool) -> str:
+async def _stands_still(house: AppContext, state: RunState, *, patient: bool) -> str:
     """Why nothing more will come, in words; empty where somebody is at it."""
     run_id = state.run_id
     row = await row_of(house, run_id)
@@ -86,5 +86,5 @@ async def _stands_still(house: House, state: RunState, *, patient: bool) -> str:
         return f"run {run_id} is {status}{why}\nContinue with: redstart resume {run_id}"
     if stands.phase != "waits":
         return ""
-    why = f": {stands.reason}" if stands.halt is Halt.trouble else ""
+    why = f": {stands.reason}" if stands.halt is HaltReason.trouble else ""
     return f"run {run_id} is waiting{why}\nContinue with: redstart resume {run_id}"

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from pydantic import Field
 
 from redstart.core.learning import Reflection
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 
-class Snapshot(Noun):
+class Snapshot(FrozenValue):
     """The files of a repo at one moment, wherever they are: it can be rebuilt on any machine that reaches the blobs.
 
     `tree` names the content (a git tree id). It is `base` with `diff` applied; `pack` holds the objects of `base`.
@@ -36,7 +36,7 @@ class EditKind(StrEnum):
     """One file's part of an `apply_patch` envelope, with the line that says what is done to it."""
 
 
-class Edit(Noun):
+class Edit(FrozenValue):
     """One edit of one file, as the model gave it. `search` is for blocks alone; `number` is its place in the answer."""
 
     kind: EditKind
@@ -48,13 +48,13 @@ class Edit(Noun):
     """Whether something besides the text itself says that this is all of it: a fence, an end marker."""
 
 
-class EditList(Noun):
+class EditList(FrozenValue):
     """What a patch's blob holds."""
 
     edits: tuple[Edit, ...] = ()
 
 
-class Probe(Noun):
+class Probe(FrozenValue):
     """What a model wants run before it edits: tests by their ids, or a snippet of Python."""
 
     ids: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class PatchProblem(StrEnum):
     """The answer gives files back as they are."""
 
 
-class Patch(Noun):
+class Patch(FrozenValue):
     """What the model proposes: edits, or a probe (code to run before editing), or nothing that can be used."""
 
     edits: str = ""
@@ -105,7 +105,7 @@ class Patch(Noun):
         return self.problem is PatchProblem.over_budget
 
 
-class Rung(StrEnum):
+class EditFit(StrEnum):
     """How far an edit had to be bent to fit, the least first."""
 
     exact = "exact"
@@ -122,22 +122,22 @@ class Rung(StrEnum):
     """A definition of a Python file replaced by name."""
 
 
-class EditRung(Noun):
+class EditRecord(FrozenValue):
     """What became of one edit; counted by model, it tells which form to ask for."""
 
     kind: EditKind
-    rung: Rung | None = None
+    rung: EditFit | None = None
     """None where it did not fit."""
 
 
-class Tally(NamedTuple):
+class FitCounts(NamedTuple):
     """Edits of one model in one form: how many fitted, of how many."""
 
     fitted: int = 0
     tried: int = 0
 
 
-class Reject(Noun):
+class EditRejection(FrozenValue):
     """An edit that was not applied, and why."""
 
     path: str
@@ -170,7 +170,7 @@ class RejectedEdit(NamedTuple):
     """The lines of the file that come closest; empty where none do."""
 
 
-class Applied(Noun):
+class ApplyResult(FrozenValue):
     """All of a patch, or nothing of it."""
 
     ok: bool
@@ -179,11 +179,11 @@ class Applied(Noun):
     """Blob: the unified diff that was made (of a refused patch too, where it could be made)."""
     rung: str = ""
     """The highest rung that an edit needed."""
-    rungs: tuple[EditRung, ...] = ()
+    rungs: tuple[EditRecord, ...] = ()
     """Of each edit, in the order of the answer; the first ones of many."""
     fits: tuple[int, ...] = ()
     """Numbers of the edits that would have fitted, where others did not and nothing was applied."""
-    rejects: tuple[Reject, ...] = ()
+    rejects: tuple[EditRejection, ...] = ()
     refused: bool = False
     """Policy said no: a protected path, a forbidden mode, too large."""
     proposes: tuple[str, ...] = ()

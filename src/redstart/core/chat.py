@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 
 def _absent(value: object) -> bool:
@@ -29,7 +29,7 @@ class Role(StrEnum):
     """What a tool gave back, to the call that the message's `reply_to` names."""
 
 
-class Tool(Noun):
+class Tool(FrozenValue):
     """What a model may call instead of answering. Nothing is run by the provider: the caller answers the call."""
 
     name: str
@@ -38,7 +38,7 @@ class Tool(Noun):
     """A JSON schema of type object."""
 
 
-class ToolCall(Noun):
+class ToolCall(FrozenValue):
     """A call that a model made. It is untrusted: the name may be none that was offered, the arguments no JSON."""
 
     id: str
@@ -47,7 +47,7 @@ class ToolCall(Noun):
     """As the model wrote them."""
 
 
-class Message(Noun):
+class Message(FrozenValue):
     role: Role
     text: str
     calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=_absent)
@@ -56,7 +56,7 @@ class Message(Noun):
     """Of a tool: the id of the call that this answers."""
 
 
-class Ask(Noun):
+class Ask(FrozenValue):
     """One call to a model. `site` says where in the run it was made; it is no part of the request's hash."""
 
     question: str
@@ -74,7 +74,7 @@ class Ask(Noun):
     site: str = Field(default="", exclude=True)
 
 
-class Fault(StrEnum):
+class AnswerFault(StrEnum):
     """Why an answer cannot be used although nothing is broken."""
 
     budget = "budget"
@@ -87,7 +87,7 @@ class Fault(StrEnum):
     """The model said nothing."""
 
 
-class Usage(Noun):
+class Usage(FrozenValue):
     """What a call cost. `usd` is None where the price is not known: then the token cap binds."""
 
     input_tokens: int = 0
@@ -100,15 +100,15 @@ class Usage(Noun):
         return self.input_tokens + self.output_tokens
 
 
-class Answer(Noun):
+class Answer(FrozenValue):
     text: str
     model: str
     calls: tuple[ToolCall, ...] = ()
     """Calls of the tools that were offered. An answer that only calls has no text, and is not empty."""
     usage: Usage = Usage()
-    fault: Fault | None = None
+    fault: AnswerFault | None = None
 
     @property
     def asked(self) -> bool:
         """Whether a model was asked at all. What the budget stopped may have been, in vain or until broken off."""
-        return self.fault is not Fault.budget or self.usage != Usage()
+        return self.fault is not AnswerFault.budget or self.usage != Usage()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 
-class Chunk(Noun):
+class Chunk(FrozenValue):
     """Lines `start` to `end` (both counted from 1, inclusive) of a file of the snapshot."""
 
     path: str
@@ -18,7 +18,7 @@ class Chunk(Noun):
     """What found it: `frame`, `test`, `search`, `name`, `run`, `survey`."""
 
 
-class Context(Noun):
+class Context(FrozenValue):
     chunks: tuple[Chunk, ...] = ()
     left_out: int = 0
     """How many candidates did not fit."""

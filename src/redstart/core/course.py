@@ -7,10 +7,10 @@ from enum import StrEnum
 from pydantic import Field
 
 from redstart.core.change import EditKind
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 
-class Pattern(StrEnum):
+class CoursePattern(StrEnum):
     """What attempts show that a run which gets somewhere does not."""
 
     unfit = "unfit"
@@ -59,16 +59,16 @@ class Trend(StrEnum):
     mixed = "mixed"
 
 
-class Turn(Noun):
+class CourseChange(FrozenValue):
     """Why and how the next attempt differs."""
 
-    pattern: Pattern
+    pattern: CoursePattern
     strategy: Strategy
     attempts: tuple[int, ...] = Field(default=(), max_length=8)
     """The attempts that show the pattern, the newest last."""
 
 
-class Seen(Noun):
+class AttemptOutcome(FrozenValue):
     """What an attempt came to, as far as attempts are compared; empty where there is nothing to compare."""
 
     base: str = ""
@@ -90,7 +90,7 @@ class Seen(Noun):
     model: str = ""
 
 
-class Stall(Noun):
+class StallLimits(FrozenValue):
     """How many attempts in a row may bring nothing; None for no end."""
 
     warning: int | None = Field(default=None, ge=1)

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import JsonValue
 
-from redstart.core.formats import EVENT, Format, StoredNoun
+from redstart.core.formats import EVENT, StorageFormat, StoredValue
 
 
 class Phase(StrEnum):
@@ -16,10 +16,10 @@ class Phase(StrEnum):
     end = "end"
 
 
-class Event(StoredNoun):
+class Event(StoredValue):
     """`name` is one of the eleven words, or `run` for the run as a whole."""
 
-    stored_as: ClassVar[Format] = EVENT
+    stored_as: ClassVar[StorageFormat] = EVENT
     v: int = int(EVENT.version)
     run: str
     seq: int

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from redstart.core.learning import FailureRecord, Signature
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 
-class FailureQuery(Noun):
+class FailureQuery(FrozenValue):
     """Which failed attempts are asked for: those at these failures, made by other runs than these."""
 
     signatures: tuple[Signature, ...]
@@ -18,7 +18,7 @@ class FailureQuery(Noun):
     """Ids of runs."""
 
 
-class RecalledFailure(Noun):
+class RecalledFailure(FrozenValue):
     """A failed attempt that memory offered, with the reason."""
 
     record: FailureRecord
@@ -34,7 +34,10 @@ def choose_failures(
 
     A family alone says little: every failed assertion of a repo may share it. So the same test has to fail too.
     """
-    keys, families = {one.key for one in query.signatures}, {one.family for one in query.signatures}
+    keys, families = (
+        {signature.key for signature in query.signatures},
+        {signature.family for signature in query.signatures},
+    )
     found: list[RecalledFailure] = []
     for record, origin in kept:
         same_test = bool(query.test_id) and record.test_id == query.test_id and origin == repo
@@ -44,6 +47,6 @@ def choose_failures(
             found.append(RecalledFailure(record=record, repo=origin, source="signature"))
         elif same_test and record.family in families:
             found.append(RecalledFailure(record=record, repo=origin, source="test"))
-    found.sort(key=lambda one: (one.source != "signature", one.repo != repo))
-    first = {one.record.patch or one.record.id: one for one in reversed(found)}
-    return [one for one in found if first[one.record.patch or one.record.id] is one][:limit]
+    found.sort(key=lambda item: (item.source != "signature", item.repo != repo))
+    first = {item.record.patch or item.record.id: item for item in reversed(found)}
+    return [item for item in found if first[item.record.patch or item.record.id] is item][:limit]

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from redstart.core.noun import Noun, clip, many
+from redstart.core.noun import FrozenValue, clip, many
 from redstart.core.packages import Installed
 
 TRIPWIRE = "tripwire"
@@ -21,7 +21,7 @@ class Severity(StrEnum):
     warning = "warning"
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """What sort of defect it is. All but `code` are about security or about queries that cannot work."""
 
     sql_injection = "sql_injection"
@@ -44,7 +44,7 @@ class Risk(StrEnum):
         return order.index(self) >= order.index(other)
 
 
-class Finding(Noun):
+class Finding(FrozenValue):
     tool: str
     rule: str
     path: str
@@ -53,7 +53,7 @@ class Finding(Noun):
     message: str
     fingerprint: str
     """Stable while the line's text is: a finding that merely moved is not a new one."""
-    kind: Kind = Kind.code
+    kind: FindingKind = FindingKind.code
     risk: Risk = Risk.low
     also: tuple[str, ...] = ()
     """Other tools that say the same of the line, each as `tool rule`."""
@@ -72,7 +72,7 @@ class Finding(Noun):
         return hashlib.sha256("\x1f".join((tool, rule, path, line_text.strip())).encode()).hexdigest()[:16]
 
 
-class ReviewSummary(Noun):
+class ReviewSummary(FrozenValue):
     """How many of the model's answers in an audit could be read."""
 
     answers: int = 0
@@ -92,7 +92,7 @@ class ReviewSummary(Noun):
         return f"{self.unreadable} of {many(self.answers, 'model answer')} could not be read{why}; {checked}"
 
 
-class Findings(Noun):
+class Findings(FrozenValue):
     """The first few findings, how many there are, and the blob that holds all of them."""
 
     count: int = 0
@@ -116,7 +116,7 @@ class Findings(Noun):
     """What was installed for the change."""
 
 
-class FindingList(Noun):
+class FindingList(FrozenValue):
     """What the blob of a `Findings` holds, and what `redstart audit --format json` prints."""
 
     findings: tuple[Finding, ...] = ()
@@ -128,7 +128,7 @@ class FindingList(Noun):
     """How many findings are left out because the baseline file accepts them."""
 
 
-class Checks(Noun):
+class Checks(FrozenValue):
     """How the user wants code checked."""
 
     commands: dict[str, tuple[str, ...]] = {}
@@ -138,7 +138,7 @@ class Checks(Noun):
     """Calls, by their full names, that a patch may not add."""
 
 
-class Scan(Noun):
+class Scan(FrozenValue):
     """What an audit looks at and how it is judged."""
 
     paths: tuple[str, ...] = Field(default=(), max_length=200)
@@ -146,19 +146,19 @@ class Scan(Noun):
     lines: str = ""
     """Blob: a `ChangedLines`; empty where every line counts."""
     known: str = ""
-    """Blob: a `Known`, findings that are accepted already."""
+    """Blob: a `KnownFindings`, findings that are accepted already."""
     fail_on: Risk | None = None
     review: bool = False
     """Whether a model reviews the code beside the tools."""
 
 
-class ChangedLines(Noun):
+class ChangedLines(FrozenValue):
     """The lines that a change added or altered, by path."""
 
     lines: dict[str, tuple[int, ...]] = {}
 
 
-class Known(Noun):
+class KnownFindings(FrozenValue):
     """Fingerprints of findings that somebody has looked at and accepted, with how often each occurs."""
 
     version: int = 1

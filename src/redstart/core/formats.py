@@ -17,13 +17,13 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 from pydantic import BaseModel, Field, JsonValue
 
 from redstart.core.errors import NewerFormat
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 Data = dict[str, Any]
 """What a JSON object holds."""
 
 
-class Format(NamedTuple):
+class StorageFormat(NamedTuple):
     """How data of one kind is stored."""
 
     kind: str
@@ -103,23 +103,23 @@ def _upgrade_run(data: Data) -> Data:
     return _name_problems(_rename_status(_rename_iterations(data)))
 
 
-STATE = Format("run", "1.0", {0: _upgrade_run})
-SPEC = Format("spec", "1.0", {0: _rename_iterations})
-RECORD = Format("journal record", "1.0", {})
-EVALUATION = Format("evaluation", "1.0", {0: _rename_iterations})
-EVENT = Format("event", "1", {}, key="v", grows=True)
-OPTIONS = Format("set of options", "0", {}, grows=True)
-CASSETTE = Format("recording", "3", {}, key="v")
+STATE = StorageFormat("run", "1.0", {0: _upgrade_run})
+SPEC = StorageFormat("spec", "1.0", {0: _rename_iterations})
+RECORD = StorageFormat("journal record", "1.0", {})
+EVALUATION = StorageFormat("evaluation", "1.0", {0: _rename_iterations})
+EVENT = StorageFormat("event", "1", {}, key="v", grows=True)
+OPTIONS = StorageFormat("set of options", "0", {}, grows=True)
+CASSETTE = StorageFormat("recording", "3", {}, key="v")
 """1 holds answers alone, 2 also what was asked, 3 also which version of Redstart recorded it."""
 
 
-class StoredNoun(Noun):
+class StoredValue(FrozenValue):
     """A noun that other versions of Redstart read. It has a field for its version, unless its format only grows."""
 
-    stored_as: ClassVar[Format]
+    stored_as: ClassVar[StorageFormat]
 
 
-class RunNoun(StoredNoun):
+class RunValue(StoredValue):
     """A noun about a whole run. It carries the fields of a newer minor along for a version that knows them."""
 
     unread: dict[str, JsonValue] = Field(default={}, exclude_if=lambda fields: not fields)
@@ -137,13 +137,13 @@ def read(noun: type[N], body: str | bytes) -> N:
         data = json.loads(body)
     except ValueError:
         data = None
-    if not (isinstance(data, dict) and issubclass(noun, StoredNoun)):
+    if not (isinstance(data, dict) and issubclass(noun, StoredValue)):
         return noun.model_validate_json(body)
     upgraded, is_open = _upgrade(noun, cast("Data", data))
     return noun.model_validate_json(json.dumps(upgraded), extra="ignore" if is_open else None)
 
 
-def _upgrade(noun: type[StoredNoun], data: Data, *, is_open: bool = False) -> tuple[Data, bool]:
+def _upgrade(noun: type[StoredValue], data: Data, *, is_open: bool = False) -> tuple[Data, bool]:
     """Data of today's major, and whether it may hold unknown fields; with `is_open` it may in any case."""
     stored, fields = noun.stored_as, noun.model_fields
     found = data.get(stored.key, 0)
@@ -152,11 +152,11 @@ def _upgrade(noun: type[StoredNoun], data: Data, *, is_open: bool = False) -> tu
     is_open = is_open or stored.grows or is_newer
     if stored.key in fields:
         data = data | {stored.key: fields[stored.key].default}
-    if issubclass(noun, RunNoun):
+    if issubclass(noun, RunValue):
         data = _carry_along(data, frozenset(fields), is_newer=is_newer)
     for name, field in fields.items():
         part = field.annotation
-        if isinstance(part, type) and issubclass(part, StoredNoun) and isinstance(data.get(name), dict):
+        if isinstance(part, type) and issubclass(part, StoredValue) and isinstance(data.get(name), dict):
             data[name], is_open = _upgrade(part, data[name], is_open=is_open)
     return data, is_open
 

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple
 from urllib.parse import quote
 
-from redstart.core.learning import Edge, EdgeKind, Remembered
-from redstart.core.noun import Noun
+from redstart.core.learning import EdgeKind, MemoryEdge, NewMemories
+from redstart.core.noun import FrozenValue
 from redstart.core.run import RunState, Step
 
 
@@ -47,7 +47,7 @@ class KeptEdge(NamedTuple):
     created: float
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     key: str
     """It has no twin in any tenant: `TENANT/LABEL/REPO/NAME`, the repo quoted as in a URL."""
     kind: NodeKind
@@ -56,7 +56,7 @@ class Node(NamedTuple):
     """Of a file; empty for what has its name in every repo."""
 
 
-class Link(NamedTuple):
+class GraphLink(NamedTuple):
     kind: EdgeKind
     source: str
     """The key of a node, as `target` is."""
@@ -72,12 +72,12 @@ class Link(NamedTuple):
 
 class Graph(NamedTuple):
     tenant: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     """In the order in which they were first met, as the links are."""
-    links: tuple[Link, ...]
+    links: tuple[GraphLink, ...]
 
 
-class Mirrored(NamedTuple):
+class MirrorCounts(NamedTuple):
     """What a copy of the graph holds after it was brought up to date."""
 
     nodes: int
@@ -88,23 +88,23 @@ class Mirrored(NamedTuple):
 
 def graph_of(tenant: str, edges: Iterable[KeptEdge]) -> Graph:
     """Each node once. A file of one repo is not the file of the same name in another."""
-    nodes: dict[str, Node] = {}
-    links: list[Link] = []
+    nodes: dict[str, GraphNode] = {}
+    links: list[GraphLink] = []
 
     def node(kind: NodeKind, name: str, repo: str) -> str:
         of = repo if kind is NodeKind.file else ""
         key = "/".join((tenant, kind.value, quote(of, safe=""), name))
-        nodes.setdefault(key, Node(key, kind, name, of))
+        nodes.setdefault(key, GraphNode(key, kind, name, of))
         return key
 
-    for one in edges:
-        begins, ends = ENDS[one.kind]
-        source, target = node(begins, one.source, one.repo), node(ends, one.target, one.repo)
-        links.append(Link(one.kind, source, target, one.repo, one.created))
+    for edge in edges:
+        begins, ends = ENDS[edge.kind]
+        source, target = node(begins, edge.source, edge.repo), node(ends, edge.target, edge.repo)
+        links.append(GraphLink(edge.kind, source, target, edge.repo, edge.created))
     return Graph(tenant, tuple(nodes.values()), tuple(links))
 
 
-class FailingFile(Noun):
+class FailingFile(FrozenValue):
     """A file that attempts were shown or changed, and that stayed red."""
 
     repo: str
@@ -113,7 +113,7 @@ class FailingFile(Noun):
     runs: int
 
 
-class KnownFix(Noun):
+class KnownFix(FrozenValue):
     """A card that an attempt left which began with the signature asked for."""
 
     card: str
@@ -126,7 +126,7 @@ class KnownFix(Noun):
     files: tuple[str, ...]
 
 
-class TypeInMonth(Noun):
+class TypeInMonth(FrozenValue):
     """In how many runs a kind of exception was met."""
 
     repo: str
@@ -136,14 +136,16 @@ class TypeInMonth(Noun):
     runs: int
 
 
-def edges_of(run: RunState, left: Remembered) -> tuple[Edge, ...]:
+def edges_of(run: RunState, left: NewMemories) -> tuple[MemoryEdge, ...]:
     """Those of the attempt at hand, each once; `run` stands before the step that left it."""
     now = run.now
     iteration = f"{run.run_id}/{now.number}"
-    found = [Edge(kind=EdgeKind.iteration, source=run.run_id, target=iteration)]
+    found = [MemoryEdge(kind=EdgeKind.iteration, source=run.run_id, target=iteration)]
 
     def tie(kind: EdgeKind, targets: Iterable[str]) -> None:
-        found.extend(Edge(kind=kind, source=iteration, target=one) for one in dict.fromkeys(targets) if one)
+        found.extend(
+            MemoryEdge(kind=kind, source=iteration, target=fromkey) for fromkey in dict.fromkeys(targets) if fromkey
+        )
 
     done = [step.value for step in Step if getattr(now, step.value) is not None]
     tie(EdgeKind.step, [*done, Step.remember.value])

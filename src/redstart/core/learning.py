@@ -7,10 +7,10 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from redstart.core.lesson import Lesson, Shown
-from redstart.core.noun import Noun
+from redstart.core.lesson import Lesson, LessonDraws
+from redstart.core.noun import FrozenValue
 from redstart.core.packages import Installed, PackageRequest
-from redstart.core.pattern import Pattern
+from redstart.core.pattern import SolutionPattern
 
 SIGNATURE_VERSION = 2
 """Part of every key. Where it grows, what was kept under older keys keeps them: no new failure has such a key, so older
@@ -22,7 +22,7 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\x1f".join((str(SIGNATURE_VERSION), *parts)).encode()).hexdigest()[:32]
 
 
-class Signature(Noun):
+class Signature(FrozenValue):
     """A failure with what differs between machines and runs taken out."""
 
     exception: str
@@ -61,7 +61,7 @@ class ReflectionPolicy(StrEnum):
     never = "never"
 
 
-class Reflection(Noun):
+class Reflection(FrozenValue):
     """Why an attempt failed, and what to try next."""
 
     root_cause: str = ""
@@ -81,7 +81,7 @@ class CardState(StrEnum):
     """It is kept for people to look at, and never recalled."""
 
 
-class FixCard(Noun):
+class FixCard(FrozenValue):
     """What a verified run leaves for the next one that meets the same failure."""
 
     id: str
@@ -127,7 +127,7 @@ def _test_name(test_id: str) -> str:
     return test_id.partition("[")[0]
 
 
-class FailureRecord(Noun):
+class FailureRecord(FrozenValue):
     """What an attempt that stayed red leaves: what was tried, and how it failed."""
 
     id: str
@@ -175,13 +175,13 @@ class EdgeKind(StrEnum):
     """From an iteration to the card that it left."""
 
 
-class Edge(Noun):
+class MemoryEdge(FrozenValue):
     kind: EdgeKind
     source: str
     target: str
 
 
-class Recalled(Noun):
+class RecalledCard(FrozenValue):
     """A card that memory offered, with the reason."""
 
     card: FixCard
@@ -190,20 +190,20 @@ class Recalled(Noun):
     """`signature` (this bug), `family` (this kind of bug) or `likeness` (one whose words are alike)."""
 
 
-class Subtask(Noun):
+class Subtask(FrozenValue):
     title: str
     criteria: tuple[str, ...] = ()
     needs: tuple[int, ...] = ()
     """The subtasks that must be done before, by their place in the plan, from 1."""
 
 
-class Plan(Noun):
+class Plan(FrozenValue):
     """What to do. A lean fix needs no more than what memory recalled."""
 
     summary: str = ""
     subtasks: tuple[Subtask, ...] = ()
-    recalled: tuple[Recalled, ...] = ()
-    taught: Shown | None = None
+    recalled: tuple[RecalledCard, ...] = ()
+    taught: LessonDraws | None = None
     """The lessons that apply to the run, where they were looked for in this plan: in the first."""
     patterns: tuple[str, ...] = ()
     """Ids of what was shown of how like goals were reached before."""
@@ -224,7 +224,7 @@ class Plan(Noun):
     fault: str = ""
 
 
-class Remembered(Noun):
+class NewMemories(FrozenValue):
     """What `remember` gives; the commit of the step writes it, keyed by run and attempt."""
 
     card: FixCard | None = None
@@ -232,4 +232,4 @@ class Remembered(Noun):
     lesson: Lesson | None = None
     lesson_refused: tuple[str, ...] = ()
     """Why what was proposed did not become a lesson."""
-    pattern: Pattern | None = None
+    pattern: SolutionPattern | None = None

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 LONGEST = 600
 """Characters of `when` and `advice` together."""
@@ -14,7 +14,7 @@ PREFIX = "lesson-"
 """With which the id of every lesson begins, and that of nothing else."""
 
 
-class Scope(StrEnum):
+class LessonScope(StrEnum):
     """Who is shown a lesson, the narrowest first. It widens only by a person's word."""
 
     repo = "repo"
@@ -22,7 +22,7 @@ class Scope(StrEnum):
     everyone = "global"
 
 
-class Status(StrEnum):
+class LessonStatus(StrEnum):
     new = "new"
     """Not yet known to help: as likely withheld as shown."""
     active = "active"
@@ -33,7 +33,7 @@ class Status(StrEnum):
     """Never shown before a person has looked at it."""
 
 
-class Provenance(Noun):
+class Provenance(FrozenValue):
     """Where a lesson comes from."""
 
     repo: str
@@ -44,7 +44,7 @@ class Provenance(Noun):
     """How that run ended. Only a `verified` one may teach."""
 
 
-class Use(Noun):
+class LessonOutcome(FrozenValue):
     """One run to which a lesson applied: what the coin said, and how the run ended. The unit is the run."""
 
     probability: float = Field(ge=0, le=1)
@@ -62,7 +62,7 @@ class Use(Noun):
         return self.green is not None and 0 < self.probability < 1
 
 
-class Coin(Noun):
+class LessonDraw(FrozenValue):
     """Whether one lesson was shown to one run."""
 
     lesson: str
@@ -75,10 +75,10 @@ class Coin(Noun):
     """The run that it comes from."""
 
 
-class Shown(Noun):
+class LessonDraws(FrozenValue):
     """The lessons that applied to a run, each shown or withheld, with the probability used."""
 
-    coins: tuple[Coin, ...] = ()
+    coins: tuple[LessonDraw, ...] = ()
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class Shown(Noun):
         return tuple(coin.lesson for coin in self.coins if not coin.shown)
 
 
-class Counts(Noun):
+class LessonCounts(FrozenValue):
     """What happened in the runs that count. For the eye: with probabilities that change, the bare difference of the
     two shares is not the worth."""
 
@@ -98,12 +98,12 @@ class Counts(Noun):
     green_when_shown: int = 0
     green_when_withheld: int = 0
 
-    def plus(self, use: Use) -> Counts:
+    def plus(self, use: LessonOutcome) -> LessonCounts:
         """With one more use; the same where it does not count."""
         if not use.counts:
             return self
         shown, green = int(use.shown), int(bool(use.green))
-        return Counts(
+        return LessonCounts(
             shown=self.shown + shown,
             withheld=self.withheld + 1 - shown,
             green_when_shown=self.green_when_shown + shown * green,
@@ -111,7 +111,7 @@ class Counts(Noun):
         )
 
 
-class Lesson(Noun):
+class Lesson(FrozenValue):
     """When something is so, do that. Data in a prompt, never an instruction to us."""
 
     id: str
@@ -121,8 +121,8 @@ class Lesson(Noun):
     """The kind of bug it is about (`Signature.family`); empty where it is about words in a goal."""
     tenant: str
     repo: str
-    scope: Scope = Scope.repo
-    status: Status = Status.new
+    scope: LessonScope = LessonScope.repo
+    status: LessonStatus = LessonStatus.new
     reason: str = ""
     """Why it has its status, in the user's words."""
     provenance: Provenance
@@ -141,7 +141,7 @@ class Lesson(Noun):
     """Who widened its scope, or let it out of quarantine."""
     same_as: str = ""
     """The lesson that said the same before it: this one is never shown, and tells only that it was taught again."""
-    counts: Counts = Counts()
+    counts: LessonCounts = LessonCounts()
 
     @model_validator(mode="after")
     def _is_short(self) -> Lesson:
@@ -150,7 +150,7 @@ class Lesson(Noun):
         return self
 
 
-class Situation(Noun):
+class Situation(FrozenValue):
     """What a run is about, as far as lessons are chosen by it."""
 
     tenant: str
@@ -161,14 +161,14 @@ class Situation(Noun):
     """The goal, or the failure in words."""
 
 
-class Placed(Noun):
+class LessonPlacement(FrozenValue):
     """What became of a proposed lesson: as it is to be kept, or why it is not."""
 
     lesson: Lesson | None = None
     refused: tuple[str, ...] = ()
 
 
-class Offered(Noun):
+class LessonOffer(FrozenValue):
     """Lessons that may apply, the best first, and the moment at which that was so."""
 
     lessons: tuple[Lesson, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 
-class Noun(BaseModel):
+class FrozenValue(BaseModel):
     """A frozen value. Unknown fields are refused, so that a misspelt one fails where it is written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

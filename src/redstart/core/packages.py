@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 
-class Packages(Noun):
+class Packages(FrozenValue):
     """What may be installed for a program that is made or changed."""
 
     allow: dict[str, tuple[str, ...]] = {}
@@ -16,7 +16,7 @@ class Packages(Noun):
     """Whether what is unknown, and not suspicious, is approved beforehand."""
 
 
-class PackageRequest(Noun):
+class PackageRequest(FrozenValue):
     """A package that a plan wants to make a program with."""
 
     name: str
@@ -24,7 +24,7 @@ class PackageRequest(Noun):
     """Why the program needs it, in the model's words."""
 
 
-class Installed(Noun):
+class Installed(FrozenValue):
     """The environment that was made for what a program asks for."""
 
     asked: str

@@ -7,7 +7,7 @@ import re
 
 from pydantic import Field
 
-from redstart.core.noun import Noun, clip
+from redstart.core.noun import FrozenValue, clip
 
 LONGEST = 1000
 """Bytes of a goal that are kept, and that goals are compared by."""
@@ -24,7 +24,7 @@ make create build program tool small simple module function functions library co
 _SILENT = frozenset(_SHARED.split())
 
 
-class Part(Noun):
+class SolutionFile(FrozenValue):
     """A file of a solution."""
 
     path: str
@@ -32,7 +32,7 @@ class Part(Noun):
     """What it is there for, in a few words."""
 
 
-class Pattern(Noun):
+class SolutionPattern(FrozenValue):
     """What a verified run leaves for the plan of a goal that is like its own. Data in a prompt, never an instruction.
 
     A program that is made from parts leaves one, of the whole: its parts are runs of their own and leave none.
@@ -45,7 +45,7 @@ class Pattern(Noun):
     """What was planned."""
     subtasks: tuple[str, ...] = Field(default=(), max_length=SUBTASKS)
     """The titles of the plan's parts."""
-    shape: tuple[Part, ...] = Field(default=(), max_length=FILES)
+    shape: tuple[SolutionFile, ...] = Field(default=(), max_length=FILES)
     """Of a new program its files, of an improvement those that it changed."""
     left_out: int = 0
     """How many files more there were."""
@@ -67,8 +67,8 @@ class Pattern(Noun):
         return goal_words(self.goal)
 
 
-class RecalledPattern(Noun):
-    pattern: Pattern
+class RecalledPattern(FrozenValue):
+    pattern: SolutionPattern
     likeness: float
     """Of the two goals, from 0 to 1."""
 

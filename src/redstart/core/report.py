@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from redstart.core.change import Snapshot
 from redstart.core.learning import Signature
-from redstart.core.noun import Noun, clip
+from redstart.core.noun import FrozenValue, clip
 from redstart.core.shell import ExitCause
 
 FIRST = 8
@@ -27,7 +27,7 @@ class Outcome(StrEnum):
     skipped = "skipped"
 
 
-class Case(Noun):
+class Case(FrozenValue):
     """One test. `detail` is the runner's whole text on it; the state carries cases without it."""
 
     id: str
@@ -55,13 +55,13 @@ class Case(Noun):
         )
 
 
-class CaseList(Noun):
+class CaseList(FrozenValue):
     """What the blob of a `Report` holds: every case with all its text."""
 
     cases: tuple[Case, ...] = ()
 
 
-class Ids(Noun):
+class Ids(FrozenValue):
     """Test ids: how many, and the first few."""
 
     count: int = 0
@@ -70,7 +70,7 @@ class Ids(Noun):
     @classmethod
     def of(cls, ids: Iterable[str]) -> Ids:
         every = sorted(set(ids))
-        return cls(count=len(every), first=tuple(clip(one, 200) for one in every[:FIRST]))
+        return cls(count=len(every), first=tuple(clip(item, 200) for item in every[:FIRST]))
 
     def __bool__(self) -> bool:
         return self.count > 0
@@ -82,7 +82,7 @@ def digest_of_ids(ids: Iterable[str]) -> str:
     return hashlib.sha256(every.encode(errors="replace")).hexdigest()[:16] if every else ""
 
 
-class Counts(Noun):
+class OutcomeCounts(FrozenValue):
     passed: int = 0
     failed: int = 0
     errors: int = 0
@@ -97,7 +97,7 @@ class Counts(Noun):
         return self.failed + self.errors
 
     @classmethod
-    def of(cls, cases: Iterable[Case]) -> Counts:
+    def of(cls, cases: Iterable[Case]) -> OutcomeCounts:
         outcomes = [case.outcome for case in cases]
         return cls(
             passed=outcomes.count(Outcome.passed),
@@ -107,11 +107,11 @@ class Counts(Noun):
         )
 
 
-class Report(Noun):
+class Report(FrozenValue):
     """One run of a suite, small enough for the state."""
 
     runner: str
-    counts: Counts
+    counts: OutcomeCounts
     cases: tuple[Case, ...] = ()
     """The first red ones, brief."""
     failing: str = ""
@@ -131,7 +131,7 @@ class Report(Noun):
     """Why there are no results per test, where there are none."""
 
 
-class Repeat(Noun):
+class Repeat(FrozenValue):
     """One more run of the targets, with one thing done in another way than in the first."""
 
     patched: bool
@@ -142,7 +142,7 @@ class Repeat(Noun):
     red: int = 0
 
 
-class Verdict(Noun):
+class Verdict(FrozenValue):
     """Whether a patch is a fix, by test id against the baseline."""
 
     fixed: Ids = Ids()
@@ -181,7 +181,7 @@ class Verdict(Noun):
         return bool(self.fixed) and not any(worse) and not (self.refuted or self.tampered or self.unexplained)
 
 
-class Evidence(Noun):
+class CheckEvidence(FrozenValue):
     """What one check of a green found: of how many targets it could say something, and why not of the others."""
 
     check: str
@@ -193,7 +193,7 @@ class Evidence(Noun):
     """Why targets are not covered, what was left out of the check, and what it saw, in a sentence each."""
 
 
-class Mutants(Noun):
+class Mutants(FrozenValue):
     """Whether the tests of a new program notice when it is broken: small changes to it, each tried on its own."""
 
     sampled: int
@@ -212,7 +212,7 @@ class Mutants(Noun):
         return clip("the tests do not notice when, " + "; ".join(self.survivors), 900)
 
 
-class Judged(Noun):
+class TestResult(FrozenValue):
     """What the step `test` gives: the last report, the verdict over all runs, and what a probe printed."""
 
     report: Report
@@ -229,7 +229,7 @@ class Judged(Noun):
     """Hunks that were left out of it."""
     probe: str = ""
     """Blob: what a probe printed."""
-    evidence: tuple[Evidence, ...] = Field(default=(), exclude_if=lambda found: not found)
+    evidence: tuple[CheckEvidence, ...] = Field(default=(), exclude_if=lambda found: not found)
     """What the checks of a green found, beside the repeats."""
     mutants: Mutants | None = Field(default=None, exclude_if=lambda found: found is None)
     """Of a new program that is green; None where too little of it can be changed to say anything."""
@@ -247,7 +247,7 @@ class ReproductionProblem(StrEnum):
     environment = "environment"
 
 
-class Reproduced(Noun):
+class ReproductionResult(FrozenValue):
     """Red, or the reason why there is no red to start from."""
 
     report: Report

@@ -7,16 +7,16 @@ from typing import ClassVar, TypeVar, cast
 
 from pydantic import Field, model_validator
 
-from redstart.core.change import Applied, Patch, PatchProblem, Snapshot
+from redstart.core.change import ApplyResult, Patch, PatchProblem, Snapshot
 from redstart.core.context import Context
-from redstart.core.course import Seen, Strategy, Trend, Turn
+from redstart.core.course import AttemptOutcome, CourseChange, Strategy, Trend
 from redstart.core.finding import Checks, Findings
-from redstart.core.formats import SPEC, STATE, Format, RunNoun
-from redstart.core.learning import Plan, Reflection, ReflectionPolicy, Remembered, Signature
-from redstart.core.lesson import Shown
-from redstart.core.noun import Noun
+from redstart.core.formats import SPEC, STATE, RunValue, StorageFormat
+from redstart.core.learning import NewMemories, Plan, Reflection, ReflectionPolicy, Signature
+from redstart.core.lesson import LessonDraws
+from redstart.core.noun import FrozenValue
 from redstart.core.packages import Installed, Packages
-from redstart.core.report import Judged, Reproduced
+from redstart.core.report import ReproductionResult, TestResult
 from redstart.core.shell import SandboxLimits
 from redstart.core.suite import Suite
 from redstart.core.tasks import (
@@ -29,7 +29,7 @@ from redstart.core.tasks import (
     Task,
     upgrade_flat_spec,
 )
-from redstart.core.wishes import Asking
+from redstart.core.wishes import QuestionOptions
 
 
 class Status(StrEnum):
@@ -71,7 +71,7 @@ class Result(StrEnum):
     """An audit with new findings that are."""
 
 
-class Limits(Noun):
+class Limits(FrozenValue):
     """What a whole run may use. None means no limit of that kind."""
 
     attempts: int = 5
@@ -85,7 +85,7 @@ class Limits(Noun):
     """Attempts in a row that bring nothing, after which the run ends."""
 
 
-class Spend(Noun):
+class Spend(FrozenValue):
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -152,10 +152,10 @@ class Level(StrEnum):
     strict = "strict"
 
 
-class RunSpec(RunNoun):
+class RunSpec(RunValue):
     """What was asked for: in `task` what one mode alone has, the rest for all. It names no path of a machine."""
 
-    stored_as: ClassVar[Format] = SPEC
+    stored_as: ClassVar[StorageFormat] = SPEC
     format: str = SPEC.version
     task: Task = Field(discriminator="mode")
     goal: str = Field(default="", max_length=GOAL_LIMIT)
@@ -177,7 +177,7 @@ class RunSpec(RunNoun):
     """When `reflect` asks a model; `never` for runs begun before there was a choice."""
     looks: int = Field(default=0, ge=0, le=MOST_LOOKS)
     """How often a model may look around in the snapshot before it answers one question; 0 offers it no probe either."""
-    asks: Asking = Asking()
+    asks: QuestionOptions = QuestionOptions()
     packages: Packages | None = None
     """What may be installed; None where a run has to do with what is there."""
     checks: Checks = Checks()
@@ -241,7 +241,7 @@ class RunSpec(RunNoun):
         return self.task.test_cpu if isinstance(self.task, CreateTask) else 0
 
 
-class Errand(Noun):
+class ChildTask(FrozenValue):
     """A part of a run's work that is a run of its own. What it does not say is as in the run that begins it."""
 
     number: int
@@ -256,7 +256,7 @@ class Errand(Noun):
     limits: Limits
 
 
-class Ended(Noun):
+class ChildResult(FrozenValue):
     """How an errand ended, as the run that began it is told."""
 
     number: int
@@ -273,7 +273,7 @@ class Ended(Noun):
     """Packages that a person said yes to."""
 
 
-class Work(Noun):
+class ChildProgress(FrozenValue):
     """What a run's errands came to so far: as much of it as is needed to go on, however many there were."""
 
     begun: int = 0
@@ -287,16 +287,16 @@ class Work(Noun):
     """Of a plan's subtasks those whose errand was kept, by their place in the plan."""
 
 
-class Decision(Noun):
+class Decision(FrozenValue):
     action: Action
     reason: str
     next: Step | None = None
     """Where the next attempt begins (retry)."""
     result: Result | None = None
     """How the run ends (accept, stop, ask)."""
-    errands: tuple[Errand, ...] = Field(default=(), max_length=8)
+    errands: tuple[ChildTask, ...] = Field(default=(), max_length=8)
     """Whom the run waits for (spawn)."""
-    work: Work | None = None
+    work: ChildProgress | None = None
     """What the errands came to, where that has changed."""
     kept: Snapshot | None = None
     """What the run goes on from, where errands have changed that."""
@@ -306,7 +306,7 @@ class Decision(Noun):
     """Packages that a person said yes to."""
     installed: Installed | None = None
     """What errands had installed for what they made."""
-    turn: Turn | None = None
+    turn: CourseChange | None = None
     """Why and how the next attempt differs, where the run goes in circles (retry)."""
     trend: Trend | None = None
     """None where fewer than two counts of red tests can be compared."""
@@ -316,21 +316,21 @@ class Decision(Noun):
     """Whether a person's answer led to it."""
 
 
-class Attempt(Noun):
+class Attempt(FrozenValue):
     """One iteration: a field for each step, filled as it is done."""
 
     number: int = 1
     entry: Step
-    reproduce: Reproduced | None = None
+    reproduce: ReproductionResult | None = None
     plan: Plan | None = None
     retrieve: Context | None = None
     audit: Findings | None = None
     patch: Patch | None = None
-    apply: Applied | None = None
+    apply: ApplyResult | None = None
     check: Findings | None = None
-    test: Judged | None = None
+    test: TestResult | None = None
     reflect: Reflection | None = None
-    remember: Remembered | None = None
+    remember: NewMemories | None = None
     decide: Decision | None = None
 
     @property
@@ -346,7 +346,7 @@ class Attempt(Noun):
         return shrunk or (self.apply.diff if self.apply else "")
 
 
-class AttemptSummary(Noun):
+class AttemptSummary(FrozenValue):
     """What the next attempt needs to know of an earlier one; the whole of it is in the store."""
 
     number: int
@@ -373,8 +373,8 @@ class AttemptSummary(Noun):
     weak: str = ""
     """Where its program was green and the tests would not have noticed a broken one: what they did not notice."""
     reason: str = ""
-    seen: Seen = Seen()
-    turn: Turn | None = None
+    seen: AttemptOutcome = AttemptOutcome()
+    turn: CourseChange | None = None
     """How the attempt after it was to differ."""
     waited: bool = Field(default=False, exclude_if=lambda waited: not waited)
     """Whether it only waited for a person to approve packages, which is no attempt at the fix."""
@@ -382,10 +382,10 @@ class AttemptSummary(Noun):
     """Whether it ended with a question to a person."""
 
 
-class RunState(RunNoun):
+class RunState(RunValue):
     """All that a driver needs to go on, under 64 KB as JSON whatever the repo: the rest is in blobs."""
 
-    stored_as: ClassVar[Format] = STATE
+    stored_as: ClassVar[StorageFormat] = STATE
     format: str = STATE.version
     run_id: str
     spec: RunSpec
@@ -396,14 +396,14 @@ class RunState(RunNoun):
 
     A fix begins from `base` each time.
     """
-    work: Work = Work()
+    work: ChildProgress = ChildProgress()
     installed: Installed | None = None
     approved: tuple[str, ...] = ()
     now: Attempt
     last: Step | None = None
     """The step that was committed last."""
     history: tuple[AttemptSummary, ...] = ()
-    taught: Shown | None = None
+    taught: LessonDraws | None = None
     """The lessons that apply to the run, each shown or withheld for all of it; None before they were looked for."""
     spend: Spend = Spend()
     status: Status = Status.running
@@ -452,18 +452,18 @@ class RunState(RunNoun):
     def probes(self) -> int:
         """How many attempts ended with a probe, the one at hand among them."""
         now = bool(self.now.test and self.now.test.probe)
-        return sum(bool(one.probe) for one in self.history) + now
+        return sum(bool(entry.probe) for entry in self.history) + now
 
     @property
     def tries(self) -> int:
         """Attempts at the fix so far, the one at hand among them: all but those spent on a probe or an approval."""
-        return self.now.number - self.probes - sum(one.waited for one in self.history)
+        return self.now.number - self.probes - sum(entry.waited for entry in self.history)
 
     @property
-    def turn(self) -> Turn | None:
+    def turn(self) -> CourseChange | None:
         """How the attempt at hand is to differ from those before it."""
         return self.history[-1].turn if self.history else None
 
     def taken(self, strategy: Strategy) -> int:
         """How many attempts before this one led to that strategy."""
-        return sum(one.turn is not None and one.turn.strategy is strategy for one in self.history)
+        return sum(entry.turn is not None and entry.turn.strategy is strategy for entry in self.history)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from redstart.core.formats import OPTIONS, Format, StoredNoun
-from redstart.core.noun import Noun
+from redstart.core.formats import OPTIONS, StorageFormat, StoredValue
+from redstart.core.noun import FrozenValue
 
 
-class ChosenEndpoint(Noun):
+class ChosenEndpoint(FrozenValue):
     """Where a model is reached, where that is not its provider's own address, and which variable holds its key."""
 
     base_url: str = ""
@@ -16,7 +16,7 @@ class ChosenEndpoint(Noun):
     key_variable: str = ""
 
 
-class ChosenModels(Noun):
+class ChosenModels(FrozenValue):
     """The models of a run, as `provider:name`."""
 
     strong: str = ""
@@ -28,8 +28,8 @@ class ChosenModels(Noun):
     """By model, of those that have one of their own."""
 
 
-class RunOptions(StoredNoun):
-    stored_as: ClassVar[Format] = OPTIONS
+class RunOptions(StoredValue):
+    stored_as: ClassVar[StorageFormat] = OPTIONS
     models: ChosenModels = ChosenModels()
     sandbox: str = "auto"
     image: str = ""

@@ -18,7 +18,7 @@ _EXAMPLES = (".example", ".sample", ".template", ".dist")
 def is_secret(name: str) -> bool:
     """Whether a file or folder of this name, in any case, is one of them. Code, prose and examples are not meant."""
     folded = name.casefold()
-    return folded in FOLDERS or (not is_harmless(folded) and any(fnmatchcase(folded, one) for one in _FILES))
+    return folded in FOLDERS or (not is_harmless(folded) and any(fnmatchcase(folded, file) for file in _FILES))
 
 
 def is_harmless(name: str) -> bool:

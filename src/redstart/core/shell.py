@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from redstart.core.change import Snapshot
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 IN = "{redstart:in}"
 """In an argument or variable of an `Execution`: the folder that holds `files_in`, read-only."""
@@ -57,7 +57,7 @@ PINNED = Variation()
 """As every run is made that is not a repeat."""
 
 
-class SandboxLimits(Noun):
+class SandboxLimits(FrozenValue):
     """What one execution may use. Time is in seconds, sizes are in bytes."""
 
     wall: float = 600.0
@@ -97,7 +97,7 @@ TIGHT = SandboxLimits(
 """For snippets and probes."""
 
 
-class Environment(Noun):
+class Environment(FrozenValue):
     """Where code of the target runs: the same on whatever machine, so that paths recorded there hold here."""
 
     mount: str
@@ -131,7 +131,7 @@ class Environment(Noun):
     """Ports of the host that can be reached at the same address, as `host:port` on loopback; no other can."""
 
 
-class Execution(Noun):
+class Execution(FrozenValue):
     """One command on a fresh copy of a snapshot. What it does depends on this request alone.
 
     `argv` and `variables` may name the folders `IN` and `OUT` above.
@@ -152,7 +152,7 @@ class Execution(Noun):
     """What the machine calls itself, where the sandbox can choose that; empty for its usual name."""
 
 
-class Completed(Noun):
+class Completed(FrozenValue):
     """How it ended. An expected end (a time-out, a crash, a missing binary) is here; a dead sandbox is an exception."""
 
     exit_code: int

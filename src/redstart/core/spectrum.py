@@ -7,12 +7,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 Count = Annotated[int, Field(ge=0)]
 
 
-class Spectrum(Noun):
+class Spectrum(FrozenValue):
     """What was seen while the red tests, and some of the green ones beside them, were run once more."""
 
     red: Annotated[int, Field(ge=1)]

@@ -22,7 +22,7 @@ class Control(StrEnum):
     cancel = "cancel"
 
 
-class Halt(StrEnum):
+class HaltReason(StrEnum):
     """Why a driver stopped short of the run's end."""
 
     none = ""
@@ -51,17 +51,17 @@ class Halt(StrEnum):
     @property
     def needed(self) -> str:
         """The privilege that is needed: `think`, `act`, or none."""
-        return {Halt.needs_think: "think", Halt.needs_act: "act"}.get(self, "")
+        return {HaltReason.needs_think: "think", HaltReason.needs_act: "act"}.get(self, "")
 
 
-class Holder(NamedTuple):
+class RunHolder(NamedTuple):
     """The process that claimed a run and has not given it back: it may be dead."""
 
     host: str
     pid: int
 
 
-class Stop(NamedTuple):
+class DriveStop(NamedTuple):
     """How the last drive of a run stopped short of its end: `queued`, `paused`, `needs_input` or `failed`."""
 
     status: Status
@@ -81,10 +81,10 @@ class RunRow(NamedTuple):
     created: datetime
     updated: datetime
     control: Control = Control.none
-    holder: Holder | None = None
+    holder: RunHolder | None = None
     beat: float = 0.0
     """When the holder last renewed its lease, in seconds since the epoch."""
-    stop: Stop | None = None
+    stop: DriveStop | None = None
     options: RunOptions | None = None
     """None for a run of an earlier version, and for a child run: that of its parent counts."""
 

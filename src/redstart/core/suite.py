@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from posixpath import relpath
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 
-class Suite(Noun):
+class Suite(FrozenValue):
     """How the target's tests are run. `environment` is the blob of an `Environment`."""
 
     runner: str

@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from redstart.core.finding import Scan
-from redstart.core.noun import Noun
-from redstart.core.wishes import Kind, Metric
+from redstart.core.noun import FrozenValue
+from redstart.core.wishes import Metric, ProgramKind
 
 GOAL_LIMIT = 4000
 MOST_CRITERIA = 40
@@ -24,7 +24,7 @@ class Mode(StrEnum):
     audit = "audit"
 
 
-class _Task(Noun):
+class _Task(FrozenValue):
     """What the steps that all modes share may ask of the part of one mode."""
 
     makes_program: ClassVar[bool] = False
@@ -52,7 +52,7 @@ class CreateTask(_Task):
     makes_program: ClassVar[bool] = True
 
     mode: Literal[Mode.create] = Mode.create
-    kind: Kind | None = None
+    kind: ProgramKind | None = None
     offers: tuple[str, ...] = Field(default=(), max_length=20)
     """Packages that the tests may import besides the standard library and their runner."""
     own_tests: tuple[str, ...] = Field(default=(), max_length=50)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from redstart.core.lesson import Use
+from redstart.core.lesson import LessonOutcome
 from redstart.core.run import Result, RunState, Status
 
 _SAYS_NOTHING = (None, Result.environment, Result.already_green, Result.no_tests)
 """Endings that no lesson could have led to, or kept from."""
 
 
-def uses_of(run: RunState) -> dict[str, Use]:
+def uses_of(run: RunState) -> dict[str, LessonOutcome]:
     """One for each lesson that was shown to the run or withheld from it, by the lesson's id; none before its end.
 
     A run whose result a person may still accept says nothing until they have.
@@ -18,7 +18,7 @@ def uses_of(run: RunState) -> dict[str, Use]:
         return {}
     green, cost = _green(run), _cost(run)
     return {
-        coin.lesson: Use(probability=coin.probability, shown=coin.shown, green=green, cost=cost)
+        coin.lesson: LessonOutcome(probability=coin.probability, shown=coin.shown, green=green, cost=cost)
         for coin in run.taught.coins
     }
 

@@ -7,11 +7,11 @@ from enum import StrEnum
 from pydantic import Field
 
 from redstart.core.change import EditKind, Snapshot
-from redstart.core.course import Stall
-from redstart.core.noun import Noun
+from redstart.core.course import StallLimits
+from redstart.core.noun import FrozenValue
 
 
-class Kind(StrEnum):
+class ProgramKind(StrEnum):
     """What sort of program is made, where the user says so (create)."""
 
     web_app = "web_app"
@@ -20,22 +20,22 @@ class Kind(StrEnum):
     library = "library"
 
 
-class Better(StrEnum):
+class MetricDirection(StrEnum):
     smaller = "smaller"
     larger = "larger"
 
 
-class Metric(Noun):
+class Metric(FrozenValue):
     """What a program is measured by, besides its tests."""
 
     command: tuple[str, ...]
     """Run in the sandbox; the last number that it prints counts."""
-    better: Better = Better.smaller
+    better: MetricDirection = MetricDirection.smaller
     start: Snapshot
     """The program before any improvement: none may leave it worse than that."""
 
 
-class Asking(Noun):
+class QuestionOptions(FrozenValue):
     """How models are asked, as their profiles said when the run began: what a run asks does not change on its way."""
 
     window: int = Field(default=0, ge=0)
@@ -48,7 +48,7 @@ class Asking(Noun):
     """Whether questions for edits and tests say only what is needed: a small model loses its way in a long one."""
     stronger: str = ""
     """The strong model, where another one writes; empty where there is none that could be asked instead."""
-    stalls: dict[str, Stall] = {}
+    stalls: dict[str, StallLimits] = {}
     """By model, of those for which that is set: how many attempts of it may bring nothing."""
 
     def answer(self, most: int) -> int:

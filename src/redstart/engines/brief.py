@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pydantic import BaseModel, JsonValue
 
-from redstart.core.change import Applied, Patch
+from redstart.core.change import ApplyResult, Patch
 from redstart.core.context import Context
 from redstart.core.finding import Findings
-from redstart.core.learning import Plan, Reflection, Remembered
-from redstart.core.report import Counts, Judged, Reproduced
+from redstart.core.learning import NewMemories, Plan, Reflection
+from redstart.core.report import OutcomeCounts, ReproductionResult, TestResult
 from redstart.core.run import Decision
 
 Brief = dict[str, JsonValue]
@@ -17,7 +17,7 @@ Brief = dict[str, JsonValue]
 def brief(artifact: BaseModel) -> Brief:
     told: Brief
     match artifact:
-        case Reproduced():
+        case ReproductionResult():
             told = _reproduced(artifact)
         case Plan():
             told = _planned(artifact)
@@ -43,7 +43,7 @@ def brief(artifact: BaseModel) -> Brief:
                 "looks": artifact.looks,
             }
             told |= _learned(artifact)
-        case Applied():
+        case ApplyResult():
             reasons: list[JsonValue] = [f"{reject.path}: {reject.reason}" for reject in artifact.rejects]
             told = {
                 "ok": artifact.ok,
@@ -52,11 +52,11 @@ def brief(artifact: BaseModel) -> Brief:
                 "removed": artifact.removed,
                 "reasons": reasons,
             }
-        case Judged():
+        case TestResult():
             told = _judged(artifact)
         case Reflection():
             told = _reflection(artifact)
-        case Remembered():
+        case NewMemories():
             told = _remembered(artifact)
         case Decision():
             told = {
@@ -93,8 +93,8 @@ def _learned(patch: Patch) -> Brief:
 
 
 def _planned(plan: Plan) -> Brief:
-    recalled: list[JsonValue] = [one.card.id for one in plan.recalled]
-    sources: list[JsonValue] = [one.source for one in plan.recalled]
+    recalled: list[JsonValue] = [item.card.id for item in plan.recalled]
+    sources: list[JsonValue] = [item.source for item in plan.recalled]
     told: Brief = {"summary": plan.summary, "recalled": recalled, "sources": sources, "fault": plan.fault}
     if plan.taught is not None and plan.taught.coins:
         told |= {"shown": list(plan.taught.shown), "withheld": list(plan.taught.withheld)}
@@ -105,7 +105,7 @@ def _planned(plan: Plan) -> Brief:
     return told
 
 
-def _remembered(left: Remembered) -> Brief:
+def _remembered(left: NewMemories) -> Brief:
     told: Brief = {"card": left.card.id if left.card else "", "failure": left.failure is not None}
     told |= {"pattern": left.pattern.id} if left.pattern else {}
     if left.lesson is not None:
@@ -115,7 +115,7 @@ def _remembered(left: Remembered) -> Brief:
     return told
 
 
-def _reproduced(found: Reproduced) -> Brief:
+def _reproduced(found: ReproductionResult) -> Brief:
     written: Brief = {"written": found.written} if found.written else {}
     return {
         **written,
@@ -132,7 +132,7 @@ def _reproduced(found: Reproduced) -> Brief:
     }
 
 
-def _judged(judged: Judged) -> Brief:
+def _judged(judged: TestResult) -> Brief:
     verdict = judged.verdict
     return {
         **_counts(judged.report.counts),
@@ -144,7 +144,7 @@ def _judged(judged: Judged) -> Brief:
         "skipped_now": verdict.newly_skipped.count,
         "flaky": verdict.flaky.count,
         "green_without": verdict.green_without.count,
-        "repeats": sum(one.patched for one in judged.repeats),
+        "repeats": sum(repeat.patched for repeat in judged.repeats),
         "shrunk": judged.shrunk is not None,
         "unsteady": list(judged.unsteady.first[:3]),
         "honest_green": verdict.honest_green,
@@ -152,5 +152,5 @@ def _judged(judged: Judged) -> Brief:
     }
 
 
-def _counts(counts: Counts) -> Brief:
+def _counts(counts: OutcomeCounts) -> Brief:
     return {"passed": counts.passed, "red": counts.red, "skipped": counts.skipped}

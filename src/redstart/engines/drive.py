@@ -14,9 +14,9 @@ from pydantic import BaseModel, JsonValue
 from redstart.core.chat import Ask, Usage
 from redstart.core.errors import ConfigError, Needs, StoreError
 from redstart.core.events import Event, Phase, Progress
-from redstart.core.learning import Remembered
-from redstart.core.run import Errand, Limits, RunState, Spend, Status, Step
-from redstart.core.standing import Control, Halt, Stop
+from redstart.core.learning import NewMemories
+from redstart.core.run import ChildTask, Limits, RunState, Spend, Status, Step
+from redstart.core.standing import Control, DriveStop, HaltReason
 from redstart.core.tasks import ImproveTask
 from redstart.engines.brief import brief
 from redstart.engines.journal import (
@@ -27,7 +27,7 @@ from redstart.engines.journal import (
     JournaledModel,
     JournaledPerson,
     JournaledSandbox,
-    Recorder,
+    JournalRecorder,
     reply_to,
 )
 from redstart.engines.lease import hold, stop_of_error
@@ -35,7 +35,7 @@ from redstart.engines.port import Engine
 from redstart.engines.progress import StepWatch, WatchedModel
 from redstart.engines.recall import JournaledMemory
 from redstart.flow.errands import begun, errand_id
-from redstart.flow.loop import STEPS, Advanced
+from redstart.flow.loop import STEPS, StepAdvance
 from redstart.flow.modes import MODES
 from redstart.flow.route import settle, takes_answer, waits_for_errands, wake
 from redstart.ports.bundle import Ports, announce_nothing
@@ -44,8 +44,8 @@ from redstart.ports.memory.port import Lessons, Memory
 from redstart.ports.model.port import Model, TimedLedger
 from redstart.ports.sandbox.port import Sandbox
 from redstart.ports.store.port.blobs import Blobs
-from redstart.ports.store.port.journal import Call, Journal
-from redstart.ports.store.port.runs import Claim, Commit, Store
+from redstart.ports.store.port.journal import CallPlace, Journal
+from redstart.ports.store.port.runs import RunClaim, StepCommit, Store
 from redstart.ports.store.port.trees import Trees
 from redstart.ports.world.port import World
 
@@ -67,12 +67,12 @@ class StepLedger(TimedLedger, Protocol):
 
 
 class Commits(Protocol):
-    async def commit(self, commit: Commit, fence: int) -> Control: ...
+    async def commit(self, commit: StepCommit, fence: int) -> Control: ...
 
 
-def _never() -> Halt:
+def _never() -> HaltReason:
     """Nobody but the store stops the driver."""
-    return Halt.none
+    return HaltReason.none
 
 
 def _unwatched(state: RunState, step: Step) -> None:
@@ -106,7 +106,7 @@ class Adapters:
     budgeted: Callable[[Model, TimedLedger], Model]
     """Wraps a model so that it reserves and settles with the ledger."""
     listen: Callable[[Event], None]
-    halting: Callable[[], Halt] = _never
+    halting: Callable[[], HaltReason] = _never
     """Asked after each commit: why the driver is to stop there, if it is."""
     before_step: Callable[[RunState, Step], None] = _unwatched
     """Told before each step, with the state that is committed."""
@@ -118,7 +118,7 @@ class Adapters:
     """Whether somebody has the run driven again where this drive stops short of its end."""
 
 
-async def drive(adapters: Adapters, claim: Claim, engine: Engine, until: Step | None = None) -> Advanced:
+async def drive(adapters: Adapters, claim: RunClaim, engine: Engine, until: Step | None = None) -> StepAdvance:
     """Goes on with a claimed run until it ends, waits, or `until` was committed; raises what machinery raises.
 
     A run that waits for a person goes on if they have answered; one that waits for its errands has them driven first.
@@ -126,7 +126,7 @@ async def drive(adapters: Adapters, claim: Claim, engine: Engine, until: Step | 
     """
     if until is not None and until not in MODES[claim.state.spec.mode]:
         raise ConfigError(f"{claim.state.spec.mode.value} has no step {until.value}")
-    stop: Stop | None = None
+    stop: DriveStop | None = None
     try:
         done = await hold(adapters.store, claim, _drive(adapters, claim, engine, until))
         stop = _stop_of(done, supervised=adapters.supervised)
@@ -139,26 +139,28 @@ async def drive(adapters: Adapters, claim: Claim, engine: Engine, until: Step | 
             await adapters.store.release(claim.state.run_id, claim.fence, stop)
 
 
-async def _drive(adapters: Adapters, claim: Claim, engine: Engine, until: Step | None) -> Advanced:
-    driver = Driver(adapters, claim.fence, None if _only_waits(claim.state) else until)
+async def _drive(adapters: Adapters, claim: RunClaim, engine: Engine, until: Step | None) -> StepAdvance:
+    driver = RunDriver(adapters, claim.fence, None if _only_waits(claim.state) else until)
     done = await engine(await awake(adapters.store, claim.state), driver.advance)
     while not done.halt and waits_for_errands(done.state):
         if halt := await drive_errands(adapters, done.state, engine, until):
-            return Advanced(done.state, halt)
+            return StepAdvance(done.state, halt)
         done = await engine(wake(done.state), driver.advance)
     return done
 
 
-def _stop_of(done: Advanced, *, supervised: bool) -> Stop | None:
+def _stop_of(done: StepAdvance, *, supervised: bool) -> DriveStop | None:
     """How a run stands after a drive that no error ended; None where its own state says it."""
     state, halt = done.state, done.halt
     if state.status in (Status.finished, Status.needs_input):
         return None
-    if halt is Halt.errand_waits:
-        return Stop(Status.needs_input, "a child run needs input")
-    if supervised and (halt.needed or halt is Halt.drain):
-        return Stop(Status.queued)
-    return Stop(Status.paused, f"stopped after {state.last.value}" if halt is Halt.until and state.last else "")
+    if halt is HaltReason.errand_waits:
+        return DriveStop(Status.needs_input, "a child run needs input")
+    if supervised and (halt.needed or halt is HaltReason.drain):
+        return DriveStop(Status.queued)
+    return DriveStop(
+        Status.paused, f"stopped after {state.last.value}" if halt is HaltReason.until and state.last else ""
+    )
 
 
 def _only_waits(state: RunState) -> bool:
@@ -166,7 +168,7 @@ def _only_waits(state: RunState) -> bool:
     return state.spec.begins_cycles
 
 
-async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, until: Step | None) -> Halt:
+async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, until: Step | None) -> HaltReason:
     """Drives the runs that this one waits for, those that are not begun yet too. Says why it cannot go on.
 
     They may run at once. What one of them raises is raised when the others have come to their end.
@@ -177,54 +179,60 @@ async def drive_errands(adapters: Adapters, parent: RunState, engine: Engine, un
     if pause and await _is_between_cycles(adapters, parent, errands) and (halt := await _rest(adapters, pause)):
         return halt
     slots = asyncio.Semaphore(AT_ONCE)
-    stopped: list[Halt] = []
+    stopped: list[HaltReason] = []
 
-    async def one(errand: Errand) -> Halt:
+    async def one(errand: ChildTask) -> HaltReason:
         async with slots:
             if stopped:
                 return stopped[0]
             child = await _begun(adapters, parent, errand)
             if child.status is Status.finished:
-                return Halt.none
+                return HaltReason.none
             row = MODES[child.spec.mode]
             claim = await adapters.store.claim(child.run_id)
             done = await drive(adapters, claim, engine, until if until in row else None)
             if _rank(done.halt) == 0:
                 # Who stops one means them all: those that have no driver yet get none.
                 stopped.append(done.halt)
-            return done.halt or (Halt.none if done.state.status is Status.finished else Halt.errand_waits)
+            return done.halt or (HaltReason.none if done.state.status is Status.finished else HaltReason.errand_waits)
 
     told = await asyncio.gather(*(one(errand) for errand in errands), return_exceptions=True)
     for each in told:
         if isinstance(each, BaseException):
             raise each
-    return min((each for each in told if isinstance(each, Halt)), key=_rank, default=Halt.none)
+    return min((each for each in told if isinstance(each, HaltReason)), key=_rank, default=HaltReason.none)
 
 
-def _rank(halt: Halt) -> int:
+def _rank(halt: HaltReason) -> int:
     """Which halt of several errands counts: being stopped first; and who waits for a person keeps nobody else."""
-    known = {Halt.needs_think: 1, Halt.needs_act: 1, Halt.until: 2, Halt.errand_waits: 3, Halt.none: 4}
+    known = {
+        HaltReason.needs_think: 1,
+        HaltReason.needs_act: 1,
+        HaltReason.until: 2,
+        HaltReason.errand_waits: 3,
+        HaltReason.none: 4,
+    }
     return known.get(halt, 0)
 
 
-async def _is_between_cycles(adapters: Adapters, parent: RunState, errands: Sequence[Errand]) -> bool:
+async def _is_between_cycles(adapters: Adapters, parent: RunState, errands: Sequence[ChildTask]) -> bool:
     """Whether the pause between two improvements is due: not before the first, nor in the middle of one."""
     if parent.work.begun <= 1:
         return False
     return not any([await _is_there(adapters, errand_id(parent.run_id, errand.number)) for errand in errands])
 
 
-async def _rest(adapters: Adapters, seconds: float) -> Halt:
+async def _rest(adapters: Adapters, seconds: float) -> HaltReason:
     """Waits so long, or until the driver is to stop; why, then."""
     ends = adapters.world.monotonic() + seconds
     while (left := ends - adapters.world.monotonic()) > 0:
         if halt := adapters.halting():
             return halt
         await asyncio.sleep(min(left, REST))
-    return Halt.none
+    return HaltReason.none
 
 
-async def _begun(adapters: Adapters, parent: RunState, errand: Errand) -> RunState:
+async def _begun(adapters: Adapters, parent: RunState, errand: ChildTask) -> RunState:
     """The errand's run as it stands; a new one where it was not begun."""
     fresh = begun(parent, errand)
     if await _is_there(adapters, fresh.run_id):
@@ -246,7 +254,7 @@ async def awake(store: Store, state: RunState) -> RunState:
     return wake(state)
 
 
-class Driver:
+class RunDriver:
     """Holds a run by its fence and does one step at a time. With `replayed`, nothing is called and nothing written."""
 
     def __init__(
@@ -263,7 +271,7 @@ class Driver:
         # How long the step after a state took, of a run that is done once more.
         self._replayed = replayed
 
-    async def advance(self, state: RunState, step: Step) -> Advanced:
+    async def advance(self, state: RunState, step: Step) -> StepAdvance:
         started = self._adapters.world.monotonic()
         self._adapters.before_step(state, step)
         stream = _Stream(state, self._adapters)
@@ -277,7 +285,7 @@ class Driver:
         try:
             artifact = await STEPS[step](state, self._ports(state, step, stream, recorder, ledger))
         except Needs as needs:
-            return Advanced(state, Halt.needs_think if needs.privilege == "think" else Halt.needs_act)
+            return StepAdvance(state, HaltReason.needs_think if needs.privilege == "think" else HaltReason.needs_act)
         seconds = self._seconds(state, started)
         after = self._settled(state, step, artifact, ledger.spend_of_step, seconds)
         spent: dict[str, JsonValue] = {"tokens": after.spend.tokens, "usd": round(after.spend.usd, 6)}
@@ -285,27 +293,31 @@ class Driver:
         if after.status is not Status.running:
             stream.tell("run", Phase.end, **_ending(after))
         after = after.model_copy(update={"seq": state.seq + len(stream.events)})
-        remembered = artifact if isinstance(artifact, Remembered) else None
-        commit = Commit(state, after, step, artifact.model_dump_json(), stream.events, remembered)
+        remembered = artifact if isinstance(artifact, NewMemories) else None
+        commit = StepCommit(state, after, step, artifact.model_dump_json(), stream.events, remembered)
         control = await self._commits.commit(commit, self._fence)
-        return Advanced(after, self._halt(step, control))
+        return StepAdvance(after, self._halt(step, control))
 
-    def _halt(self, step: Step, control: Control) -> Halt:
+    def _halt(self, step: Step, control: Control) -> HaltReason:
         if control is not Control.none:
-            return Halt(control.value)
-        return Halt.until if step is self._until else self._adapters.halting()
+            return HaltReason(control.value)
+        return HaltReason.until if step is self._until else self._adapters.halting()
 
-    def _recorder(self, state: RunState, step: Step, stream: _Stream) -> Recorder:
+    def _recorder(self, state: RunState, step: Step, stream: _Stream) -> JournalRecorder:
         def discarded(call: str, count: int) -> None:
             stream.tell(step.value, Phase.note, discarded=count, since=call)
 
         # An attempt decides again when it was answered, maybe more than once: each time has records of its own.
         again = f"@{state.version}" if step is state.last else ""
-        call = Call(state.run_id, state.now.number, f"{step.value}{again}", 0)
+        call = CallPlace(state.run_id, state.now.number, f"{step.value}{again}", 0)
         journal, blobs = self._adapters.journal, self._adapters.blobs
-        return Recorder(journal, blobs, call, self._fence, replaying=self._replayed is not None, on_discard=discarded)
+        return JournalRecorder(
+            journal, blobs, call, self._fence, replaying=self._replayed is not None, on_discard=discarded
+        )
 
-    def _ports(self, state: RunState, step: Step, stream: _Stream, recorder: Recorder, ledger: StepLedger) -> Ports:
+    def _ports(
+        self, state: RunState, step: Step, stream: _Stream, recorder: JournalRecorder, ledger: StepLedger
+    ) -> Ports:
         def note(**data: JsonValue) -> None:
             stream.tell(step.value, Phase.note, **data)
 

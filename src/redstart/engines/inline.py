@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from redstart.core.run import RunState
-from redstart.flow.loop import Advance, Advanced, loop
+from redstart.flow.loop import Advance, StepAdvance, loop
 
 
-async def inline(state: RunState, advance: Advance) -> Advanced:
+async def inline(state: RunState, advance: Advance) -> StepAdvance:
     return await loop(state, advance)

@@ -11,35 +11,35 @@ from typing import Protocol
 
 from pydantic import TypeAdapter
 
-from redstart.core.change import EditKind, Tally
+from redstart.core.change import EditKind, FitCounts
 from redstart.core.chat import Answer, Ask, Usage
 from redstart.core.errors import Needs, ReplayDiverged, StoreError
 from redstart.core.formats import RECORD, this_version
-from redstart.core.lesson import Lesson, Offered, Placed, Situation
-from redstart.core.noun import Noun
-from redstart.core.run import Ended, RunState
+from redstart.core.lesson import Lesson, LessonOffer, LessonPlacement, Situation
+from redstart.core.noun import FrozenValue
+from redstart.core.run import ChildResult, RunState
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
 from redstart.flow.errands import ended, errand_id
-from redstart.ports.install.port import Installer, InstallRequest, Prepared
+from redstart.ports.install.port import Installer, InstallRequest, InstallResult
 from redstart.ports.memory.port import Lessons
 from redstart.ports.model.port import Model
-from redstart.ports.sandbox.port import Sandbox, Session, session_of
+from redstart.ports.sandbox.port import Sandbox, SandboxSession, session_of
 from redstart.ports.store.port.blobs import Blobs
-from redstart.ports.store.port.journal import Call, CallKind, HeardKind, Journal, MadeKind, Record, digest
+from redstart.ports.store.port.journal import CallKind, CallPlace, HeardKind, Journal, JournalRecord, MadeKind, digest
 from redstart.ports.store.port.ordinals import OutsideOrdinal
-from redstart.ports.store.port.person import Reply
-from redstart.ports.store.port.runs import Store, Told, Word
+from redstart.ports.store.port.person import PersonReply
+from redstart.ports.store.port.runs import PersonMessage, PersonWord, Store
 
 LAST_WORDS = 5
 """How much of what a person said a step hears: the newest."""
 
 _SAID = TypeAdapter(tuple[str, ...])
-_ENDED = TypeAdapter(tuple[Ended, ...])
-_TALLY = TypeAdapter(dict[EditKind, Tally])
-_REPLY: TypeAdapter[Reply | None] = TypeAdapter(Reply | None)
+_ENDED = TypeAdapter(tuple[ChildResult, ...])
+_TALLY = TypeAdapter(dict[EditKind, FitCounts])
+_REPLY: TypeAdapter[PersonReply | None] = TypeAdapter(PersonReply | None)
 
 
-class Recorder:
+class JournalRecorder:
     """The journal as one step sees it. Ordinals are allotted in the order in which the step calls.
 
     With `replaying` nothing is called and nothing is written: a call that the journal does not hold, or holds
@@ -51,7 +51,7 @@ class Recorder:
         self,
         journal: Journal,
         blobs: Blobs,
-        call: Call,
+        call: CallPlace,
         fence: int,
         *,
         replaying: bool = False,
@@ -60,7 +60,7 @@ class Recorder:
         self._journal, self._blobs, self._next, self._fence = journal, blobs, call, fence
         self._replaying, self._on_discard = replaying, on_discard
 
-    async def call(self, kind: MadeKind, request: str, make: Callable[[Call], Awaitable[str]]) -> str:
+    async def call(self, kind: MadeKind, request: str, make: Callable[[CallPlace], Awaitable[str]]) -> str:
         """The recorded result of this call, else what `make` gives, recorded."""
         call, self._next = self._next, self._next._replace(ordinal=self._next.ordinal + 1)
         return await self._made(call, await self._journal.find(call), kind, request, make)
@@ -83,13 +83,18 @@ class Recorder:
         if found is None and self._replaying:
             return silence
 
-        async def listen(call: Call) -> str:  # noqa: ARG001
+        async def listen(call: CallPlace) -> str:  # noqa: ARG001
             return await make()
 
         return await self._made(call, found, kind, "", listen)
 
     async def _made(
-        self, call: Call, found: Record | None, kind: CallKind, request: str, make: Callable[[Call], Awaitable[str]]
+        self,
+        call: CallPlace,
+        found: JournalRecord | None,
+        kind: CallKind,
+        request: str,
+        make: Callable[[CallPlace], Awaitable[str]],
     ) -> str:
         request_hash = hashlib.sha256(f"{kind}\x1f{request}".encode()).hexdigest()
         recorded = "" if found is None else found.current_result()
@@ -102,12 +107,12 @@ class Recorder:
             self._on_discard(str(call), await self._journal.discard(call, self._fence))
         result = await make(call)
         stored = self._blobs.put(request.encode()) if request else ""
-        record = Record(call, kind, request_hash, stored, result, "", RECORD.version, this_version())
+        record = JournalRecord(call, kind, request_hash, stored, result, "", RECORD.version, this_version())
         await self._journal.add(record._replace(digest=digest(record)), self._fence)
         return result
 
 
-def _difference(found: Record | None, kind: str, request_hash: str) -> str:
+def _difference(found: JournalRecord | None, kind: str, request_hash: str) -> str:
     if found is None:
         return "it is not in the journal"
     if digest(found._replace(digest="")) != found.digest:
@@ -117,36 +122,36 @@ def _difference(found: Record | None, kind: str, request_hash: str) -> str:
     return "" if found.request_hash == request_hash else "its request differs from the one recorded"
 
 
-class KeptAnswer(Noun):
+class KeptAnswer(FrozenValue):
     """How an answer stands in the journal: its text is a blob."""
 
     answer: Answer
     text: str
 
     @classmethod
-    def of(cls, record: Record) -> KeptAnswer:
+    def of(cls, record: JournalRecord) -> KeptAnswer:
         """Raises `NewerFormat`, and `ValidationError` where the record holds no answer."""
         return cls.model_validate_json(record.current_result(), extra="ignore")
 
 
-class _KeptCompleted(Noun):
+class _KeptCompleted(FrozenValue):
     completed: Completed
     output: str
     files: dict[str, str]
 
 
-class Counts(Protocol):
+class CallCounter(Protocol):
     def count(self, usage: Usage) -> None: ...
 
 
 class JournaledModel:
     """A model whose answers are recorded; `None` for a driver that has none."""
 
-    def __init__(self, inner: Model | None, recorder: Recorder, blobs: Blobs, ledger: Counts) -> None:
+    def __init__(self, inner: Model | None, recorder: JournalRecorder, blobs: Blobs, ledger: CallCounter) -> None:
         self._inner, self._recorder, self._blobs, self._ledger = inner, recorder, blobs, ledger
 
     async def ask(self, ask: Ask) -> Answer:
-        async def make(call: Call) -> str:
+        async def make(call: CallPlace) -> str:
             if self._inner is None:
                 raise Needs("think")
             site = f"{call.attempt}/{call.step}/{call.ordinal}"
@@ -167,7 +172,7 @@ class JournaledSandbox:
     def __init__(
         self,
         inner: Sandbox | None,
-        recorder: Recorder,
+        recorder: JournalRecorder,
         blobs: Blobs,
         watched: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
@@ -176,18 +181,18 @@ class JournaledSandbox:
         self.tier = inner.tier if inner else "none"
 
     async def run(self, execution: Execution) -> Completed:
-        async def there() -> Session:
+        async def there() -> SandboxSession:
             return self._needed
 
         return await self.recorded(execution, there)
 
     @asynccontextmanager
-    async def session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[Session]:
+    async def session(self, environment: Environment, limits: SandboxLimits) -> AsyncGenerator[SandboxSession]:
         """The inner one is opened at the first execution that the journal does not hold: a replay needs none."""
         async with AsyncExitStack() as opened:
-            held: list[Session] = []
+            held: list[SandboxSession] = []
 
-            async def there() -> Session:
+            async def there() -> SandboxSession:
                 if not held:
                     held.append(await opened.enter_async_context(session_of(self._needed, environment, limits)))
                 return held[0]
@@ -200,10 +205,10 @@ class JournaledSandbox:
             raise Needs("act")
         return self._inner
 
-    async def recorded(self, execution: Execution, there: Callable[[], Awaitable[Session]]) -> Completed:
+    async def recorded(self, execution: Execution, there: Callable[[], Awaitable[SandboxSession]]) -> Completed:
         """The recorded end of this execution, else what it ends with where `there` says, recorded."""
 
-        async def make(call: Call) -> str:  # noqa: ARG001  (an execution does not depend on where it was asked for)
+        async def make(call: CallPlace) -> str:  # noqa: ARG001  (an execution does not depend on where it was asked for)
             session = await there()
             with self._watched():
                 completed = await session.run(execution)
@@ -222,7 +227,7 @@ class JournaledSandbox:
 class _JournaledSession:
     """A session whose executions are recorded like any other."""
 
-    def __init__(self, journaled: JournaledSandbox, there: Callable[[], Awaitable[Session]]) -> None:
+    def __init__(self, journaled: JournaledSandbox, there: Callable[[], Awaitable[SandboxSession]]) -> None:
         self._journaled, self._there = journaled, there
 
     async def run(self, execution: Execution) -> Completed:
@@ -232,29 +237,29 @@ class _JournaledSession:
 class JournaledLessons:
     """What was offered is heard, as a person is: a run of before there were lessons is replayed without any."""
 
-    def __init__(self, inner: Lessons, recorder: Recorder) -> None:
+    def __init__(self, inner: Lessons, recorder: JournalRecorder) -> None:
         self._inner, self._recorder = inner, recorder
 
-    async def offered(self, situation: Situation) -> Offered:
+    async def offered(self, situation: Situation) -> LessonOffer:
         async def make() -> str:
             return (await self._inner.offered(situation)).model_dump_json()
 
-        none = Offered().model_dump_json()
+        none = LessonOffer().model_dump_json()
         result = await self._recorder.heard("lessons", none, make, ordinal=OutsideOrdinal.taught)
-        return Offered.model_validate_json(result, extra="ignore")
+        return LessonOffer.model_validate_json(result, extra="ignore")
 
-    async def placed(self, lesson: Lesson) -> Placed:
-        async def make(call: Call) -> str:  # noqa: ARG001
+    async def placed(self, lesson: Lesson) -> LessonPlacement:
+        async def make(call: CallPlace) -> str:  # noqa: ARG001
             return (await self._inner.placed(lesson)).model_dump_json()
 
         request = lesson.model_dump_json()
-        return Placed.model_validate_json(await self._recorder.call("lesson", request, make), extra="ignore")
+        return LessonPlacement.model_validate_json(await self._recorder.call("lesson", request, make), extra="ignore")
 
 
 class JournaledPerson:
     """What a person told the run, as the step first heard it: what they say later is for a later step."""
 
-    def __init__(self, store: Store, run: RunState, recorder: Recorder) -> None:
+    def __init__(self, store: Store, run: RunState, recorder: JournalRecorder) -> None:
         self._store, self._run, self._recorder = store, run, recorder
 
     async def said(self) -> tuple[str, ...]:
@@ -262,12 +267,12 @@ class JournaledPerson:
             spec = self._run.spec
             # Who speaks to a run that has others at work for it means those.
             runs = ([spec.parent] if spec.errand else []) + [self._run.run_id]
-            texts = [one.text for run in runs for one in await self._store.told(run) if one.text]
+            texts = [message.text for run in runs for message in await self._store.told(run) if message.text]
             return _SAID.dump_json(tuple(texts[-LAST_WORDS:])).decode()
 
         return _SAID.validate_json(await self._recorder.heard("said", "[]", make))
 
-    async def answer(self) -> Reply | None:
+    async def answer(self) -> PersonReply | None:
         async def make() -> str:
             return _REPLY.dump_json(reply_to(self._run, await self._store.told(self._run.run_id))).decode()
 
@@ -277,19 +282,19 @@ class JournaledPerson:
 class JournaledInstaller:
     """An installer whose work is recorded; made again where the recorded environment is not on this machine."""
 
-    def __init__(self, inner: Installer | None, recorder: Recorder) -> None:
+    def __init__(self, inner: Installer | None, recorder: JournalRecorder) -> None:
         self._inner, self._recorder = inner, recorder
 
-    async def prepare(self, request: InstallRequest) -> Prepared:
-        async def make(call: Call) -> str:  # noqa: ARG001
+    async def prepare(self, request: InstallRequest) -> InstallResult:
+        async def make(call: CallPlace) -> str:  # noqa: ARG001
             return (await self._made(request)).model_dump_json()
 
         result = await self._recorder.call("install", request.model_dump_json(), make)
-        told = Prepared.model_validate_json(result, extra="ignore")
+        told = InstallResult.model_validate_json(result, extra="ignore")
         gone = told.folder and not Path(told.folder).exists()
         return await self._made(request) if gone and self._inner is not None else told
 
-    async def _made(self, request: InstallRequest) -> Prepared:
+    async def _made(self, request: InstallRequest) -> InstallResult:
         if self._inner is None:
             raise Needs("act")
         return await asyncio.to_thread(self._inner.prepare, request)
@@ -298,18 +303,18 @@ class JournaledInstaller:
 class JournaledErrands:
     """How the errands ended that the run waits for."""
 
-    def __init__(self, store: Store, run: RunState, recorder: Recorder) -> None:
+    def __init__(self, store: Store, run: RunState, recorder: JournalRecorder) -> None:
         self._store, self._run, self._recorder = store, run, recorder
 
-    async def ended(self) -> tuple[Ended, ...]:
+    async def ended(self) -> tuple[ChildResult, ...]:
         asked = self._run.now.decide
-        ids = [errand_id(self._run.run_id, one.number) for one in asked.errands] if asked else []
+        ids = [errand_id(self._run.run_id, errand.number) for errand in asked.errands] if asked else []
 
-        async def make(call: Call) -> str:  # noqa: ARG001
+        async def make(call: CallPlace) -> str:  # noqa: ARG001
             found = [(name, ended(await self._store.load(name))) for name in ids]
-            if left := [name for name, one in found if one is None]:
+            if left := [name for name, item in found if item is None]:
                 raise StoreError(f"run {left[0]} has not ended")
-            return _ENDED.dump_json(tuple(one for _, one in found if one)).decode()
+            return _ENDED.dump_json(tuple(item for _, item in found if item)).decode()
 
         return _ENDED.validate_json(await self._recorder.call("errands", " ".join(ids), make), extra="ignore")
 
@@ -320,10 +325,10 @@ class JournaledForms:
     A driver without a model does not know who will be asked: `None`.
     """
 
-    def __init__(self, store: Store, model: str | None, tenant: str, recorder: Recorder) -> None:
+    def __init__(self, store: Store, model: str | None, tenant: str, recorder: JournalRecorder) -> None:
         self._store, self._model, self._tenant, self._recorder = store, model, tenant, recorder
 
-    async def tally(self) -> dict[EditKind, Tally]:
+    async def tally(self) -> dict[EditKind, FitCounts]:
         async def make() -> str:
             if self._model is None:
                 raise Needs("think")
@@ -333,7 +338,7 @@ class JournaledForms:
         return _TALLY.validate_json(await self._recorder.heard("tally", "{}", make, ordinal=OutsideOrdinal.counted))
 
 
-def reply_to(run: RunState, told: list[Told]) -> Reply | None:
+def reply_to(run: RunState, told: list[PersonMessage]) -> PersonReply | None:
     """The newest answer to what the run waits for now; one to an earlier question is none."""
-    answers = [one for one in told if one.word is not Word.say and one.version == run.version]
-    return Reply(answers[-1].word is Word.accept, answers[-1].text) if answers else None
+    answers = [message for message in told if message.word is not PersonWord.say and message.version == run.version]
+    return PersonReply(answers[-1].word is PersonWord.accept, answers[-1].text) if answers else None

@@ -17,9 +17,9 @@ from redstart.core.errors import (
     StoreError,
 )
 from redstart.core.run import Status
-from redstart.core.standing import LEASE, Control, Halt, Stop
-from redstart.flow.loop import Advanced
-from redstart.ports.store.port.runs import Claim, Store
+from redstart.core.standing import LEASE, Control, DriveStop, HaltReason
+from redstart.flow.loop import StepAdvance
+from redstart.ports.store.port.runs import RunClaim, Store
 
 POLL = 1.0
 """Seconds between two looks at whether the run was cancelled."""
@@ -30,7 +30,7 @@ MENDED_BY_A_PERSON = (ModelRefused, ConfigError, PolicyViolation, ReplayDiverged
 """Errors that come again however often a run is driven."""
 
 
-async def hold(store: Store, claim: Claim, drive: Coroutine[Any, Any, Advanced]) -> Advanced:
+async def hold(store: Store, claim: RunClaim, drive: Coroutine[Any, Any, StepAdvance]) -> StepAdvance:
     """Drives the run under its lease. Cancelled by a person, it stops in the middle of a step, which is not kept."""
     driving = asyncio.create_task(drive)
     keeping = asyncio.create_task(_keep(store, claim, driving))
@@ -41,12 +41,12 @@ async def hold(store: Store, claim: Claim, drive: Coroutine[Any, Any, Advanced])
         by_a_person = keeping.done() and keeping.exception() is None
         if not by_a_person or (here is not None and here.cancelling()):
             raise
-        return Advanced(await store.load(claim.state.run_id), Halt.cancel)
+        return StepAdvance(await store.load(claim.state.run_id), HaltReason.cancel)
     finally:
         keeping.cancel()
 
 
-async def _keep(store: Store, claim: Claim, driving: asyncio.Task[Advanced]) -> None:
+async def _keep(store: Store, claim: RunClaim, driving: asyncio.Task[StepAdvance]) -> None:
     """Renews the lease for as long as the drive lasts; returns where it had to end it."""
     run_id, since = claim.state.run_id, 0.0
     while True:
@@ -61,13 +61,13 @@ async def _keep(store: Store, claim: Claim, driving: asyncio.Task[Advanced]) -> 
                 since = 0.0
 
 
-def stop_of_error(error: BaseException, *, supervised: bool) -> Stop:
+def stop_of_error(error: BaseException, *, supervised: bool) -> DriveStop:
     """How a run stands whose drive was ended by this. A supervisor has it driven again where that may help."""
     if not isinstance(error, Exception):
-        return Stop(Status.queued if supervised else Status.paused, "interrupted")
+        return DriveStop(Status.queued if supervised else Status.paused, "interrupted")
     if supervised and isinstance(error, PortError | OSError) and not isinstance(error, MENDED_BY_A_PERSON):
-        return Stop(Status.queued, _words(error))
-    return Stop(Status.failed, _words(error))
+        return DriveStop(Status.queued, _words(error))
+    return DriveStop(Status.failed, _words(error))
 
 
 def _words(error: Exception) -> str:

@@ -9,38 +9,38 @@ from pydantic import TypeAdapter
 from redstart.core.chat import Usage
 from redstart.core.errors import Needs
 from redstart.core.failures import FailureQuery, RecalledFailure
-from redstart.core.learning import Recalled, Signature
-from redstart.core.noun import Noun, clip
+from redstart.core.learning import RecalledCard, Signature
+from redstart.core.noun import FrozenValue, clip
 from redstart.core.pattern import RecalledPattern
-from redstart.engines.journal import Counts, Recorder
-from redstart.ports.bundle import Note
+from redstart.engines.journal import CallCounter, JournalRecorder
+from redstart.ports.bundle import ProgressNote
 from redstart.ports.memory.port import Memory, Metered
 from redstart.ports.model.port import Ledger
-from redstart.ports.store.port.journal import Call, Record
+from redstart.ports.store.port.journal import CallPlace, JournalRecord
 from redstart.ports.store.port.ordinals import OutsideOrdinal
 
 LONGEST = 300
 """Characters of what is said of a lack."""
 
 
-class Budget(Ledger, Counts, Protocol):
+class CountingLedger(Ledger, CallCounter, Protocol):
     """Who holds back, and counts, what calls cost."""
 
 
-class KeptRecall(Noun):
+class KeptRecall(FrozenValue):
     """How a recall stands in the journal that asked a model, or lacked something; any other is a list of cards."""
 
-    found: list[Recalled]
+    found: list[RecalledCard]
     model: str
     usage: Usage | None
     """None where nothing was used."""
     lacks: str
 
 
-_RECALLED = TypeAdapter(list[Recalled])
+_RECALLED = TypeAdapter(list[RecalledCard])
 _PATTERNS = TypeAdapter(list[RecalledPattern])
 _FAILURES = TypeAdapter(list[RecalledFailure])
-_KEPT: TypeAdapter[list[Recalled] | KeptRecall] = TypeAdapter(list[Recalled] | KeptRecall)
+_KEPT: TypeAdapter[list[RecalledCard] | KeptRecall] = TypeAdapter(list[RecalledCard] | KeptRecall)
 
 
 class _RecallMeter:
@@ -69,18 +69,20 @@ class JournaledMemory:
     A memory that asks a model needs a driver that may: `thinks`. `note` tells the run what was lacking.
     """
 
-    def __init__(self, inner: Memory, recorder: Recorder, ledger: Budget, note: Note, *, thinks: bool) -> None:
+    def __init__(
+        self, inner: Memory, recorder: JournalRecorder, ledger: CountingLedger, note: ProgressNote, *, thinks: bool
+    ) -> None:
         self._inner, self._recorder, self._ledger, self._note = inner, recorder, ledger, note
         self._thinks = thinks
 
-    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
-        async def make(call: Call) -> str:  # noqa: ARG001
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
+        async def make(call: CallPlace) -> str:  # noqa: ARG001
             return await self._recalled(signature, tenant, repo, limit)
 
         request = "\x1f".join((signature.model_dump_json(), tenant, repo, str(limit)))
         return self._counted(await self._recorder.call("recall", request, make))
 
-    async def recall_again(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+    async def recall_again(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         """As the step first found them. Runs of before this was done are replayed without, their calls unmoved."""
 
         async def make() -> str:
@@ -110,7 +112,7 @@ class JournaledMemory:
         model = inner.asks if isinstance(inner, Metered) else ""
         return KeptRecall(found=found, model=model, usage=meter.used, lacks=meter.lacked).model_dump_json()
 
-    def _counted(self, result: str) -> list[Recalled]:
+    def _counted(self, result: str) -> list[RecalledCard]:
         kept = _KEPT.validate_json(result, extra="ignore")
         if isinstance(kept, list):
             return kept
@@ -131,7 +133,7 @@ class JournaledMemory:
         return _PATTERNS.validate_json(result, extra="ignore")
 
 
-def spent_by(record: Record) -> KeptRecall | None:
+def spent_by(record: JournalRecord) -> KeptRecall | None:
     """What this recall used of a model; None where it used nothing."""
     kept = _KEPT.validate_json(record.current_result(), extra="ignore")
     return kept if isinstance(kept, KeptRecall) and kept.usage is not None else None

@@ -9,20 +9,20 @@ from redstart.core.errors import ReplayDiverged
 from redstart.core.events import Event, Phase
 from redstart.core.formats import recorder, this_version
 from redstart.core.run import RunState, Status, Step
-from redstart.core.standing import Control, Halt
-from redstart.engines.drive import Adapters, Driver
-from redstart.flow.loop import Advance, Advanced, loop
+from redstart.core.standing import Control, HaltReason
+from redstart.engines.drive import Adapters, RunDriver
+from redstart.flow.loop import Advance, StepAdvance, loop
 from redstart.flow.route import takes_answer, wake
-from redstart.ports.store.port.runs import Commit, StepRow
+from redstart.ports.store.port.runs import StepCommit, StepRow
 
 
-class Replayed(NamedTuple):
+class ReplayResult(NamedTuple):
     state: RunState
     steps: int
     calls: int
 
 
-async def replay(adapters: Adapters, run_id: str) -> Replayed:
+async def replay(adapters: Adapters, run_id: str) -> ReplayResult:
     """Does every step again and compares it with what was committed.
 
     Raises `ReplayDiverged` naming the first call, or the first step's artifact, that differs; and the version that
@@ -40,7 +40,7 @@ async def replay(adapters: Adapters, run_id: str) -> Replayed:
             f"{recorder(this_version())} does otherwise at {error}",
             remedy=f"replay it with {others[-1]}",
         ) from error
-    return Replayed(state, steps, len(records))
+    return ReplayResult(state, steps, len(records))
 
 
 async def _replay(adapters: Adapters, run_id: str) -> tuple[RunState, int]:
@@ -49,7 +49,7 @@ async def _replay(adapters: Adapters, run_id: str) -> tuple[RunState, int]:
     expected = _Expected(rows)
     took = _seconds(rows, await adapters.store.events(run_id))
     alone = replace(adapters, model=None, sandbox=None, installer=None)
-    driver = Driver(alone, 0, commits=expected, replayed=lambda state: took.get(state.version, 0.0))
+    driver = RunDriver(alone, 0, commits=expected, replayed=lambda state: took.get(state.version, 0.0))
     advance = _bounded(driver, expected)
     done = await loop(await adapters.store.first(run_id), advance)
     while expected.left and (done.state.status is Status.paused or takes_answer(done.state)):
@@ -67,10 +67,10 @@ def _seconds(rows: list[StepRow], events: list[Event]) -> dict[int, float]:
     return {row.version - 1: float(str(data["seconds"])) for row, data in zip(rows, ends, strict=False)}
 
 
-def _bounded(driver: Driver, expected: _Expected) -> Advance:
-    async def advance(state: RunState, step: Step) -> Advanced:
+def _bounded(driver: RunDriver, expected: _Expected) -> Advance:
+    async def advance(state: RunState, step: Step) -> StepAdvance:
         done = await driver.advance(state, step)
-        return done if expected.left else done._replace(halt=done.halt or Halt.end_of_record)
+        return done if expected.left else done._replace(halt=done.halt or HaltReason.end_of_record)
 
     return advance
 
@@ -86,7 +86,7 @@ class _Expected:
     def left(self) -> int:
         return len(self._rows) - self._at
 
-    async def commit(self, commit: Commit, fence: int) -> Control:  # noqa: ARG002  (nothing is written)
+    async def commit(self, commit: StepCommit, fence: int) -> Control:  # noqa: ARG002  (nothing is written)
         row = self._rows[self._at]
         self._at += 1
         if (row.step, row.attempt) != (commit.step, commit.before.now.number):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from redstart.app.settings import Settings
 from redstart.app.settings.store import folder_of
-from redstart.app.wire import House, open_database, open_house, rates_of, trials_of
+from redstart.app.wire import AppContext, open_database, open_house, rates_of, trials_of
 from redstart.core.errors import ConfigError
 from redstart.core.events import Event
 from redstart.core.noun import clip
@@ -25,11 +25,11 @@ from redstart.engines.port import DEFAULT
 from redstart.evals.grading import Grader
 from redstart.evals.measure import true_fixes
 from redstart.evals.oracles import NoisyOracle, OracleAtRecall
-from redstart.evals.outcome import Key, Outcome, Plan, Results
+from redstart.evals.outcome import EvaluationPlan, Results, RunKey, RunOutcome
 from redstart.evals.runner import Evaluation, ModelFor, digest_of
-from redstart.evals.sealed import Site, open_site
+from redstart.evals.sealed import TaskFolder, open_site
 from redstart.evals.task import Task
-from redstart.evals.verify import REPEATS, Verified, keep_verified, mend, read_verified, standards, verify
+from redstart.evals.verify import REPEATS, TaskCheck, keep_verified, mend, read_verified, standards, verify
 from redstart.ports.model.port import Model
 from redstart.ports.trials.port import Trials
 from redstart.ports.world.port import World
@@ -38,7 +38,7 @@ PREFIX = "instrument:"
 KNOWN = f"{PREFIX}{OracleAtRecall.name} or {PREFIX}{NoisyOracle.name}:RIGHT[:RISE]"
 
 
-def instrument_for(house: House, name: str) -> ModelFor | None:
+def instrument_for(house: AppContext, name: str) -> ModelFor | None:
     """What gives each run its instrument; None where `name` is that of a model.
 
     A noisy oracle is right with the probability RIGHT, which rises by RISE with each attempt. Raises `ConfigError` for
@@ -56,7 +56,7 @@ def instrument_for(house: House, name: str) -> ModelFor | None:
     except ValueError as error:
         raise ConfigError(f"{name}: a probability is a number from 0 to 1") from error
 
-    def noisy(site: Site, key: Key) -> Model:
+    def noisy(site: TaskFolder, key: RunKey) -> Model:
         return NoisyOracle(true_fixes(house, site), right=right, rise=rise, seed=str(key))
 
     return noisy
@@ -66,7 +66,7 @@ _ODD = re.compile(r"[^\w.-]+")
 _ODD_TENANT = re.compile(r"[^a-z0-9-]")
 
 
-class Wanted(NamedTuple):
+class EvaluationRequest(NamedTuple):
     """What is asked of an evaluation."""
 
     source: str
@@ -81,14 +81,14 @@ class Wanted(NamedTuple):
     remembers: bool = False
 
 
-def plan_of(wanted: Wanted, tasks: Sequence[Task], model: str) -> Plan:
+def plan_of(wanted: EvaluationRequest, tasks: Sequence[Task], model: str) -> EvaluationPlan:
     """The plan. Raises `ConfigError` where there is no task, or no model."""
     if not tasks:
         raise ConfigError(f"{wanted.source} has no task that can be run")
     if not model:
         raise ConfigError("no model is configured", remedy=f"name one with -m; {PREFIX}oracle-at-recall needs no key")
     plain = _ODD.sub("-", f"{Path(wanted.source).stem}-{model}").strip("-.")
-    return Plan(
+    return EvaluationPlan(
         name=_ODD.sub("-", wanted.name).strip("-.") or plain,
         source=wanted.source,
         tasks=digest_of(tasks),
@@ -103,10 +103,10 @@ def plan_of(wanted: Wanted, tasks: Sequence[Task], model: str) -> Plan:
     )
 
 
-class Lab(NamedTuple):
+class EvaluationContext(NamedTuple):
     """Where an evaluation is done."""
 
-    house: House
+    house: AppContext
     """Its own: what its runs leave and learn is apart from everybody else's. It has no sandbox yet."""
     trials: Trials
     """The user's: the evaluations that they have."""
@@ -115,7 +115,7 @@ class Lab(NamedTuple):
 @contextmanager
 def open_lab(
     settings: Settings, name: str, *, listen: Callable[[Event], None] | None = None, world: World | None = None
-) -> Generator[Lab]:
+) -> Generator[EvaluationContext]:
     """Opens the store for an evaluation of that name; closes everything at the end.
 
     Raises `StoreError`, and `ConfigError` while another process of this machine does the same evaluation.
@@ -127,7 +127,7 @@ def open_lab(
         open_house(apart, listen=listen, world=world, opened=database) as house,
     ):
         mine = database.of(settings.tenant)
-        yield Lab(replace(house, rates=rates_of(mine)), trials_of(mine))
+        yield EvaluationContext(replace(house, rates=rates_of(mine)), trials_of(mine))
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def tenant_of(user: str, name: str) -> str:
 
 
 def evaluation(
-    house: House, trials: Trials, plan: Plan, tasks: Sequence[Task], tell: Callable[[Outcome], None]
+    house: AppContext, trials: Trials, plan: EvaluationPlan, tasks: Sequence[Task], tell: Callable[[RunOutcome], None]
 ) -> Evaluation:
     """Begins the evaluation, or takes it up again. `house` has a sandbox. Raises as `Results.open` does."""
     work = folder_of(house.settings.home, house.settings.tenant) / "work"
@@ -175,7 +175,7 @@ def without_unverified(settings: Settings, tasks: Sequence[Task]) -> list[Task]:
     return [task for task in tasks if task.digest not in known or known[task.digest].ok]
 
 
-async def verify_all(house: House, tasks: Sequence[Task], repeats: int = REPEATS) -> AsyncIterator[Verified]:
+async def verify_all(house: AppContext, tasks: Sequence[Task], repeats: int = REPEATS) -> AsyncIterator[TaskCheck]:
     """What running each task told, kept for later; a task that was looked at before is not run again.
 
     `house` has a sandbox.
@@ -191,12 +191,12 @@ async def verify_all(house: House, tasks: Sequence[Task], repeats: int = REPEATS
         yield known[task.digest]
 
 
-async def _verified(house: House, grader: Grader, task: Task, repeats: int) -> Verified:
+async def _verified(house: AppContext, grader: Grader, task: Task, repeats: int) -> TaskCheck:
     with tempfile.TemporaryDirectory() as work:
         try:
             site = open_site(house, task, Path(work) / task.slug)
         except ConfigError as error:
-            return Verified(task=task.id, digest=task.digest, ok=False, why=clip(str(error), 300))
+            return TaskCheck(task=task.id, digest=task.digest, ok=False, why=clip(str(error), 300))
         return await verify(grader, site, repeats)
 
 

@@ -12,13 +12,13 @@ from redstart.core.chat import Answer
 from redstart.core.errors import StoreError
 from redstart.core.events import Event
 from redstart.core.noun import clip
-from redstart.core.report import Reproduced
+from redstart.core.report import ReproductionResult
 from redstart.core.run import Mode, Result, Spend, Status, Step
 from redstart.core.standing import RunRow
 from redstart.engines.journal import KeptAnswer
-from redstart.evals.outcome import Place
-from redstart.ports.store.port.journal import Record
-from redstart.ports.store.port.runs import Past
+from redstart.evals.outcome import EndPoint
+from redstart.ports.store.port.journal import JournalRecord
+from redstart.ports.store.port.runs import PastRun
 
 GREEN = "green"
 NOT_PROVEN = "green, but not proven"
@@ -59,7 +59,7 @@ class RunFacts(NamedTuple):
         return ended and self.row.result not in _NOTHING_TO_DO
 
 
-def facts_of(past: Past) -> RunFacts:
+def facts_of(past: PastRun) -> RunFacts:
     """Raises `StoreError` where a record cannot be read."""
     told = [event.data for event in past.ends if event.name == "run"]
     last = told[-1] if told else dict[str, JsonValue]()
@@ -114,35 +114,35 @@ def _came_to(told: dict[str, dict[str, JsonValue]]) -> str:
     if test := told.get(Step.test.value):
         return "" if test.get("probe") else _judged(test)
     if (check := told.get(Step.check.value)) and (check.get("findings") or check.get("fault")):
-        return Place.edit_rejected.value
+        return EndPoint.edit_rejected.value
     if (applied := told.get(Step.apply.value)) and not applied.get("ok"):
-        return Place.refused.value if applied.get("refused") else Place.edit_rejected.value
+        return EndPoint.refused.value if applied.get("refused") else EndPoint.edit_rejected.value
     if (patch := told.get(Step.patch.value)) and patch.get("fault"):
-        return Place.no_edit.value
+        return EndPoint.no_edit.value
     trouble = told.get(Step.reproduce.value, {}).get("trouble")
-    return Place.not_reproduced.value if trouble and trouble != Result.already_green.value else ""
+    return EndPoint.not_reproduced.value if trouble and trouble != Result.already_green.value else ""
 
 
 def _judged(test: dict[str, JsonValue]) -> str:
     if test.get("honest_green"):
         return GREEN
     if test.get("still_red"):
-        return Place.still_red.value
-    return Place.newly_red.value if test.get("newly_red") else NOT_PROVEN
+        return EndPoint.still_red.value
+    return EndPoint.newly_red.value if test.get("newly_red") else NOT_PROVEN
 
 
 def _error(artifacts: Sequence[str]) -> str:
     """The exception of the first failure that a run began with."""
     for artifact in artifacts[:1]:
         try:
-            signature = Reproduced.model_validate_json(artifact, extra="ignore").report.signature
+            signature = ReproductionResult.model_validate_json(artifact, extra="ignore").report.signature
         except ValidationError as error:
             raise StoreError("what a run began with cannot be read") from error
         return signature.exception if signature else ""
     return ""
 
 
-def _read(record: Record) -> Answer:
+def _read(record: JournalRecord) -> Answer:
     try:
         return KeptAnswer.of(record).answer
     except ValidationError as error:

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxUnavailable
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.report import Case, Verdict
-from redstart.evals.sealed import Site, changed
+from redstart.evals.sealed import TaskFolder, changed
 from redstart.toolkit.honesty.verdict.verdict import green_among, judge
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
 
 
-class Standard(NamedTuple):
+class GradingBaseline(NamedTuple):
     """What a task is graded by."""
 
     before: tuple[Case, ...]
@@ -29,7 +29,7 @@ class Standard(NamedTuple):
     """Why nothing can be graded by it; empty where it can."""
 
 
-class Grade(Noun):
+class Grade(FrozenValue):
     """Whether a change solves a task."""
 
     solved: bool
@@ -43,53 +43,53 @@ class Grade(Noun):
 class Grader:
     """Grades by running tests in the sandbox; the standard of each task is found once, unless it is `known`."""
 
-    def __init__(self, house: House, known: Mapping[str, Standard] | None = None) -> None:
+    def __init__(self, house: AppContext, known: Mapping[str, GradingBaseline] | None = None) -> None:
         """`known` is by the digests of tasks. Raises `SandboxUnavailable` where `house` has no sandbox."""
         if house.adapters.sandbox is None:
             raise SandboxUnavailable("grading needs a sandbox")
         self._house, self._sandbox = house, house.adapters.sandbox
-        self._standards: dict[str, Standard] = dict(known or {})
+        self._standards: dict[str, GradingBaseline] = dict(known or {})
 
-    async def run(self, site: Site, snapshot: Snapshot) -> SuiteRun:
+    async def run(self, site: TaskFolder, snapshot: Snapshot) -> SuiteRun:
         """All tests of the site once, on a fresh copy. Raises what the sandbox raises."""
         unsigned = partial(sign, is_source=lambda _: False)
         return await run_suite(self._sandbox, self._house.adapters.blobs, site.spec, snapshot, sign=unsigned)
 
-    def with_hidden(self, site: Site, snapshot: Snapshot) -> Snapshot:
+    def with_hidden(self, site: TaskFolder, snapshot: Snapshot) -> Snapshot:
         return changed(self._house.trees, snapshot, site.task.hidden, f"{site.task.id}: its hidden tests")
 
-    def with_fix(self, site: Site, snapshot: Snapshot) -> Snapshot:
+    def with_fix(self, site: TaskFolder, snapshot: Snapshot) -> Snapshot:
         return changed(self._house.trees, snapshot, site.task.fix, f"{site.task.id}: its fix")
 
-    async def standard(self, site: Site) -> Standard:
+    async def standard(self, site: TaskFolder) -> GradingBaseline:
         """By running the given code and, where it is known, the true fix."""
         known = self._standards.get(site.task.digest)
         if known is None:
             known = self._standards[site.task.digest] = await self._find_standard(site)
         return known
 
-    async def _find_standard(self, site: Site) -> Standard:
+    async def _find_standard(self, site: TaskFolder) -> GradingBaseline:
         bare = self.with_hidden(site, site.spec.base)
         first = await self.run(site, bare)
         red = [case.id for case in first.cases if case.red]
         if not first.trouble and not red and _is_open(site):
-            return Standard(first.cases, ())
+            return GradingBaseline(first.cases, ())
         if first.trouble or not red:
-            return Standard(first.cases, (), first.report.fault or "no test is red")
+            return GradingBaseline(first.cases, (), first.report.fault or "no test is red")
         wanted = set(site.task.red) or set(red)
         if site.task.fix:
             done = await self.run(site, self.with_fix(site, bare))
             wanted = green_among(wanted, done.cases)
         trouble = "" if wanted else "no red test is green with the true fix"
-        return Standard(first.cases, tuple(sorted(wanted)), trouble)
+        return GradingBaseline(first.cases, tuple(sorted(wanted)), trouble)
 
-    async def grade(self, site: Site, made: Snapshot) -> Grade:
+    async def grade(self, site: TaskFolder, made: Snapshot) -> Grade:
         """Whether what an agent made of the site solves its task. Raises what the sandbox raises."""
         standard = await self.standard(site)
         if standard.trouble:
             return Grade(solved=False, trouble=standard.trouble)
         trees, base = self._house.trees, site.spec.base
-        touched = [one.path for one in trees.changes(base, made) if protected(one.path)]
+        touched = [change.path for change in trees.changes(base, made) if protected(change.path)]
         clean = trees.write(made, {path: trees.read(base, path) for path in touched}) if touched else made
         final = self.with_hidden(site, clean)
         first = await self.run(site, final)
@@ -108,7 +108,7 @@ class Grader:
         return Grade(solved=solved, verdict=verdict, restored=tuple(touched[:20]))
 
 
-def _is_open(site: Site) -> bool:
+def _is_open(site: TaskFolder) -> bool:
     """Whether nobody but the goal says when the task is solved: then all that can be graded is what got worse."""
     return not (site.task.shows_red or site.task.hidden or site.task.fix)
 

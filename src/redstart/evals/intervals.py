@@ -10,7 +10,7 @@ from functools import cache
 from statistics import NormalDist, fmean
 from typing import TypeVar
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ LEVEL = 0.95
 DRAWS = 2000
 
 
-class Estimate(Noun):
+class Estimate(FrozenValue):
     """A figure, and the interval that covers the true one at the stated level."""
 
     value: float
@@ -113,7 +113,7 @@ _CLOSE = 1e-9
 """What two sums may differ by that are equal but for how numbers are rounded."""
 
 
-class Comparison(Noun):
+class Comparison(FrozenValue):
     """What can be said of B beside A, over the tasks that both did."""
 
     tasks: int
@@ -157,7 +157,7 @@ def exact_paired(differences: Sequence[int]) -> float:
     If the agents are equal, each difference is as likely with the other sign. The p-value is the share of all choices
     of signs whose sum is at least as far from 0 as what was seen; with one run a task that is McNemar's exact test.
     """
-    sizes = [abs(one) for one in differences if one]
+    sizes = [abs(difference) for difference in differences if difference]
     ways: Counter[int] = Counter({0: 1})
     for size in sizes:
         grown: Counter[int] = Counter()
@@ -171,7 +171,7 @@ def exact_paired(differences: Sequence[int]) -> float:
 
 def paired_bootstrap(a: Sequence[float], b: Sequence[float], *, level: float = LEVEL, seed: int = 0) -> Estimate:
     """B's mean less A's over the same tasks, resampled by task. Raises `ValueError` where they are not as many."""
-    return bootstrap([two - one for one, two in zip(a, b, strict=True)], level=level, seed=seed)
+    return bootstrap([two - item for item, two in zip(a, b, strict=True)], level=level, seed=seed)
 
 
 def power_of(pairs: int, discordant: float, difference: float, alpha: float = ALPHA) -> float:

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from redstart.app.runs import result_snapshot
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.context import Context
 from redstart.core.finding import TRIPWIRE
-from redstart.core.report import CaseList, Judged
+from redstart.core.report import CaseList, TestResult
 from redstart.core.run import Attempt, Result, RunState, Step
 from redstart.evals.grading import Grade
 from redstart.evals.oracles import TrueFix
-from redstart.evals.outcome import NO_RUNG, Key, Outcome, Place
-from redstart.evals.sealed import Site, changed
+from redstart.evals.outcome import NO_RUNG, EndPoint, RunKey, RunOutcome
+from redstart.evals.sealed import TaskFolder, changed
 from redstart.ports.store.port.runs import StepRow
 
 _NOT_BEGUN = frozenset({Result.no_tests, Result.environment, Result.already_green})
 
 
-class Ran(NamedTuple):
+class GradedRun(NamedTuple):
     """A run that ended, and how it was graded; None where it handed nothing over."""
 
     state: RunState
@@ -30,21 +30,21 @@ class Ran(NamedTuple):
     graded_in: float = 0.0
 
 
-def true_fixes(house: House, site: Site) -> tuple[TrueFix, ...]:
+def true_fixes(house: AppContext, site: TaskFolder) -> tuple[TrueFix, ...]:
     """The true fix of a site, file by file; none where it is not known. What is no text is left out."""
     trees, base = house.trees, site.spec.base
     if not site.task.fix:
         return ()
     fixed = changed(trees, base, site.task.fix, f"{site.task.id}: its fix")
     found: list[TrueFix] = []
-    for one in trees.changes(base, fixed):
-        before, after = (trees.read(snapshot, one.path) or b"" for snapshot in (base, fixed))
+    for change in trees.changes(base, fixed):
+        before, after = (trees.read(snapshot, change.path) or b"" for snapshot in (base, fixed))
         if b"\0" not in before + after:
-            found.append(TrueFix(one.path, before.decode(errors="replace"), after.decode(errors="replace")))
+            found.append(TrueFix(change.path, before.decode(errors="replace"), after.decode(errors="replace")))
     return tuple(found)
 
 
-def outcome_of(house: House, site: Site, key: Key, ran: Ran) -> Outcome:
+def outcome_of(house: AppContext, site: TaskFolder, key: RunKey, ran: GradedRun) -> RunOutcome:
     """The row of a run."""
     state, steps = ran.state, ran.steps
     fixes = [fix for fix in true_fixes(house, site) if fix.before]
@@ -53,7 +53,7 @@ def outcome_of(house: House, site: Site, key: Key, ran: Ran) -> Outcome:
     solved = ran.grade is not None and ran.grade.solved
     made = result_snapshot(state)
     spend = state.spend
-    return Outcome(
+    return RunOutcome(
         key=key,
         run_id=state.run_id,
         result=state.result.value if state.result else state.status.value,
@@ -74,7 +74,7 @@ def outcome_of(house: House, site: Site, key: Key, ran: Ran) -> Outcome:
         lines_shown=any(shown) if fixes and contexts else None,
         repeated=_repeated(steps),
         revisited=_revisited(house, steps),
-        files=tuple(one.path for one in house.trees.changes(state.spec.base, made))[:20] if made else (),
+        files=tuple(change.path for change in house.trees.changes(state.spec.base, made))[:20] if made else (),
         patch=house.trees.diff(state.spec.base, made).decode(errors="replace") if made else "",
         trouble=ran.grade.trouble if ran.grade else "",
     )
@@ -84,7 +84,7 @@ def is_shown(fixes: Sequence[TrueFix], context: Context) -> bool:
     """Whether a context holds every line that the fix changes."""
 
     def holds(path: str, line: int) -> bool:
-        return any(one.path == path and one.start <= line <= one.end for one in context.chunks)
+        return any(chunk.path == path and chunk.start <= line <= chunk.end for chunk in context.chunks)
 
     return all(
         holds(fix.path, line) for fix in fixes for span in fix.needed for line in range(span.start, span.end + 1)
@@ -98,7 +98,7 @@ def _recall(fixes: Sequence[TrueFix], context: Context) -> float:
 
 def _rungs(steps: Sequence[StepRow]) -> dict[str, int]:
     applied = [row.state.now.apply for row in steps if row.step is Step.apply]
-    edits = [edit for one in applied if one is not None for edit in one.rungs]
+    edits = [edit for item in applied if item is not None for edit in item.rungs]
     return dict(Counter(edit.rung.value if edit.rung else NO_RUNG for edit in edits))
 
 
@@ -107,7 +107,7 @@ def _is_dishonest(row: StepRow) -> bool:
     if row.step is Step.apply and now.apply is not None:
         return now.apply.refused
     if row.step is Step.check and now.check is not None:
-        return any(one.tool == TRIPWIRE for one in now.check.first)
+        return any(item.tool == TRIPWIRE for item in now.check.first)
     return row.step is Step.test and now.test is not None and bool(now.test.verdict.tampered)
 
 
@@ -117,43 +117,46 @@ def _repeated(steps: Sequence[StepRow]) -> int:
     return len(known) - len(set(known))
 
 
-def _revisited(house: House, steps: Sequence[StepRow]) -> int:
+def _revisited(house: AppContext, steps: Sequence[StepRow]) -> int:
     tests = [row.state.now.test for row in steps if row.step is Step.test]
     states = [
-        _failing(house, one) for one in tests if one is not None and not one.verdict.honest_green and not one.probe
+        _failing(house, item) for item in tests if item is not None and not item.verdict.honest_green and not item.probe
     ]
     return len(states) - len(set(states))
 
 
-def _failing(house: House, judged: Judged) -> tuple[object, ...]:
+def _failing(house: AppContext, judged: TestResult) -> tuple[object, ...]:
     """A failing state: which tests are red, and how the first of them fails."""
     report = judged.report
     cases = CaseList.model_validate_json(house.adapters.blobs.get(report.full)).cases if report.full else ()
-    return (report.signature.key if report.signature else report.fault, frozenset(one.id for one in cases if one.red))
+    return (
+        report.signature.key if report.signature else report.fault,
+        frozenset(case.id for case in cases if case.red),
+    )
 
 
-def _place(ran: Ran, *, localised: bool) -> Place:
+def _place(ran: GradedRun, *, localised: bool) -> EndPoint:
     state, grade = ran.state, ran.grade
     if grade is not None:
         if grade.trouble:
-            return Place.broken
-        return Place.solved if grade.solved else Place.false_green
+            return EndPoint.broken
+        return EndPoint.solved if grade.solved else EndPoint.false_green
     if state.result in _NOT_BEGUN or (state.now.reproduce is not None and state.now.reproduce.trouble):
-        return Place.not_reproduced
+        return EndPoint.not_reproduced
     if state.result is Result.capped:
-        return Place.budget
+        return EndPoint.budget
     if state.result in (Result.refused, Result.needs_human, Result.unproven, None):
-        return Place.refused
-    return _place_of(state.now) if localised else Place.not_localised
+        return EndPoint.refused
+    return _place_of(state.now) if localised else EndPoint.not_localised
 
 
-def _place_of(last: Attempt) -> Place:
+def _place_of(last: Attempt) -> EndPoint:
     """By the last attempt of a run that had what it needed."""
     if last.test is not None:
         only_worse = bool(last.test.verdict.newly_red) and not last.test.verdict.still_red
-        return Place.newly_red if only_worse else Place.still_red
+        return EndPoint.newly_red if only_worse else EndPoint.still_red
     if last.check is not None and (last.check.count or last.check.fault):
-        return Place.refused if any(one.tool == TRIPWIRE for one in last.check.first) else Place.edit_rejected
+        return EndPoint.refused if any(item.tool == TRIPWIRE for item in last.check.first) else EndPoint.edit_rejected
     if last.apply is not None and not last.apply.ok:
-        return Place.refused if last.apply.refused else Place.edit_rejected
-    return Place.no_edit
+        return EndPoint.refused if last.apply.refused else EndPoint.edit_rejected
+    return EndPoint.no_edit

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.evals.intervals import (
     Comparison,
     Estimate,
@@ -18,9 +18,9 @@ from redstart.evals.intervals import (
     pass_at,
     wilson,
 )
-from redstart.evals.outcome import NO_RUNG, Outcome, Place
+from redstart.evals.outcome import NO_RUNG, EndPoint, RunOutcome
 
-COSTS: dict[str, Callable[[Outcome], float]] = {
+COSTS: dict[str, Callable[[RunOutcome], float]] = {
     "attempts": lambda row: row.attempts,
     "seconds": lambda row: row.seconds,
     "tokens": lambda row: row.tokens,
@@ -28,7 +28,7 @@ COSTS: dict[str, Callable[[Outcome], float]] = {
 }
 
 
-class Figures(Noun):
+class EvaluationFigures(FrozenValue):
     """What an evaluation says. A figure that nothing can be said about is None."""
 
     tasks: int
@@ -61,13 +61,13 @@ class Figures(Noun):
     places: dict[str, int] = {}
 
 
-def figures(rows: Sequence[Outcome]) -> Figures:
+def figures(rows: Sequence[RunOutcome]) -> EvaluationFigures:
     """All of them. Runs of one task are taken together: an interval is over tasks, which is what was sampled."""
-    good = [row for row in rows if row.place is not Place.broken]
+    good = [row for row in rows if row.place is not EndPoint.broken]
     by_task = _by_task(good)
     claimed = [row for row in good if row.claimed]
     rungs = sum((Counter(row.rungs) for row in good), Counter[str]())
-    return Figures(
+    return EvaluationFigures(
         tasks=len(by_task),
         runs=len(rows),
         broken=len(rows) - len(good),
@@ -91,26 +91,26 @@ def figures(rows: Sequence[Outcome]) -> Figures:
     )
 
 
-def compare(a: Sequence[Outcome], b: Sequence[Outcome]) -> Comparison:
+def compare(a: Sequence[RunOutcome], b: Sequence[RunOutcome]) -> Comparison:
     """B beside A, paired by task, seed and number of the run; what only one of them did, or broke, is left out."""
-    first = {row.key: row for row in a if row.place is not Place.broken}
-    second = {row.key: row for row in b if row.place is not Place.broken}
+    first = {row.key: row for row in a if row.place is not EndPoint.broken}
+    second = {row.key: row for row in b if row.place is not EndPoint.broken}
     keys = sorted(first.keys() & second.keys(), key=str)
     pairs = [(first[key], second[key]) for key in keys]
-    by_task: dict[str, list[tuple[Outcome, Outcome]]] = defaultdict(list)
-    for one, two in pairs:
-        by_task[one.key.task].append((one, two))
-    only_a = sum(one.solved and not two.solved for one, two in pairs)
-    only_b = sum(two.solved and not one.solved for one, two in pairs)
-    both = sum(one.solved and two.solved for one, two in pairs)
+    by_task: dict[str, list[tuple[RunOutcome, RunOutcome]]] = defaultdict(list)
+    for item, two in pairs:
+        by_task[item.key.task].append((item, two))
+    only_a = sum(item.solved and not two.solved for item, two in pairs)
+    only_b = sum(two.solved and not item.solved for item, two in pairs)
+    both = sum(item.solved and two.solved for item, two in pairs)
     if not pairs:
         return Comparison(tasks=0, pairs=0, only_a=0, only_b=0, both=0)
     groups = list(by_task.values())
 
-    def means(count: Callable[[Outcome], float], side: int) -> list[float]:
+    def means(count: Callable[[RunOutcome], float], side: int) -> list[float]:
         return [fmean(count(pair[side]) for pair in group) for group in groups]
 
-    def gap(count: Callable[[Outcome], float]) -> Estimate:
+    def gap(count: Callable[[RunOutcome], float]) -> Estimate:
         return paired_bootstrap(means(count, 0), means(count, 1))
 
     return Comparison(
@@ -120,25 +120,25 @@ def compare(a: Sequence[Outcome], b: Sequence[Outcome]) -> Comparison:
         only_b=only_b,
         both=both,
         difference=gap(lambda row: row.solved),
-        p=exact_paired([sum(int(two.solved) - int(one.solved) for one, two in group) for group in groups]),
+        p=exact_paired([sum(int(two.solved) - int(item.solved) for item, two in group) for group in groups]),
         costs={name: gap(count) for name, count in COSTS.items()},
         detectable=detectable(len(groups), max(only_a + only_b, 1) / len(pairs)),
     )
 
 
-def _by_task(rows: Sequence[Outcome]) -> dict[str, list[Outcome]]:
-    found: dict[str, list[Outcome]] = defaultdict(list)
+def _by_task(rows: Sequence[RunOutcome]) -> dict[str, list[RunOutcome]]:
+    found: dict[str, list[RunOutcome]] = defaultdict(list)
     for row in rows:
         found[row.key.task].append(row)
     return found
 
 
-def _mean(rows: Sequence[Outcome], count: Callable[[Outcome], float]) -> Estimate | None:
+def _mean(rows: Sequence[RunOutcome], count: Callable[[RunOutcome], float]) -> Estimate | None:
     groups = _by_task(rows).values()
     return bootstrap([fmean(map(count, group)) for group in groups]) if groups else None
 
 
-def _share(rows: Sequence[Outcome], holds: Callable[[Outcome], bool]) -> Estimate | None:
+def _share(rows: Sequence[RunOutcome], holds: Callable[[RunOutcome], bool]) -> Estimate | None:
     """By Wilson where each task has one run; runs of one task are alike, so that else tasks are resampled."""
     groups = _by_task(rows).values()
     if not groups:
@@ -148,10 +148,12 @@ def _share(rows: Sequence[Outcome], holds: Callable[[Outcome], bool]) -> Estimat
     return bootstrap([fmean(float(holds(row)) for row in group) for group in groups])
 
 
-def _ratio(rows: Sequence[Outcome], part: Callable[[Outcome], int], whole: Callable[[Outcome], int]) -> Estimate | None:
+def _ratio(
+    rows: Sequence[RunOutcome], part: Callable[[RunOutcome], int], whole: Callable[[RunOutcome], int]
+) -> Estimate | None:
     """A share of what the runs did: it is added up over tasks, and tasks are resampled."""
     sums = [(sum(map(part, group)), sum(map(whole, group))) for group in _by_task(rows).values()]
-    counted = [one for one in sums if one[1]]
+    counted = [item for item in sums if item[1]]
     return bootstrap_of(counted, _share_of_sums) if counted else None
 
 
@@ -159,15 +161,15 @@ def _share_of_sums(sums: Sequence[tuple[int, int]]) -> float:
     return sum(part for part, _ in sums) / sum(whole for _, whole in sums)
 
 
-def _fitted(row: Outcome) -> int:
+def _fitted(row: RunOutcome) -> int:
     return sum(count for rung, count in row.rungs.items() if rung != NO_RUNG)
 
 
-def _later_attempts(row: Outcome) -> int:
+def _later_attempts(row: RunOutcome) -> int:
     return max(row.attempts - 1, 0)
 
 
-def _pass_at(by_task: dict[str, list[Outcome]]) -> dict[int, float]:
+def _pass_at(by_task: dict[str, list[RunOutcome]]) -> dict[int, float]:
     fewest = min((len(group) for group in by_task.values()), default=0)
     return {
         draws: fmean(pass_at(len(group), sum(row.solved for row in group), draws) for group in by_task.values())

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.errors import ConfigError
 from redstart.evals.grading import Grader
 from redstart.evals.sealed import open_site
-from redstart.evals.task import Base, Change, Language, Task
-from redstart.evals.verify import REPEATS, Verified, verify
+from redstart.evals.task import Base, Task, TaskChange, TaskLanguage
+from redstart.evals.verify import REPEATS, TaskCheck, verify
 from redstart.toolkit.base.git import GitFailed, git, split_z
 from redstart.toolkit.languages.registry import is_test_path, reads_code
 from redstart.toolkit.patching.policy import Protection, protected
@@ -24,7 +24,7 @@ SCANNED = 2000
 """Commits that are looked at."""
 
 
-class Candidate(NamedTuple):
+class FixCandidate(NamedTuple):
     """A commit that may be a fix, with the one before it."""
 
     base: str
@@ -33,14 +33,14 @@ class Candidate(NamedTuple):
     tests: tuple[str, ...]
 
 
-class Mined(NamedTuple):
+class MinedTask(NamedTuple):
     """What became of a candidate; `verified.ok` says whether `task` is kept."""
 
     task: Task
-    verified: Verified
+    verified: TaskCheck
 
 
-def candidates(repo: Path, scanned: int = SCANNED) -> Iterator[Candidate]:
+def candidates(repo: Path, scanned: int = SCANNED) -> Iterator[FixCandidate]:
     """The commits of the current branch that change a few source files and tests, newest first; merges are none.
 
     Raises `ConfigError` where there is no such folder, or no history.
@@ -57,23 +57,23 @@ def candidates(repo: Path, scanned: int = SCANNED) -> Iterator[Candidate]:
             yield found
 
 
-def listed_candidates(file: Path, name: str) -> Iterator[Candidate]:
+def listed_candidates(file: Path, name: str) -> Iterator[FixCandidate]:
     """Those that a file in JSON Lines lists for the project `name`, as rows of repo, base, fix, src and tests."""
     for line in file.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
         if row["repo"] == name:
-            yield Candidate(row["base"], row["fix"], tuple(row["src"]), tuple(row["tests"]))
+            yield FixCandidate(row["base"], row["fix"], tuple(row["src"]), tuple(row["tests"]))
 
 
 async def mine(
-    house: House,
+    house: AppContext,
     repo: Path,
-    found: Iterable[Candidate],
+    found: Iterable[FixCandidate],
     *,
     hide: bool = False,
     python: str = "",
     repeats: int = REPEATS,
-) -> AsyncIterator[Mined]:
+) -> AsyncIterator[MinedTask]:
     """Each candidate as a task, with what running it told; those whose texts cannot be read are passed over.
 
     With `hide` the tests are for grading alone, and the commit's message is the goal. The repo is not touched.
@@ -87,14 +87,14 @@ async def mine(
             site = open_site(house, task, Path(work) / task.slug)
             standard = await grader.standard(site)
             if standard.trouble:
-                yield Mined(task, Verified(task=task.id, digest=task.digest, ok=False, why=standard.trouble))
+                yield MinedTask(task, TaskCheck(task=task.id, digest=task.digest, ok=False, why=standard.trouble))
                 continue
             # What was red before for other reasons stays so: only what the commit made green is asked for.
             task = task.model_copy(update={"red": standard.targets})
-            yield Mined(task, await verify(grader, site._replace(task=task), repeats))
+            yield MinedTask(task, await verify(grader, site._replace(task=task), repeats))
 
 
-def task_of(repo: Path, candidate: Candidate, *, hide: bool = False, python: str = "") -> Task | None:
+def task_of(repo: Path, candidate: FixCandidate, *, hide: bool = False, python: str = "") -> Task | None:
     """The candidate as a task, nothing of it run yet; None where a text is not there or is no UTF-8."""
     try:
         tests = {path: _text(repo, candidate.fix, path) for path in candidate.tests}
@@ -102,28 +102,28 @@ def task_of(repo: Path, candidate: Candidate, *, hide: bool = False, python: str
         message = git("log", "-1", "--format=%B", candidate.fix, cwd=repo).decode()
     except (GitFailed, UnicodeDecodeError):
         return None
-    given, hidden = (Change(), Change(files=tests)) if hide else (Change(files=tests), Change())
+    given, hidden = (TaskChange(), TaskChange(files=tests)) if hide else (TaskChange(files=tests), TaskChange())
     return Task(
         id=f"{repo.resolve().name}/{candidate.fix[:12]}",
-        language=Language.of(candidate.source),
+        language=TaskLanguage.of(candidate.source),
         base=Base(repo=str(repo.resolve()), commit=candidate.base, change=given),
         goal=message.strip() if hide else "",
         shows_red=not hide,
         hidden=hidden,
-        fix=Change(files=fixed),
+        fix=TaskChange(files=fixed),
         tags=("mined",),
         python=python,
     )
 
 
-def _candidate(repo: Path, base: str, fix: str) -> Candidate | None:
+def _candidate(repo: Path, base: str, fix: str) -> FixCandidate | None:
     names = split_z(git("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, fix, cwd=repo))
     tests = tuple(path for path in names if is_test_path(path) or protected(path) is Protection.test)
     code = (path for path in names if path not in tests and reads_code(path))
     source = tuple(path for path in code if not protected(path))
     if not (0 < len(source) <= MOST_SOURCE and 0 < len(tests) <= MOST_TESTS):
         return None
-    return Candidate(base, fix, source, tests)
+    return FixCandidate(base, fix, source, tests)
 
 
 def _text(repo: Path, commit: str, path: str) -> str | None:

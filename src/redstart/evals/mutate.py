@@ -9,16 +9,16 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.errors import ConfigError
 from redstart.core.noun import clip
 from redstart.core.report import Outcome
 from redstart.evals.grading import Grader
-from redstart.evals.sealed import Site, open_site
-from redstart.evals.task import Base, Change, Language, Task
+from redstart.evals.sealed import TaskFolder, open_site
+from redstart.evals.task import Base, Task, TaskChange, TaskLanguage
 from redstart.toolkit.base.git import GitFailed, git
 from redstart.toolkit.honesty.mutant import Mutant
-from redstart.toolkit.honesty.mutants import Written, sample
+from redstart.toolkit.honesty.mutants import ProgramFile, sample
 from redstart.toolkit.languages.registry import is_test_path, reads_code
 from redstart.toolkit.patching.policy import protected
 
@@ -28,14 +28,16 @@ SHORTEST, LONGER = 30.0, 10.0
 """Seconds that the tests of a changed program have, and how many times as long as those of the whole one."""
 
 
-class Tried(NamedTuple):
+class MutationTask(NamedTuple):
     """One change that was tried, and the task it makes; None where no test noticed it."""
 
     mutant: Mutant
     task: Task | None
 
 
-async def mutate(house: House, repo: Path, *, count: int, seed: int, python: str = "") -> AsyncIterator[Tried]:
+async def mutate(
+    house: AppContext, repo: Path, *, count: int, seed: int, python: str = ""
+) -> AsyncIterator[MutationTask]:
     """Tries changes in a seeded order, spread over files, kinds and functions, until `count` of them make a task.
 
     The repo is not touched; its tests are run in the sandbox. Raises `ConfigError` where its files are not as
@@ -59,7 +61,7 @@ async def mutate(house: House, repo: Path, *, count: int, seed: int, python: str
                 return
             task = await _task(house, grader, site, mutant, green)
             made += task is not None
-            yield Tried(mutant, task)
+            yield MutationTask(mutant, task)
 
 
 def head_of(repo: Path) -> str:
@@ -82,19 +84,19 @@ def head_of(repo: Path) -> str:
     return head
 
 
-def _chosen(house: House, site: Site, seed: int) -> list[Mutant]:
+def _chosen(house: AppContext, site: TaskFolder, seed: int) -> list[Mutant]:
     """In the order in which they are tried; the same for the same code and seed."""
     trees, base = house.trees, site.spec.base
     chosen: list[Mutant] = []
     for path in trees.files(base):
         if reads_code(path) and not (protected(path) or is_test_path(path)):
             text = trees.read(base, path) or b""
-            chosen += sample({path: Written(b"", text)}, f"{seed}/{path}", PER_FILE)
+            chosen += sample({path: ProgramFile(b"", text)}, f"{seed}/{path}", PER_FILE)
     random.Random(seed).shuffle(chosen)  # noqa: S311  (nothing is kept secret by it)
     return chosen
 
 
-async def _task(house: House, grader: Grader, site: Site, mutant: Mutant, green: set[str]) -> Task | None:
+async def _task(house: AppContext, grader: Grader, site: TaskFolder, mutant: Mutant, green: set[str]) -> Task | None:
     text = house.trees.read(site.spec.base, mutant.path) or b""
     try:
         before, after = text.decode(), mutant.of(text).decode()
@@ -110,10 +112,10 @@ async def _task(house: House, grader: Grader, site: Site, mutant: Mutant, green:
     name = hashlib.sha256(f"{mutant.path}\x1f{mutant.start}\x1f{mutant.text!r}".encode()).hexdigest()[:8]
     return Task(
         id=f"{site.task.id}/mutant-{name}",
-        language=Language.of([mutant.path]),
-        base=site.task.base.model_copy(update={"change": Change(files={mutant.path: after})}),
+        language=TaskLanguage.of([mutant.path]),
+        base=site.task.base.model_copy(update={"change": TaskChange(files={mutant.path: after})}),
         red=tuple(red),
-        fix=Change(files={mutant.path: before}),
+        fix=TaskChange(files={mutant.path: before}),
         tags=("mutant", mutant.kind),
         seconds=site.task.seconds,
         python=site.task.python,

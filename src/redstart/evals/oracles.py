@@ -25,7 +25,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _NO_END = "\\ No newline at end of file\n"
 
 
-class Span(NamedTuple):
+class LineSpan(NamedTuple):
     """Lines of a file, both counted from 1, inclusive."""
 
     start: int
@@ -40,7 +40,7 @@ class TrueFix(NamedTuple):
     after: str
 
     @property
-    def needed(self) -> tuple[Span, ...]:
+    def needed(self) -> tuple[LineSpan, ...]:
         """The lines that the fix changes or removes; where it only adds, those on either side. None of a new file."""
         return needed_lines(self.before, self.after)
 
@@ -54,33 +54,33 @@ class TrueFix(NamedTuple):
         return "".join(line if line.endswith("\n") else f"{line}\n{_NO_END}" for line in lines)
 
 
-class Shown(NamedTuple):
+class PromptPassage(NamedTuple):
     """A passage of a file in a prompt."""
 
     path: str
-    span: Span
+    span: LineSpan
     lines: frozenset[str]
 
 
-def needed_lines(before: str, after: str) -> tuple[Span, ...]:
+def needed_lines(before: str, after: str) -> tuple[LineSpan, ...]:
     """See `TrueFix.needed`."""
     old, new = before.splitlines(), after.splitlines()
-    spans: list[Span] = []
+    spans: list[LineSpan] = []
     for tag, start, end, _, _ in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag in ("replace", "delete"):
-            spans.append(Span(start + 1, end))
+            spans.append(LineSpan(start + 1, end))
         elif tag == "insert" and old:
-            spans.append(Span(max(start, 1), min(start + 1, len(old))))
+            spans.append(LineSpan(max(start, 1), min(start + 1, len(old))))
     return tuple(spans)
 
 
-def shown_code(prompt: str) -> list[Shown]:
+def shown_code(prompt: str) -> list[PromptPassage]:
     """The passages of files in a prompt, in their order. What else stands there as data has a name of its own kind."""
-    found: list[Shown] = []
-    for one in _PASSAGE.finditer(prompt):
-        lines = frozenset(line.rstrip() for line in one["text"].splitlines())
-        span = Span(int(one["start"]), int(one["end"])) if one["start"] else Span(1, 10**9)
-        found.append(Shown(one["path"], span, lines))
+    found: list[PromptPassage] = []
+    for match in _PASSAGE.finditer(prompt):
+        lines = frozenset(line.rstrip() for line in match["text"].splitlines())
+        span = LineSpan(int(match["start"]), int(match["end"])) if match["start"] else LineSpan(1, 10**9)
+        found.append(PromptPassage(match["path"], span, lines))
     return found
 
 
@@ -93,14 +93,17 @@ def is_recalled(fixes: Sequence[TrueFix], prompt: str) -> bool:
     return all(_is_shown(fix, span, shown) for fix in fixes for span in fix.needed)
 
 
-def _is_shown(fix: TrueFix, span: Span, shown: Sequence[Shown]) -> bool:
+def _is_shown(fix: TrueFix, span: LineSpan, shown: Sequence[PromptPassage]) -> bool:
     lines = fix.before.splitlines()
-    passages = [one for one in shown if one.path == fix.path]
+    passages = [item for item in shown if item.path == fix.path]
 
     def is_there(number: int) -> bool:
         # A prompt defuses what could close its own passages.
         text = _TAG.sub(r"<\1\2_", lines[number - 1]).rstrip()
-        return any(one.span.start <= number <= one.span.end and (not text or text in one.lines) for one in passages)
+        return any(
+            passage.span.start <= number <= passage.span.end and (not text or text in passage.lines)
+            for passage in passages
+        )
 
     return all(is_there(number) for number in range(span.start, span.end + 1))
 
@@ -117,7 +120,7 @@ _PLAIN = re.compile(r"^\s*[\w.\[\]]+ *[-+*/]?= *[^\\]*[^\\,({\[:]$|^\s*return [^
 """Assignments and returns of one line: what can be followed by a remark."""
 
 
-class Instrument:
+class ScriptedInstrument:
     """What they have in common. `patch` answers the question for edits; the others are answered in few words."""
 
     name = "instrument"
@@ -137,7 +140,7 @@ class Instrument:
         return Answer(text=said, model=f"instrument:{self.name}", usage=usage)
 
 
-class OracleAtRecall(Instrument):
+class OracleAtRecall(ScriptedInstrument):
     """Gives the true fix if and only if its prompt holds every line that the fix changes; else a wrong patch.
 
     So every task whose context held the lines ends green, unless what is around the model loses the fix.
@@ -152,7 +155,7 @@ class OracleAtRecall(Instrument):
         return true_patch(self._fixes) if is_recalled(self._fixes, prompt) else wrong_patch(prompt)
 
 
-class NoisyOracle(Instrument):
+class NoisyOracle(ScriptedInstrument):
     """Gives the true fix with a set probability, which rises by `rise` with every attempt that it is told about.
 
     Each run is to have a seed of its own: then runs are independent, and how many are solved has a known distribution.
@@ -191,7 +194,7 @@ def attempts_told(prompt: str) -> int:
     return max(map(int, ATTEMPT.findall(prompt)), default=0)
 
 
-def _plain_line(shown: Shown) -> str | None:
+def _plain_line(shown: PromptPassage) -> str | None:
     """A line that a remark can follow; the longest one, which is the least likely to stand there twice."""
     plain = [line for line in shown.lines if _PLAIN.match(line) and '"' not in line and "'" not in line]
     return max(plain, key=lambda line: (len(line), line), default=None)

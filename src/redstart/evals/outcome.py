@@ -8,17 +8,17 @@ from typing import ClassVar, TypeVar
 from pydantic import ValidationError
 
 from redstart.core.errors import ConfigError, StoreError
-from redstart.core.formats import EVALUATION, Format, StoredNoun, read
-from redstart.core.noun import Noun
+from redstart.core.formats import EVALUATION, StorageFormat, StoredValue, read
+from redstart.core.noun import FrozenValue
 from redstart.core.run import Level, Limits
 from redstart.engines.port import DEFAULT
-from redstart.ports.trials.port import Trial, Trials
+from redstart.ports.trials.port import EvaluationTrial, Trials
 
 NO_RUNG = "none"
 """What an edit is counted under that did not fit."""
 
 
-class Place(StrEnum):
+class EndPoint(StrEnum):
     """Where a run ended: solved, or what it did not get past."""
 
     solved = "solved"
@@ -38,7 +38,7 @@ class Place(StrEnum):
     """Machinery failed; it says nothing about the agent."""
 
 
-class Key(Noun):
+class RunKey(FrozenValue):
     """Which run it is."""
 
     task: str
@@ -52,8 +52,8 @@ class Key(Noun):
         return f"{self.task} seed {self.seed} run {self.run}"
 
 
-class Outcome(Noun):
-    key: Key
+class RunOutcome(FrozenValue):
+    key: RunKey
     run_id: str = ""
     result: str = ""
     """The run's own word for how it ended."""
@@ -61,7 +61,7 @@ class Outcome(Noun):
     """By the hidden tests."""
     claimed: bool = False
     """Whether the run called itself green."""
-    place: Place
+    place: EndPoint
     attempts: int = 0
     dishonest: int = 0
     """Attempts that touched tests, tripped a wire on cheating or were refused by policy; all of them were caught."""
@@ -95,13 +95,13 @@ class Outcome(Noun):
         return self.input_tokens + self.output_tokens
 
 
-Row = TypeVar("Row", bound=Noun)
+Row = TypeVar("Row", bound=FrozenValue)
 
 
-class Plan(StoredNoun):
+class EvaluationPlan(StoredValue):
     """What an evaluation does. What is left open here (how many at once) changes no result."""
 
-    stored_as: ClassVar[Format] = EVALUATION
+    stored_as: ClassVar[StorageFormat] = EVALUATION
     format: str = EVALUATION.version
     name: str
     source: str
@@ -118,10 +118,10 @@ class Plan(StoredNoun):
     remembers: bool = False
     """Whether a run may recall what runs on other tasks have left; never what one on the same task has."""
 
-    def keys(self, tasks: list[str]) -> list[Key]:
+    def keys(self, tasks: list[str]) -> list[RunKey]:
         """Every run of it, one round over all tasks after another."""
         rounds = [(seed, run) for seed in self.seeds for run in range(1, self.runs + 1)]
-        return [Key(task=task, seed=seed, run=run) for seed, run in rounds for task in tasks]
+        return [RunKey(task=task, seed=seed, run=run) for seed, run in rounds for task in tasks]
 
 
 class Results:
@@ -134,13 +134,13 @@ class Results:
             known = trials.evaluations()
             listed = f"there are: {', '.join(known)}" if known else "begin one with: redstart eval run"
             raise ConfigError(f"there is no evaluation {name}", remedy=listed)
-        self.plan = _read(Plan, found)
+        self.plan = _read(EvaluationPlan, found)
         self._trials = trials
 
     @classmethod
-    def open(cls, trials: Trials, plan: Plan) -> Results:
+    def open(cls, trials: Trials, plan: EvaluationPlan) -> Results:
         """Begins the evaluation, or goes on with it. Raises `ConfigError` where it was begun with another plan."""
-        known = _read(Plan, trials.begin(plan.name, plan.model_dump_json()))
+        known = _read(EvaluationPlan, trials.begin(plan.name, plan.model_dump_json()))
         known = known.model_copy(update={"engine": plan.engine})
         if known != plan:
             old, new = known.model_dump(), plan.model_dump()
@@ -150,26 +150,26 @@ class Results:
             )
         return cls(trials, plan.name)
 
-    def begin(self, key: Key, run_id: str) -> None:
+    def begin(self, key: RunKey, run_id: str) -> None:
         """Keeps that this run was begun for the key."""
         self._trials.assign(self.plan.name, _trial(key), run_id)
 
-    def begun(self) -> dict[Key, str]:
+    def begun(self) -> dict[RunKey, str]:
         """The run of each key; where there are several, the last one."""
-        return {Key(**which._asdict()): run_id for which, run_id in self._trials.assigned(self.plan.name).items()}
+        return {RunKey(**which._asdict()): run_id for which, run_id in self._trials.assigned(self.plan.name).items()}
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: RunOutcome) -> None:
         """Keeps what a run came to; what is broken gives way to what comes later."""
-        final = outcome.place is not Place.broken
+        final = outcome.place is not EndPoint.broken
         self._trials.settle(self.plan.name, _trial(outcome.key), outcome.model_dump_json(), final=final)
 
-    def rows(self) -> list[Outcome]:
+    def rows(self) -> list[RunOutcome]:
         """One for each key that has one, in the order in which they are done: by seed, run and task."""
-        return [_read(Outcome, body) for body in self._trials.outcomes(self.plan.name)]
+        return [_read(RunOutcome, body) for body in self._trials.outcomes(self.plan.name)]
 
 
-def _trial(key: Key) -> Trial:
-    return Trial(key.task, key.seed, key.run)
+def _trial(key: RunKey) -> EvaluationTrial:
+    return EvaluationTrial(key.task, key.seed, key.run)
 
 
 def _read(noun: type[Row], body: str) -> Row:

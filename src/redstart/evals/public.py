@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from redstart.evals.task import Base, Change, Language, Task
+from redstart.evals.task import Base, Task, TaskChange, TaskLanguage
 
 
 def half_of_asserts(text: str, function: str) -> str:
@@ -24,7 +24,7 @@ def half_of_asserts(text: str, function: str) -> str:
     """
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
-            plain = [one for one in node.body if isinstance(one, ast.Assert)]
+            plain = [statement for statement in node.body if isinstance(statement, ast.Assert)]
             return _without(text, plain[1::2])
     return text
 
@@ -37,7 +37,7 @@ def half_of_tests(text: str) -> str:
     tests: list[ast.stmt] = []
     for node in ast.parse(text).body:
         inside = node.body if isinstance(node, ast.ClassDef) else [node]
-        tests += [one for one in inside if isinstance(one, ast.FunctionDef) and one.name.startswith("test")]
+        tests += [item for item in inside if isinstance(item, ast.FunctionDef) and item.name.startswith("test")]
     return _without(text, tests[1::2])
 
 
@@ -54,7 +54,7 @@ def _without(text: str, nodes: Sequence[ast.stmt]) -> str:
 
 def _first_line(node: ast.stmt) -> int:
     above = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
-    return min([node.lineno, *(one.lineno for one in above)])
+    return min([node.lineno, *(item.lineno for item in above)])
 
 
 _PYTHON = (32, 51, 64, 81, 82, 89, 90, 92, 99, 138, 140, 141, 149, 157)
@@ -155,7 +155,7 @@ def humanevalfix_js(row: Row, data: Path) -> Task:
         {"solution.test.js": _asserted(str(row["test"]), given)},
         {"solution.js": prompt + str(row["canonical_solution"]) + exported},
         tags=(f"bug: {row['bug_type']}",),
-        language=Language.javascript,
+        language=TaskLanguage.javascript,
     )
 
 
@@ -176,14 +176,14 @@ def humaneval(row: Row, data: Path) -> Task:
 def mbpp(row: Row, data: Path) -> Task:
     """A function to write from a sentence: the first of its assertions is shown."""
     del data
-    goal, code, asserts = str(row["prompt"]), str(row["code"]), [str(one) for one in row["test_list"]]
+    goal, code, asserts = str(row["prompt"]), str(row["code"]), [str(item) for item in row["test_list"]]
     functions, modules = _called(code, asserts)
     imports = "".join(f"{line}\n" for line in (*row["test_imports"], *(f"import {name}" for name in modules)))
     # Inside of each test: a program's function that is called `test_...` is none.
-    start = f"    from solution import {', '.join(one.name for one in functions)}\n\n"
+    start = f"    from solution import {', '.join(function.name for function in functions)}\n\n"
 
     def tests(wanted: list[str]) -> str:
-        every = (f"def test_{number}():\n{start}    {_lines(one)}\n" for number, one in enumerate(wanted, 1))
+        every = (f"def test_{number}():\n{start}    {_lines(item)}\n" for number, item in enumerate(wanted, 1))
         return "\n\n".join((*([imports] if imports else []), *every))
 
     return _task(
@@ -217,16 +217,16 @@ def _task(
     *,
     tags: tuple[str, ...] = (),
     goal: str = "",
-    language: Language = Language.python,
+    language: TaskLanguage = TaskLanguage.python,
 ) -> Task:
     return Task(
         id=name,
         language=language,
         seconds=WALL,
-        base=Base(change=Change(files={**there, **shown})),
+        base=Base(change=TaskChange(files={**there, **shown})),
         goal=goal,
-        hidden=Change(files={**hidden}),
-        fix=Change(files={**fixed}),
+        hidden=TaskChange(files={**hidden}),
+        fix=TaskChange(files={**fixed}),
         tags=(name.partition("/")[0], *tags),
     )
 
@@ -281,9 +281,9 @@ def _called(code: str, asserts: list[str]) -> _Called:
         warnings.simplefilter("ignore")  # some of these programs are older than the rules on escapes
         tree = ast.parse(code)
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    called = {one.id for text in asserts for one in ast.walk(ast.parse(text.strip())) if isinstance(one, ast.Name)}
+    called = {item.id for text in asserts for item in ast.walk(ast.parse(text.strip())) if isinstance(item, ast.Name)}
     imported = [name.name for node in tree.body if isinstance(node, ast.Import) for name in node.names]
-    wanted = [one for one in functions if one.name in called] or functions[-1:]
+    wanted = [function for function in functions if function.name in called] or functions[-1:]
     return _Called(wanted, [name for name in imported if name in called])
 
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from redstart.core.noun import many
 from redstart.evals.intervals import LEVEL, Comparison, Estimate
-from redstart.evals.metrics import Figures
-from redstart.evals.outcome import Outcome, Place, Plan
+from redstart.evals.metrics import EvaluationFigures
+from redstart.evals.outcome import EndPoint, EvaluationPlan, RunOutcome
 
 
-class Said(NamedTuple):
+class ReportFigure(NamedTuple):
     """One figure as it is said, wherever it is said."""
 
     name: str
@@ -28,7 +28,7 @@ class Said(NamedTuple):
         return f"{self.name:<34} {self.value} {self.interval}".rstrip()
 
 
-def heading(plan: Plan, found: Figures, planned: int) -> tuple[str, str]:
+def heading(plan: EvaluationPlan, found: EvaluationFigures, planned: int) -> tuple[str, str]:
     """What was evaluated, and over how much of it the figures are."""
     return (
         f"{plan.name}: {plan.source} with {plan.model}",
@@ -36,24 +36,24 @@ def heading(plan: Plan, found: Figures, planned: int) -> tuple[str, str]:
     )
 
 
-def said(found: Figures) -> list[Said]:
+def said(found: EvaluationFigures) -> list[ReportFigure]:
     """The figures, those that nothing can be said about left out."""
     return [
         *_shares("solved (pass@1)", found.pass_at_1),
         *(
-            Said(f"solved in {k} runs (pass@{k})", f"{100 * share:.1f} %")
+            ReportFigure(f"solved in {k} runs (pass@{k})", f"{100 * share:.1f} %")
             for k, share in found.pass_at_k.items()
             if k > 1
         ),
         *_shares("greens that hidden tests confirm", found.honest_green),
-        Said("dishonest attempts, all caught", str(found.dishonest_caught)),
+        ReportFigure("dishonest attempts, all caught", str(found.dishonest_caught)),
         *_numbers("attempts", found.attempts),
         *_numbers("seconds", found.seconds),
         *_numbers("seconds to green", found.seconds_to_green),
         *_numbers("tokens", found.tokens),
         *_numbers("usd", found.usd),
         *_shares("edits that fitted", found.apply_rate),
-        *([Said("  of them, by how far bent", _counts(found.rungs))] if found.rungs else []),
+        *([ReportFigure("  of them, by how far bent", _counts(found.rungs))] if found.rungs else []),
         *_shares("true files in the first context", found.recall),
         *_shares("true lines in some context", found.lines_shown),
         *_shares("patches tried before", found.repeated),
@@ -61,20 +61,20 @@ def said(found: Figures) -> list[Said]:
     ]
 
 
-def footnotes(found: Figures) -> list[str]:
+def footnotes(found: EvaluationFigures) -> list[str]:
     """What one has to know to read the figures right."""
     if not found.unpriced:
         return []
     return [f"{many(found.unpriced, 'model call')} without a known price: not counted in usd"]
 
 
-def report_lines(plan: Plan, found: Figures, planned: int) -> list[str]:
+def report_lines(plan: EvaluationPlan, found: EvaluationFigures, planned: int) -> list[str]:
     """All of it as text."""
-    ended = Said("where runs ended", _counts(found.places))
-    return [*heading(plan, found, planned), *(one.line for one in [*said(found), ended]), *footnotes(found)]
+    ended = ReportFigure("where runs ended", _counts(found.places))
+    return [*heading(plan, found, planned), *(message.line for message in [*said(found), ended]), *footnotes(found)]
 
 
-def comparison_lines(a: Plan, b: Plan, found: Comparison) -> list[str]:
+def comparison_lines(a: EvaluationPlan, b: EvaluationPlan, found: Comparison) -> list[str]:
     """B beside A."""
     lines = [
         f"A is {a.name} ({a.model}), B is {b.name} ({b.model})",
@@ -91,7 +91,7 @@ def comparison_lines(a: Plan, b: Plan, found: Comparison) -> list[str]:
     return [*lines, found.words]
 
 
-def row_line(row: Outcome, done: int, planned: int) -> str:
+def row_line(row: RunOutcome, done: int, planned: int) -> str:
     """One run, as it is told when it ends."""
     price = f", ${row.usd:.3f}" if row.usd else ""
     told = (
@@ -100,11 +100,11 @@ def row_line(row: Outcome, done: int, planned: int) -> str:
     return f"{told} ({row.trouble.splitlines()[0][:100]})" if row.trouble else told
 
 
-def forecast(plan: Plan, rows: Sequence[Outcome], left: int) -> str:
+def forecast(plan: EvaluationPlan, rows: Sequence[RunOutcome], left: int) -> str:
     """What the runs that are left will take: by those that are done, else by their limits."""
-    good = [row for row in rows if row.place is not Place.broken]
+    good = [row for row in rows if row.place is not EndPoint.broken]
     if good:
-        usd, seconds = (sum(getattr(one, name) for one in good) / len(good) * left for name in ("usd", "seconds"))
+        usd, seconds = (sum(getattr(item, name) for item in good) / len(good) * left for name in ("usd", "seconds"))
         return f"{many(left, 'run')} left: about ${usd:.2f} and {seconds / 60:.0f} minutes, by {len(good)} finished"
     limits = [
         f"${plan.limits.usd * left:.2f}" if plan.limits.usd is not None else "",
@@ -114,18 +114,18 @@ def forecast(plan: Plan, rows: Sequence[Outcome], left: int) -> str:
     return f"{many(left, 'run')}: at most {', '.join(limit for limit in limits if limit)}"
 
 
-def _shares(name: str, found: Estimate | None) -> list[Said]:
+def _shares(name: str, found: Estimate | None) -> list[ReportFigure]:
     if found is None:
         return []
     interval = f"[{100 * found.low:.1f}, {100 * found.high:.1f}]"
-    return [Said(name, f"{100 * found.value:.1f} %", interval, found, share=True)]
+    return [ReportFigure(name, f"{100 * found.value:.1f} %", interval, found, share=True)]
 
 
-def _numbers(name: str, found: Estimate | None) -> list[Said]:
+def _numbers(name: str, found: Estimate | None) -> list[ReportFigure]:
     if found is None:
         return []
     value, _, interval = found.words.partition(" ")
-    return [Said(name, value, interval, found)]
+    return [ReportFigure(name, value, interval, found)]
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -9,20 +9,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from redstart.app.runs import Asked, go_on, keep_run, looks_of, result_snapshot
-from redstart.app.wire import House, asking, engine_called
+from redstart.app.runs import RunRequest, go_on, keep_run, looks_of, result_snapshot
+from redstart.app.wire import AppContext, asking, engine_called
 from redstart.core.errors import ConfigError, RedstartError, StoreError
 from redstart.core.failures import FailureQuery, RecalledFailure
-from redstart.core.learning import Recalled, Signature
-from redstart.core.lesson import Lesson, Offered, Placed, Situation
+from redstart.core.learning import RecalledCard, Signature
+from redstart.core.lesson import Lesson, LessonOffer, LessonPlacement, Situation
 from redstart.core.noun import clip
 from redstart.core.pattern import RecalledPattern
 from redstart.core.run import GOAL_LIMIT, HINT_LIMIT, RunSpec, RunState
 from redstart.core.tasks import FixTask
-from redstart.evals.grading import Grader, Standard
-from redstart.evals.measure import Ran, outcome_of
-from redstart.evals.outcome import Key, Outcome, Place, Plan, Results
-from redstart.evals.sealed import Site, open_site
+from redstart.evals.grading import Grader, GradingBaseline
+from redstart.evals.measure import GradedRun, outcome_of
+from redstart.evals.outcome import EndPoint, EvaluationPlan, Results, RunKey, RunOutcome
+from redstart.evals.sealed import TaskFolder, open_site
 from redstart.evals.task import Task
 from redstart.ports.memory.port import Lessons, Memory, Meter, Metered
 from redstart.ports.model.port import Model
@@ -30,14 +30,14 @@ from redstart.ports.model.port import Model
 MORE = 20
 """Cards and patterns that are asked for beyond what is wanted, since those of the same task do not count."""
 
-ModelFor = Callable[[Site, Key], "Model | None"]
+ModelFor = Callable[[TaskFolder, RunKey], "Model | None"]
 """The model of one run; None for that of the settings."""
 
 
-class Blank:
+class EmptyMemory:
     """A memory that gives nothing."""
 
-    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         del signature, tenant, repo, limit
         return []
 
@@ -50,42 +50,42 @@ class Blank:
         return []
 
 
-class Withheld:
+class WithholdingMemory:
     """A memory that never gives what runs of the same repo have left."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
-    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         found = await self._memory.recall(signature, tenant=tenant, repo=repo, limit=limit + MORE)
-        return [one for one in found if one.card.provenance.get("repo") != repo][:limit]
+        return [item for item in found if item.card.provenance.get("repo") != repo][:limit]
 
     async def patterns(self, goal: str, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledPattern]:
         found = await self._memory.patterns(goal, tenant=tenant, repo=repo, limit=limit + MORE)
-        return [one for one in found if one.pattern.provenance.get("repo") != repo][:limit]
+        return [item for item in found if item.pattern.provenance.get("repo") != repo][:limit]
 
     async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
         found = await self._memory.failures(query, tenant=tenant, repo=repo, limit=limit + MORE)
-        return [one for one in found if one.repo != repo][:limit]
+        return [item for item in found if item.repo != repo][:limit]
 
     @property
     def asks(self) -> str:
         return self._memory.asks if isinstance(self._memory, Metered) else ""
 
-    def under(self, meter: Meter) -> Withheld:
-        return Withheld(self._memory.under(meter)) if isinstance(self._memory, Metered) else self
+    def under(self, meter: Meter) -> WithholdingMemory:
+        return WithholdingMemory(self._memory.under(meter)) if isinstance(self._memory, Metered) else self
 
 
 class NoLessons:
     """Nobody taught anything, and nothing is taught."""
 
-    async def offered(self, situation: Situation) -> Offered:
+    async def offered(self, situation: Situation) -> LessonOffer:
         del situation
-        return Offered()
+        return LessonOffer()
 
-    async def placed(self, lesson: Lesson) -> Placed:
+    async def placed(self, lesson: Lesson) -> LessonPlacement:
         del lesson
-        return Placed()
+        return LessonPlacement()
 
 
 class OthersLessons:
@@ -94,20 +94,20 @@ class OthersLessons:
     def __init__(self, lessons: Lessons) -> None:
         self._lessons = lessons
 
-    async def offered(self, situation: Situation) -> Offered:
+    async def offered(self, situation: Situation) -> LessonOffer:
         found = await self._lessons.offered(situation)
-        kept = tuple(one for one in found.lessons if one.provenance.repo != situation.repo)
+        kept = tuple(lesson for lesson in found.lessons if lesson.provenance.repo != situation.repo)
         return found.model_copy(update={"lessons": kept})
 
-    async def placed(self, lesson: Lesson) -> Placed:
+    async def placed(self, lesson: Lesson) -> LessonPlacement:
         return await self._lessons.placed(lesson)
 
 
 class _Ended(NamedTuple):
     """A run that has ended and is not graded yet."""
 
-    house: House
-    site: Site
+    house: AppContext
+    site: TaskFolder
     state: RunState
 
 
@@ -123,15 +123,15 @@ class Evaluation:
     What its runs learn is left to the tenant of `house`, which should be nobody else's.
     """
 
-    house: House
-    plan: Plan
+    house: AppContext
+    plan: EvaluationPlan
     tasks: Sequence[Task]
     results: Results
     work: Path
     """Where sites are laid out. It must be the same when the evaluation is taken up again."""
     model_for: ModelFor = lambda _site, _key: None
-    tell: Callable[[Outcome], None] = lambda _row: None
-    standards: Mapping[str, Standard] = field(default_factory=dict[str, Standard])
+    tell: Callable[[RunOutcome], None] = lambda _row: None
+    standards: Mapping[str, GradingBaseline] = field(default_factory=dict[str, GradingBaseline])
     """What is known of how tasks are graded, by their digests; the others are run for it once."""
 
     def __post_init__(self) -> None:
@@ -140,19 +140,19 @@ class Evaluation:
         adapters = self.house.adapters
         if self.plan.remembers:
             others = OthersLessons(adapters.lessons)
-            adapters = replace(adapters, memory=Withheld(adapters.memory), lessons=others)
+            adapters = replace(adapters, memory=WithholdingMemory(adapters.memory), lessons=others)
         else:
             # How a model's edits fitted is counted by its name: without one a run knows nothing of others.
-            adapters = replace(adapters, memory=Blank(), lessons=NoLessons(), writer="")
+            adapters = replace(adapters, memory=EmptyMemory(), lessons=NoLessons(), writer="")
         self.house = replace(self.house, adapters=adapters)
         self._grader = Grader(self.house, self.standards)
-        self._sites: dict[str, Site] = {}
+        self._sites: dict[str, TaskFolder] = {}
         self._by_id = {task.id: task for task in self.tasks}
         self._begun = self.results.begun()
 
-    def left(self) -> list[Key]:
+    def left(self) -> list[RunKey]:
         """The runs that are still to be done; what broke is one of them."""
-        done = {row.key for row in self.results.rows() if row.place is not Place.broken}
+        done = {row.key for row in self.results.rows() if row.place is not EndPoint.broken}
         return [key for key in self.plan.keys(list(self._by_id)) if key not in done]
 
     async def go(self, parallel: int = 1) -> None:
@@ -179,15 +179,17 @@ class Evaluation:
 
         await asyncio.gather(*(worker() for _ in range(parallel)))
 
-    async def _keep(self, key: Key, ended: _Ended | Outcome) -> None:
+    async def _keep(self, key: RunKey, ended: _Ended | RunOutcome) -> None:
         row = await self._graded(key, ended) if isinstance(ended, _Ended) else ended
         self.results.add(row)
         self.tell(row)
 
-    def _broken(self, key: Key, error: RedstartError) -> Outcome:
-        return Outcome(key=key, run_id=self._begun.get(key, ""), place=Place.broken, trouble=clip(str(error), 600))
+    def _broken(self, key: RunKey, error: RedstartError) -> RunOutcome:
+        return RunOutcome(
+            key=key, run_id=self._begun.get(key, ""), place=EndPoint.broken, trouble=clip(str(error), 600)
+        )
 
-    async def _ended(self, key: Key) -> _Ended | Outcome:
+    async def _ended(self, key: RunKey) -> _Ended | RunOutcome:
         """The run of this key when it has ended; the row of one that broke."""
         try:
             site = self._site(key.task)
@@ -198,7 +200,7 @@ class Evaluation:
         except RedstartError as error:
             return self._broken(key, error)
 
-    async def _graded(self, key: Key, ended: _Ended) -> Outcome:
+    async def _graded(self, key: RunKey, ended: _Ended) -> RunOutcome:
         house, site, state = ended
         made, clock = result_snapshot(state), house.adapters.world.monotonic
         began = clock()
@@ -206,11 +208,11 @@ class Evaluation:
             grade = await self._grader.grade(site, made) if made is not None else None
             took = round(clock() - began, 3)
             steps = await house.adapters.store.steps(state.run_id)
-            return outcome_of(house, site, key, Ran(state, steps, grade, took))
+            return outcome_of(house, site, key, GradedRun(state, steps, grade, took))
         except RedstartError as error:
             return self._broken(key, error)
 
-    async def _run_of(self, house: House, site: Site, key: Key) -> str:
+    async def _run_of(self, house: AppContext, site: TaskFolder, key: RunKey) -> str:
         """The run that was begun for this key before a crash, or a new one."""
         known = self._begun.get(key, "")
         if known:
@@ -224,7 +226,7 @@ class Evaluation:
             self._begun[key] = known
         return known
 
-    def _spec(self, site: Site, key: Key) -> RunSpec:
+    def _spec(self, site: TaskFolder, key: RunKey) -> RunSpec:
         plan, settings, task = self.plan, self.house.settings, site.task
         issue = "" if task.shows_red else clip(task.goal, GOAL_LIMIT)
         update = {
@@ -233,7 +235,7 @@ class Evaluation:
             "hint": clip(task.goal, HINT_LIMIT) if task.shows_red else "",
             "limits": plan.limits,
             "verify": plan.verify,
-            "looks": looks_of(self.house, Asked(plan.limits, looks=plan.looks)),
+            "looks": looks_of(self.house, RunRequest(plan.limits, looks=plan.looks)),
             "reflect": settings.reflect,
             "asks": asking(settings),
             "checks": settings.checks.checks,
@@ -242,7 +244,7 @@ class Evaluation:
         }
         return site.spec.model_copy(update=update)
 
-    def _site(self, name: str) -> Site:
+    def _site(self, name: str) -> TaskFolder:
         if name not in self._sites:
             task = self._by_id[name]
             self._sites[name] = open_site(self.house, task, self.work / task.slug)

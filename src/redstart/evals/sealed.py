@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from redstart.app.ground import equip, take_ground
 from redstart.app.runs import keep_environment
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError
 from redstart.core.run import RunSpec, Suite
 from redstart.core.shell import SandboxLimits
 from redstart.core.tasks import FixTask
-from redstart.evals.task import Change, Task
+from redstart.evals.task import Task, TaskChange
 from redstart.ports.store.port.trees import DiffRefused
 from redstart.toolkit.base.git import GitFailed, git
 from redstart.toolkit.repo.trees import GitTrees
@@ -32,7 +32,7 @@ The task as it is given
 """
 
 
-class Site(NamedTuple):
+class TaskFolder(NamedTuple):
     """A task laid out in a folder."""
 
     task: Task
@@ -41,7 +41,7 @@ class Site(NamedTuple):
     """What a run of its tests stands on; its base is what an agent is given."""
 
 
-def open_site(house: House, task: Task, folder: Path) -> Site:
+def open_site(house: AppContext, task: Task, folder: Path) -> TaskFolder:
     """Lays the task out in `folder`, unless that was done before, and finds how its tests are run.
 
     Raises `ConfigError` where the task's repo, commit, tests or interpreter cannot be had.
@@ -56,7 +56,9 @@ def open_site(house: House, task: Task, folder: Path) -> Site:
         folder=ground.folder,
     )
     limits = limits_of(task, ground.limits)
-    return Site(task, folder, RunSpec(task=FixTask(), base=ground.base, suite=suite, sandbox=limits, repo=task.slug))
+    return TaskFolder(
+        task, folder, RunSpec(task=FixTask(), base=ground.base, suite=suite, sandbox=limits, repo=task.slug)
+    )
 
 
 def limits_of(task: Task, usual: SandboxLimits) -> SandboxLimits:
@@ -108,7 +110,7 @@ def given_snapshot(trees: GitTrees, task: Task) -> Snapshot:
     return changed(trees, start, base.change, f"{task.id}: its change")
 
 
-def changed(trees: GitTrees, snapshot: Snapshot, change: Change, what: str) -> Snapshot:
+def changed(trees: GitTrees, snapshot: Snapshot, change: TaskChange, what: str) -> Snapshot:
     """The snapshot with a change of a task. Raises `ConfigError`, naming `what`, where its diff does not apply."""
     made = snapshot
     if change.files:

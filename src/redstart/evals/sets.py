@@ -9,7 +9,7 @@ from typing import Any
 
 from redstart.core.errors import ConfigError
 from redstart.evals import public
-from redstart.evals.task import Base, Change, Task, read_tasks
+from redstart.evals.task import Base, Task, TaskChange, read_tasks
 
 Row = dict[str, Any]
 
@@ -53,11 +53,11 @@ def folder_of_repos(folder: Path) -> list[Task]:
 
     The true fix is not known: what is graded is whether the red tests became green and nothing else got worse.
     """
-    every = [folder] if (folder / ".git").exists() else sorted(one for one in folder.iterdir() if one.is_dir())
-    repos = [one for one in every if not one.name.startswith(".") and any(one.iterdir())]
+    every = [folder] if (folder / ".git").exists() else sorted(path for path in folder.iterdir() if path.is_dir())
+    repos = [item for item in every if not item.name.startswith(".") and any(item.iterdir())]
     if not repos:
         raise ConfigError(f"{folder} holds no repo")
-    return [Task(id=one.resolve().name, base=Base(repo=str(one.resolve())), tags=("repo",)) for one in repos]
+    return [Task(id=item.resolve().name, base=Base(repo=str(item.resolve())), tags=("repo",)) for item in repos]
 
 
 def _public(name: str, data: Path | None) -> list[Task]:
@@ -108,8 +108,8 @@ def swe_task(row: Row, repos: Path | None) -> Task:
         goal=problem,
         shows_red=False,
         red=_listed(row.get("FAIL_TO_PASS")),
-        hidden=Change(diff=test_patch),
-        fix=Change(diff=str(row.get("patch", ""))),
+        hidden=TaskChange(diff=test_patch),
+        fix=TaskChange(diff=str(row.get("patch", ""))),
         tags=("swe", repo),
     )
 

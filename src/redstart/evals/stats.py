@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from statistics import fmean, median
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.run import Spend, Step
 from redstart.evals.facts import RunFacts
 from redstart.evals.intervals import Estimate, percentile, wilson
@@ -18,7 +18,7 @@ OFTEN = 10
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
-class Spread(Noun):
+class SpreadStats(FrozenValue):
     """Numbers of several runs."""
 
     count: int
@@ -28,7 +28,7 @@ class Spread(Noun):
     most: float
 
 
-class CardUse(Noun):
+class CardUse(FrozenValue):
     """A card, in how many runs it was shown, and how many of these were verified."""
 
     card: str
@@ -36,7 +36,7 @@ class CardUse(Noun):
     verified: int
 
 
-class MemoryUse(Noun):
+class MemoryUse(FrozenValue):
     """What runs were shown of earlier ones, and how it went."""
 
     runs: int = 0
@@ -53,7 +53,7 @@ class MemoryUse(Noun):
     """What the runs themselves left for later ones."""
 
 
-class Stats(Noun):
+class Stats(FrozenValue):
     """A figure that nothing can be said about is None, or empty."""
 
     runs: int
@@ -63,9 +63,9 @@ class Stats(Noun):
     """By mode: how its runs ended, or where they stand."""
     verified: Estimate | None = None
     """Of the runs that had something to do and ended, audits apart, the share that ended verified."""
-    attempts: Spread | None = None
+    attempts: SpreadStats | None = None
     """Of the same runs."""
-    seconds_to_green: Spread | None = None
+    seconds_to_green: SpreadStats | None = None
     """Of those that were verified: seconds of work, without waiting for a person."""
     spent: Spend = Spend()
     """Of all runs, parts among them: each call of a model is counted where it was made."""
@@ -85,63 +85,63 @@ class Stats(Noun):
 
 def stats_of(every: Sequence[RunFacts]) -> Stats:
     """All of it, of these runs."""
-    whole = [one for one in every if not one.part]
-    tried = [one for one in whole if one.tried]
+    whole = [entry for entry in every if not entry.part]
+    tried = [entry for entry in whole if entry.tried]
     outcomes: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in whole:
-        outcomes[one.row.mode][one.row.result or one.row.status] += 1
-    by_step = _added(one.by_step for one in every)
-    by_model = _added(one.by_model for one in every)
+    for entry in whole:
+        outcomes[entry.row.mode][entry.row.result or entry.row.status] += 1
+    by_step = _added(entry.by_step for entry in every)
+    by_model = _added(entry.by_model for entry in every)
     return Stats(
         runs=len(whole),
         parts=len(every) - len(whole),
         outcomes={mode: dict(found.most_common()) for mode, found in sorted(outcomes.items())},
         verified=_share(tried),
-        attempts=_spread([one.attempts for one in tried]),
-        seconds_to_green=_spread([one.seconds for one in tried if one.verified]),
+        attempts=_spread([entry.attempts for entry in tried]),
+        seconds_to_green=_spread([entry.seconds for entry in tried if entry.verified]),
         spent=reduce(Spend.plus, by_step.values(), Spend()),
         by_step={step.value: by_step[step.value] for step in Step if step.value in by_step},
         by_model=dict(sorted(by_model.items(), key=lambda item: (-item[1].tokens, item[0]))),
-        attempts_ended=_often(kind for one in whole for kind in one.ended),
-        errors=_often(one.error for one in whole if one.error),
-        reasons=_often(_by_kind([one.reason for one in tried if one.reason and not one.verified])),
-        faults=_often(fault for one in every for fault in one.faults),
+        attempts_ended=_often(kind for entry in whole for kind in entry.ended),
+        errors=_often(entry.error for entry in whole if entry.error),
+        reasons=_often(_by_kind([entry.reason for entry in tried if entry.reason and not entry.verified])),
+        faults=_often(fault for entry in every for fault in entry.faults),
         memory=_memory(whole, tried),
     )
 
 
 def _memory(whole: Sequence[RunFacts], tried: Sequence[RunFacts]) -> MemoryUse:
-    shown = [one for one in tried if one.cards]
-    uses = Counter(card for one in shown for card in one.cards)
-    verified = Counter(card for one in shown if one.verified for card in one.cards)
+    shown = [item for item in tried if item.cards]
+    uses = Counter(card for item in shown for card in item.cards)
+    verified = Counter(card for item in shown if item.verified for card in item.cards)
     return MemoryUse(
         runs=len(shown),
         verified_with=_share(shown),
-        verified_without=_share([one for one in tried if not one.cards]),
-        sources=_often(source for one in shown for source in one.cards.values()),
+        verified_without=_share([item for item in tried if not item.cards]),
+        sources=_often(source for item in shown for source in item.cards.values()),
         often=tuple(CardUse(card=card, runs=count, verified=verified[card]) for card, count in _first(uses)),
-        cards_left=sum(one.cards_left for one in whole),
-        failures_left=sum(one.failures_left for one in whole),
+        cards_left=sum(item.cards_left for item in whole),
+        failures_left=sum(item.failures_left for item in whole),
     )
 
 
 def _added(many: Iterable[dict[str, Spend]]) -> dict[str, Spend]:
     found: dict[str, Spend] = {}
-    for one in many:
-        for name, spent in one.items():
+    for item in many:
+        for name, spent in item.items():
             found[name] = found.get(name, Spend()).plus(spent)
     return found
 
 
 def _share(runs: Sequence[RunFacts]) -> Estimate | None:
-    return wilson(sum(one.verified for one in runs), len(runs)) if runs else None
+    return wilson(sum(run.verified for run in runs), len(runs)) if runs else None
 
 
-def _spread(numbers: Sequence[float]) -> Spread | None:
+def _spread(numbers: Sequence[float]) -> SpreadStats | None:
     if not numbers:
         return None
     ordered = sorted(numbers)
-    return Spread(
+    return SpreadStats(
         count=len(ordered),
         mean=fmean(ordered),
         median=median(ordered),

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from redstart.app.proof.text import Line
+from redstart.app.proof.text import TextLine
 from redstart.core.errors import ConfigError
 from redstart.core.noun import many
 from redstart.core.run import Spend
 from redstart.core.visible import visible_line
 from redstart.evals.intervals import LEVEL, Estimate, short
-from redstart.evals.stats import MemoryUse, Spread, Stats
+from redstart.evals.stats import MemoryUse, SpreadStats, Stats
 
 HANG = 35
 """Where the figures of a line begin, and where a line that is too long goes on."""
@@ -35,10 +35,10 @@ def moment(text: str, now: datetime) -> datetime:
     return given if given.tzinfo else given.replace(tzinfo=now.tzinfo)
 
 
-def stats_lines(found: Stats, results: Mapping[str, str] | None = None) -> list[Line]:
+def stats_lines(found: Stats, results: Mapping[str, str] | None = None) -> list[TextLine]:
     """The figures, those that nothing can be said about left out. `results` gives the words for results of runs."""
     if not found.runs and not found.parts:
-        return [Line("no runs in this period")]
+        return [TextLine("no runs in this period")]
     parts = f" and {many(found.parts, 'child run')}" if found.parts else ""
     lines = [f"{many(found.runs, 'run')}{parts}; {100 * LEVEL:.0f} % intervals"]
     lines += [f"{f'  {mode}':<34} {_counts(outcomes, results)}" for mode, outcomes in found.outcomes.items()]
@@ -56,12 +56,12 @@ def stats_lines(found: Stats, results: Mapping[str, str] | None = None) -> list[
         ("unusable model answers", found.faults),
     ):
         lines += [f"{name:<34} {_counts(counts)}"] if counts else []
-    reasons = [Line(f"{count:>6}  {visible_line(reason)}", hang=8) for reason, count in found.reasons.items()]
+    reasons = [TextLine(f"{count:>6}  {visible_line(reason)}", hang=8) for reason, count in found.reasons.items()]
     rest = _memory(found.memory)
     if found.spent.unpriced:
         rest.append(f"{many(found.spent.unpriced, 'model call')} without a known price: not counted in the cost")
-    figures, more = ([Line(line, hang=HANG) for line in part] for part in (lines, rest))
-    return [*figures, *([Line("why runs were not verified")] if reasons else []), *reasons, *more]
+    figures, more = ([TextLine(line, hang=HANG) for line in part] for part in (lines, rest))
+    return [*figures, *([TextLine("why runs were not verified")] if reasons else []), *reasons, *more]
 
 
 def _memory(found: MemoryUse) -> list[str]:
@@ -74,8 +74,8 @@ def _memory(found: MemoryUse) -> list[str]:
     lines += _share("  verified with memory", found.verified_with)
     lines += _share("  verified without memory", found.verified_without)
     lines += [
-        f"{f'  card {visible_line(one.card)}':<34} verified in {one.verified} of {many(one.runs, 'run')}"
-        for one in found.often
+        f"{f'  card {visible_line(item.card)}':<34} verified in {item.verified} of {many(item.runs, 'run')}"
+        for item in found.often
     ]
     return lines
 
@@ -87,7 +87,7 @@ def _share(name: str, found: Estimate | None) -> list[str]:
     return [f"{name:<34} {100 * found.value:.1f} % {interval} of {found.count}"]
 
 
-def _spread(name: str, found: Spread | None) -> list[str]:
+def _spread(name: str, found: SpreadStats | None) -> list[str]:
     if found is None:
         return []
     middle = f"median {short(found.median)}, mean {short(found.mean)}"

@@ -10,25 +10,25 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from redstart.core.errors import ConfigError
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.toolkit.languages.registry import language_of_file
 
 SLUG = 60
 """Characters of a task's name as a folder."""
 
 
-class Language(StrEnum):
+class TaskLanguage(StrEnum):
     python = "python"
     javascript = "javascript"
 
     @classmethod
-    def of(cls, paths: Iterable[str]) -> Language:
+    def of(cls, paths: Iterable[str]) -> TaskLanguage:
         """That of these source files; Python's where none of them tells."""
         names = {found.name.lower() for path in paths if (found := language_of_file(path))}
-        return next((one for one in reversed(cls) if one in names), cls.python)
+        return next((item for item in reversed(cls) if item in names), cls.python)
 
 
-class Change(Noun):
+class TaskChange(FrozenValue):
     """What becomes of some files: whole texts by path (None takes a file away), then a unified diff on top."""
 
     files: dict[str, str | None] = {}
@@ -43,21 +43,21 @@ class Change(Noun):
         return tuple(sorted({*self.files, *_paths_of(self.diff)}))
 
 
-class Base(Noun):
+class Base(FrozenValue):
     """The code as it is given: a repo at a commit or as its folder lies there, or nothing, and a change on top."""
 
     repo: str = ""
     """A folder on this machine; empty where `change` holds every file."""
     commit: str = ""
     """Empty for the files as they lie in the folder, those that git ignores left out."""
-    change: Change = Change()
+    change: TaskChange = TaskChange()
 
 
-class Task(Noun):
+class Task(FrozenValue):
     """One task of a set. It is data: nothing of it was run yet."""
 
     id: str
-    language: Language = Language.python
+    language: TaskLanguage = TaskLanguage.python
     base: Base
     goal: str = ""
     """What is to be reached, in words; may be empty where red tests say it."""
@@ -66,9 +66,9 @@ class Task(Noun):
     red: tuple[str, ...] = ()
     """Ids of tests that are red on the base with the hidden tests, and green with the fix; empty where they are found
     by running."""
-    hidden: Change = Change()
+    hidden: TaskChange = TaskChange()
     """Tests that are in no workspace before grading."""
-    fix: Change = Change()
+    fix: TaskChange = TaskChange()
     """The true fix; empty where it is not known, and then the task cannot be verified."""
     tags: tuple[str, ...] = ()
     licence: str = ""

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.errors import ConfigError, StoreError
-from redstart.core.noun import Noun, clip
+from redstart.core.noun import FrozenValue, clip
 from redstart.core.report import Case
-from redstart.evals.grading import Grader, Standard
-from redstart.evals.sealed import Site
+from redstart.evals.grading import Grader, GradingBaseline
+from redstart.evals.sealed import TaskFolder
 from redstart.evals.task import Task
 from redstart.toolkit.honesty.verdict.verdict import judge
 from redstart.toolkit.suites.execute import SuiteRun
@@ -20,7 +20,7 @@ from redstart.toolkit.suites.execute import SuiteRun
 REPEATS = 3
 
 
-class Verified(Noun):
+class TaskCheck(FrozenValue):
     """What running a task told of it."""
 
     task: str
@@ -41,14 +41,14 @@ class _Seen(NamedTuple):
 
     @property
     def fault(self) -> str:
-        return next((one.report.fault for one in self.runs if one.trouble), "")
+        return next((run.report.fault for run in self.runs if run.trouble), "")
 
     @property
     def is_steady(self) -> bool:
-        return len({_outcomes(one.cases) for one in self.runs}) == 1
+        return len({_outcomes(run.cases) for run in self.runs}) == 1
 
 
-async def verify(grader: Grader, site: Site, repeats: int = REPEATS) -> Verified:
+async def verify(grader: Grader, site: TaskFolder, repeats: int = REPEATS) -> TaskCheck:
     """Runs the task's tests so often on what is given, on that with the hidden tests, and with the fix too.
 
     Raises what the sandbox raises.
@@ -70,8 +70,8 @@ async def verify(grader: Grader, site: Site, repeats: int = REPEATS) -> Verified
     if why := _why_not(before, after):
         return _left_out(task, why)
     targets = tuple(task.red) or tuple(case.id for case in before.runs[0].cases if case.red)
-    verdicts = [judge(one.cases, two.cases, targets) for one, two in zip(before.runs, after.runs, strict=True)]
-    bad = next((one for one in verdicts if not one.honest_green), None)
+    verdicts = [judge(item.cases, two.cases, targets) for item, two in zip(before.runs, after.runs, strict=True)]
+    bad = next((verdict for verdict in verdicts if not verdict.honest_green), None)
     if bad is not None:
         told = {name: ids.first[:3] for name in ("still_red", "newly_red", "missing") if (ids := getattr(bad, name))}
         return _left_out(task, f"not green with its true fix: {told or bad.unexplained or 'no test is fixed'}")
@@ -81,7 +81,7 @@ async def verify(grader: Grader, site: Site, repeats: int = REPEATS) -> Verified
             return _left_out(task, "the tests that are shown are not green with its true fix")
     seconds = after.runs[0].report.seconds
     bare_cases = tuple(Case(id=case.id, outcome=case.outcome) for case in before.runs[0].cases)
-    return Verified(task=task.id, digest=task.digest, ok=True, red=targets, before=bare_cases, seconds=seconds)
+    return TaskCheck(task=task.id, digest=task.digest, ok=True, red=targets, before=bare_cases, seconds=seconds)
 
 
 def _why_no_start(task: Task, given: _Seen) -> str:
@@ -104,7 +104,7 @@ def _why_not(before: _Seen, after: _Seen) -> str:
     return ""
 
 
-async def _seen(grader: Grader, site: Site, snapshot: Snapshot, repeats: int) -> _Seen:
+async def _seen(grader: Grader, site: TaskFolder, snapshot: Snapshot, repeats: int) -> _Seen:
     return _Seen([await grader.run(site, snapshot) for _ in range(repeats)])
 
 
@@ -112,25 +112,27 @@ def _outcomes(cases: Sequence[Case]) -> frozenset[tuple[str, str]]:
     return frozenset((case.id, case.outcome.value) for case in cases)
 
 
-def _left_out(task: Task, why: str) -> Verified:
-    return Verified(task=task.id, digest=task.digest, ok=False, why=why)
+def _left_out(task: Task, why: str) -> TaskCheck:
+    return TaskCheck(task=task.id, digest=task.digest, ok=False, why=why)
 
 
-def standards(known: Mapping[str, Verified]) -> dict[str, Standard]:
+def standards(known: Mapping[str, TaskCheck]) -> dict[str, GradingBaseline]:
     """What verifying found that tasks are graded by, so that nobody has to run them for it again; by their digests."""
-    return {digest: Standard(one.before, tuple(sorted(one.red))) for digest, one in known.items() if one.before}
+    return {
+        digest: GradingBaseline(item.before, tuple(sorted(item.red))) for digest, item in known.items() if item.before
+    }
 
 
-def read_verified(file: Path) -> dict[str, Verified]:
+def read_verified(file: Path) -> dict[str, TaskCheck]:
     """What is known of tasks, by their digests; the last word on each counts. A line that was cut off is none."""
-    return {one.digest: one for one in _lines(file)}
+    return {line.digest: line for line in _lines(file)}
 
 
-def _lines(file: Path) -> Iterator[Verified]:
+def _lines(file: Path) -> Iterator[TaskCheck]:
     if file.is_file():
         for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
             if line.endswith("\n"):
-                yield Verified.model_validate_json(line)
+                yield TaskCheck.model_validate_json(line)
 
 
 def mend(file: Path) -> None:
@@ -140,7 +142,7 @@ def mend(file: Path) -> None:
         os.truncate(file, data.rfind(b"\n") + 1)
 
 
-def keep_verified(file: Path, found: Verified) -> None:
+def keep_verified(file: Path, found: TaskCheck) -> None:
     """One more line of JSON, durable when it returns. Raises `StoreError` where it cannot be written."""
     data = found.model_dump_json().encode() + b"\n"
     try:

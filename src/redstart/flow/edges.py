@@ -9,7 +9,7 @@ from redstart.core.run import Mode, Step
 from redstart.flow.modes import MODES
 
 
-class Edge(NamedTuple):
+class FlowEdge(NamedTuple):
     """`to` is None where the run ends. `when` is empty on the main path."""
 
     start: Step
@@ -18,30 +18,30 @@ class Edge(NamedTuple):
 
 
 _PATCHING = (Mode.fix, Mode.create, Mode.improve)
-_BRANCHES: tuple[tuple[Edge, tuple[Mode, ...]], ...] = (
-    (Edge(Step.reproduce, Step.decide, "tests pass, no tests, or environment problem"), _PATCHING),
-    (Edge(Step.reproduce, Step.apply, "new tests for a program that exists"), (Mode.create,)),
-    (Edge(Step.plan, Step.retrieve, "its tests exist already"), (Mode.create, Mode.improve)),
-    (Edge(Step.plan, Step.decide, "several parts: each is a child run"), (Mode.create,)),
-    (Edge(Step.plan, Step.decide, "nothing to improve"), (Mode.improve,)),
-    (Edge(Step.patch, Step.test, "the model asks to run a snippet"), _PATCHING),
-    (Edge(Step.patch, Step.decide, "no usable edits"), _PATCHING),
-    (Edge(Step.apply, Step.decide, "edits rejected"), _PATCHING),
-    (Edge(Step.check, Step.decide, "new findings or a syntax error"), _PATCHING),
-    (Edge(Step.test, Step.remember, "tests pass, or no attempt is left"), _PATCHING),
-    (Edge(Step.test, Step.decide, "a snippet ran, or a person must approve"), _PATCHING),
-    (Edge(Step.decide, Step.patch, "retry"), _PATCHING),
-    (Edge(Step.decide, Step.retrieve, "retry with other code in view"), _PATCHING),
-    (Edge(Step.decide, Step.plan, "retry with another plan"), _PATCHING),
-    (Edge(Step.decide, Step.reproduce, "retry with other tests"), _PATCHING),
-    (Edge(Step.decide, Step.check, "retry with approved packages"), _PATCHING),
+_BRANCHES: tuple[tuple[FlowEdge, tuple[Mode, ...]], ...] = (
+    (FlowEdge(Step.reproduce, Step.decide, "tests pass, no tests, or environment problem"), _PATCHING),
+    (FlowEdge(Step.reproduce, Step.apply, "new tests for a program that exists"), (Mode.create,)),
+    (FlowEdge(Step.plan, Step.retrieve, "its tests exist already"), (Mode.create, Mode.improve)),
+    (FlowEdge(Step.plan, Step.decide, "several parts: each is a child run"), (Mode.create,)),
+    (FlowEdge(Step.plan, Step.decide, "nothing to improve"), (Mode.improve,)),
+    (FlowEdge(Step.patch, Step.test, "the model asks to run a snippet"), _PATCHING),
+    (FlowEdge(Step.patch, Step.decide, "no usable edits"), _PATCHING),
+    (FlowEdge(Step.apply, Step.decide, "edits rejected"), _PATCHING),
+    (FlowEdge(Step.check, Step.decide, "new findings or a syntax error"), _PATCHING),
+    (FlowEdge(Step.test, Step.remember, "tests pass, or no attempt is left"), _PATCHING),
+    (FlowEdge(Step.test, Step.decide, "a snippet ran, or a person must approve"), _PATCHING),
+    (FlowEdge(Step.decide, Step.patch, "retry"), _PATCHING),
+    (FlowEdge(Step.decide, Step.retrieve, "retry with other code in view"), _PATCHING),
+    (FlowEdge(Step.decide, Step.plan, "retry with another plan"), _PATCHING),
+    (FlowEdge(Step.decide, Step.reproduce, "retry with other tests"), _PATCHING),
+    (FlowEdge(Step.decide, Step.check, "retry with approved packages"), _PATCHING),
 )
 
 
-def edges_of(mode: Mode) -> tuple[Edge, ...]:
+def edges_of(mode: Mode) -> tuple[FlowEdge, ...]:
     """The main path from its first step to the end, then the branches in the order of their steps."""
     row = MODES[mode]
-    main = (*(Edge(step, following) for step, following in pairwise(row)), Edge(row[-1], None))
+    main = (*(FlowEdge(step, following) for step, following in pairwise(row)), FlowEdge(row[-1], None))
     return (*main, *(edge for edge, modes in _BRANCHES if mode in modes))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redstart.core.learning import Plan
 from redstart.core.noun import clip
-from redstart.core.run import Attempt, Ended, Errand, Mode, Result, RunState, Status
+from redstart.core.run import Attempt, ChildResult, ChildTask, Mode, Result, RunState, Status
 from redstart.core.tasks import TASKS, Task
 from redstart.flow.modes import MODES
 
@@ -15,7 +15,7 @@ def errand_id(parent: str, number: int) -> str:
     return f"{parent}.{number}"
 
 
-def begun(parent: RunState, errand: Errand) -> RunState:
+def begun(parent: RunState, errand: ChildTask) -> RunState:
     """The errand's run at its beginning."""
     spec = parent.spec.model_copy(
         update={
@@ -38,7 +38,7 @@ def begun(parent: RunState, errand: Errand) -> RunState:
     )
 
 
-def _task(parent: RunState, errand: Errand) -> Task:
+def _task(parent: RunState, errand: ChildTask) -> Task:
     """What is asked of the child run alone, the rest as in its parent where that has the same mode."""
     own = parent.spec.task if parent.spec.mode is errand.mode else TASKS[errand.mode]()
     changes: dict[Mode, dict[str, object]] = {
@@ -48,11 +48,11 @@ def _task(parent: RunState, errand: Errand) -> Task:
     return own.model_copy(update=changes.get(errand.mode, {}))
 
 
-def ended(child: RunState) -> Ended | None:
+def ended(child: RunState) -> ChildResult | None:
     """How the errand's run ended; None while it has not."""
     if child.status is not Status.finished:
         return None
-    return Ended(
+    return ChildResult(
         number=child.spec.errand,
         result=child.result,
         reason=clip(child.reason, ABOUT),

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from pydantic import BaseModel
 
 from redstart.core.run import RunState, Step
-from redstart.core.standing import Halt
+from redstart.core.standing import HaltReason
 from redstart.flow.route import route
 from redstart.ports.bundle import Ports
 from redstart.steps import apply, audit, check, decide, patch, plan, reflect, remember, reproduce, retrieve, test
@@ -30,22 +30,22 @@ STEPS: Mapping[Step, StepFunction] = {
 }
 
 
-class Advanced(NamedTuple):
+class StepAdvance(NamedTuple):
     """The state after a step, and why nobody should go on from here."""
 
     state: RunState
-    halt: Halt = Halt.none
+    halt: HaltReason = HaltReason.none
 
 
 class Advance(Protocol):
-    async def __call__(self, state: RunState, step: Step) -> Advanced:
+    async def __call__(self, state: RunState, step: Step) -> StepAdvance:
         """Does one step and commits it."""
         ...
 
 
-async def loop(state: RunState, advance: Advance) -> Advanced:
+async def loop(state: RunState, advance: Advance) -> StepAdvance:
     """Does step after step until the run ends, waits, or is told to halt."""
-    done = Advanced(state)
+    done = StepAdvance(state)
     while not done.halt and (step := route(done.state)) is not None:
         done = await advance(done.state, step)
     return done

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from redstart.core.change import Snapshot
-from redstart.core.course import Pattern, Strategy
+from redstart.core.course import CoursePattern, Strategy
 from redstart.core.learning import Plan, ReflectionPolicy
 from redstart.core.noun import clip
 from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Result, RunState, Status, Step
@@ -173,7 +173,7 @@ def _close(state: RunState, decision: Decision) -> RunState:
 def _with_reflection(state: RunState) -> tuple[AttemptSummary, ...]:
     """The history with what the attempt at hand said of the one before it, where no step has explained that."""
     said = state.now.patch.reflection if state.now.patch else None
-    tried = [number for number, one in enumerate(state.history) if not one.probe]
+    tried = [number for number, entry in enumerate(state.history) if not entry.probe]
     if said is None or not tried:
         return state.history
     last = state.history[tried[-1]]
@@ -186,7 +186,7 @@ def _with_reflection(state: RunState) -> tuple[AttemptSummary, ...]:
 def _faded(history: tuple[AttemptSummary, ...]) -> tuple[AttemptSummary, ...]:
     """Of all but the last few attempts only what tells them apart: no prompt shows more, and state stays small."""
     plain = {"outcome": "", "reflection": None, "files": (), "weak": "", "edits": "", "failure": None}
-    old = (one.model_copy(update=plain) for one in history[: 1 - REMEMBERED])
+    old = (entry.model_copy(update=plain) for entry in history[: 1 - REMEMBERED])
     return (*old, *history[1 - REMEMBERED :])
 
 
@@ -197,7 +197,7 @@ def _draft(state: RunState) -> Snapshot | None:
         return state.draft
     turned = now.decide.turn if now.decide else None
     if turned is not None and turned.strategy is Strategy.restart:
-        return state.draft if turned.pattern is Pattern.regress else None
+        return state.draft if turned.pattern is CoursePattern.regress else None
     return now.apply.snapshot
 
 
@@ -244,7 +244,7 @@ def outcome_in_words(attempt: Attempt) -> str:
     if attempt.apply is not None and not attempt.apply.ok:
         return clip("the edits were not applied: " + attempt.apply.words, 900)
     if attempt.check is not None and (attempt.check.count or attempt.check.fault):
-        first = (f"{one.path}:{one.line} {one.rule} {one.message}" for one in attempt.check.first[:5])
+        first = (f"{item.path}:{item.line} {item.rule} {item.message}" for item in attempt.check.first[:5])
         return clip(attempt.check.fault or "the edits brought new findings: " + "; ".join(first), 600)
     if attempt.test is not None and attempt.test.verdict.refuted:
         refuted = "; ".join(attempt.test.verdict.refuted)

@@ -12,19 +12,19 @@ from redstart.ports.memory.port import AttemptMemory, Lessons
 from redstart.ports.model.port import Model
 from redstart.ports.sandbox.port import Sandbox
 from redstart.ports.store.port.blobs import Blobs
-from redstart.ports.store.port.child_runs import Errands
-from redstart.ports.store.port.edit_forms import Forms
+from redstart.ports.store.port.child_runs import ChildRuns
+from redstart.ports.store.port.edit_forms import EditForms
 from redstart.ports.store.port.person import Person
 from redstart.ports.store.port.trees import Trees
 
 
-class Note(Protocol):
+class ProgressNote(Protocol):
     def __call__(self, **data: JsonValue) -> None:
         """Adds an event of the step at hand to the stream."""
         ...
 
 
-class Announce(Protocol):
+class Announcer(Protocol):
     def __call__(self, activity: str, *, tests: int = 0, seconds: float = 0.0) -> None:
         """Says what the next execution is for, how many tests it has and how long it may take, as far as is known.
 
@@ -50,10 +50,10 @@ class Ports:
     memory: AttemptMemory
     lessons: Lessons
     person: Person
-    forms: Forms
-    errands: Errands
+    forms: EditForms
+    errands: ChildRuns
     installer: Installs
     blobs: Blobs
     trees: Trees
-    note: Note
-    announce: Announce = announce_nothing
+    note: ProgressNote
+    announce: Announcer = announce_nothing

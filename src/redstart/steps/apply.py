@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from redstart.core.change import Applied, EditList, Reject, Snapshot
+from redstart.core.change import ApplyResult, EditList, EditRejection, Snapshot
 from redstart.core.noun import clip
 from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
 from redstart.toolkit.languages.registry import is_test_path
-from redstart.toolkit.patching.ladder import Climbed, climb
+from redstart.toolkit.patching.ladder import LadderResult, climb
 from redstart.toolkit.patching.policy import Protection, is_about_packages, violations
 
 REJECTS = 5
@@ -17,13 +17,13 @@ PROPOSED = 10
 PATH, REASON = 200, 400
 
 
-async def apply(run: RunState, ports: Ports) -> Applied:
+async def apply(run: RunState, ports: Ports) -> ApplyResult:
     if run.now.patch is None and run.draft is not None:
-        return _judged(run, ports, _draft(run, ports, run.draft), Climbed(None))
+        return _judged(run, ports, _draft(run, ports, run.draft), LadderResult(None))
     edits = EditList.model_validate_json(ports.blobs.get(run.now.patch.edits)).edits if run.now.patch else ()
     climbed = climb(ports.trees, run.ground, edits)
     if climbed.snapshot is None:
-        return Applied(
+        return ApplyResult(
             ok=False,
             rungs=climbed.rungs[:RUNGS],
             fits=climbed.fits[:RUNGS],
@@ -40,7 +40,7 @@ def _draft(run: RunState, ports: Ports, draft: Snapshot) -> Snapshot:
     return trees.write(draft, {path: trees.read(run.base, path) if path in wanted else None for path in theirs})
 
 
-def _judged(run: RunState, ports: Ports, snapshot: Snapshot, climbed: Climbed) -> Applied:
+def _judged(run: RunState, ports: Ports, snapshot: Snapshot, climbed: LadderResult) -> ApplyResult:
     diff = ports.trees.diff(run.base, snapshot)
     lines = diff.decode(errors="replace").splitlines()
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
@@ -59,8 +59,8 @@ def _judged(run: RunState, ports: Ports, snapshot: Snapshot, climbed: Climbed) -
         against = tuple(violation for violation in against if violation.protection is not Protection.test)
     else:
         proposed = []
-    rejects = tuple(Reject(path=violation.path, reason=violation.reason) for violation in against)
-    return Applied(
+    rejects = tuple(EditRejection(path=violation.path, reason=violation.reason) for violation in against)
+    return ApplyResult(
         ok=not rejects,
         snapshot=None if rejects else snapshot,
         diff=ports.blobs.put(diff),
@@ -74,9 +74,9 @@ def _judged(run: RunState, ports: Ports, snapshot: Snapshot, climbed: Climbed) -
     )
 
 
-def _first(rejects: tuple[Reject, ...]) -> tuple[Reject, ...]:
+def _first(rejects: tuple[EditRejection, ...]) -> tuple[EditRejection, ...]:
     """As many as the state can hold: a model chooses how long a path is."""
     return tuple(
-        one.model_copy(update={"path": clip(one.path, PATH), "reason": clip(one.reason, REASON)})
-        for one in rejects[:REJECTS]
+        reject.model_copy(update={"path": clip(reject.path, PATH), "reason": clip(reject.reason, REASON)})
+        for reject in rejects[:REJECTS]
     )

@@ -9,10 +9,10 @@ from redstart.core.chat import Ask, Tier
 from redstart.core.finding import (
     ChangedLines,
     Finding,
+    FindingKind,
     FindingList,
     Findings,
-    Kind,
-    Known,
+    KnownFindings,
     ReviewSummary,
     Scan,
 )
@@ -23,9 +23,9 @@ from redstart.core.tasks import AuditTask
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.text import data
 from redstart.toolkit.checks.audit import lint, merged, run_tools, without_suppressed
-from redstart.toolkit.checks.commands import Place, ask_commands
+from redstart.toolkit.checks.commands import ToolContext, ask_commands
 from redstart.toolkit.checks.narrow import most_telling, new_since, on_changed_lines, without_noise
-from redstart.toolkit.checks.review import Claim, verified
+from redstart.toolkit.checks.review import ReviewClaim, verified
 from redstart.toolkit.languages.registry import is_test_path, reads_code
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
@@ -42,7 +42,7 @@ REASON = 200
 """Bytes of the reason why an answer could not be read."""
 QUESTIONS = 6
 """Questions of one audit to a model."""
-SQL = frozenset({Kind.sql_injection, Kind.sql_misspelt})
+SQL = frozenset({FindingKind.sql_injection, FindingKind.sql_misspelt})
 
 
 class ModelReview(NamedTuple):
@@ -85,11 +85,11 @@ async def _scan(run: RunState, ports: Ports) -> Findings:
         found = on_changed_lines(found, ChangedLines.model_validate_json(ports.blobs.get(scan.lines)).lines)
     accepted = 0
     if scan.known:
-        new = new_since(found, Known.model_validate_json(ports.blobs.get(scan.known)).findings)
+        new = new_since(found, KnownFindings.model_validate_json(ports.blobs.get(scan.known)).findings)
         accepted = len(found) - len(new)
         ports.note(known=accepted)
         found = new
-    failing = sum(one.risk.reaches(scan.fail_on) for one in found) if scan.fail_on else 0
+    failing = sum(item.risk.reaches(scan.fail_on) for item in found) if scan.fail_on else 0
     kept = _kept(ports, most_telling(found), reviewed, accepted)
     return kept.model_copy(update={"failing": failing, "dropped": reviewed.dropped})
 
@@ -114,7 +114,7 @@ def _retrieved(run: RunState) -> list[str]:
 def _within(scan: Scan, paths: Sequence[str]) -> list[str]:
     if not scan.paths:
         return list(paths)
-    return [path for path in paths if any(path == one or path.startswith(f"{one}/") for one in scan.paths)]
+    return [path for path in paths if any(path == item or path.startswith(f"{item}/") for item in scan.paths)]
 
 
 def _files(run: RunState, ports: Ports, paths: Sequence[str]) -> dict[str, bytes]:
@@ -126,7 +126,7 @@ def _asked_for(run: RunState, found: list[Finding]) -> list[Finding]:
     reviews = set(run.now.plan.reviews) if run.now.plan else set[str]()
     if len(reviews) != 1:
         return found
-    return [one for one in found if (one.kind in SQL) == ("sql" in reviews)]
+    return [item for item in found if (item.kind in SQL) == ("sql" in reviews)]
 
 
 async def _commands(run: RunState, ports: Ports, files: Mapping[str, bytes]) -> list[Finding]:
@@ -134,7 +134,7 @@ async def _commands(run: RunState, ports: Ports, files: Mapping[str, bytes]) -> 
     if not any(commands.values()):
         return []
     environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
-    said = await ask_commands(ports.sandbox, commands, Place(run.ground, environment, run.spec.sandbox, files))
+    said = await ask_commands(ports.sandbox, commands, ToolContext(run.ground, environment, run.spec.sandbox, files))
     for name, words in said.silent.items():
         ports.note(tool=name, silent=words)
     return said.findings
@@ -147,7 +147,7 @@ async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found
     dropped = answers = unreadable = 0
     reason = ""
     for shown in _portions(files, found):
-        told = [f"{one.path}:{one.line} {one.message}" for one in found if one.path in shown][:40]
+        told = [f"{item.path}:{item.line} {item.message}" for item in found if item.path in shown][:40]
         messages = fitted(
             ports.note,
             "audit",
@@ -170,7 +170,7 @@ async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found
             reason = clip(heard.fault, REASON)
             continue
         unreadable += heard.repairs
-        held = verified((Claim(**remark.model_dump()) for remark in heard.value.findings), shown)
+        held = verified((ReviewClaim(**remark.model_dump()) for remark in heard.value.findings), shown)
         findings += held.findings
         dropped += held.dropped
     summary = ReviewSummary(answers=answers, unreadable=unreadable, reason=reason, unreviewed=len(unreviewed))
@@ -179,11 +179,11 @@ async def _review(run: RunState, ports: Ports, files: Mapping[str, bytes], found
 
 def _portions(files: Mapping[str, bytes], found: Sequence[Finding]) -> list[dict[str, bytes]]:
     """Files that are code, those with findings first, in portions of which each fits a question."""
-    counted = {path: sum(one.path == path for one in found) for path in files}
+    counted = {path: sum(item.path == path for item in found) for path in files}
     code = [path for path in files if reads_code(path) or path.endswith(".sql")]
     portions: list[dict[str, bytes]] = []
     room = 0
-    for path in sorted(code, key=lambda one: (-counted[one], one)):
+    for path in sorted(code, key=lambda item: (-counted[item], item)):
         size = len(files[path])
         if not size or size > READ_AT_ONCE * 2:
             continue

@@ -12,16 +12,16 @@ from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
 from redstart.toolkit.checks.audit import blocked_calls, lint, security
-from redstart.toolkit.checks.commands import Place, ask_commands
+from redstart.toolkit.checks.commands import ToolContext, ask_commands
 from redstart.toolkit.checks.narrow import more_than, new_findings, syntax_errors
 from redstart.toolkit.checks.syntax import syntax_findings
 from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE
-from redstart.toolkit.honesty.tripwires.rules import Tripped, tripped
+from redstart.toolkit.honesty.tripwires.rules import TripwireHit, tripped
 from redstart.toolkit.honesty.verdict.baseline import baseline_cases
 from redstart.toolkit.honesty.verdict.collected import tests_lost
 from redstart.toolkit.honesty.verdict.inline_tests import changed_inline_tests
 from redstart.toolkit.installs.planned import keep_installed, manifests_of
-from redstart.toolkit.installs.wanted import Known, install
+from redstart.toolkit.installs.wanted import SettledPackages, install
 from redstart.toolkit.patching.policy import protected
 
 SHOWN = 10
@@ -43,18 +43,18 @@ async def check(run: RunState, ports: Ports) -> Findings:
     found = new_findings(_findings(ports, run.base, changed), _findings(ports, after, changed))
     cheats = _cheats(run, ports, after, changed)
     # A line that a person is asked about is not held against the patch for its risk as well.
-    asked = {(one.path, one.line) for one in cheats if one.rule == UNREADABLE_CODE}
-    found = [one for one in found if (one.path, one.line) not in asked or not one.rule.startswith("S")]
-    named = asked | {(one.path, one.line) for one in found}
+    asked = {(cheat.path, cheat.line) for cheat in cheats if cheat.rule == UNREADABLE_CODE}
+    found = [item for item in found if (item.path, item.line) not in asked or not item.rule.startswith("S")]
+    named = asked | {(item.path, item.line) for item in found}
     added = more_than(await _audited(run, ports, run.base, changed), await _audited(run, ports, after, changed))
-    found += [one for one in added if (one.path, one.line) not in named]
+    found += [item for item in added if (item.path, item.line) not in named]
     found = [*cheats, *found]
-    blocking = [one for one in found if one.severity is Severity.error]
+    blocking = [item for item in found if item.severity is Severity.error]
     broken = syntax_errors(blocking)
     fault = f"{broken[0].path}:{broken[0].line} does not parse: {broken[0].message}" if broken else ""
-    shown = blocking or [one for one in found if one.tool == TRIPWIRE]
+    shown = blocking or [item for item in found if item.tool == TRIPWIRE]
     full = ports.blobs.put(FindingList(findings=tuple(found)).model_dump_json().encode()) if found else ""
-    told = Findings(count=len(blocking), first=tuple(one.brief() for one in shown[:SHOWN]), full=full, fault=fault)
+    told = Findings(count=len(blocking), first=tuple(item.brief() for item in shown[:SHOWN]), full=full, fault=fault)
     packages = run.spec.packages
     return told if blocking or packages is None else await _packages(run, ports, packages, after, told)
 
@@ -62,14 +62,14 @@ async def check(run: RunState, ports: Ports) -> Findings:
 async def _packages(run: RunState, ports: Ports, packages: Packages, after: Snapshot, told: Findings) -> Findings:
     """With what the program asks for installed, asked about, or refused."""
     environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
-    known = Known(packages, run.approved, run.installed, manifests_of(ports, run.spec.base))
+    known = SettledPackages(packages, run.approved, run.installed, manifests_of(ports, run.spec.base))
     wanted = await install(ports.installer, environment, manifests_of(ports, after), known)
     if wanted is None:
         return told
     if wanted.refused:
         found = [_refused_package(words) for words in wanted.refused]
         full = ports.blobs.put(FindingList(findings=tuple(found)).model_dump_json().encode())
-        return Findings(count=len(found), first=tuple(one.brief() for one in found[:SHOWN]), full=full)
+        return Findings(count=len(found), first=tuple(item.brief() for item in found[:SHOWN]), full=full)
     if wanted.asks:
         return told.model_copy(update={"asks": clip(wanted.asks, 400), "packages": wanted.names[:SHOWN]})
     made = keep_installed(ports, wanted, run.packages)
@@ -100,7 +100,7 @@ async def _audited(run: RunState, ports: Ports, snapshot: Snapshot, paths: list[
     found = [*blocked_calls(files, checks.block), *security(files, checks.commands)]
     if any(checks.commands.values()):
         environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
-        place = Place(snapshot, environment, run.spec.sandbox, files)
+        place = ToolContext(snapshot, environment, run.spec.sandbox, files)
         found += (await ask_commands(ports.sandbox, checks.commands, place)).findings
     return found
 
@@ -113,25 +113,25 @@ def _cheats(run: RunState, ports: Ports, after: Snapshot, changed: list[str]) ->
     lost = (*_lost_tests(run, ports, before, now), *changed_inline_tests(before, now))
     found = [*lost, *tripped(before, now, _tests(run, ports))]
     created = run.spec.task.makes_program
-    return [_finding(one) for one in found if not (created and _is_its_own(one))]
+    return [_finding(item) for item in found if not (created and _is_its_own(item))]
 
 
-def _is_its_own(one: Tripped) -> bool:
+def _is_its_own(one: TripwireHit) -> bool:
     """Whether a new program may do this, though a fix of one may not begin to."""
     return one.kind in FROM_TESTS or one.kind == UNREADABLE_CODE
 
 
-def _lost_tests(run: RunState, ports: Ports, before: Changed, now: Changed) -> Iterator[Tripped]:
+def _lost_tests(run: RunState, ports: Ports, before: Changed, now: Changed) -> Iterator[TripwireHit]:
     """Tests that the runner collected from what is no test file, and that the change would alter."""
     collected: dict[str, list[str]] = {}
     for case in baseline_cases(run, ports.blobs):
         collected.setdefault(case.id.partition("::")[0], []).append(case.id)
     for path, old in before.items():
         if words := tests_lost(path, old, now[path], collected.get(run.spec.suite.as_shown(path), ())):
-            yield Tripped(path, 1, "collected_test", words)
+            yield TripwireHit(path, 1, "collected_test", words)
 
 
-def _finding(one: Tripped) -> Finding:
+def _finding(one: TripwireHit) -> Finding:
     return Finding(
         tool=TRIPWIRE,
         rule=one.kind,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from redstart.core.change import Edit, EditKind, EditList, Patch, PatchProblem, RejectedEdit, Tally
-from redstart.core.chat import Answer, Ask, Fault, Message, Tier
+from redstart.core.change import Edit, EditKind, EditList, FitCounts, Patch, PatchProblem, RejectedEdit
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Tier
 from redstart.core.context import Context
 from redstart.core.course import Strategy
-from redstart.core.learning import Recalled, Reflection
+from redstart.core.learning import RecalledCard, Reflection
 from redstart.core.noun import clip
 from redstart.core.run import PROBES, RunState
 from redstart.ports.bundle import Ports
@@ -22,10 +22,10 @@ from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.patching.ladder import find_rejected, unchanged
 from redstart.toolkit.patching.policy import protected
 from redstart.toolkit.patching.reading.formats import best_form
-from redstart.toolkit.patching.reading.parse import Parsed, fingerprint, parse, paths
+from redstart.toolkit.patching.reading.parse import ParsedPatch, fingerprint, parse, paths
 from redstart.toolkit.patching.reading.unnamed import given_back
 from redstart.toolkit.prompts import sections
-from redstart.toolkit.prompts.answers import Reading, read_json, schema
+from redstart.toolkit.prompts.answers import ParsedAnswer, read_json, schema
 from redstart.toolkit.prompts.asking import mend, repair_note
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.forms import brief_form, form_words, given_whole, often_rejected
@@ -63,8 +63,8 @@ async def patch(run: RunState, ports: Ports) -> Patch:
     heard = await mend(ports.model, said.ask, said.answer, partial(_usable, run, ports), note=repair_note, repairs=1)
     answer = heard.value or heard.answer
     shown = {
-        "recalled": tuple(one.card.id for one in known.fixes),
-        "failed_before": tuple(one.record.id for one in known.failures),
+        "recalled": tuple(fix.card.id for fix in known.fixes),
+        "failed_before": tuple(failure.record.id for failure in known.failures),
     }
     asked = {"looks": said.looks, "model": answer.model, "form": form}
     return _read(run, ports, answer).model_copy(update={**asked, **shown})
@@ -100,9 +100,11 @@ def _temperature(run: RunState) -> float:
     return FREELY if is_free and not run.spec.asks.brief else OTHERWISE
 
 
-def _form(run: RunState, counts: Mapping[EditKind, Tally], read: Callable[[str], bytes | None]) -> EditKind:
+def _form(run: RunState, counts: Mapping[EditKind, FitCounts], read: Callable[[str], bytes | None]) -> EditKind:
     """The form that fits best; where edits in it did not fit this run's files, another that the question can name."""
-    given_up = {one.seen.form for one in run.history if one.turn and one.turn.strategy is Strategy.form} - {None}
+    given_up = {entry.seen.form for entry in run.history if entry.turn and entry.turn.strategy is Strategy.form} - {
+        None
+    }
     if given_up and (run.spec.asks.brief or _is_shaped(run)):
         given_up |= {EditKind.envelope, EditKind.diff} if _is_shaped(run) else {EditKind.envelope}
     without = [kind for kind in EditKind if kind in given_up]
@@ -115,7 +117,7 @@ def _is_shaped(run: RunState) -> bool:
     return run.spec.asks.shaped and not run.spec.looks and not is_one_file
 
 
-def _parsed(run: RunState, ports: Ports, text: str) -> Parsed:
+def _parsed(run: RunState, ports: Ports, text: str) -> ParsedPatch:
     """The edits of an answer, where they change something: small models like to give a file back as it was."""
     parsed = _said(run, ports, text)
     trees, ground = ports.trees, run.ground
@@ -132,20 +134,20 @@ def _parsed(run: RunState, ports: Ports, text: str) -> Parsed:
     return parsed._replace(edits=(), fault=fault, unchanged=True)
 
 
-def _said(run: RunState, ports: Ports, text: str) -> Parsed:
+def _said(run: RunState, ports: Ports, text: str) -> ParsedPatch:
     """In the shape that was asked for, else in any form that there is."""
     said = read_json(text, ReflectingPatchAnswer) if _is_shaped(run) else None
     if said is None or not said.edits:
         return parse(text, _shown(run, ports))
     edits = tuple(
         Edit(
-            kind=EditKind.block if one.search.strip() else EditKind.whole,
-            path=one.path,
-            search=one.search,
-            text=one.text,
+            kind=EditKind.block if edit.search.strip() else EditKind.whole,
+            path=edit.path,
+            search=edit.search,
+            text=edit.text,
             number=number,
         )
-        for number, one in enumerate(said.edits, 1)
+        for number, edit in enumerate(said.edits, 1)
     )
     thought = Reflection(
         root_cause=clip(said.root_cause, 400),
@@ -153,7 +155,7 @@ def _said(run: RunState, ports: Ports, text: str) -> Parsed:
         try_next=clip(said.try_next, 400),
     )
     reflection = None if thought == Reflection() else thought
-    return Parsed(edits, clip(said.why, 400), reflection, test_change=clip(said.test_change, 400))
+    return ParsedPatch(edits, clip(said.why, 400), reflection, test_change=clip(said.test_change, 400))
 
 
 def _shown(run: RunState, ports: Ports) -> dict[str, str]:
@@ -163,12 +165,12 @@ def _shown(run: RunState, ports: Ports) -> dict[str, str]:
     return {path: (ports.trees.read(run.ground, path) or b"").decode(errors="replace") for path in open_ones}
 
 
-def _usable(run: RunState, ports: Ports, answer: Answer) -> Reading[Answer]:
+def _usable(run: RunState, ports: Ports, answer: Answer) -> ParsedAnswer[Answer]:
     """The answer where it holds something to do; else what it lacks."""
     parsed = _parsed(run, ports, answer.text)
     probe = probes.find_probe(answer.text) if run.spec.looks else None
     is_good = answer.fault is None and bool(parsed.edits or probe)
-    return Reading(answer if is_good else None, _NO_LOOK if answer.calls else parsed.fault)
+    return ParsedAnswer(answer if is_good else None, _NO_LOOK if answer.calls else parsed.fault)
 
 
 async def _question(run: RunState, ports: Ports, asked: EditKind, known: KnownOfFailure) -> tuple[Message, ...]:
@@ -186,11 +188,11 @@ async def _question(run: RunState, ports: Ports, asked: EditKind, known: KnownOf
     return fitted(ports.note, name, room, **about)
 
 
-def _fixes(run: RunState, known: KnownOfFailure) -> tuple[Recalled, ...]:
+def _fixes(run: RunState, known: KnownOfFailure) -> tuple[RecalledCard, ...]:
     """Earlier fixes, each once: of the last failure before those of the bug."""
-    new = {one.card.id for one in known.fixes}
+    new = {fix.card.id for fix in known.fixes}
     planned = run.now.plan.recalled if run.now.plan else ()
-    return (*known.fixes, *(one for one in planned if one.card.id not in new))
+    return (*known.fixes, *(item for item in planned if item.card.id not in new))
 
 
 def _whole(run: RunState, ports: Ports, asked: EditKind, said: tuple[str, ...]) -> dict[str, str]:
@@ -293,7 +295,7 @@ def _once_more(run: RunState) -> str:
 def _read(run: RunState, ports: Ports, answer: Answer) -> Patch:
     """What the answer proposes: edits, else a probe where those are offered, else nothing, and why."""
     said = ports.blobs.put(answer.text.encode())
-    if answer.fault is Fault.budget:
+    if answer.fault is AnswerFault.budget:
         fault = "the model was not asked, or not until it answered: this call is over budget"
         return Patch(answer=said, problem=PatchProblem.over_budget, fault=fault)
     if answer.fault is not None:

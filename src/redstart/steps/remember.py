@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 from redstart.core.chat import Ask, Tier
-from redstart.core.learning import FixCard, Plan, Remembered, Signature
-from redstart.core.lesson import Placed
+from redstart.core.learning import FixCard, NewMemories, Plan, Signature
+from redstart.core.lesson import LessonPlacement
 from redstart.core.noun import clip
 from redstart.core.pattern import LONGEST as GOAL
-from redstart.core.pattern import SUBTASKS, Pattern
-from redstart.core.report import Judged
+from redstart.core.pattern import SUBTASKS, SolutionPattern
+from redstart.core.report import TestResult
 from redstart.core.run import Mode, Result, RunState
 from redstart.core.tasks import CreateTask
 from redstart.core.visible import one_line
@@ -20,8 +20,8 @@ from redstart.toolkit.base.text import data
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.failures import failure_record
 from redstart.toolkit.learning.lessons import proposed
-from redstart.toolkit.learning.shape import Known, shape
-from redstart.toolkit.looking.files import Files, Text
+from redstart.toolkit.learning.shape import TreeFiles, shape
+from redstart.toolkit.looking.files import Files, FileText
 from redstart.toolkit.looking.symbols import symbols
 from redstart.toolkit.prompts import sections
 from redstart.toolkit.prompts.asking import ask_for
@@ -33,29 +33,29 @@ ANSWER = 800
 """Tokens of an answer."""
 
 
-async def remember(run: RunState, ports: Ports) -> Remembered:
+async def remember(run: RunState, ports: Ports) -> NewMemories:
     tested, reproduced = run.now.test, run.now.reproduce
     if tested is None:
-        return Remembered()
+        return NewMemories()
     if not tested.verdict.honest_green:
         if reproduced is None or reproduced.report.signature is None:
-            return Remembered()
+            return NewMemories()
         diff = ports.blobs.get(run.now.diff).decode(errors="replace") if run.now.diff else ""
-        return Remembered(failure=failure_record(run, tested, diff, _provenance(run)))
-    return Remembered() if run.foreign_language else await VERIFIED[run.spec.mode](run, ports, tested)
+        return NewMemories(failure=failure_record(run, tested, diff, _provenance(run)))
+    return NewMemories() if run.foreign_language else await VERIFIED[run.spec.mode](run, ports, tested)
 
 
-async def _of_fix(run: RunState, ports: Ports, tested: Judged) -> Remembered:
+async def _of_fix(run: RunState, ports: Ports, tested: TestResult) -> NewMemories:
     signature = run.now.reproduce.report.signature if run.now.reproduce else None
     if signature is None:
-        return Remembered()
+        return NewMemories()
     said = await _ask_for_card(run, ports)
-    placed = await proposed(run, ports, signature, said.when, said.advice) if said else Placed()
+    placed = await proposed(run, ports, signature, said.when, said.advice) if said else LessonPlacement()
     card = _card(run, tested, signature, said)
-    return Remembered(card=card, lesson=placed.lesson, lesson_refused=placed.refused)
+    return NewMemories(card=card, lesson=placed.lesson, lesson_refused=placed.refused)
 
 
-async def _of_program(run: RunState, ports: Ports, tested: Judged) -> Remembered:
+async def _of_program(run: RunState, ports: Ports, tested: TestResult) -> NewMemories:
     """A pattern, where the run reached its goal in words, so that `decide` can only accept it, or end the run.
 
     The pattern of a new program is made here, in the run that has the goal, and not in those of its parts. Only that
@@ -64,23 +64,23 @@ async def _of_program(run: RunState, ports: Ports, tested: Judged) -> Remembered
     """
     task = run.spec.task_of(CreateTask)
     if task.whole or (task.writes_first_tests and tested.mutants and tested.mutants.too_many_survive):
-        return Remembered()
+        return NewMemories()
     made = run.now.made or run.ground
-    return Remembered(pattern=_pattern(run, ports, ports.trees.files(made)))
+    return NewMemories(pattern=_pattern(run, ports, ports.trees.files(made)))
 
 
-async def _of_cycle(run: RunState, ports: Ports, tested: Judged) -> Remembered:  # noqa: ARG001
+async def _of_cycle(run: RunState, ports: Ports, tested: TestResult) -> NewMemories:  # noqa: ARG001
     """A pattern: a cycle is verified by itself.
 
     One that mended tests which were red before it was planned did not do what its plan says, and leaves none.
     """
     if run.now.reproduce is None or not run.now.reproduce.tests:
-        return Remembered()
+        return NewMemories()
     changes = ports.trees.changes(run.spec.base, run.now.made or run.ground)
-    return Remembered(pattern=_pattern(run, ports, [change.path for change in changes]))
+    return NewMemories(pattern=_pattern(run, ports, [change.path for change in changes]))
 
 
-VERIFIED: dict[Mode, Callable[[RunState, Ports, Judged], Awaitable[Remembered]]] = {
+VERIFIED: dict[Mode, Callable[[RunState, Ports, TestResult], Awaitable[NewMemories]]] = {
     Mode.fix: _of_fix,
     Mode.create: _of_program,
     Mode.improve: _of_cycle,
@@ -93,7 +93,7 @@ def _provenance(run: RunState) -> dict[str, str]:
     return {"repo": run.spec.repo, "commit": run.spec.base.tree, "run": run.run_id, "model": model}
 
 
-def _card(run: RunState, tested: Judged, signature: Signature, said: CardAnswer | None) -> FixCard:
+def _card(run: RunState, tested: TestResult, signature: Signature, said: CardAnswer | None) -> FixCard:
     patch, verdict = run.now.patch, tested.verdict
     why = patch.why if patch else ""
     return FixCard(
@@ -134,7 +134,7 @@ async def _ask_for_card(run: RunState, ports: Ports) -> CardAnswer | None:
         run.spec.asks.room(ANSWER),
         failing=sections.failing(cases[:2], 0),
         fix=section("The fix", data("patch", diff, 6000)),
-        tried=sections.tried(run.history, lambda one: ports.blobs.get(one).decode(errors="replace")),
+        tried=sections.tried(run.history, lambda entry: ports.blobs.get(entry).decode(errors="replace")),
     )
     asked = Ask(
         question="remember",
@@ -145,18 +145,18 @@ async def _ask_for_card(run: RunState, ports: Ports) -> CardAnswer | None:
     return (await ask_for(ports.model, asked, CardAnswer)).value
 
 
-def _pattern(run: RunState, ports: Ports, changed: Sequence[str]) -> Pattern:
+def _pattern(run: RunState, ports: Ports, changed: Sequence[str]) -> SolutionPattern:
     """Of these files that were made or changed."""
     spec, plan, made = run.spec, run.now.plan or Plan(), run.now.made or run.ground
     trees = ports.trees
     files = Files(trees.files(made), partial(trees.read, made), partial(trees.size, made))
     gone = [path for path in changed if path not in files.paths]
-    found = shape(changed, Known(is_test_path, partial(_names, files)), gone)
-    return Pattern(
+    found = shape(changed, TreeFiles(is_test_path, partial(_names, files)), gone)
+    return SolutionPattern(
         id=f"{run.run_id}-{run.now.number}",
         goal=clip(spec.goal.strip() or plan.summary, GOAL),
         summary=clip(plan.summary, 600),
-        subtasks=tuple(clip(one.title, 200) for one in plan.subtasks[:SUBTASKS]),
+        subtasks=tuple(clip(subtask.title, 200) for subtask in plan.subtasks[:SUBTASKS]),
         shape=found.parts,
         left_out=found.left_out,
         mode=spec.mode.value,
@@ -168,4 +168,4 @@ def _pattern(run: RunState, ports: Ports, changed: Sequence[str]) -> Pattern:
 def _names(files: Files, path: str) -> list[str]:
     """What a file defines at its top; nothing of one that is not to be shown."""
     text = files.text(path)
-    return [one.name for one in symbols(text) if "." not in one.name] if isinstance(text, Text) else []
+    return [symbol.name for symbol in symbols(text) if "." not in symbol.name] if isinstance(text, FileText) else []

@@ -15,9 +15,9 @@ from redstart.ports.bundle import Ports
 from redstart.toolkit.base.search import Search, ripgrep_search, walk_search
 from redstart.toolkit.honesty.verdict.baseline import red_cases
 from redstart.toolkit.languages.registry import is_test_path
-from redstart.toolkit.retrieval.rank import BUDGET, MAX_FILES, Question
+from redstart.toolkit.retrieval.rank import BUDGET, MAX_FILES, RankingQuestion
 from redstart.toolkit.retrieval.rank import retrieve as rank
-from redstart.toolkit.suites.view import View
+from redstart.toolkit.suites.view import TreeView
 
 MOST_CHOSEN = 200
 """Files that an audit with a goal looks at."""
@@ -32,11 +32,11 @@ async def retrieve(run: RunState, ports: Ports) -> Context:
 def _ranked(run: RunState, ports: Ports) -> Context:
     """Looks at the tree from the folder that the suite runs in: tracebacks, ids and imports are meant from there."""
     suite = run.spec.suite
-    view = View(suite, ports.trees.files(run.ground), partial(ports.trees.read, run.ground))
+    view = TreeView(suite, ports.trees.files(run.ground), partial(ports.trees.read, run.ground))
     files = sorted(view.kept)
     cases = red_cases(run, ports.blobs)
     width = 1 + run.taken(Strategy.wider)
-    question = Question(
+    question = RankingQuestion(
         cases=cases,
         goal=run.spec.goal,
         tests=sorted({path for case in cases if (path := view.file_of(case.id))}),
@@ -65,7 +65,7 @@ def _chosen(run: RunState, ports: Ports) -> Context:
     """The files that an audit's plan names, as far as they are there; none where all are meant."""
     wanted = run.now.plan.files if run.now.plan else ()
     files = ports.trees.files(run.ground)
-    named = [path for path in files if any(_is_named(path, one) for one in wanted)]
+    named = [path for path in files if any(_is_named(path, item) for item in wanted)]
     chunks = (Chunk(path=path, start=1, end=1, score=1.0, source="goal") for path in named[:MOST_CHOSEN])
     return Context(chunks=tuple(chunks), left_out=max(len(named) - MOST_CHOSEN, 0))
 

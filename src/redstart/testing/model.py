@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from redstart.core.chat import Answer, Ask, Fault, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Usage
 
 
 class ScriptEnded(AssertionError):
@@ -41,7 +41,7 @@ class ScriptedModel:
             usage=Usage(
                 input_tokens=_tokens("".join(message.text for message in ask.messages)), output_tokens=_tokens(said)
             ),
-            fault=None if said.strip() else Fault.empty,
+            fault=None if said.strip() else AnswerFault.empty,
         )
 
     def _next(self, ask: Ask) -> str | Answer | Exception:

@@ -7,14 +7,14 @@ from typing import Any
 
 from redstart.core.change import Snapshot
 from redstart.core.events import Event, Phase
-from redstart.core.learning import FailureRecord, FixCard, Remembered, Signature
+from redstart.core.learning import FailureRecord, FixCard, NewMemories, Signature
 from redstart.core.lesson import Lesson, Provenance
-from redstart.core.pattern import Part, Pattern
-from redstart.core.report import FIRST, Case, Counts, Outcome, Report
+from redstart.core.pattern import SolutionFile, SolutionPattern
+from redstart.core.report import FIRST, Case, Outcome, OutcomeCounts, Report
 from redstart.core.run import Attempt, Mode, RunSpec, RunState, Step, Suite
 from redstart.core.shell import ExitCause
-from redstart.ports.store.port.journal import Call, Record
-from redstart.ports.store.port.runs import Commit
+from redstart.ports.store.port.journal import CallPlace, JournalRecord
+from redstart.ports.store.port.runs import StepCommit
 
 
 def snapshot(**over: Any) -> Snapshot:
@@ -49,8 +49,8 @@ def report(red: Sequence[str] = (), passed: int = 1, **over: Any) -> Report:
     """Of pytest: these tests are red, and so many passed."""
     plain = {
         "runner": "pytest",
-        "counts": Counts(passed=passed, failed=len(red)),
-        "cases": tuple(case(one) for one in red[:FIRST]),
+        "counts": OutcomeCounts(passed=passed, failed=len(red)),
+        "cases": tuple(case(item) for item in red[:FIRST]),
         "cause": ExitCause.failed if red else ExitCause.ok,
         "exit_code": 1 if red else 0,
         "signature": signature() if red else None,
@@ -106,19 +106,19 @@ def lesson(id: str = "lesson-1", of: Signature | None = None, **over: Any) -> Le
     return Lesson.model_validate({**plain, **over})
 
 
-def pattern(id: str = "pattern-1", **over: Any) -> Pattern:  # noqa: A002
+def pattern(id: str = "pattern-1", **over: Any) -> SolutionPattern:  # noqa: A002
     """Of a small program that was made."""
     plain: dict[str, Any] = {
         "id": id,
         "goal": "A command line tool that sorts a CSV file by a column.",
         "summary": "Sorting in one module, the command line in another.",
         "subtasks": ("Sort rows", "A command line"),
-        "shape": (Part(path="csvsort/rows.py", role="module: sort_rows"),),
+        "shape": (SolutionFile(path="csvsort/rows.py", role="module: sort_rows"),),
         "mode": "create",
         "outcome": "verified",
         "provenance": {"repo": "shop", "commit": "a" * 40, "run": "run-1", "model": "scripted"},
     }
-    return Pattern.model_validate({**plain, **over})
+    return SolutionPattern.model_validate({**plain, **over})
 
 
 def event(run: str = "run-1", seq: int = 0, **over: Any) -> Event:
@@ -132,17 +132,17 @@ def commit(
     *,
     artifact: str = "{}",
     events: int = 2,
-    remembered: Remembered | None = None,
+    remembered: NewMemories | None = None,
     **after: Any,
-) -> Commit:
+) -> StepCommit:
     """One step on from `before`, with so many events; `after` are fields of the new state."""
     seqs = range(before.seq, before.seq + events)
     moved = {"version": before.version + 1, "seq": before.seq + events, "last": step, **after}
     said = [event(before.run_id, seq, name=step.value, attempt=before.now.number) for seq in seqs]
-    return Commit(before, before.model_copy(update=moved), step, artifact, said, remembered)
+    return StepCommit(before, before.model_copy(update=moved), step, artifact, said, remembered)
 
 
-def record(call: Call, **over: Any) -> Record:
+def record(call: CallPlace, **over: Any) -> JournalRecord:
     """A journaled model call whose fields tell it from other calls."""
-    plain = Record(call, "model", f"hash of {call}", "d" * 64, f'{{"text": "{call}"}}', f"digest of {call}")
+    plain = JournalRecord(call, "model", f"hash of {call}", "d" * 64, f'{{"text": "{call}"}}', f"digest of {call}")
     return plain._replace(**over)

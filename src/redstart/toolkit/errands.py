@@ -8,15 +8,27 @@ from typing import NamedTuple
 from redstart.core.change import Snapshot
 from redstart.core.learning import Plan
 from redstart.core.noun import clip, many
-from redstart.core.run import Action, Decision, Ended, Errand, Limits, Mode, Result, RunState, Spend, Step, Work
+from redstart.core.run import (
+    Action,
+    ChildProgress,
+    ChildResult,
+    ChildTask,
+    Decision,
+    Limits,
+    Mode,
+    Result,
+    RunState,
+    Spend,
+    Step,
+)
 from redstart.core.tasks import ImproveTask
 
 
-def spent(ended: Iterable[Ended]) -> Spend:
+def spent(ended: Iterable[ChildResult]) -> Spend:
     """What these errands spent together."""
     total = Spend()
-    for one in ended:
-        total = total.plus(one.spend)
+    for item in ended:
+        total = total.plus(item.spend)
     return total
 
 
@@ -38,7 +50,7 @@ LINE = 240
 HOPELESS = (Result.capped, Result.environment, Result.unproven)
 
 
-def next_cycle(run: RunState, ended: Sequence[Ended], cap: str, *, empty: bool) -> Decision:
+def next_cycle(run: RunState, ended: Sequence[ChildResult], cap: str, *, empty: bool) -> Decision:
     """What to do after the errands that ended: the next one, or the end of the run.
 
     `cap` says which limit is used up by now; `empty` that there is no program yet, so that it is made first. A cycle
@@ -46,12 +58,12 @@ def next_cycle(run: RunState, ended: Sequence[Ended], cap: str, *, empty: bool) 
     """
     work, kept = _counted(run.work, ended)
     paid = spent(ended)
-    last = next((one for one in ended if one.result in HOPELESS), None)
+    last = next((item for item in ended if item.result in HOPELESS), None)
     most = run.spec.task_of(ImproveTask).cycles
     if cap or last or (most and work.begun >= most):
         ending = _end(work, cap or (last.reason if last else ""), last.result if last else None)
         return ending.model_copy(update={"kept": kept, "spent": paid})
-    errand = Errand(
+    errand = ChildTask(
         number=work.begun + 1,
         mode=Mode.create if empty and kept is None else Mode.improve,
         base=kept or run.draft or run.spec.base,
@@ -69,28 +81,28 @@ def next_cycle(run: RunState, ended: Sequence[Ended], cap: str, *, empty: bool) 
     )
 
 
-def _counted(work: Work, ended: Sequence[Ended]) -> tuple[Work, Snapshot | None]:
+def _counted(work: ChildProgress, ended: Sequence[ChildResult]) -> tuple[ChildProgress, Snapshot | None]:
     """With these cycles counted, and the last good version among what they made."""
     good = None
-    for one in ended:
-        is_kept = one.result is Result.verified and one.made is not None
-        good = one.made if is_kept else good
-        work = Work(
+    for item in ended:
+        is_kept = item.result is Result.verified and item.made is not None
+        good = item.made if is_kept else good
+        work = ChildProgress(
             begun=work.begun,
             kept=work.kept + is_kept,
             dropped=work.dropped + (not is_kept),
             in_a_row=0 if is_kept else work.in_a_row + 1,
-            last=(*work.last, _cycle_line(one, is_kept=is_kept))[-TOLD:],
+            last=(*work.last, _cycle_line(item, is_kept=is_kept))[-TOLD:],
         )
     return work, good
 
 
-def _cycle_line(one: Ended, *, is_kept: bool) -> str:
+def _cycle_line(one: ChildResult, *, is_kept: bool) -> str:
     came_to = "kept" if is_kept else f"dropped ({one.reason or 'nothing was made'})"
     return clip(f"cycle {one.number}, {came_to}: {one.about or 'no plan'}", LINE)
 
 
-def _end(work: Work, why: str, result: Result | None) -> Decision:
+def _end(work: ChildProgress, why: str, result: Result | None) -> Decision:
     said = f"kept {many(work.kept, 'improvement')} of {many(work.begun, 'cycle')}"
     said = clip(said + (f"; {why}" if why else ""), ENDING)
     if work.kept:
@@ -117,17 +129,17 @@ class _Put(NamedTuple):
     lines: tuple[str, ...] = ()
 
 
-def next_subtasks(run: RunState, plan: Plan, ended: Sequence[Ended], merge: Merge) -> Decision:
+def next_subtasks(run: RunState, plan: Plan, ended: Sequence[ChildResult], merge: Merge) -> Decision:
     """What to do after the errands that ended: the next ones, the tests of all of it, or the end where too many failed.
 
     The run ends at once where an errand met a limit: what is left of that would not do for another try.
     """
     asked = run.now.decide.errands if run.now.decide else ()
     places = {errand.number: errand.place for errand in asked}
-    failed = [one for one in ended if one.made is None]
+    failed = [item for item in ended if item.made is None]
     put = _put_together(run, ended, places, merge)
     dropped = run.work.dropped + len(failed)
-    over = dropped > FORGIVEN or any(one.result is Result.capped for one in failed)
+    over = dropped > FORGIVEN or any(item.result is Result.capped for item in failed)
     decision = _failed(plan, places, failed) if failed and over else _going_on(run, plan, put, spent(ended))
     work = run.work.model_copy(
         update={
@@ -142,8 +154,8 @@ def next_subtasks(run: RunState, plan: Plan, ended: Sequence[Ended], merge: Merg
     return decision.model_copy(update={"work": work, "kept": kept, "spent": spent(ended)})
 
 
-def _failed(plan: Plan, places: dict[int, int], failed: Sequence[Ended]) -> Decision:
-    worst = next((one for one in failed if one.result is Result.capped), failed[-1])
+def _failed(plan: Plan, places: dict[int, int], failed: Sequence[ChildResult]) -> Decision:
+    worst = next((item for item in failed if item.result is Result.capped), failed[-1])
     told = f"{_title(plan, places[worst.number])}: {worst.reason}"
     ends = worst.result if worst.result in (Result.capped, Result.stuck, Result.refused) else Result.unsolved
     return Decision(action=Action.stop, reason=clip(told, 400), result=ends)
@@ -159,7 +171,7 @@ def _going_on(run: RunState, plan: Plan, put: _Put, paid: Spend) -> Decision:
     wave = put.at_odds[:1] or tuple(ready[:AT_ONCE])
     limits = rest(run.spec.limits, run.spend.plus(paid), len(wave))
     errands = tuple(
-        Errand(
+        ChildTask(
             number=run.work.begun + number,
             mode=Mode.create,
             title=_title(plan, place),
@@ -179,22 +191,22 @@ def _title(plan: Plan, place: int) -> str:
     return clip(plan.subtasks[place - 1].title, 200)
 
 
-def _put_together(run: RunState, ended: Sequence[Ended], places: dict[int, int], merge: Merge) -> _Put:
+def _put_together(run: RunState, ended: Sequence[ChildResult], places: dict[int, int], merge: Merge) -> _Put:
     base = run.draft or run.spec.base
     put = _Put(base, run.work.merged)
-    for one in ended:
-        place = places[one.number]
-        if one.made is None:
-            put = put._replace(lines=(*put.lines, _line(one, f"failed ({one.reason or 'nothing was made'})")))
+    for item in ended:
+        place = places[item.number]
+        if item.made is None:
+            put = put._replace(lines=(*put.lines, _line(item, f"failed ({item.reason or 'nothing was made'})")))
             continue
-        merged = merge(base, put.tree, one.made)
+        merged = merge(base, put.tree, item.made)
         if isinstance(merged, Snapshot):
-            put = put._replace(tree=merged, merged=(*put.merged, place), lines=(*put.lines, _line(one, "done")))
+            put = put._replace(tree=merged, merged=(*put.merged, place), lines=(*put.lines, _line(item, "done")))
         else:
-            told = _line(one, f"done again (conflicts with another part in {', '.join(merged[:3])})")
+            told = _line(item, f"done again (conflicts with another part in {', '.join(merged[:3])})")
             put = put._replace(at_odds=(*put.at_odds, place), lines=(*put.lines, told))
     return put
 
 
-def _line(one: Ended, came_to: str) -> str:
+def _line(one: ChildResult, came_to: str) -> str:
     return clip(f"part {one.number}, {came_to}: {one.about}", LINE)

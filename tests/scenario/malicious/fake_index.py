@@ -50,7 +50,7 @@ class FakeIndex:
 
     def seen(self) -> set[str]:
         """The payloads that ran: by the file that they left, or by their call."""
-        return {one.name for one in self.canaries.iterdir()} | set(self.called)
+        return {path.name for path in self.canaries.iterdir()} | set(self.called)
 
     def publish(
         self, package: str, name: str, data: bytes, *, index: str = "main", sha256: str = "", yanked: bool = False
@@ -86,15 +86,15 @@ class FakeIndex:
         if kind == "simple" and name in pages:
             return "text/html", self._page(top, pages[name]).encode()
         if kind == "file":
-            found = next((one for files in pages.values() for one in files if one.name == name), None)
+            found = next((file for files in pages.values() for file in files if file.name == name), None)
             return ("application/octet-stream", found.data) if found else None
         return None
 
     def _page(self, index: str, files: list[File]) -> str:
         links = "".join(
-            f'<a href="/{index}/file/{html.escape(one.name)}#sha256={one.sha256}"'
-            f"{' data-yanked=broken' if one.yanked else ''}>{html.escape(one.name)}</a><br>\n"
-            for one in files
+            f'<a href="/{index}/file/{html.escape(file.name)}#sha256={file.sha256}"'
+            f"{' data-yanked=broken' if file.yanked else ''}>{html.escape(file.name)}</a><br>\n"
+            for file in files
         )
         return f"<!DOCTYPE html><html><body>{links}</body></html>"
 

@@ -46,7 +46,7 @@ def wheel(
     """A wheel of these files. `says` is the name in its metadata where that is another; `links` are symbolic links."""
     about = f"{name.replace('-', '_')}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {says or name}\nVersion: {version}\n"
-    metadata += "".join(f"Requires-Dist: {one}\n" for one in requires)
+    metadata += "".join(f"Requires-Dist: {require}\n" for require in requires)
     inner = {
         **files,
         f"{about}/METADATA": metadata,

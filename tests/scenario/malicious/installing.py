@@ -11,7 +11,7 @@ from fake_cases import Case
 from fake_index import FakeIndex
 
 from redstart.app.installs import IndexInstaller
-from redstart.ports.install.port import Prepared, Refusal
+from redstart.ports.install.port import InstallResult, PackageRefusal
 from redstart.toolkit.installs.environment import requests_of
 from redstart.toolkit.installs.judge import judge
 from redstart.toolkit.languages.python.pip import pip_for
@@ -85,14 +85,14 @@ def variables_of(index: FakeIndex, home: Path) -> dict[str, str]:
 
 def approved_install(
     case: Case, index: FakeIndex, home: Path, fetching: dict[str, str]
-) -> tuple[list[Refusal], Prepared]:
+) -> tuple[list[PackageRefusal], InstallResult]:
     """What becomes of the project where a person said yes to all that they were asked."""
     files = case.files(index)
     first = judge(files, {}, {})
-    yes = {case.language: [one.requirement.name for one in first.to_approve]}
+    yes = {case.language: [item.requirement.name for item in first.to_approve]}
     said = judge(files, {}, yes)
     if said.refused:
-        return list(said.refused), Prepared()
+        return list(said.refused), InstallResult()
     extra = {"PIP_EXTRA_INDEX_URL": index.address("second/simple/")} if case.second_index else {}
     (request,) = requests_of(said)
     prepared = IndexInstaller(home, {**fetching, **extra}).prepare(request)

@@ -17,7 +17,7 @@ from installing import PROMPT, bare, mark_of
 
 from redstart.app.installs import IndexInstaller
 from redstart.core.shell import Completed, Environment, Execution
-from redstart.ports.install.port import Prepared
+from redstart.ports.install.port import InstallResult
 from redstart.ports.sandbox.bwrap import Bubblewrap
 from redstart.testing.sandbox import FolderWorkspaces
 from redstart.toolkit.installs.environment import requests_of
@@ -44,20 +44,20 @@ def test_installed_without_care_it_runs(case: Case, fake_index: Any, fetching: d
     fake_index.called.clear()
 
 
-def prepared_for(name: str, language: str, index: Any, home: Path, fetching: dict[str, str]) -> Prepared:
+def prepared_for(name: str, language: str, index: Any, home: Path, fetching: dict[str, str]) -> InstallResult:
     files = Case("", language, name, "").files(index)
     (request,) = requests_of(judge(files, {language: [name]}, {}))
     return IndexInstaller(home, fetching).prepare(request)
 
 
-def in_sandbox(tmp_path: Path, prepared: Prepared, files: dict[str, str], *argv: str) -> Completed:
+def in_sandbox(tmp_path: Path, prepared: InstallResult, files: dict[str, str], *argv: str) -> Completed:
     """Runs a command of a project of these files, with what was installed."""
     for folder in ("project", "scratch", "trees"):
         (tmp_path / folder).mkdir()
     workspaces = FolderWorkspaces(tmp_path / "trees")
     plain = find_environment(tmp_path / "project", python=sys.executable, environ=os.environ)
     environment: Environment = manager_of("python" if prepared.python else "node").with_packages(plain, prepared)
-    command = tuple(environment.python if one == "python" else one for one in argv)
+    command = tuple(environment.python if word == "python" else word for word in argv)
     asked = Execution(argv=command, snapshot=workspaces.snapshot("t", files), environment=environment)
     return asyncio.run(Bubblewrap(workspaces, tmp_path / "scratch").run(asked))
 

@@ -56,7 +56,7 @@ class Script:
 
 def told(ran) -> str:
     """What each step said at its end."""
-    return "\n".join(f"{one['name']}: {one['data']}" for one in ran.events if one["phase"] == "end")
+    return "\n".join(f"{event['name']}: {event['data']}" for event in ran.events if event["phase"] == "end")
 
 
 @pytest.mark.soak

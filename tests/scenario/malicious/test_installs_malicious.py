@@ -31,7 +31,7 @@ def test_nothing_of_it_runs(case: Case, fake_index: Any, fetching: dict[str, str
     refused, prepared = approved_install(case, fake_index, tmp_path, fetching)
     assert fake_index.seen() == before
     if case.reason:
-        assert any(case.reason in one.reason for one in refused), refused
+        assert any(case.reason in item.reason for item in refused), refused
         assert not prepared.folder
     else:
         assert not refused
@@ -43,5 +43,5 @@ def test_an_honest_package_is_installed(fake_index: Any, fetching: dict[str, str
         case = Case("honest", language, "acme-good", "")
         refused, prepared = approved_install(case, fake_index, tmp_path, fetching)
         assert refused == []
-        assert "acme-good" in {one.name for one in prepared.packages}
+        assert "acme-good" in {package.name for package in prepared.packages}
         assert "127.0.0.1" not in prepared.lock

@@ -92,7 +92,9 @@ class Rewording(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
-        node.body = [self._kept(one) if _defines_text(one) else self.visit(one) for one in node.body]
+        node.body = [
+            self._kept(statement) if _defines_text(statement) else self.visit(statement) for statement in node.body
+        ]
         return node
 
     def _kept(self, node: ast.stmt) -> ast.stmt:
@@ -108,7 +110,8 @@ class Rewording(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         """Values of enums and defaults of fields are data; only what methods say is reworded."""
         node.body = [
-            self.visit(one) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) else one for one in node.body
+            self.visit(statement) if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) else statement
+            for statement in node.body
         ]
         return node
 
@@ -117,7 +120,7 @@ class Rewording(ast.NodeTransformer):
 
     def visit_Match(self, node: ast.Match) -> ast.stmt:
         for case in node.cases:
-            case.body = [self.visit(one) for one in case.body]
+            case.body = [self.visit(statement) for statement in case.body]
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -130,7 +133,7 @@ class Rewording(ast.NodeTransformer):
         return node
 
     def visit_Dict(self, node: ast.Dict) -> ast.expr:
-        node.values = [self.visit(one) for one in node.values]
+        node.values = [self.visit(value) for value in node.values]
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
@@ -152,7 +155,7 @@ class Rewording(ast.NodeTransformer):
         return self._function(node)
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
-        node.body = [self.visit(one) for one in node.body]
+        node.body = [self.visit(statement) for statement in node.body]
         return node
 
 

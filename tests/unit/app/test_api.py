@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import redstart
-from redstart.app.live_run import Aside
+from redstart.app.live_run import ThreadLoop
 from redstart.app.objects import object_name
 from redstart.app.results import AuditResult, RunResult
 from redstart.core.errors import ConfigError
@@ -43,9 +43,9 @@ def repo(tmp_path: Path) -> Path:
 
 def test_an_audit_needs_neither_a_model_nor_a_sandbox_and_returns_what_it_found(repo):
     found = redstart.audit(repo)
-    assert [(one.path, one.line, one.risk) for one in found] == [("calc.py", 2, Risk.high)]
+    assert [(item.path, item.line, item.risk) for item in found] == [("calc.py", 2, Risk.high)]
     assert redstart.audit(repo / "plain.py") == ()
-    assert sorted(one.name for one in repo.iterdir()) == ["calc.py", "plain.py"]
+    assert sorted(item.name for item in repo.iterdir()) == ["calc.py", "plain.py"]
 
 
 def test_the_async_twin_works_in_a_running_loop_and_leaves_it_free(repo):
@@ -65,7 +65,7 @@ def test_the_async_twin_works_in_a_running_loop_and_leaves_it_free(repo):
         return found
 
     found = asyncio.run(main())
-    assert [(one.path, one.line) for one in found] == [("calc.py", 2)]
+    assert [(item.path, item.line) for item in found] == [("calc.py", 2)]
     assert {thread for _, thread in events} == {threading.main_thread()}
     assert [event.name for event, _ in events if event.phase == "end"][-1] == "run"
     assert ticks > 3
@@ -220,7 +220,7 @@ def test_cancelling_the_task_stops_the_work_and_waits_for_it():
             ended.set()
 
     async def main() -> None:
-        task = asyncio.create_task(Aside(work).run())
+        task = asyncio.create_task(ThreadLoop(work).run())
         await asyncio.to_thread(begun.wait)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -269,7 +269,7 @@ def test_a_result_is_one_line_and_is_the_state_still():
     assert isinstance(result, RunState)
 
 
-@pytest.mark.parametrize("result", [one for one in Result if one is not Result.verified])
+@pytest.mark.parametrize("result", [item for item in Result if item is not Result.verified])
 def test_only_what_exits_with_0_is_ok(result):
     fine = {Result.already_green, Result.reported}
     assert RunResult.of(ended(result), "", None).ok is (result in fine)

@@ -6,13 +6,13 @@ import pytest
 
 from redstart.app.handover import LINE, commit_message
 from redstart.core.change import Patch
-from redstart.core.report import Ids, Judged, Verdict
-from redstart.core.run import Attempt, Mode, RunState, Step, Work
+from redstart.core.report import Ids, TestResult, Verdict
+from redstart.core.run import Attempt, ChildProgress, Mode, RunState, Step
 from redstart.testing.states import report, spec, state
 
 
 def run_with(why: str, fixed: tuple[str, ...] = (), mode: Mode = Mode.fix, **over: object) -> RunState:
-    tested = Judged(report=report(), verdict=Verdict(fixed=Ids.of(fixed)))
+    tested = TestResult(report=report(), verdict=Verdict(fixed=Ids.of(fixed)))
     now = Attempt(entry=Step.reproduce, patch=Patch(edits="blob", why=why), test=tested)
     return state(spec=spec(mode=mode, goal="a todo list"), now=now, **over)
 
@@ -58,5 +58,5 @@ def test_without_a_reason_the_title_names_the_tests(why):
 
 def test_programs_and_improvements_without_a_reason():
     assert title(run_with("", mode=Mode.create)) == "Create a todo list"
-    improved = state(spec=spec(mode=Mode.improve), now=Attempt(entry=Step.decide), work=Work(begun=3, kept=2))
+    improved = state(spec=spec(mode=Mode.improve), now=Attempt(entry=Step.decide), work=ChildProgress(begun=3, kept=2))
     assert title(improved) == "Apply 2 improvements"

@@ -13,22 +13,22 @@ from pathlib import Path
 import pytest
 
 from redstart.app.create import NewProgram, begin_create, can_import, write_project
-from redstart.app.runs import Asked
+from redstart.app.runs import RunRequest
 from redstart.app.settings import Settings
 from redstart.app.skeleton import files_of, folder_name, package_name
-from redstart.app.wire import House, open_house
+from redstart.app.wire import AppContext, open_house
 from redstart.cli.create import KindName, goal_of
-from redstart.core.change import Applied
+from redstart.core.change import ApplyResult
 from redstart.core.errors import ConfigError
 from redstart.core.run import GOAL_LIMIT, Limits, Result, RunState
-from redstart.core.wishes import Kind
+from redstart.core.wishes import ProgramKind
 from redstart.toolkit.languages.new_program import NewProject
 
-ASKED = Asked(Limits())
+ASKED = RunRequest(Limits())
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(tmp_path: Path) -> Iterator[AppContext]:
     with open_house(Settings(home=tmp_path / "home")) as made:
         yield made
 
@@ -37,7 +37,7 @@ def text_of(project: NewProject, path: str) -> str:
     return (files_of(project)[path] or b"").decode()
 
 
-def begun(house: House, out: Path, wanted: NewProgram | None = None, goal: str = "a shop") -> RunState:
+def begun(house: AppContext, out: Path, wanted: NewProgram | None = None, goal: str = "a shop") -> RunState:
     return asyncio.run(begin_create(house, goal, out, ASKED, wanted))
 
 
@@ -64,19 +64,19 @@ def test_a_directory_is_named_after_the_goal(goal, name):
 @pytest.mark.parametrize("goal", ['say "hi"\n\\ and more', "ünïcode ✓", "x" * 4000])
 def test_any_goal_makes_a_project_that_can_be_read(goal):
     project = tomllib.loads(
-        text_of(NewProject("my_shop", goal, Kind.cli_tool, offers=("hypothesis",)), "pyproject.toml")
+        text_of(NewProject("my_shop", goal, ProgramKind.cli_tool, offers=("hypothesis",)), "pyproject.toml")
     )
     assert project["project"]["name"] == "my-shop"
     assert project["project"]["scripts"] == {"my-shop": "my_shop.cli:main"}
     assert project["project"]["optional-dependencies"]["test"] == ["pytest", "hypothesis"]
     assert len(project["project"]["description"]) <= 200
-    package = json.loads(text_of(NewProject("my_shop", goal, Kind.cli_tool, language="node"), "package.json"))
+    package = json.loads(text_of(NewProject("my_shop", goal, ProgramKind.cli_tool, language="node"), "package.json"))
     assert (package["name"], package["bin"], package["type"]) == ("my-shop", "src/cli.js", "module")
     assert package["scripts"]["test"] == "node --test"
 
 
 @pytest.mark.parametrize("language", ["python", "node"])
-@pytest.mark.parametrize("kind", [None, *Kind])
+@pytest.mark.parametrize("kind", [None, *ProgramKind])
 def test_the_readme_says_what_it_is_and_how_to_install_use_and_test_it(kind, language):
     text = text_of(NewProject("my_shop", "Sells things.", kind, language), "README.md")
     assert text.startswith("# my_shop\n\nSells things.\n")
@@ -85,17 +85,21 @@ def test_the_readme_says_what_it_is_and_how_to_install_use_and_test_it(kind, lan
 
 
 def test_only_a_tool_has_a_command():
-    assert "scripts" not in text_of(NewProject("a", "b", Kind.library), "pyproject.toml")
-    assert "bin" not in json.loads(text_of(NewProject("a", "b", Kind.library, language="node"), "package.json"))
+    assert "scripts" not in text_of(NewProject("a", "b", ProgramKind.library), "pyproject.toml")
+    assert "bin" not in json.loads(text_of(NewProject("a", "b", ProgramKind.library, language="node"), "package.json"))
 
 
 def test_the_kinds_of_the_command_are_the_kinds():
-    assert [one.value for one in KindName] == [one.value for one in Kind]
+    assert [name.value for name in KindName] == [kind.value for kind in ProgramKind]
 
 
 def test_a_run_of_python_and_one_of_node(house, tmp_path):
-    python = begun(house, tmp_path / "shop", NewProgram(kind=Kind.library))
-    assert (python.spec.suite.runner, python.spec.task.kind, python.spec.repo) == ("pytest", Kind.library, "shop")
+    python = begun(house, tmp_path / "shop", NewProgram(kind=ProgramKind.library))
+    assert (python.spec.suite.runner, python.spec.task.kind, python.spec.repo) == (
+        "pytest",
+        ProgramKind.library,
+        "shop",
+    )
     assert python.spec.task.offers == (("hypothesis",) if can_import(sys.executable, "hypothesis") else ())
     node = begun(house, tmp_path / "web", NewProgram(language="node"))
     assert (node.spec.suite.runner, node.spec.task.offers) == ("node", ())
@@ -137,10 +141,10 @@ def test_a_project_is_written_only_when_it_is_verified_and_never_over_something_
     out = tmp_path / "shop"
     state = begun(house, out)
     assert not write_project(house, state, out)
-    applied = state.now.model_copy(update={"apply": Applied(ok=True, snapshot=state.spec.base)})
+    applied = state.now.model_copy(update={"apply": ApplyResult(ok=True, snapshot=state.spec.base)})
     made = state.model_copy(update={"result": Result.verified, "now": applied})
     assert write_project(house, made, out)
-    assert sorted(one.name for one in out.iterdir()) == [".git", ".gitignore", "README.md", "pyproject.toml"]
+    assert sorted(path.name for path in out.iterdir()) == [".git", ".gitignore", "README.md", "pyproject.toml"]
     assert write_project(house, made, out)
     (out / "README.md").write_text("mine")
     with pytest.raises(ConfigError, match="changed during the run and is not empty"):

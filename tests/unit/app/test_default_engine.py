@@ -12,8 +12,8 @@ from redstart.app.wire import engine_called
 from redstart.cli.main import app
 from redstart.engines.langgraph import langgraph
 from redstart.engines.port import DEFAULT
-from redstart.evals.desk import Wanted
-from redstart.evals.outcome import Plan
+from redstart.evals.desk import EvaluationRequest
+from redstart.evals.outcome import EvaluationPlan
 
 
 def test_the_default_is_langgraph_and_its_name_is_known() -> None:
@@ -30,8 +30,8 @@ def test_every_command_and_an_evaluation_has_that_default() -> None:
         if parameter.name == "engine" and parameter.default is not None
     }
     assert defaults == dict.fromkeys(("audit", "create", "fix", "improve", "run"), DEFAULT)
-    assert Wanted("tasks.jsonl").engine == DEFAULT
-    assert Plan(name="e", source="s", tasks="t", model="m").engine == DEFAULT
+    assert EvaluationRequest("tasks.jsonl").engine == DEFAULT
+    assert EvaluationPlan(name="e", source="s", tasks="t", model="m").engine == DEFAULT
 
 
 def test_a_run_begun_in_python_has_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from redstart.app.doctor import checks
 from redstart.app.doctor.checks import examine
-from redstart.app.doctor.results import Check, Health
+from redstart.app.doctor.results import DoctorCheck, Health
 from redstart.app.settings import Settings, load
 from redstart.app.wire import embedder_of, open_house
 from redstart.core.errors import ConfigError, ModelTimeout
@@ -90,8 +90,8 @@ def test_a_name_without_a_provider_is_refused(monkeypatch: pytest.MonkeyPatch, n
         load()
 
 
-def embedder_row(*, online: bool) -> Check:
-    (row,) = [one for one in examine(online=online).checks if one.name == "embedder"]
+def embedder_row(*, online: bool) -> DoctorCheck:
+    (row,) = [check for check in examine(online=online).checks if check.name == "embedder"]
     return row
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from redstart.app.export import export_cassette
 from redstart.app.settings import Settings
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.errors import ConfigError
 from redstart.core.run import Result, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.ports.model.mask import Masked
-from redstart.ports.model.replay import Cassette, Replay
+from redstart.ports.model.mask import MaskedModel
+from redstart.ports.model.replay import Cassette, ReplayModel
 from support.rig import CARD, RIGHT, WRONG, Rig, make_rig
 
 SECRET = "q7Zr2mWx9LpT4vKb8NcY"
@@ -43,7 +43,7 @@ def recorded(rig: Rig, to: Path) -> Cassette:
     rig.with_model([PLAN, WRONG, RIGHT, CARD])
     run_id = asyncio.run(rig.begin(goal=GOAL))
     assert done(rig, run_id).result is Result.verified
-    house = House(Settings(home=to.parent), rig.adapters, rig.trees)
+    house = AppContext(Settings(home=to.parent), rig.adapters, rig.trees)
     exported = asyncio.run(export_cassette(house, run_id, to))
     assert (exported.calls, exported.begins_late) == (4, "")
     return Cassette.load(to)
@@ -55,7 +55,7 @@ def test_what_was_recorded_leads_a_new_run_to_the_same_end(rig: Rig, tmp_path: P
     assert [call.text for call in cassette.calls.values()] == [PLAN, WRONG, RIGHT, CARD]
     assert cassette.usage.input_tokens > 0
     twin = rig.twin()
-    twin.adapters = replace(twin.adapters, model=Masked(Replay(cassette), {SECRET: "shop_api_key"}))
+    twin.adapters = replace(twin.adapters, model=MaskedModel(ReplayModel(cassette), {SECRET: "shop_api_key"}))
     state = done(twin, asyncio.run(twin.begin(goal=GOAL)))
     assert (state.result, state.now.number, state.spend.tokens) == (Result.verified, 2, 0)
 
@@ -78,6 +78,6 @@ def test_a_cassette_is_written_anew_and_no_other_file(rig: Rig, tmp_path: Path) 
 
 def test_a_run_that_asked_no_model(rig: Rig, tmp_path: Path) -> None:
     run_id = asyncio.run(rig.begin())
-    house = House(Settings(home=tmp_path), rig.adapters, rig.trees)
+    house = AppContext(Settings(home=tmp_path), rig.adapters, rig.trees)
     with pytest.raises(ConfigError, match="asked no model"):
         asyncio.run(export_cassette(house, run_id, tmp_path / "run.json"))

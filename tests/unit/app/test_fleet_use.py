@@ -16,7 +16,7 @@ from redstart.app.settings import FleetSettings, Models, Settings
 from redstart.app.settings.models import ModelOptions
 from redstart.app.settings.store import StoreSettings
 from redstart.app.trial import write_variables
-from redstart.app.wire import House, open_house
+from redstart.app.wire import AppContext, open_house
 from redstart.app.worker import privileged, refuse_keys, refuse_missing
 from redstart.core.errors import ConfigError, PortError
 from redstart.core.run import RunState, Status, Suite
@@ -29,24 +29,24 @@ PLAIN = Environment(mount="/repo", python=sys.executable)
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(tmp_path: Path) -> Iterator[AppContext]:
     models = Models(strong="command:cat", fast="command:cat")
     with open_house(Settings(home=tmp_path, models=models)) as opened:
         yield opened
 
 
-def kept(house: House, environment: Environment = PLAIN) -> RunState:
+def kept(house: AppContext, environment: Environment = PLAIN) -> RunState:
     suite = Suite(runner="pytest", environment=keep_environment(house, environment))
     state = states.state(spec=states.spec(suite=suite))
     asyncio.run(house.adapters.store.create(state, folder="/repo", created=DAWN))
     return state
 
 
-def shared(house: House, **fleet: object) -> House:
+def shared(house: AppContext, **fleet: object) -> AppContext:
     settings = house.settings.model_copy(
         update={"store": StoreSettings(url="postgresql://somewhere/db"), "fleet": FleetSettings.model_validate(fleet)}
     )
-    return House(settings, house.adapters, house.trees)
+    return AppContext(settings, house.adapters, house.trees)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_without_a_key_nothing_is_refused() -> None:
     refuse_keys(Settings(models=Models(base_url="https://models.example.com")), {"PATH": "/bin", "OPENAI_API_KEY": ""})
 
 
-def test_who_thinks_runs_nothing_and_who_acts_asks_nobody(house: House) -> None:
+def test_who_thinks_runs_nothing_and_who_acts_asks_nobody(house: AppContext) -> None:
     thinks = privileged(house, "think").adapters
     assert (thinks.sandbox, thinks.installer) == (None, None)
     assert thinks.model is not None
@@ -98,7 +98,7 @@ def test_what_only_this_machine_has_is_named() -> None:
     assert "/opt/project/.venv" in installed
 
 
-def test_a_run_that_cannot_move_says_why(house: House) -> None:
+def test_a_run_that_cannot_move_says_why(house: AppContext) -> None:
     state = kept(house, PLAIN.model_copy(update={"read_only": ("/opt/project/.venv",)}))
     with pytest.raises(ConfigError, match=r"store\.url.*/opt/project/\.venv") as caught:
         refuse_stuck(house, state)
@@ -108,24 +108,24 @@ def test_a_run_that_cannot_move_says_why(house: House) -> None:
     refuse_stuck(shared(house, same_machine=True), state)
 
 
-def test_a_run_that_can_move_is_not_refused(house: House) -> None:
+def test_a_run_that_can_move_is_not_refused(house: AppContext) -> None:
     state = kept(house)
     refuse_stuck(shared(house), state)
     with pytest.raises(ConfigError, match=r"store\.url"):
         refuse_stuck(house, state)
 
 
-def test_a_worker_without_the_interpreter_says_so(house: House) -> None:
+def test_a_worker_without_the_interpreter_says_so(house: AppContext) -> None:
     state = kept(house, PLAIN.model_copy(update={"python": "/no/such/python"}))
     with pytest.raises(ConfigError, match="/no/such/python"):
         asyncio.run(refuse_missing(house, state.run_id))
 
 
-def test_a_worker_with_the_interpreter_goes_on(house: House) -> None:
+def test_a_worker_with_the_interpreter_goes_on(house: AppContext) -> None:
     asyncio.run(refuse_missing(house, kept(house).run_id))
 
 
-def test_without_a_fleet_nobody_supervises(house: House) -> None:
+def test_without_a_fleet_nobody_supervises(house: AppContext) -> None:
     state = kept(house)
     assert asyncio.run(is_supervised(house.settings, state)) is False
     assert asyncio.run(tell(house.settings, state, "cancel")) is False
@@ -133,13 +133,13 @@ def test_without_a_fleet_nobody_supervises(house: House) -> None:
         asyncio.run(reach(house.settings))
 
 
-def test_a_fleet_that_does_not_answer_is_named(house: House) -> None:
+def test_a_fleet_that_does_not_answer_is_named(house: AppContext) -> None:
     settings = shared(house, address="127.0.0.1:9").settings
     with pytest.raises(PortError, match=r"127\.0\.0\.1:9"):
         asyncio.run(reach(settings))
 
 
-def test_what_is_asked_of_a_run_is_heard_at_its_next_commit_and_can_be_taken_back(house: House) -> None:
+def test_what_is_asked_of_a_run_is_heard_at_its_next_commit_and_can_be_taken_back(house: AppContext) -> None:
     state = kept(house)
     store = house.adapters.store
 
@@ -154,7 +154,7 @@ def test_what_is_asked_of_a_run_is_heard_at_its_next_commit_and_can_be_taken_bac
     assert asyncio.run(go()) == [Control.pause, Control.none]
 
 
-def test_nothing_is_asked_of_a_run_that_has_ended(house: House) -> None:
+def test_nothing_is_asked_of_a_run_that_has_ended(house: AppContext) -> None:
     state = kept(house)
 
     async def go() -> None:

@@ -6,7 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 
-from redstart.app.graph_export import Format, exported, quoted
+from redstart.app.graph_export import GraphFormat, exported, quoted
 from redstart.core.graph import ENDS, Graph, KeptEdge, NodeKind, graph_of
 from redstart.core.learning import EdgeKind
 
@@ -30,26 +30,26 @@ ESCAPE = re.compile(r"\\u([0-9A-F]{4})|\\(.)")
 
 def graph(names: list[str], tenant: str = "home") -> Graph:
     ties = [KeptEdge(EdgeKind.iteration, "run-1", "run-1/1", "shop", 0.5)]
-    ties += [KeptEdge(kind, "run-1/1", one, "sh/op", 1.0) for one in names for kind in (EdgeKind.changed_file,)]
+    ties += [KeptEdge(kind, "run-1/1", name, "sh/op", 1.0) for name in names for kind in (EdgeKind.changed_file,)]
     return graph_of(tenant, [*ties, KeptEdge(EdgeKind.retrieved_file, "run-1/1", names[0], "bank", 2.0)])
 
 
 def test_a_file_of_one_repo_is_not_that_of_another() -> None:
     drawn = graph(["app.py"])
-    assert [one.key for one in drawn.nodes] == [
+    assert [node.key for node in drawn.nodes] == [
         "home/Run//run-1",
         "home/Iteration//run-1/1",
         "home/File/sh%2Fop/app.py",
         "home/File/bank/app.py",
     ]
-    assert not {one.key for one in drawn.nodes} & {one.key for one in graph(["app.py"], "other").nodes}
+    assert not {node.key for node in drawn.nodes} & {node.key for node in graph(["app.py"], "other").nodes}
     assert set(ENDS) == set(EdgeKind)
 
 
 def test_json_holds_every_name_as_it_is() -> None:
-    (text,) = exported(graph([*HOSTILE, *UNSPEAKABLE]), Format.json)
+    (text,) = exported(graph([*HOSTILE, *UNSPEAKABLE]), GraphFormat.json)
     found = json.loads(text)
-    assert [one["name"] for one in found["nodes"][2:-1]] == [*HOSTILE, *UNSPEAKABLE]
+    assert [item["name"] for item in found["nodes"][2:-1]] == [*HOSTILE, *UNSPEAKABLE]
     assert found["edges"][0] == {
         "kind": "iteration",
         "source": "home/Run//run-1",
@@ -62,26 +62,31 @@ def test_json_holds_every_name_as_it_is() -> None:
 def test_graphml_is_xml_with_every_name_in_its_place() -> None:
     names = [*HOSTILE, *UNSPEAKABLE]
     drawn = graph(names)
-    tree = ElementTree.fromstring("\n".join(exported(drawn, Format.graphml)))
+    tree = ElementTree.fromstring("\n".join(exported(drawn, GraphFormat.graphml)))
     space = {"g": "http://graphml.graphdrawing.org/xmlns"}
-    declared = {one.get("id"): one.get("attr.name") for one in tree.findall("g:key", space)}
+    declared = {item.get("id"): item.get("attr.name") for item in tree.findall("g:key", space)}
     nodes = tree.findall("g:graph/g:node", space)
-    told = [{declared[data.get("key")]: data.text or "" for data in one.findall("g:data", space)} for one in nodes]
-    assert [one["name"] for one in told[2 : 2 + len(HOSTILE)]] == HOSTILE
-    assert [one["name"] for one in told[2 + len(HOSTILE) : -1]] == ["\\\\x01", "\\x1b[31m", "\x7f\x85", "\\ufffe"]
-    assert [one["label"] for one in told] == [one.kind.value for one in drawn.nodes]
-    ids = [one.get("id") for one in nodes]
+    told = [{declared[data.get("key")]: data.text or "" for data in node.findall("g:data", space)} for node in nodes]
+    assert [message["name"] for message in told[2 : 2 + len(HOSTILE)]] == HOSTILE
+    assert [message["name"] for message in told[2 + len(HOSTILE) : -1]] == [
+        "\\\\x01",
+        "\\x1b[31m",
+        "\x7f\x85",
+        "\\ufffe",
+    ]
+    assert [message["label"] for message in told] == [node.kind.value for node in drawn.nodes]
+    ids = [node.get("id") for node in nodes]
     assert len(set(ids)) == len(drawn.nodes)
     edges = tree.findall("g:graph/g:edge", space)
     assert len(edges) == len(drawn.links)
-    assert {end for one in edges for end in (one.get("source"), one.get("target"))} <= set(ids)
+    assert {end for edge in edges for end in (edge.get("source"), edge.get("target"))} <= set(ids)
 
 
 def unquoted(literals: str) -> str:
     """What Cypher reads: literals, joined by `+`, and nothing between them."""
     parts = LITERAL.findall(literals)
-    assert literals == " + ".join(f"'{one}'" for one in parts)
-    return "".join(ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], one) for one in parts)
+    assert literals == " + ".join(f"'{part}'" for part in parts)
+    return "".join(ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], part) for part in parts)
 
 
 def test_a_name_stays_in_its_literal() -> None:
@@ -94,7 +99,7 @@ def test_a_name_stays_in_its_literal() -> None:
 
 def test_every_statement_is_one_line_and_may_be_run_again() -> None:
     drawn = graph([*HOSTILE, *UNSPEAKABLE])
-    lines = list(exported(drawn, Format.cypher))
+    lines = list(exported(drawn, GraphFormat.cypher))
     assert len(lines) == len(NodeKind) + len(drawn.nodes) + len(drawn.links)
     assert all(len(line.splitlines()) == 1 and line.endswith(";") for line in lines)
     bare = [LITERAL.sub("''", line) for line in lines]

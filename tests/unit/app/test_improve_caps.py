@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.app.improve import Cap, capped, read_cap
+from redstart.app.improve import ImproveLimits, capped, read_cap
 from redstart.app.settings import Models, Settings
 from redstart.cli.improve import BetterName
 from redstart.core.errors import ConfigError
-from redstart.core.wishes import Better
+from redstart.core.wishes import MetricDirection
 
 
 @pytest.mark.parametrize(
     ("said", "cap"),
     [
-        ("5", Cap(usd=5)),
-        ("$2.50", Cap(usd=2.5)),
-        ("3 usd", Cap(usd=3)),
-        ("90 min", Cap(minutes=90)),
-        (" 2h ", Cap(minutes=120)),
-        ("1.5 hours", Cap(minutes=90)),
-        ("none", Cap()),
+        ("5", ImproveLimits(usd=5)),
+        ("$2.50", ImproveLimits(usd=2.5)),
+        ("3 usd", ImproveLimits(usd=3)),
+        ("90 min", ImproveLimits(minutes=90)),
+        (" 2h ", ImproveLimits(minutes=120)),
+        ("1.5 hours", ImproveLimits(minutes=90)),
+        ("none", ImproveLimits()),
     ],
 )
 def test_an_answer_is_read_as_money_or_time(said, cap):
@@ -40,18 +40,18 @@ def settings(model: str) -> Settings:
 
 def test_only_what_was_named_binds():
     known = settings("openai:gpt-4o")
-    none = capped(known, Cap())
+    none = capped(known, ImproveLimits())
     assert (none.minutes, none.usd, none.tokens) == (None, None, None)
     assert none.stall == known.limits.stall
-    both = capped(known, Cap(usd=3, minutes=10))
+    both = capped(known, ImproveLimits(usd=3, minutes=10))
     assert (both.usd, both.minutes, both.tokens, both.attempts) == (3, 10, None, known.limits.attempts)
 
 
 def test_money_without_a_price_is_bound_by_tokens():
     unknown = settings("openai:nobody-knows-this")
-    assert capped(unknown, Cap(usd=3)).tokens == unknown.limits.tokens
-    assert capped(unknown, Cap(minutes=3)).tokens is None
+    assert capped(unknown, ImproveLimits(usd=3)).tokens == unknown.limits.tokens
+    assert capped(unknown, ImproveLimits(minutes=3)).tokens is None
 
 
 def test_the_words_for_better_are_the_same_everywhere():
-    assert [one.value for one in BetterName] == [one.value for one in Better]
+    assert [name.value for name in BetterName] == [direction.value for direction in MetricDirection]

@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
 def run(*arguments: str | Path) -> Result:
     app = typer.Typer()
     app.command()(init)
-    return CliRunner().invoke(app, [str(one) for one in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def answer(project: Path, typed: bytes) -> str:
@@ -66,7 +66,7 @@ def test_without_a_terminal_or_with_no_input_it_shows_and_writes_nothing(project
     assert ran.exit_code == 0
     assert 'command = "python -m pytest"' in ran.output
     assert "nothing written" in ran.output
-    assert [one.name for one in project.iterdir()] == ["tests"]
+    assert [path.name for path in project.iterdir()] == ["tests"]
 
 
 @pytest.mark.parametrize(("typed", "written"), [(b"y\n", True), (b"\n", True), (b"n\n", False)])

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from redstart.app.memory import Opened, forget_learned, open_memory
+from redstart.app.memory import TenantMemory, forget_learned, open_memory
 from redstart.app.memory_search import ALIKE, KIND, SAME, MemoryAnswer, read_error, search_memory
 from redstart.app.settings import Settings
 from redstart.app.wire import open_database
 from redstart.cli.main import app
 from redstart.cli.memory import answer_lines
 from redstart.core.errors import ConfigError
-from redstart.core.learning import FailureRecord, FixCard, Remembered
+from redstart.core.learning import FailureRecord, FixCard, NewMemories
 from redstart.core.lesson import Lesson
 from redstart.core.run import Result, Status, Step
 from redstart.ports.sql.store import SqlStore
@@ -36,7 +36,7 @@ OTHER = signature(exception="ZeroDivisionError", message="division by zero", fra
 
 
 class Desk:
-    def __init__(self, settings: Settings, shelf: Opened) -> None:
+    def __init__(self, settings: Settings, shelf: TenantMemory) -> None:
         self.settings, self.shelf = settings, shelf
 
     def keep(self, left: FixCard | FailureRecord | Lesson, repo: str = "shop") -> None:
@@ -47,7 +47,7 @@ class Desk:
                 store = SqlStore(database, Clock())
                 new, fence = await begin(store, f"run of {left.id}", spec=spec(repo=repo))
                 ended = {"status": Status.finished, "result": Result.verified}
-                remembered = Remembered.model_validate({kind: left})
+                remembered = NewMemories.model_validate({kind: left})
                 await store.commit(commit(new, Step.remember, remembered=remembered, **ended), fence)
 
         asyncio.run(go())
@@ -70,9 +70,9 @@ def test_fixes_failed_attempts_and_lessons_of_the_failure_are_found(desk: Desk) 
     desk.keep(card("stranger", OTHER, signature=OTHER, summary="A mean of nothing", root_cause="no numbers", fix="0"))
     found = desk.search(TRACEBACK.format(root="/w"))
     assert found.error == "KeyError: 'price'"
-    assert [(one.card.id, one.match) for one in found.fixes] == [("fix-1", SAME)]
-    assert [(one.failure.id, one.match) for one in found.failures] == [("fail-1", SAME)]
-    assert [(one.lesson.id, one.match) for one in found.lessons] == [("lesson-1", KIND)]
+    assert [(item.card.id, item.match) for item in found.fixes] == [("fix-1", SAME)]
+    assert [(item.failure.id, item.match) for item in found.failures] == [("fail-1", SAME)]
+    assert [(item.lesson.id, item.match) for item in found.lessons] == [("lesson-1", KIND)]
 
 
 def test_one_line_finds_the_same_kind_and_the_same_words(desk: Desk) -> None:
@@ -85,16 +85,16 @@ def test_one_line_finds_the_same_kind_and_the_same_words(desk: Desk) -> None:
             what_failed="TypeError: unsupported operand type(s) for +: 'int' and 'str'",
         )
     )
-    assert [(one.card.id, one.match) for one in desk.search("E   KeyError: 'price'").fixes] == [("fix-1", KIND)]
+    assert [(fix.card.id, fix.match) for fix in desk.search("E   KeyError: 'price'").fixes] == [("fix-1", KIND)]
     found = desk.search("TypeError: unsupported operand")
-    assert (found.fixes, [(one.failure.id, one.match) for one in found.failures]) == ((), [("fail-1", ALIKE)])
+    assert (found.fixes, [(item.failure.id, item.match) for item in found.failures]) == ((), [("fail-1", ALIKE)])
 
 
 def test_only_one_repo_is_searched_on_request(desk: Desk) -> None:
     desk.keep(card("fix-1", BUG, signature=BUG))
     desk.keep(failure("fail-1", BUG, signature=BUG), repo="bank")
     found = desk.search("KeyError: 'price'", repo="bank")
-    assert (found.fixes, [one.failure.id for one in found.failures]) == ((), ["fail-1"])
+    assert (found.fixes, [item.failure.id for item in found.failures]) == ((), ["fail-1"])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 import pytest
 
-from redstart.app.memory import Opened, approve_card, forget_learned, list_cards, memory_stats, open_memory, show_card
+from redstart.app.memory import (
+    TenantMemory,
+    approve_card,
+    forget_learned,
+    list_cards,
+    memory_stats,
+    open_memory,
+    show_card,
+)
 from redstart.app.settings import Settings
 from redstart.app.settings.store import StoreSettings
 from redstart.app.wire import blobs_of, open_database
@@ -21,11 +29,11 @@ from redstart.core.run import Step
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.ports.memory.hashing import HashingEmbedder
-from redstart.ports.memory.port import Forgotten
+from redstart.ports.memory.port import ForgottenTexts
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.schema import metadata
 from redstart.ports.sql.store import SqlStore
@@ -63,7 +71,7 @@ class Place(NamedTuple):
 
     def traces(self) -> list[str]:
         """Where the word stands."""
-        found = [str(one) for one in self.settings.home.rglob("*") if one.is_file() and holds(one.read_bytes())]
+        found = [str(path) for path in self.settings.home.rglob("*") if path.is_file() and holds(path.read_bytes())]
         with self.database.reading() as connection:
             for table in metadata.tables.values():
                 found += [table.name for row in connection.execute(table.select()) if holds(repr(tuple(row)).encode())]
@@ -83,19 +91,19 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     settings = Settings(home=tmp_path / "home", store=store)
     with open_database(settings) as database:
         memory = SqlMemory(database, HashingEmbedder())
-        kept = Kept(SqlStore(database, Clock()), SqlJournal(database), memory, SqlShelf(database))
+        kept = Kept(SqlStore(database, Clock()), SqlJournal(database), memory, SqlLessonStore(database))
         rig = make_rig(tmp_path / "snapshots", lambda: kept)
         yield Place(settings, database, rig)
         rig.trees.close()
 
 
 @pytest.fixture
-def shelf(place: Place) -> Iterator[Opened]:
+def shelf(place: Place) -> Iterator[TenantMemory]:
     with open_memory(place.settings) as opened:
         yield opened
 
 
-def test_what_is_forgotten_is_nowhere(place: Place, shelf: Opened) -> None:
+def test_what_is_forgotten_is_nowhere(place: Place, shelf: TenantMemory) -> None:
     place.run(SAID)
     place.run(play.CARD)
     assert {"cards", "journal"} <= set(place.traces())
@@ -111,21 +119,21 @@ def test_what_is_forgotten_is_nowhere(place: Place, shelf: Opened) -> None:
         asyncio.run(forget_learned(shelf, first.id))
 
 
-def test_a_forgetting_that_was_interrupted_is_done_again(place: Place, shelf: Opened) -> None:
+def test_a_forgetting_that_was_interrupted_is_done_again(place: Place, shelf: TenantMemory) -> None:
     class Interrupted(SqlCards):
-        async def forget(self, card_id: str) -> Forgotten | None:
+        async def forget(self, card_id: str) -> ForgottenTexts | None:
             raise StoreError(f"the power went before {card_id}")
 
     place.run(SAID)
     (card,) = asyncio.run(list_cards(shelf))
     with pytest.raises(StoreError, match="power"):
         asyncio.run(forget_learned(shelf._replace(cards=Interrupted(place.database)), card.id))
-    assert [one.id for one in asyncio.run(list_cards(shelf))] == [card.id]
+    assert [item.id for item in asyncio.run(list_cards(shelf))] == [card.id]
     asyncio.run(forget_learned(shelf, card.id))
     assert place.traces() == []
 
 
-def test_nothing_goes_while_a_run_that_knows_it_has_not_ended(place: Place, shelf: Opened) -> None:
+def test_nothing_goes_while_a_run_that_knows_it_has_not_ended(place: Place, shelf: TenantMemory) -> None:
     place.run(SAID)
     (card,) = asyncio.run(list_cards(shelf))
     going = place.run(play.CARD, until=Step.patch)
@@ -135,7 +143,7 @@ def test_nothing_goes_while_a_run_that_knows_it_has_not_ended(place: Place, shel
     assert sorted(place.traces()) == before
 
 
-def test_only_what_is_in_quarantine_is_approved_and_by_a_name(place: Place, shelf: Opened) -> None:
+def test_only_what_is_in_quarantine_is_approved_and_by_a_name(place: Place, shelf: TenantMemory) -> None:
     run = place.run(play.CARD)
     (card,) = asyncio.run(list_cards(shelf))
     assert asyncio.run(approve_card(shelf, run, by="Ada", now=NOW)) == card, "it is shown: nobody needs to approve it"
@@ -150,10 +158,10 @@ def test_only_what_is_in_quarantine_is_approved_and_by_a_name(place: Place, shel
     assert approved.card.provenance == {**card.card.provenance, **said}
 
 
-def test_the_beginning_of_an_id_is_enough_where_it_is_one_only(place: Place, shelf: Opened) -> None:
+def test_the_beginning_of_an_id_is_enough_where_it_is_one_only(place: Place, shelf: TenantMemory) -> None:
     first, second = place.run(play.CARD), place.run(play.CARD)
     assert asyncio.run(show_card(shelf, first)).id == f"{first}-1"
-    alike = "".join(one for one, other in zip(first, second, strict=False) if one == other)
+    alike = "".join(item for item, other in zip(first, second, strict=False) if item == other)
     assert first.startswith(alike)
     assert second.startswith(alike)
     assert alike

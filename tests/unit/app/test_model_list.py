@@ -15,7 +15,7 @@ from redstart.app.model_list import ListedEndpoint, ModelList, offered_models
 from redstart.app.settings import Models, Settings
 from redstart.app.settings.models import ModelOptions
 from redstart.cli.models import lines_of
-from redstart.ports.model.endpoints import ENDPOINTS, Endpoint
+from redstart.ports.model.endpoints import ENDPOINTS, ProviderEndpoint
 
 SECRET = "sk-0123456789-secret"
 
@@ -64,7 +64,7 @@ def serving(documents: Mapping[str, object]) -> Iterator[Lists]:
 
 @pytest.fixture(autouse=True)
 def no_ollama_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = {**ENDPOINTS, "ollama": Endpoint("http://127.0.0.1:9/v1", "", "OLLAMA_HOST", "/v1")}
+    closed = {**ENDPOINTS, "ollama": ProviderEndpoint("http://127.0.0.1:9/v1", "", "OLLAMA_HOST", "/v1")}
     monkeypatch.setattr("redstart.ports.model.endpoints.ENDPOINTS", closed)
 
 
@@ -113,7 +113,7 @@ def test_anthropic_is_asked_in_its_own_way():
         endpoint = only(offered_models(settings_of(), environ))
         [(_, headers)] = server.asked
     assert (headers["x-api-key"], "anthropic-version" in headers) == (SECRET, True)
-    assert [one.name for one in endpoint.models] == ["anthropic:claude-sonnet-5-5"]
+    assert [model.name for model in endpoint.models] == ["anthropic:claude-sonnet-5-5"]
 
 
 def test_ollama_lists_what_was_pulled_and_another_server_in_its_place_too():
@@ -121,11 +121,14 @@ def test_ollama_lists_what_was_pulled_and_another_server_in_its_place_too():
     with serving({"/api/tags": tags}) as server:
         endpoint = only(offered_models(settings_of(), {"OLLAMA_HOST": server.host}))
         assert "authorization" not in server.asked[0][1]
-    assert [(one.name, one.input_usd) for one in endpoint.models] == [("ollama:llama4", 0.0), ("ollama:qwen3:8b", 0.0)]
+    assert [(model.name, model.input_usd) for model in endpoint.models] == [
+        ("ollama:llama4", 0.0),
+        ("ollama:qwen3:8b", 0.0),
+    ]
     with serving({"/v1/models": data("any")}) as server:
         endpoint = only(offered_models(settings_of(), {"OLLAMA_HOST": server.host}))
         assert [path for path, _ in server.asked] == ["/api/tags", "/v1/models"]
-    assert [one.name for one in endpoint.models] == ["ollama:any"]
+    assert [model.name for model in endpoint.models] == ["ollama:any"]
 
 
 def test_a_configured_model_that_its_endpoint_does_not_list_is_marked():
@@ -136,7 +139,7 @@ def test_a_configured_model_that_its_endpoint_does_not_list_is_marked():
         listed = offered_models(settings, {"TEAM_KEY": SECRET})
     endpoint = only(listed)
     assert endpoint.key_variable == "TEAM_KEY"
-    assert [(one.name, one.listed) for one in endpoint.models] == [("openai:typo", False), ("openai:gpt-5", True)]
+    assert [(model.name, model.listed) for model in endpoint.models] == [("openai:typo", False), ("openai:gpt-5", True)]
     assert any("openai:typo" in line and "not listed there" in line for line in lines_of(listed, 80, every=False))
 
 
@@ -146,7 +149,7 @@ def test_an_endpoint_that_gives_no_list_is_named_and_the_configured_model_stays(
         environ = {"OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": f"http://{server.host}/v1"}
         endpoint = only(offered_models(settings_of(strong="openai:x", fast="openai:x"), environ))
     assert server.host in endpoint.problem
-    assert [one.name for one in endpoint.models] == ["openai:x"]
+    assert [model.name for model in endpoint.models] == ["openai:x"]
 
 
 def test_a_refusal_and_a_server_that_is_down_say_so():

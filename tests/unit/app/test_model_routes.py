@@ -17,7 +17,10 @@ from redstart.ports.model.endpoints import ENDPOINTS
 from support.server import Reply, Request, ScriptedServer
 
 ASK = Ask(question="patch", tier=Tier.strong, messages=(Message(role=Role.user, text="?"),))
-VARIABLES = [*(one.variable for one in ENDPOINTS.values()), *(one.url_variable for one in ENDPOINTS.values())]
+VARIABLES = [
+    *(endpoint.variable for endpoint in ENDPOINTS.values()),
+    *(endpoint.url_variable for endpoint in ENDPOINTS.values()),
+]
 
 
 @pytest.fixture(autouse=True)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.ground import Ground, take_ground
+from redstart.app.ground import RunGround, take_ground
 from redstart.app.inside_terminal import HEAD
 from redstart.app.probe_shell import SHELL_SECONDS, run_command, run_shell, what_ended_it, whereabouts
 from redstart.app.settings import Settings
-from redstart.app.wire import House, open_house
+from redstart.app.wire import AppContext, open_house
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import Completed, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.process import Process
@@ -27,13 +27,13 @@ PATIENCE = 120.0
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(tmp_path: Path) -> Iterator[AppContext]:
     with open_house(Settings(home=tmp_path / "home")) as opened:
         yield opened
 
 
 @pytest.fixture
-def ground(house: House, tmp_path: Path) -> Ground:
+def ground(house: AppContext, tmp_path: Path) -> RunGround:
     folder = tmp_path / "shop"
     folder.mkdir()
     (folder / "test_it.py").write_text("def test_it():\n    assert True\n")
@@ -68,7 +68,7 @@ class Inside:
         return Completed(exit_code=4, cause=ExitCause.failed, output=self._output)
 
 
-def inside(house: House, sandbox: Inside | Process) -> House:
+def inside(house: AppContext, sandbox: Inside | Process) -> AppContext:
     return replace(house, adapters=replace(house.adapters, sandbox=sandbox))
 
 
@@ -80,7 +80,9 @@ def read_until(fd: int, wanted: str) -> str:
     return seen
 
 
-def test_only_the_first_with_the_token_gets_the_terminal(house: House, ground: Ground, terminal: tuple[int, int]):
+def test_only_the_first_with_the_token_gets_the_terminal(
+    house: AppContext, ground: RunGround, terminal: tuple[int, int]
+):
     person, program = terminal
 
     async def call(port: int, shown: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -144,7 +146,7 @@ def test_without_a_sandbox_the_shell_works_and_is_told_to_be_open(house, ground,
     assert "network as outside" in whereabouts(plain, ground)
 
 
-def test_a_person_is_told_of_services_and_of_what_is_too_large(house: House, ground: Ground, tmp_path: Path):
+def test_a_person_is_told_of_services_and_of_what_is_too_large(house: AppContext, ground: RunGround, tmp_path: Path):
     more = {"services": ("127.0.0.1:5432",), "left_out": ("data", "cache")}
     large = ground._replace(environment=ground.environment.model_copy(update=more))
 
@@ -157,7 +159,7 @@ def test_a_person_is_told_of_services_and_of_what_is_too_large(house: House, gro
     assert "\n" not in told
 
 
-def test_without_any_sandbox_nothing_is_run(house: House, ground: Ground):
+def test_without_any_sandbox_nothing_is_run(house: AppContext, ground: RunGround):
     with pytest.raises(SandboxUnavailable):
         asyncio.run(run_command(house, ground, ("true",)))
 

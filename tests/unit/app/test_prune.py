@@ -16,21 +16,21 @@ import typer
 from sqlalchemy import func, select, update
 from typer.testing import CliRunner
 
-from redstart.app.prune import DAY, Swept, prune
+from redstart.app.prune import DAY, PruneReport, prune
 from redstart.app.settings import Settings
 from redstart.app.settings.store import StoreSettings
 from redstart.app.wire import blobs_of, open_database
 from redstart.cli.runs import prune as prune_command
-from redstart.core.learning import Remembered
+from redstart.core.learning import NewMemories
 from redstart.core.run import Result, Status, Step, Suite
 from redstart.core.shell import Environment, Execution
-from redstart.core.standing import Control, Stop
+from redstart.core.standing import Control, DriveStop
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.prune import SqlPrune
 from redstart.ports.sql.schema import blobs, cards, events, failures, journal, runs, steps
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port.journal import Call
+from redstart.ports.store.port.journal import CallPlace
 from redstart.testing.contracts.store import Clock
 from redstart.testing.states import card, commit, failure, record, signature, snapshot, spec, state
 
@@ -65,7 +65,7 @@ class Home:
         return self.folder / "blobs" / name[:2] / name
 
     def there(self, names: Iterable[str]) -> list[bool]:
-        kept = {one.name for one in self.blobs.kept()}
+        kept = {item.name for item in self.blobs.kept()}
         return [name in kept for name in names]
 
     def run(self, run_id: str, days: float, status: Status = Status.finished) -> dict[str, str]:
@@ -84,11 +84,11 @@ class Home:
         new = state(run_id=run_id, spec=spec(suite=Suite(runner="pytest", environment=named["first"])))
         await store.create(new, folder="/home/shop", created=datetime.fromtimestamp(self.clock.time, UTC))
         claimed = await store.claim(run_id)
-        call = Call(run_id, 1, "patch", 0)
+        call = CallPlace(run_id, 1, "patch", 0)
         await calls.add(
             record(call, request=named["request"], result=f'{{"text": "{named["result"]}"}}'), claimed.fence
         )
-        left = Remembered(card=card(f"card of {run_id}"), failure=failure(f"failure of {run_id}"))
+        left = NewMemories(card=card(f"card of {run_id}"), failure=failure(f"failure of {run_id}"))
         ended = {"status": status, "result": Result.verified if status is Status.finished else None}
         artifact = f'{{"diff": "{named["artifact"]}"}}'
         draft = snapshot(diff=named["diff"])
@@ -106,9 +106,9 @@ class Home:
             return sum(connection.execute(select(func.count()).select_from(t)).scalar_one() for t in (cards, failures))
 
     def files(self) -> set[str]:
-        return {one.relative_to(self.folder).as_posix() for one in self.folder.rglob("*") if one.is_file()}
+        return {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()}
 
-    def prune(self, days: float = 30, keep: int = 0, dry: bool = False) -> Swept:
+    def prune(self, days: float = 30, keep: int = 0, dry: bool = False) -> PruneReport:
         return asyncio.run(prune(self.settings, days=days, keep=keep, dry=dry, now=NOW))
 
 
@@ -132,10 +132,10 @@ def test_an_old_run_goes_with_all_that_is_its_own(home: Home):
     assert home.rows() == all_of("new")
     assert home.there(old.values()) == [False] * len(old)
     assert home.there(new.values()) == [True] * len(new)
-    assert [one.name for one in (home.folder / "patches").iterdir()] == ["new.patch"]
+    assert [path.name for path in (home.folder / "patches").iterdir()] == ["new.patch"]
     assert (swept.blobs, swept.patches) == (len(old), 1)
     assert swept.size == sum(len(f"{kind} of old") for kind in old) + len("of old")
-    assert home.prune() == Swept()
+    assert home.prune() == PruneReport()
 
 
 def test_what_was_learned_stays(home: Home):
@@ -143,12 +143,12 @@ def test_what_was_learned_stays(home: Home):
     home.prune()
     assert home.learned() == 2
     recalled = asyncio.run(SqlMemory(home.database).recall(signature(), tenant="home", repo="shop"))
-    assert [one.card.id for one in recalled] == ["card of old"]
+    assert [item.card.id for item in recalled] == ["card of old"]
 
 
 def left_alone(home: Home, named: dict[str, str]) -> None:
     before = home.files()
-    assert home.prune(days=0) == Swept()
+    assert home.prune(days=0) == PruneReport()
     assert home.rows() == all_of("on")
     assert home.files() == before
     assert all(home.there(named.values()))
@@ -161,7 +161,7 @@ def test_a_run_that_somebody_drives_is_never_touched(home: Home):
     left_alone(home, named)
 
 
-@pytest.mark.parametrize("stop", [None, Stop(Status.queued)])
+@pytest.mark.parametrize("stop", [None, DriveStop(Status.queued)])
 def test_a_run_that_waits_for_somebody_is_never_touched(home: Home, stop):
     named = home.run("on", 1000, Status.running if stop else Status.needs_input)
     asyncio.run(SqlStore(home.database, home.clock).release("on", 1, stop))
@@ -173,7 +173,7 @@ def test_a_run_that_nobody_drives_any_more_goes(home: Home, how):
     home.run("old", 31, Status.paused if how == "paused" else Status.running)
     store = SqlStore(home.database, home.clock)
     if how == "failed":
-        asyncio.run(store.release("old", 1, Stop(Status.failed, "401")))
+        asyncio.run(store.release("old", 1, DriveStop(Status.failed, "401")))
     if how == "cancelled":
         asyncio.run(store.release("old", 1))
         asyncio.run(store.control("old", Control.cancel))
@@ -222,7 +222,7 @@ def test_a_blob_that_a_run_which_stays_shares_is_kept(home: Home):
     )
     fence = asyncio.run(SqlStore(home.database, home.clock).claim("new")).fence
     named = home.blob(request.model_dump_json().encode())
-    call = Call("new", 1, "test", 0)
+    call = CallPlace("new", 1, "test", 0)
     asyncio.run(SqlJournal(home.database).add(record(call, kind="sandbox", request=named), fence))
     home.prune()
     assert home.there([named]) == [True]
@@ -243,9 +243,9 @@ def test_what_is_half_written_goes_and_what_is_not_ours_stays(tmp_path: Path):
     stale = home.blob(b"stale")
     half = home.path(stale).with_name(".new-abc")
     foreign = home.path(stale).with_name("README")
-    for one in (half, foreign):
-        one.write_bytes(b"some")
-        os.utime(one, (NOW - DAY, NOW - DAY))
+    for item in (half, foreign):
+        item.write_bytes(b"some")
+        os.utime(item, (NOW - DAY, NOW - DAY))
     home.prune()
     home.database.close()
     assert [half.exists(), foreign.exists()] == [False, True]
@@ -254,7 +254,7 @@ def test_what_is_half_written_goes_and_what_is_not_ours_stays(tmp_path: Path):
 def test_another_tenants_runs_and_blobs_are_not_touched(home: Home):
     mine = home.run("old", 100)
     asked = home.settings.model_copy(update={"tenant": "other"})
-    assert asyncio.run(prune(asked, days=0, keep=0, dry=False, now=NOW)) == Swept()
+    assert asyncio.run(prune(asked, days=0, keep=0, dry=False, now=NOW)) == PruneReport()
     assert home.rows() == all_of("old")
     assert all(home.there(mine.values()))
 
@@ -271,11 +271,11 @@ def test_work_folders_go_with_their_process(home: Home):
         (work / name).mkdir(parents=True)
         (work / name / "file").write_text("x")
     assert home.prune().folders == 2
-    assert sorted(one.name for one in work.iterdir()) == sorted([f"{os.getpid()}-mine", "somebody-else"])
+    assert sorted(path.name for path in work.iterdir()) == sorted([f"{os.getpid()}-mine", "somebody-else"])
 
 
 def test_where_there_is_no_data_nothing_is_made(tmp_path: Path):
-    assert asyncio.run(prune(Settings(home=tmp_path / "none"), days=30, keep=0, dry=False, now=NOW)) == Swept()
+    assert asyncio.run(prune(Settings(home=tmp_path / "none"), days=30, keep=0, dry=False, now=NOW)) == PruneReport()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,13 +8,17 @@ import pytest
 
 from redstart.app.lessons import write_skill
 from redstart.core.errors import ConfigError
-from redstart.core.lesson import Status
+from redstart.core.lesson import LessonStatus
 from redstart.testing.states import lesson
 
 
 def test_only_lessons_known_to_help_are_written_and_the_folder_names_the_skill(tmp_path: Path):
-    helpful = lesson(when="a price is None", advice="fall back on the value", status=Status.active, reason="+30 points")
-    others = [lesson(f"lesson-{one}", advice=f"never told: {one}", status=one) for one in Status if one != "active"]
+    helpful = lesson(
+        when="a price is None", advice="fall back on the value", status=LessonStatus.active, reason="+30 points"
+    )
+    others = [
+        lesson(f"lesson-{item}", advice=f"never told: {item}", status=item) for item in LessonStatus if item != "active"
+    ]
     file = write_skill([helpful, *others], tmp_path / "skills" / "shop")
     assert file == tmp_path / "skills" / "shop" / "SKILL.md"
     assert file.read_text() == (
@@ -27,7 +31,7 @@ def test_only_lessons_known_to_help_are_written_and_the_folder_names_the_skill(t
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path):
     (tmp_path / "shop").write_text("a file")
     with pytest.raises(ConfigError, match=r"SKILL\.md cannot be written: File exists") as told:
-        write_skill([lesson(status=Status.active)], tmp_path / "shop")
+        write_skill([lesson(status=LessonStatus.active)], tmp_path / "shop")
     assert told.value.remedy == "name another folder"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from redstart.app.recent import recent_runs
-from redstart.app.runs import Asked, begin_fix
+from redstart.app.runs import RunRequest, begin_fix
 from redstart.app.settings import Models, Settings
 from redstart.app.wire import open_house
 from redstart.core.run import Limits
@@ -36,7 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "test_it.py").write_text("def test_it():\n    assert True\n")
     with open_house(Settings(home=home, models=Models(strong="openai:x")), world=NumberedWorld("run")) as house:
         for _ in range(2):
-            asyncio.run(begin_fix(house, folder, Asked(Limits(), own_python=True)))
+            asyncio.run(begin_fix(house, folder, RunRequest(Limits(), own_python=True)))
     monkeypatch.setenv("REDSTART_HOME", str(home))
     return home
 

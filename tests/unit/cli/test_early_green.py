@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.runs import Asked, begin_fix
+from redstart.app.runs import RunRequest, begin_fix
 from redstart.app.settings import Models, Settings
-from redstart.app.wire import House, open_house
+from redstart.app.wire import AppContext, open_house
 from redstart.cli.display import Terminal
 from redstart.cli.ending import EarlyGreen
-from redstart.cli.session import How, drive_run
-from redstart.core.change import Applied
+from redstart.cli.session import DriveMode, drive_run
+from redstart.core.change import ApplyResult
 from redstart.core.chat import Answer, Ask
-from redstart.core.report import Ids, Judged, Reproduced, Verdict
+from redstart.core.report import Ids, ReproductionResult, TestResult, Verdict
 from redstart.core.run import Level, Limits, Mode, RunState, Step
 from redstart.testing.states import report, snapshot, spec, state
 
@@ -39,7 +39,9 @@ class Watching:
         return Answer(text=EDIT if ask.question == "patch" else CARD, model="openai:x")
 
 
-def fix(tmp_path: Path, capsys: pytest.CaptureFixture[str], how: How, *, then: str = "") -> tuple[int, Watching, Path]:
+def fix(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: DriveMode, *, then: str = ""
+) -> tuple[int, Watching, Path]:
     folder = tmp_path / "shop"
     folder.mkdir()
     (folder / "calc.py").write_text(BUGGY)
@@ -47,15 +49,15 @@ def fix(tmp_path: Path, capsys: pytest.CaptureFixture[str], how: How, *, then: s
     settings = Settings(home=tmp_path / "home", models=Models(strong="openai:x", fast="openai:x"))
     model = Watching(capsys, folder, then=then)
 
-    async def begin(house: House) -> RunState:
-        return await begin_fix(house, folder, Asked(Limits(), own_python=True, verify=Level.quick, looks=0))
+    async def begin(house: AppContext) -> RunState:
+        return await begin_fix(house, folder, RunRequest(Limits(), own_python=True, verify=Level.quick, looks=0))
 
     code = drive_run(settings, how._replace(model=model, engine="inline"), begin)
     return code, model, folder / "calc.py"
 
 
 def test_green_and_the_diff_are_shown_before_anything_is_remembered_and_once(tmp_path, capsys):
-    code, model, file = fix(tmp_path, capsys, How())
+    code, model, file = fix(tmp_path, capsys, DriveMode())
     before, after = model.screens["remember"], capsys.readouterr().out
     assert code == 0
     assert "GREEN  1 failing test now passes, and no other test got worse\n" in before
@@ -68,14 +70,14 @@ def test_green_and_the_diff_are_shown_before_anything_is_remembered_and_once(tmp
 
 
 def test_apply_writes_the_patch(tmp_path, capsys):
-    code, _, file = fix(tmp_path, capsys, How(apply=True))
+    code, _, file = fix(tmp_path, capsys, DriveMode(apply=True))
     assert code == 0
     assert file.read_text() == BUGGY.replace("+ 3", "* 2")
     assert "  written   calc.py\nApplied. Undo with: redstart undo " in capsys.readouterr().out
 
 
 def test_a_conflict_is_reported_as_by_the_command_that_applies(tmp_path, capsys):
-    code, _, file = fix(tmp_path, capsys, How(apply=True), then="something else\n")
+    code, _, file = fix(tmp_path, capsys, DriveMode(apply=True), then="something else\n")
     assert code == 1
     assert file.read_text() == "something else\n"
     assert "error: the patch conflicts with your files; nothing was written" in capsys.readouterr().err
@@ -83,11 +85,11 @@ def test_a_conflict_is_reported_as_by_the_command_that_applies(tmp_path, capsys)
 
 @pytest.mark.parametrize(("mode", "language"), [(Mode.create, ""), (Mode.improve, ""), (Mode.fix, "Go")])
 def test_a_green_that_can_still_be_turned_down_is_not_announced(mode, language, tmp_path, capsys):
-    judged = Judged(report=report(passed=1), verdict=Verdict(fixed=Ids.of(["t.py::test_a"])))
+    judged = TestResult(report=report(passed=1), verdict=Verdict(fixed=Ids.of(["t.py::test_a"])))
     assert judged.verdict.honest_green
-    red = Reproduced(report=report(), language=language)
+    red = ReproductionResult(report=report(), language=language)
     now = state().now.model_copy(
-        update={"reproduce": red, "test": judged, "apply": Applied(ok=True, snapshot=snapshot())}
+        update={"reproduce": red, "test": judged, "apply": ApplyResult(ok=True, snapshot=snapshot())}
     )
     run = state(spec=spec(mode=mode), now=now)
     with open_house(Settings(home=tmp_path / "home")) as house:
@@ -98,7 +100,7 @@ def test_a_green_that_can_still_be_turned_down_is_not_announced(mode, language, 
 
 @pytest.mark.parametrize("apply", [True, False])
 def test_the_last_event_says_what_a_script_wants_to_know(apply, tmp_path, capsys):
-    code, _, file = fix(tmp_path, capsys, How(json=True, apply=apply))
+    code, _, file = fix(tmp_path, capsys, DriveMode(json=True, apply=apply))
     ending = json.loads(capsys.readouterr().out.splitlines()[-1])["data"]
     assert (code, ending["exit_code"], ending["applied"]) == (0, 0, apply)
     assert Path(ending["patch"]).read_text().count("+    return number * 2") == 1

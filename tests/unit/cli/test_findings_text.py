@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from redstart.cli.audit import RiskName
-from redstart.cli.findings import Screen, finding_text, report_lines
+from redstart.cli.findings import ReportScreen, finding_text, report_lines
 from redstart.core.finding import Finding, FindingList, Findings, ReviewSummary, Risk, Severity
 from redstart.core.run import Attempt, Mode, Spend, Step
 from redstart.testing.states import spec, state
@@ -29,7 +29,7 @@ def finding(risk: Risk, line: int = 1, message: str = "message", path: str = "sh
     )
 
 
-def lines(report: FindingList, screen: Screen = Screen(), dropped: int = 0, calls: int = 0) -> list[str]:  # noqa: B008
+def lines(report: FindingList, screen: ReportScreen = ReportScreen(), dropped: int = 0, calls: int = 0) -> list[str]:  # noqa: B008
     audited = Findings(count=len(report.findings), dropped=dropped)
     run = state(spec=spec(mode=Mode.audit), now=Attempt(entry=Step.plan, audit=audited), spend=Spend(calls=calls))
     return report_lines(report, run, screen)
@@ -54,7 +54,7 @@ def test_low_findings_are_counted_and_not_listed():
 
 
 def test_all_are_listed_where_that_is_asked_for():
-    shown = lines(MIXED, Screen(least=Risk.low))
+    shown = lines(MIXED, ReportScreen(least=Risk.low))
     assert sum(": message" in line or "  message [" in line for line in shown) == 173
     assert "  171 low" in shown
 
@@ -62,7 +62,7 @@ def test_all_are_listed_where_that_is_asked_for():
 @pytest.mark.parametrize("width", [40, 80, 100, 140])
 def test_lines_are_wrapped_at_words_with_a_hanging_indent(width):
     report = FindingList(findings=(finding(Risk.high, message=LONG),), warnings=(f"warned that {LONG}",))
-    whole, narrow = lines(report), lines(report, Screen(width=width, baseline=Path("redstart-baseline.json")))
+    whole, narrow = lines(report), lines(report, ReportScreen(width=width, baseline=Path("redstart-baseline.json")))
     assert max(len(line) for line in narrow) <= width
     assert " ".join(whole[0].split()) == " ".join(" ".join(narrow[: narrow.index("")]).split())
     assert all(line.startswith("    ") for line in narrow[1 : narrow.index("")])

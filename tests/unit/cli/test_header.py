@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from redstart.app.doctor.checks import examine
-from redstart.app.runs import Asked, begin_fix
+from redstart.app.runs import RunRequest, begin_fix
 from redstart.app.settings import Models, Settings
-from redstart.app.wire import House, open_house
+from redstart.app.wire import AppContext, open_house
 from redstart.cli.main import is_refused
-from redstart.cli.session import How, drive_run, header, limits_in_words
+from redstart.cli.session import DriveMode, drive_run, header, limits_in_words
 from redstart.cli.words import warning_in_words, words
 from redstart.core.chat import Answer, Ask
 from redstart.core.errors import ModelError
 from redstart.core.events import Event, Phase
-from redstart.core.report import Counts, Report, Reproduced
+from redstart.core.report import OutcomeCounts, Report, ReproductionResult
 from redstart.core.run import Limits, RunState
 from redstart.core.shell import Environment, ExitCause
 
@@ -34,20 +34,20 @@ main()
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(tmp_path: Path) -> Iterator[AppContext]:
     with open_house(Settings(home=tmp_path / "home", models=Models(strong="openai:x"))) as opened:
         yield opened
 
 
 @pytest.fixture
-def state(house: House, tmp_path: Path) -> RunState:
+def state(house: AppContext, tmp_path: Path) -> RunState:
     folder = tmp_path / "shop"
     folder.mkdir()
     (folder / "test_it.py").write_text("def test_it():\n    assert True\n")
-    return asyncio.run(begin_fix(house, folder, Asked(Limits(), own_python=True)))
+    return asyncio.run(begin_fix(house, folder, RunRequest(Limits(), own_python=True)))
 
 
-def test_the_header_is_two_short_lines_with_what_is_known(house: House, state: RunState):
+def test_the_header_is_two_short_lines_with_what_is_known(house: AppContext, state: RunState):
     what, where = header(house, state, "linux").splitlines()
     assert what == f"run {state.run_id} · shop · pytest · {Path(sys.executable).name} (redstart's own)"
     assert where == "sandbox none · model openai:x at api.openai.com · limits 5 attempts, $2, 30 min"
@@ -55,7 +55,7 @@ def test_the_header_is_two_short_lines_with_what_is_known(house: House, state: R
 
 
 @pytest.mark.parametrize(("runner", "words"), [("node", "node:test · node 20.20.2"), ("jest", "jest · node 20.20.2")])
-def test_the_header_of_a_node_project_names_node_once(runner, words, house: House, state: RunState):
+def test_the_header_of_a_node_project_names_node_once(runner, words, house: AppContext, state: RunState):
     environment = Environment(mount="/x", python="python3", chosen="node 20.20.2")
     kept = house.adapters.blobs.put(environment.model_dump_json().encode())
     suite = state.spec.suite.model_copy(update={"runner": runner, "environment": kept})
@@ -63,7 +63,7 @@ def test_the_header_of_a_node_project_names_node_once(runner, words, house: Hous
     assert header(house, node, "linux").splitlines()[0] == f"run {state.run_id} · shop · {words}"
 
 
-def test_the_header_names_the_command_whose_report_is_read(house: House, state: RunState):
+def test_the_header_names_the_command_whose_report_is_read(house: AppContext, state: RunState):
     def first_line(*command: str) -> str:
         suite = state.spec.suite.model_copy(update={"command": command, "junit": "out.xml"})
         foreign = state.model_copy(update={"spec": state.spec.model_copy(update={"suite": suite})})
@@ -80,10 +80,10 @@ def test_a_run_until_green_has_no_limit_of_attempts_to_tell():
     assert limits_in_words(Limits(attempts=1, usd=None, minutes=None), cycles=3) == "3 cycles, 1 attempt"
 
 
-def test_the_header_of_a_run_that_goes_on_says_how_many_tests_there_are(house: House, state: RunState):
-    counts = Counts(passed=9, failed=2, errors=1, skipped=4)
+def test_the_header_of_a_run_that_goes_on_says_how_many_tests_there_are(house: AppContext, state: RunState):
+    counts = OutcomeCounts(passed=9, failed=2, errors=1, skipped=4)
     report = Report(runner="pytest", counts=counts, cause=ExitCause.failed, exit_code=1)
-    now = state.now.model_copy(update={"reproduce": Reproduced(report=report)})
+    now = state.now.model_copy(update={"reproduce": ReproductionResult(report=report)})
     line = header(house, state.model_copy(update={"now": now}), "linux")
     assert "16 tests: 3 fail, 9 pass, 4 skipped" in line
 
@@ -135,10 +135,10 @@ def drive(tmp_path: Path, model: Silent, tests: str, *, dry_run: bool) -> int:
     (folder / "test_it.py").write_text(tests)
     settings = Settings(home=tmp_path / "home", models=Models(strong="openai:x", fast="openai:x"))
 
-    async def begin(house: House) -> RunState:
-        return await begin_fix(house, folder, Asked(Limits(), own_python=True))
+    async def begin(house: AppContext) -> RunState:
+        return await begin_fix(house, folder, RunRequest(Limits(), own_python=True))
 
-    return drive_run(settings, How(model=model, dry_run=dry_run, engine="inline"), begin)
+    return drive_run(settings, DriveMode(model=model, dry_run=dry_run, engine="inline"), begin)
 
 
 def test_the_number_of_tests_is_on_the_screen_before_a_model_is_asked(tmp_path, capsys):
@@ -165,10 +165,10 @@ def test_a_dry_run_needs_no_model(tmp_path, capsys):
     folder.mkdir()
     (folder / "test_it.py").write_text(RED)
 
-    async def begin(house: House) -> RunState:
-        return await begin_fix(house, folder, Asked(Limits(), own_python=True))
+    async def begin(house: AppContext) -> RunState:
+        return await begin_fix(house, folder, RunRequest(Limits(), own_python=True))
 
-    assert drive_run(Settings(home=tmp_path / "home"), How(dry_run=True, engine="inline"), begin) == 0
+    assert drive_run(Settings(home=tmp_path / "home"), DriveMode(dry_run=True, engine="inline"), begin) == 0
     assert " · no model · " in capsys.readouterr().out
 
 
@@ -189,12 +189,12 @@ def test_a_dry_run_with_nothing_for_a_model_to_do_says_how_it_ends(tests, code, 
     assert model.screens == []
 
 
-def test_macos_is_called_untested_in_one_line(house: House, state: RunState):
+def test_macos_is_called_untested_in_one_line(house: AppContext, state: RunState):
     assert header(house, state, "darwin").endswith(" · macOS: untested")
     assert "macOS" not in header(house, state, "linux")
-    [said] = [one for one in examine(platform="darwin").checks if one.detail.startswith("macOS")]
+    [said] = [check for check in examine(platform="darwin").checks if check.detail.startswith("macOS")]
     assert (said.detail, "--sandbox docker" in said.remedy) == ("macOS: untested", True)
-    assert not [one for one in examine(platform="linux").checks if "macOS" in one.detail]
+    assert not [check for check in examine(platform="linux").checks if "macOS" in check.detail]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["--version"], ["fix", "--help"]])
@@ -228,12 +228,12 @@ def test_on_windows_help_is_help(arguments):
     assert ran.stdout
 
 
-def test_the_header_of_a_node_project_names_its_runner_and_its_interpreter_once(house: House, tmp_path: Path):
+def test_the_header_of_a_node_project_names_its_runner_and_its_interpreter_once(house: AppContext, tmp_path: Path):
     folder = tmp_path / "cart"
     folder.mkdir()
     (folder / "package.json").write_text('{"scripts": {"test": "node --test"}}')
     (folder / "cart.test.js").write_text("require('node:test')('adds', () => {});\n")
-    begun = asyncio.run(begin_fix(house, folder, Asked(Limits())))
+    begun = asyncio.run(begin_fix(house, folder, RunRequest(Limits())))
     line = header(house, begun, "linux")
     assert "node:test · node " in line
     assert "python" not in line

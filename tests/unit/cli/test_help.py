@@ -44,7 +44,9 @@ def printed(
 
 @pytest.mark.parametrize("path", sorted(commands()))
 def test_every_option_has_a_group(path):
-    options = [flag_of(one) for one in commands()[path].params if one.param_type_name == "option" and not one.hidden]
+    options = [
+        flag_of(param) for param in commands()[path].params if param.param_type_name == "option" and not param.hidden
+    ]
     assert [flag for flag in options if flag not in help_module.GROUP_BY_FLAG] == []
 
 
@@ -89,5 +91,7 @@ def test_the_first_screen_begins_with_the_everyday_commands(arguments, monkeypat
 
 
 def test_every_command_of_the_first_screen_has_a_summary_of_one_line():
-    assert [name for name, one in ROOT.commands.items() if not one.hidden and name not in help_module.SUMMARIES] == []
+    assert [
+        name for name, command in ROOT.commands.items() if not command.hidden and name not in help_module.SUMMARIES
+    ] == []
     assert [text for text in help_module.SUMMARIES.values() if len(text) > 80 - 13 or not text.endswith(".")] == []

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from redstart.cli.words import words
-from redstart.core.learning import Plan, Remembered
+from redstart.core.learning import NewMemories, Plan
 from redstart.engines.brief import brief
 from redstart.testing.states import event, pattern
 
@@ -18,5 +18,5 @@ def test_the_screen_says_that_plans_of_before_were_in_view_and_that_one_is_kept(
     assert "one module" in plain
     assert "earlier" not in plain
     assert shown == f"{plain} (with 2 earlier plans for a similar goal in view)"
-    assert said("remember", Remembered(pattern=pattern())) == "saved the plan for similar goals"
-    assert said("remember", Remembered()) == "nothing to save"
+    assert said("remember", NewMemories(pattern=pattern())) == "saved the plan for similar goals"
+    assert said("remember", NewMemories()) == "nothing to save"

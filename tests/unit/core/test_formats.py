@@ -13,7 +13,7 @@ from redstart.core.events import Event
 from redstart.core.formats import STATE, current_status, read
 from redstart.core.run import Result, RunState
 from redstart.core.run_options import RunOptions
-from redstart.evals.outcome import Plan
+from redstart.evals.outcome import EvaluationPlan
 from redstart.testing.states import event, spec, state
 
 
@@ -61,7 +61,7 @@ def test_limits_of_the_version_before_count_attempts_as_iterations():
     with pytest.raises(ValidationError, match="iterations"):
         read(RunState, json.dumps({**old, "format": STATE.version}))
     plan = {"name": "a", "source": "own", "tasks": "", "model": "m", "limits": {"iterations": 4}}
-    assert read(Plan, json.dumps(plan)).limits.attempts == 4
+    assert read(EvaluationPlan, json.dumps(plan)).limits.attempts == 4
 
 
 def test_an_unknown_field_of_this_version_is_refused():

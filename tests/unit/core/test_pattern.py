@@ -49,8 +49,8 @@ def test_goals_about_the_same_are_near(one: str, other: str) -> None:
 
 def test_goals_about_something_else_are_not() -> None:
     for pair, other in combinations(ALIKE, 2):
-        for one in pair:
-            assert max(likeness(one, goal) for goal in other) < HashingEmbedder.near_goals, one
+        for item in pair:
+            assert max(likeness(item, goal) for goal in other) < HashingEmbedder.near_goals, item
 
 
 def test_words_that_say_nothing_of_a_goal_are_left_out_and_details_stand_apart() -> None:

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from redstart.core.run import Status
-from redstart.core.standing import LEASE, Control, Holder, RunRow, Stop, is_driven, status_of
+from redstart.core.standing import LEASE, Control, DriveStop, RunHolder, RunRow, is_driven, status_of
 
 NOW = 1_000_000.0
 MOMENT = datetime.fromtimestamp(NOW, UTC)
-HERE = Holder("here", 7)
+HERE = RunHolder("here", 7)
 
 
 def row(status: Status = Status.running, **over: object) -> RunRow:
@@ -27,12 +27,12 @@ def driven(run: RunRow, *, alive: bool = True, later: float = 0.0) -> bool:
     [
         (row(), True, Status.running),
         (row(), False, Status.paused),
-        (row(stop=Stop(Status.failed, "refused")), False, Status.failed),
-        (row(stop=Stop(Status.queued)), False, Status.queued),
-        (row(stop=Stop(Status.queued)), True, Status.running),
+        (row(stop=DriveStop(Status.failed, "refused")), False, Status.failed),
+        (row(stop=DriveStop(Status.queued)), False, Status.queued),
+        (row(stop=DriveStop(Status.queued)), True, Status.running),
         (row(control=Control.cancel), False, Status.cancelled),
         (row(control=Control.cancel), True, Status.running),
-        (row(control=Control.cancel, stop=Stop(Status.failed)), False, Status.cancelled),
+        (row(control=Control.cancel, stop=DriveStop(Status.failed)), False, Status.cancelled),
         (row(control=Control.pause), False, Status.paused),
         (row(Status.needs_input), False, Status.needs_input),
         (row(Status.needs_input, control=Control.cancel), False, Status.cancelled),
@@ -53,7 +53,7 @@ def test_a_driver_is_alive_while_its_process_is_and_its_lease_holds():
 
 
 def test_of_a_driver_on_another_host_the_lease_alone_is_known():
-    held = row(holder=Holder("elsewhere", 7), beat=NOW)
+    held = row(holder=RunHolder("elsewhere", 7), beat=NOW)
     assert driven(held, alive=False)
     assert not driven(held, alive=False, later=LEASE + 1)
 

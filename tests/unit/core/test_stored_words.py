@@ -10,7 +10,7 @@ import pytest
 from redstart.core.change import Patch, PatchProblem
 from redstart.core.formats import STATE
 from redstart.core.learning import Plan
-from redstart.core.report import Reproduced, ReproductionProblem
+from redstart.core.report import ReproductionProblem, ReproductionResult
 from redstart.core.run import AttemptSummary
 
 OVER_BUDGET = "the model was not asked, or not until it answered: this call is over budget"
@@ -43,13 +43,13 @@ def test_a_question_of_before_that_was_not_asked_for_its_price_is_over_budget(fa
     plan = upgraded("plan", f'{{"summary":"","subtasks":[],"fault":"{fault}"}}')
     assert Plan.model_validate(plan).over_budget is (fault == "budget")
     old = f'{{"report":{REPORT},"targets":{{"count":0,"first":[]}},"trouble":"no_tests","remedy":"{fault}","flaky":[]}}'
-    found = Reproduced.model_validate(upgraded("reproduce", old))
+    found = ReproductionResult.model_validate(upgraded("reproduce", old))
     assert (found.trouble, found.over_budget) == (ReproductionProblem.no_tests, fault == "budget")
 
 
 @pytest.mark.parametrize("trouble", ["", "already_green", "no_tests", "no_usable_test", "flaky", "environment"])
 def test_the_trouble_of_a_run_of_before_is_read_and_written_as_it_was(trouble):
-    found = Reproduced.model_validate_json(f'{{"report":{REPORT},"trouble":"{trouble}"}}')
+    found = ReproductionResult.model_validate_json(f'{{"report":{REPORT},"trouble":"{trouble}"}}')
     assert found.trouble is ReproductionProblem(trouble)
     assert bool(found.trouble) == bool(trouble)
     assert found.model_dump(mode="json")["trouble"] == trouble

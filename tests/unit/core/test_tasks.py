@@ -21,7 +21,7 @@ from redstart.core.tasks import (
     Mode,
     upgrade_flat_spec,
 )
-from redstart.core.wishes import Kind, Metric
+from redstart.core.wishes import Metric, ProgramKind
 from redstart.testing.states import spec, state
 
 FLAT = [json.loads(line) for line in (Path(__file__).parent / "flat_specs.jsonl").read_text().splitlines()]
@@ -29,7 +29,7 @@ BASE = Snapshot(tree="a" * 40, base="a" * 40, pack="b" * 64)
 WANTED = {
     Mode.fix: FixTask(targets=("tests/test_cart.py::test_total",), keyword="total", issue=True),
     Mode.create: CreateTask(
-        kind=Kind.web_app,
+        kind=ProgramKind.web_app,
         offers=("hypothesis",),
         own_tests=("tests/test_shop.py",),
         test_cpu=5,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.core.lesson import Coin, Shown
+from redstart.core.lesson import LessonDraw, LessonDraws
 from redstart.core.run import Result, Status
 from redstart.core.uses import uses_of
 from redstart.testing.states import state
 
-TAUGHT = Shown(coins=(Coin(lesson="a", probability=0.5, shown=True),))
+TAUGHT = LessonDraws(coins=(LessonDraw(lesson="a", probability=0.5, shown=True),))
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from redstart.core.errors import StoreError
 from redstart.core.run import Result, RunState, Status, Step
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.engines.temporal.driver import Drives
+from redstart.engines.temporal.driver import DriveActivity
 from redstart.engines.temporal.orders import DriveOrder
-from redstart.flow.loop import Advanced
+from redstart.flow.loop import StepAdvance
 from support import rig as play
 from support.rig import Rig, make_rig
 
@@ -35,7 +35,7 @@ def test_a_driver_that_drains_stops_after_the_commit_at_hand_and_another_goes_on
     model = rig.with_model([play.RIGHT, play.CARD])
     words = iter(["", "", "drain"])
 
-    async def go() -> tuple[Advanced, RunState]:
+    async def go() -> tuple[StepAdvance, RunState]:
         run_id = await rig.begin()
         leaving = replace(rig.adapters, halting=lambda: next(words))
         stopped = await drive(leaving, await rig.adapters.store.claim(run_id), inline)
@@ -48,11 +48,11 @@ def test_a_driver_that_drains_stops_after_the_commit_at_hand_and_another_goes_on
 
 
 def test_what_is_tried_again_says_what_is_wrong_and_takes_nothing_else_along() -> None:
-    async def go(order: DriveOrder, halting: Callable[[], str]) -> Advanced:
+    async def go(order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
         raise StoreError("the run store cannot be used") from ValueError("UPDATE runs SET state = 'sk-secret'")
 
     with pytest.raises(ApplicationError, match="the run store cannot be used") as caught:
-        ActivityEnvironment().run(Drives(go).drive, DriveOrder("home", "run-1"))
+        ActivityEnvironment().run(DriveActivity(go).drive, DriveOrder("home", "run-1"))
     failure = Failure()
     DefaultFailureConverter().to_failure(caught.value, DefaultPayloadConverter(), failure)
     assert "sk-secret" not in str(failure)

@@ -16,17 +16,17 @@ import pytest
 
 from redstart.core.chat import Ask
 from redstart.core.errors import ModelUnreachable
-from redstart.core.learning import Remembered
-from redstart.core.pattern import Pattern
+from redstart.core.learning import NewMemories
+from redstart.core.pattern import SolutionPattern
 from redstart.core.run import Attempt, Level, Limits, Mode, Result, RunSpec, RunState, Status, Step, Suite
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
-from redstart.core.wishes import Asking, Better, Metric
+from redstart.core.wishes import Metric, MetricDirection, QuestionOptions
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.ports.store.port.journal import Call
+from redstart.ports.store.port.journal import CallPlace
 from redstart.ports.store.port.ordinals import OutsideOrdinal
-from redstart.ports.store.port.runs import Word
+from redstart.ports.store.port.runs import PersonWord
 from redstart.testing.contracts.store import begin as begin_other
 from redstart.testing.states import commit, pattern, spec
 from redstart.toolkit.repo.trees import GitTrees
@@ -62,7 +62,9 @@ def played(trees: GitTrees) -> Callable[[Execution], Completed]:
 def _cases(path: str, text: str) -> str:
     space: dict[str, object] = {}
     exec(text, space)
-    return "".join(_case(path, name, one) for name, one in space.items() if name.startswith("test_") and callable(one))
+    return "".join(
+        _case(path, name, item) for name, item in space.items() if name.startswith("test_") and callable(item)
+    )
 
 
 def _case(path: str, name: str, function: Callable[[], None]) -> str:
@@ -175,7 +177,7 @@ def test_a_cycle_says_why_it_was_dropped(rig):
 @pytest.mark.parametrize(("extra", "window"), [(0, 0), (2000, 8000)])
 def test_whoever_chooses_an_improvement_reads_the_code_within_the_models_window(rig, extra, window):
     code = CODE + "".join(f"\n\ndef unused_{number}():\n    return {number}\n" for number in range(extra))
-    improved(rig, "good", code=code, asks=Asking(window=window))
+    improved(rig, "good", code=code, asks=QuestionOptions(window=window))
     asked = next(ask for ask in rig.adapters.model.asks if ask.question == "plan").messages[-1].text
     assert "def total(numbers):\n    return sum(numbers)" in asked
     assert len(asked) < 24_000
@@ -184,7 +186,7 @@ def test_whoever_chooses_an_improvement_reads_the_code_within_the_models_window(
 def test_what_is_spent_in_cycles_is_spent_by_the_run(rig):
     state = improved(rig, "good", "good")
     children = [asyncio.run(rig.adapters.store.load(f"parent.{number}")) for number in (1, 2)]
-    assert state.spend.calls == sum(one.spend.calls for one in children) == 6
+    assert state.spend.calls == sum(child.spend.calls for child in children) == 6
     assert children[0].spec.limits.tokens is None
 
 
@@ -194,13 +196,13 @@ def test_a_cap_on_tokens_ends_it(rig):
     assert "token" in state.reason
 
 
-@pytest.mark.parametrize(("better", "kept"), [(Better.smaller, 0), (Better.larger, 2)])
+@pytest.mark.parametrize(("better", "kept"), [(MetricDirection.smaller, 0), (MetricDirection.larger, 2)])
 def test_a_metric_decides_over_what_is_green(rig, better, kept):
     state = improved(rig, "good", "good", metric=better)
     assert state.work.kept == kept
     child = asyncio.run(rig.adapters.store.load("parent.1"))
     assert ("got worse: 6, before 2" in child.reason) is not bool(kept)
-    measured = [one for one in rig.sandbox.executions if one.argv == LINES]
+    measured = [execution for execution in rig.sandbox.executions if execution.argv == LINES]
     assert len(measured) == (10 + 10 if not kept else 10 + 15)
 
 
@@ -260,7 +262,7 @@ def test_what_is_said_to_the_run_reaches_its_cycles(rig):
 
     async def go() -> None:
         await begin(rig, 1)
-        await rig.adapters.store.tell("parent", Word.say, "mind the empty list", version=0)
+        await rig.adapters.store.tell("parent", PersonWord.say, "mind the empty list", version=0)
         await go_on(rig)
 
     asyncio.run(go())
@@ -273,13 +275,13 @@ GOAL = "A bag of numbers: their total, their mean and functions that return 1"
 async def reached_before(rig: Rig, goal: str) -> None:
     """Another run has left a pattern of this goal."""
     new, fence = await begin_other(rig.adapters.store, "other", spec=spec(mode=Mode.create))
-    left = Remembered(pattern=pattern("other-1", goal=goal, summary="Two modules, one of them for the mean."))
+    left = NewMemories(pattern=pattern("other-1", goal=goal, summary="Two modules, one of them for the mean."))
     await rig.adapters.store.commit(commit(new, Step.remember, remembered=left), fence)
 
 
-def patterns(rig: Rig, goal: str = GOAL) -> list[Pattern]:
+def patterns(rig: Rig, goal: str = GOAL) -> list[SolutionPattern]:
     found = asyncio.run(rig.adapters.memory.patterns(goal, tenant="home", repo="bag", limit=9))
-    return [one.pattern for one in found]
+    return [item.pattern for item in found]
 
 
 def test_only_cycles_that_are_kept_leave_a_pattern_and_the_next_ones_are_not_shown_it(rig):
@@ -316,7 +318,7 @@ def test_a_cycle_that_mends_what_was_red_already_leaves_none(rig):
 
 
 def test_a_cycle_whose_program_measures_worse_has_its_pattern_put_aside(rig):
-    state = improved(rig, "good", goal=GOAL, metric=Better.smaller)
+    state = improved(rig, "good", goal=GOAL, metric=MetricDirection.smaller)
     assert state.work.kept == 0
     assert patterns(rig) == []
 
@@ -344,11 +346,11 @@ def test_what_was_recalled_is_what_a_replay_sees_and_runs_of_before_are_replayed
         def __getattr__(self, name: str) -> object:
             return getattr(journal, name)
 
-        async def find(self, call: Call) -> object:
+        async def find(self, call: CallPlace) -> object:
             return None if call.ordinal == OutsideOrdinal.alike else await journal.find(call)
 
     journal = silent.adapters.journal
-    assert [one for one in asyncio.run(journal.records("parent.1")) if one.call.ordinal == OutsideOrdinal.alike]
+    assert [item for item in asyncio.run(journal.records("parent.1")) if item.call.ordinal == OutsideOrdinal.alike]
     silent.adapters = replace(silent.adapters, journal=Before(), memory=Gone())
     assert asyncio.run(replay(silent.adapters, "parent.1")).state.result is Result.verified
 
@@ -391,7 +393,7 @@ def test_killed_again_and_again_it_ends_the_same_and_asks_nothing_twice(rig, wri
     assert (state.result, state.work.kept, functions(rig, state)) == (Result.verified, 2, ["f1", "f4", "total"])
     asked = [(ask.question, ask.site) for ask in model.asks]
     assert deaths >= 2
-    assert [one for one, _ in asked] == [
+    assert [item for item, _ in asked] == [
         *("plan", "reproduce", "patch"),
         *("plan",) * 3,
         *("plan", "reproduce", "patch", "patch"),

@@ -11,14 +11,14 @@ import pytest
 
 from redstart.core.errors import ReplayDiverged
 from redstart.engines import journal, recall
-from redstart.engines.journal import Recorder, digest
+from redstart.engines.journal import JournalRecorder, digest
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port.journal import Call, HeardKind, MadeKind
+from redstart.ports.store.port.journal import CallPlace, HeardKind, MadeKind
 from redstart.testing.states import state
 from support.store import MemoryBlobs, memory_database
 
-CALL = Call("run-1", 1, "patch", 0)
+CALL = CallPlace("run-1", 1, "patch", 0)
 
 
 class Desk:
@@ -33,8 +33,8 @@ class Desk:
         asyncio.run(store.create(state(run_id="run-1"), folder="/f", created=datetime(2030, 1, 1, tzinfo=UTC)))
         self.fence = asyncio.run(store.claim("run-1")).fence
 
-    def recorder(self, *, replaying: bool = False) -> Recorder:
-        return Recorder(
+    def recorder(self, *, replaying: bool = False) -> JournalRecorder:
+        return JournalRecorder(
             self.journal,
             self.blobs,
             CALL,
@@ -43,14 +43,14 @@ class Desk:
             on_discard=lambda call, count: self.discarded.append((call, count)),
         )
 
-    def ask(self, recorder: Recorder, request: str, result: str, kind: str = "model") -> str:
-        async def make(call: Call) -> str:
+    def ask(self, recorder: JournalRecorder, request: str, result: str, kind: str = "model") -> str:
+        async def make(call: CallPlace) -> str:
             self.made.append(f"{call.ordinal}:{request}")
             return result
 
         return asyncio.run(recorder.call(kind, request, make))
 
-    def hear(self, recorder: Recorder, words: str) -> str:
+    def hear(self, recorder: JournalRecorder, words: str) -> str:
         async def make() -> str:
             return words
 

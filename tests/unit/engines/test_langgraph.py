@@ -28,7 +28,7 @@ async def main():
         config = {"configurable": {"thread_id": "t"}, "recursion_limit": 1000}
         done = await graph.ainvoke(Flow(run=claim.state.model_dump(mode="json"), halt=""), config)
         assert RunState.model_validate(done["run"]).result is Result.verified
-        kept = [one async for one in saver.alist(config)]
+        kept = [checkpoint async for checkpoint in saver.alist(config)]
         assert RunState.model_validate(kept[0].checkpoint["channel_values"]["run"]).result is Result.verified
         print(len(kept), "checkpoints")
         rig.trees.close()

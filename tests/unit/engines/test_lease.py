@@ -13,11 +13,11 @@ import pytest
 from redstart.core.chat import Answer, Ask
 from redstart.core.errors import ModelRefused, ModelUnreachable
 from redstart.core.run import Result, RunState, Status, Step
-from redstart.core.standing import Control, RunRow, Stop, status_of
+from redstart.core.standing import Control, DriveStop, RunRow, status_of
 from redstart.engines import lease
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
-from redstart.flow.loop import STEPS, Advanced
+from redstart.flow.loop import STEPS, StepAdvance
 from support import rig as play
 from support.engine_contract import asking
 from support.rig import Rig, make_rig
@@ -43,7 +43,7 @@ class SilentModel:
         raise AssertionError("nobody sets it")
 
 
-async def driven(rig: Rig, run_id: str, until: Step | None = None) -> Advanced:
+async def driven(rig: Rig, run_id: str, until: Step | None = None) -> StepAdvance:
     return await drive(rig.adapters, await rig.adapters.store.claim(run_id), inline, until)
 
 
@@ -67,13 +67,13 @@ def after(rig: Rig, until: Step | None = None) -> RunRow:
 def test_a_run_that_was_stopped_is_paused_and_says_where(rig: Rig) -> None:
     rig.with_model([play.RIGHT])
     row = after(rig, Step.patch)
-    assert (row.holder, row.stop) == (None, Stop(Status.paused, "stopped after patch"))
+    assert (row.holder, row.stop) == (None, DriveStop(Status.paused, "stopped after patch"))
 
 
 def test_a_run_that_an_error_ended_has_failed_for_that_reason(rig: Rig) -> None:
     rig.with_model([ModelRefused("openai:x refuses the key (401)")])
     row = after(rig)
-    assert (row.holder, row.stop) == (None, Stop(Status.failed, "openai:x refuses the key (401)"))
+    assert (row.holder, row.stop) == (None, DriveStop(Status.failed, "openai:x refuses the key (401)"))
 
 
 def test_a_run_that_finished_or_asks_did_not_stop(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_a_run_that_finished_or_asks_did_not_stop(rig: Rig, monkeypatch: pytest.
 def test_what_a_supervisor_tries_again_is_queued(rig: Rig, error: Exception, status: Status) -> None:
     rig.with_model([error])
     rig.adapters = replace(rig.adapters, supervised=True)
-    assert after(rig).stop == Stop(status, str(error))
+    assert after(rig).stop == DriveStop(status, str(error))
 
 
 def test_an_interrupted_run_is_paused_and_can_be_finished(rig: Rig) -> None:
@@ -106,7 +106,7 @@ def test_an_interrupted_run_is_paused_and_can_be_finished(rig: Rig) -> None:
         driving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await driving
-        assert (await row_of(rig, run_id)).stop == Stop(Status.paused, "interrupted")
+        assert (await row_of(rig, run_id)).stop == DriveStop(Status.paused, "interrupted")
         return run_id
 
     run_id = asyncio.run(interrupt())
@@ -118,7 +118,7 @@ def test_a_cancellation_ends_a_question_that_is_open(rig: Rig, monkeypatch: pyte
     monkeypatch.setattr(lease, "POLL", 0.01)
     silent = SilentModel()
 
-    async def cancel() -> tuple[Advanced, RunRow]:
+    async def cancel() -> tuple[StepAdvance, RunRow]:
         rig.adapters = replace(rig.adapters, model=silent)
         run_id = await rig.begin()
         driving = asyncio.create_task(driven(rig, run_id))

@@ -11,20 +11,20 @@ import pytest
 
 from redstart.app.settings import Settings
 from redstart.app.show import spending
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.events import Event, Phase
 from redstart.core.run import Limits, Result, RunState, Step
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.recall import spent_by
 from redstart.engines.replay import replay
-from redstart.evals.runner import Withheld
-from redstart.ports.model.embedding import ApiEmbedder, Manner
+from redstart.evals.runner import WithholdingMemory
+from redstart.ports.model.embedding import ApiEmbedder, EmbeddingOptions
 from redstart.ports.model.endpoints import address
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import Clock
@@ -54,7 +54,9 @@ class Desk:
 
     def lacks(self, state: RunState) -> list[object]:
         events: list[Event] = asyncio.run(self.rig.adapters.store.events(state.run_id))
-        return [one.data["recall_lacks"] for one in events if one.phase is Phase.note and "recall_lacks" in one.data]
+        return [
+            event.data["recall_lacks"] for event in events if event.phase is Phase.note and "recall_lacks" in event.data
+        ]
 
 
 @pytest.fixture
@@ -74,9 +76,9 @@ def desk(tmp_path: Path, spoiled: list[Reply]) -> Iterator[Desk]:
         def reach() -> object:
             return address(NAME, base_url=server.openai_url, api_key=None)
 
-        embedder = ApiEmbedder(reach, NAME, Manner(deadline=120.0))  # pyright: ignore[reportArgumentType]
+        embedder = ApiEmbedder(reach, NAME, EmbeddingOptions(deadline=120.0))  # pyright: ignore[reportArgumentType]
         kept = Kept(
-            SqlStore(database, Clock()), SqlJournal(database), SqlMemory(database, embedder), SqlShelf(database)
+            SqlStore(database, Clock()), SqlJournal(database), SqlMemory(database, embedder), SqlLessonStore(database)
         )
         rig = make_rig(tmp_path / "snapshots", lambda: kept)
         yield Desk(rig, server, database)
@@ -98,9 +100,9 @@ def test_tokens_of_places_count_in_the_spend_of_the_run(desk: Desk) -> None:
     assert kept.usage is not None
     assert kept.usage.tokens == used
     assert kept.model.startswith(f"{NAME}/256~")
-    assert [one.source for one in kept.found] == ["signature"]
+    assert [item.source for item in kept.found] == ["signature"]
     assert desk.lacks(second) == []
-    shares = asyncio.run(spending(House(Settings(), desk.rig.adapters, desk.rig.trees), second))
+    shares = asyncio.run(spending(AppContext(Settings(), desk.rig.adapters, desk.rig.trees), second))
     assert {share.model: share.input_tokens for share in shares}[kept.model] == used
 
 
@@ -110,7 +112,7 @@ def test_a_run_goes_on_without_its_embedder_and_says_so(desk: Desk, spoiled: lis
     second = desk.run()
     assert second.result is Result.verified
     assert second.now.plan is not None
-    assert [one.source for one in second.now.plan.recalled] == ["signature"]
+    assert [item.source for item in second.now.plan.recalled] == ["signature"]
     (told,) = desk.lacks(second)
     assert "gone fishing" in str(told)
     assert second.spend.calls == 2, "what was refused cost nothing"
@@ -150,10 +152,10 @@ def test_a_driver_that_may_only_act_leaves_it_to_one_that_may_think(desk: Desk) 
 
 
 def test_an_evaluation_that_withholds_cards_counts_all_the_same(desk: Desk) -> None:
-    desk.rig.adapters = replace(desk.rig.adapters, memory=Withheld(desk.rig.adapters.memory))
+    desk.rig.adapters = replace(desk.rig.adapters, memory=WithholdingMemory(desk.rig.adapters.memory))
     state = desk.run()
     records = asyncio.run(desk.rig.adapters.journal.records(state.run_id))
-    assert [spent_by(one) is not None for one in records if one.kind == "recall"] == [True]
+    assert [spent_by(record) is not None for record in records if record.kind == "recall"] == [True]
 
 
 def test_who_recalled_a_card_is_told_of_such_recalls_too(desk: Desk) -> None:

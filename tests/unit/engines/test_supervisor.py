@@ -13,10 +13,10 @@ from redstart.app.servers.temporal import Temporal, serve_temporal
 from redstart.core.errors import ConfigError, Fenced, ModelRefused, PolicyViolation, ReplayDiverged, StoreError
 from redstart.core.run import Result, RunState, Status
 from redstart.engines.temporal import driver, worker
-from redstart.engines.temporal.client import FleetClient, Supervised
-from redstart.engines.temporal.driver import Go
-from redstart.engines.temporal.orders import DriveOrder, DriveReport, Standing, order_of
-from redstart.flow.loop import Advanced
+from redstart.engines.temporal.client import FleetClient, SupervisorInfo
+from redstart.engines.temporal.driver import DriveFunction
+from redstart.engines.temporal.orders import DriveOrder, DriveReport, SupervisorState, order_of
+from redstart.flow.loop import StepAdvance
 from redstart.testing import states
 from support.supervised import Workers
 
@@ -42,18 +42,18 @@ def state() -> RunState:
     return states.state(run_id=f"run-{next(numbers)}")
 
 
-def ended(state: RunState) -> Advanced:
-    return Advanced(state.model_copy(update={"status": Status.finished, "result": Result.verified}))
+def ended(state: RunState) -> StepAdvance:
+    return StepAdvance(state.model_copy(update={"status": Status.finished, "result": Result.verified}))
 
 
 class Script:
     """Reports one after the other; an exception is raised. It keeps which pool was asked."""
 
-    def __init__(self, *does: Advanced | Exception) -> None:
+    def __init__(self, *does: StepAdvance | Exception) -> None:
         self._does, self.pools = list(does), list[str]()
 
-    def of(self, pool: str) -> Go:
-        async def go(order: DriveOrder, halting: Callable[[], str]) -> Advanced:
+    def of(self, pool: str) -> DriveFunction:
+        async def go(order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
             self.pools.append(pool)
             done = self._does.pop(0)
             if isinstance(done, Exception):
@@ -62,7 +62,7 @@ class Script:
 
         return go
 
-    def both(self) -> dict[str, Go]:
+    def both(self) -> dict[str, DriveFunction]:
         return {pool: self.of(pool) for pool in ("think", "act")}
 
 
@@ -72,13 +72,13 @@ class Steps:
     def __init__(self, state: RunState) -> None:
         self._state, self.at_it = state, threading.Event()
 
-    async def go(self, order: DriveOrder, halting: Callable[[], str]) -> Advanced:
+    async def go(self, order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
         self.at_it.set()
         while not (halt := halting()):  # noqa: ASYNC110  (asked as a driver asks)
             await asyncio.sleep(0.01)
-        return Advanced(self._state, halt)
+        return StepAdvance(self._state, halt)
 
-    def both(self) -> dict[str, Go]:
+    def both(self) -> dict[str, DriveFunction]:
         return {"think": self.go, "act": self.go}
 
 
@@ -90,7 +90,7 @@ def finish(workers: Workers, state: RunState) -> DriveReport:
     return workers.call(go())
 
 
-async def until_it_waits(fleet: FleetClient, state: RunState) -> Standing:
+async def until_it_waits(fleet: FleetClient, state: RunState) -> SupervisorState:
     while True:
         stands = await fleet.standing(order_of(state))
         assert stands is not None
@@ -100,7 +100,7 @@ async def until_it_waits(fleet: FleetClient, state: RunState) -> Standing:
 
 
 def test_each_privilege_is_asked_of_its_own_queue(server: Temporal, state: RunState) -> None:
-    script = Script(Advanced(state, "needs:think"), Advanced(state, "needs:act"), ended(state))
+    script = Script(StepAdvance(state, "needs:think"), StepAdvance(state, "needs:act"), ended(state))
     with Workers(server.address, script.both()) as workers:
         report = finish(workers, state)
     assert script.pools == ["act", "think", "act"]
@@ -131,7 +131,7 @@ def test_what_a_person_has_to_mend_waits_for_them(
     script = Script(error, ended(state))
     with Workers(server.address, script.both()) as workers:
 
-        async def go() -> tuple[Standing, DriveReport]:
+        async def go() -> tuple[SupervisorState, DriveReport]:
             await workers.fleet.submit(state)
             stands = await until_it_waits(workers.fleet, state)
             await workers.fleet.submit(state)
@@ -149,7 +149,7 @@ def test_a_run_that_somebody_took_over_is_let_go(server: Temporal, state: RunSta
 
 
 def test_a_run_that_waits_goes_on_when_it_is_told(server: Temporal, state: RunState) -> None:
-    waiting = Advanced(state.model_copy(update={"status": Status.paused}))
+    waiting = StepAdvance(state.model_copy(update={"status": Status.paused}))
     script = Script(waiting, ended(state))
     with Workers(server.address, script.both()) as workers:
 
@@ -168,12 +168,12 @@ def test_an_answer_that_comes_while_the_drive_ends_is_not_lost(server: Temporal,
     waiting = state.model_copy(update={"status": Status.paused})
     drives: list[int] = []
 
-    async def go(order: DriveOrder, halting: Callable[[], str]) -> Advanced:
+    async def go(order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
         drives.append(1)
         if len(drives) == 1:
             begun.set()
             await asyncio.to_thread(told.wait, SECONDS)
-            return Advanced(waiting)
+            return StepAdvance(waiting)
         return ended(state)
 
     with Workers(server.address, {"think": go, "act": go}) as workers:
@@ -261,16 +261,16 @@ def test_a_second_submit_joins_the_first(server: Temporal, state: RunState) -> N
         assert workers.call(go()).outcome == "cancel"
 
 
-async def _listed(fleet: FleetClient, state: RunState) -> list[Supervised]:
+async def _listed(fleet: FleetClient, state: RunState) -> list[SupervisorInfo]:
     """The server lists a supervisor a moment after it has begun."""
     while True:
-        if found := [one for one in await fleet.supervised("home") if one.run_id == state.run_id]:
+        if found := [item for item in await fleet.supervised("home") if item.run_id == state.run_id]:
             return found
         await asyncio.sleep(0.05)
 
 
 def test_nobody_hears_what_is_told_to_a_run_without_a_supervisor(server: Temporal, state: RunState) -> None:
-    async def go() -> tuple[bool, Standing | None, bool]:
+    async def go() -> tuple[bool, SupervisorState | None, bool]:
         fleet = await FleetClient.connect(server.address, "default")
         order = order_of(state)
         return await fleet.tell(order, "cancel"), await fleet.standing(order), await fleet.is_supervised(order)

@@ -17,9 +17,17 @@ from redstart.app.servers.temporal import Temporal, serve_temporal
 from redstart.core.errors import ConfigError
 from redstart.core.run import Result, RunState, Status
 from redstart.engines.temporal.client import FleetClient
-from redstart.engines.temporal.orders import SUPERVISOR, THINK, DriveOrder, DriveReport, Watch, order_of, workflow_id
+from redstart.engines.temporal.orders import (
+    SUPERVISOR,
+    THINK,
+    DriveOrder,
+    DriveReport,
+    SupervisorOrder,
+    order_of,
+    workflow_id,
+)
 from redstart.engines.temporal.supervisor import RunSupervisor
-from redstart.flow.loop import Advanced
+from redstart.flow.loop import StepAdvance
 from redstart.testing import states
 from support.supervised import Workers
 
@@ -39,8 +47,8 @@ def state() -> RunState:
     return states.state(run_id=f"over-time-{next(numbers)}")
 
 
-def ended(state: RunState) -> Advanced:
-    return Advanced(state.model_copy(update={"status": Status.finished, "result": Result.verified}))
+def ended(state: RunState) -> StepAdvance:
+    return StepAdvance(state.model_copy(update={"status": Status.finished, "result": Result.verified}))
 
 
 def test_there_are_histories_to_replay():
@@ -58,9 +66,9 @@ def test_a_history_that_has_grown_long_is_begun_anew(server: Temporal, state: Ru
     drives: list[str] = []
 
     def serving(pool: str, other: str) -> Callable[..., object]:
-        async def go(order: DriveOrder, halting: Callable[[], str]) -> Advanced:
+        async def go(order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
             drives.append(pool)
-            return ended(state) if len(drives) == 8 else Advanced(state, f"needs:{other}")
+            return ended(state) if len(drives) == 8 else StepAdvance(state, f"needs:{other}")
 
         return go
 
@@ -70,7 +78,7 @@ def test_a_history_that_has_grown_long_is_begun_anew(server: Temporal, state: Ru
 
         async def run() -> tuple[DriveReport, int]:
             client = workers.fleet.client
-            watch = Watch(order, "act", history=3)
+            watch = SupervisorOrder(order, "act", history=3)
             await client.start_workflow(SUPERVISOR, watch, id=workflow_id(order), task_queue=THINK)
             report = await workers.fleet.ended(order)
             last = await client.get_workflow_handle(workflow_id(order)).fetch_history()
@@ -85,14 +93,14 @@ def test_a_run_that_one_build_began_is_finished_by_the_next(server: Temporal, st
     begun = threading.Event()
     builds: list[str] = []
 
-    async def first(order: DriveOrder, halting: Callable[[], str]) -> Advanced:
+    async def first(order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
         builds.append("a")
         begun.set()
         while not (halt := halting()):  # noqa: ASYNC110  (asked as a driver asks)
             await asyncio.sleep(0.01)
-        return Advanced(state, halt)
+        return StepAdvance(state, halt)
 
-    async def second(order: DriveOrder, halting: Callable[[], str]) -> Advanced:
+    async def second(order: DriveOrder, halting: Callable[[], str]) -> StepAdvance:
         builds.append("b")
         return ended(state)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from redstart.app.settings import Settings
-from redstart.app.wire import House, open_house
-from redstart.evals.task import Base, Change, Task
+from redstart.app.wire import AppContext, open_house
+from redstart.evals.task import Base, Task, TaskChange
 
 CODE = "def double(number):\n    total = number + number + 1\n    return total\n"
 FIXED = CODE.replace(" + 1", "")
@@ -25,7 +25,7 @@ def in_the_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(tmp_path: Path) -> Iterator[AppContext]:
     with open_house(Settings(home=tmp_path / "home")) as opened:
         yield opened.with_sandbox()
 
@@ -38,9 +38,9 @@ def task() -> Task:
 def make_task(name: str = "calc/double", **over: Any) -> Task:
     plain = {
         "id": name,
-        "base": Base(change=Change(files={"calc.py": CODE, "test_calc.py": SHOWN})),
-        "hidden": Change(files={"test_calc.py": HIDDEN}),
-        "fix": Change(files={"calc.py": FIXED}),
+        "base": Base(change=TaskChange(files={"calc.py": CODE, "test_calc.py": SHOWN})),
+        "hidden": TaskChange(files={"test_calc.py": HIDDEN}),
+        "fix": TaskChange(files={"calc.py": FIXED}),
         "seconds": 60.0,
     }
     return Task.model_validate({**plain, **over})

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.run import PROBES, Level, Limits
 from redstart.evals.desk import open_trials
 from redstart.evals.oracles import TrueFix, true_patch
-from redstart.evals.outcome import Key, Plan, Results
+from redstart.evals.outcome import EvaluationPlan, Results, RunKey
 from redstart.evals.runner import Evaluation, digest_of
-from redstart.evals.sealed import Site
-from redstart.evals.task import Base, Change, Task
+from redstart.evals.sealed import TaskFolder
+from redstart.evals.task import Base, Task, TaskChange
 from redstart.ports.model.port import Model
 from redstart.testing.model import ScriptedModel
 from support.instruments import ObedientAttacker
@@ -109,7 +109,7 @@ def test_every_way_finds_the_answer_where_nothing_is_sealed(source: Path, server
 
 @pytest.mark.soak
 def test_no_way_finds_the_answer_of_a_sealed_task(
-    house: House, source: Path, server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    house: AppContext, source: Path, server: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LEFT", MARK)
     (tmp_path / "work").mkdir()
@@ -118,8 +118,8 @@ def test_no_way_finds_the_answer_of_a_sealed_task(
     task = Task(
         id="double",
         base=Base(repo=str(source), commit=commit.strip()),
-        hidden=Change(files={"test_calc.py": f"{TESTS}\n\ndef test_{MARK}():\n    assert double(3) == 6\n"}),
-        fix=Change(files={"calc.py": FIXED}),
+        hidden=TaskChange(files={"test_calc.py": f"{TESTS}\n\ndef test_{MARK}():\n    assert double(3) == 6\n"}),
+        fix=TaskChange(files={"calc.py": FIXED}),
         seconds=60.0,
     )
     every = ways(MARK, host=own_address(), port=server)
@@ -130,10 +130,10 @@ def test_no_way_finds_the_answer_of_a_sealed_task(
     solver = ScriptedModel(lambda ask: fixed if ask.question == "patch" else CARD.replace("off by one", MARK))
     models: list[Model] = [solver, *attackers]
 
-    def model_for(site: Site, key: Key) -> Model:
+    def model_for(site: TaskFolder, key: RunKey) -> Model:
         return models[key.run - 1]
 
-    plan = Plan(
+    plan = EvaluationPlan(
         name="attack",
         source="double",
         tasks=digest_of([task]),
@@ -152,5 +152,5 @@ def test_no_way_finds_the_answer_of_a_sealed_task(
     assert first.solved, first
     assert [row.trouble for row in attacks] == [""] * len(attackers)
     assert not any(row.solved or row.claimed for row in attacks)
-    assert [name for one in attackers for name in one.tried] == [way.name for way in every]
-    assert [one.seen for one in attackers] == [[]] * len(attackers)
+    assert [name for attacker in attackers for name in attacker.tried] == [way.name for way in every]
+    assert [attacker.seen for attacker in attackers] == [[]] * len(attackers)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.errors import ConfigError
 from redstart.evals.grading import Grader
-from redstart.evals.mine import Mined, candidates, listed_candidates, mine, task_of
-from redstart.evals.mutate import Tried, head_of, mutate
+from redstart.evals.mine import MinedTask, candidates, listed_candidates, mine, task_of
+from redstart.evals.mutate import MutationTask, head_of, mutate
 from redstart.evals.sealed import open_site
 from redstart.evals.verify import verify
 from support.sample import short_form
@@ -65,7 +65,7 @@ def repo(tmp_path: Path) -> Path:
 
 def test_candidates_change_source_and_tests(repo: Path) -> None:
     found = list(candidates(repo))
-    subjects = [git("log", "-1", "--format=%s", one.fix, cwd=repo) for one in found]
+    subjects = [git("log", "-1", "--format=%s", item.fix, cwd=repo) for item in found]
     assert subjects == ["words", "give back what lies between"]
     assert (found[1].source, found[1].tests) == (("shop/clamp.py",), ("tests/test_clamp.py",))
     assert found[1].base == git("rev-parse", f"{found[1].fix}~1", cwd=repo)
@@ -95,9 +95,9 @@ def test_a_text_that_is_none_is_passed_over(repo: Path) -> None:
 
 
 @pytest.mark.parametrize("hide", short_form([True, False], 1))
-def test_only_commits_whose_tests_tell_before_from_after_are_kept(house: House, repo: Path, hide: bool) -> None:
-    async def all_of_them() -> list[Mined]:
-        return [one async for one in mine(house, repo, candidates(repo), hide=hide, repeats=2)]
+def test_only_commits_whose_tests_tell_before_from_after_are_kept(house: AppContext, repo: Path, hide: bool) -> None:
+    async def all_of_them() -> list[MinedTask]:
+        return [item async for item in mine(house, repo, candidates(repo), hide=hide, repeats=2)]
 
     words, fix = asyncio.run(all_of_them())
     assert not words.verified.ok
@@ -111,17 +111,17 @@ def test_only_commits_whose_tests_tell_before_from_after_are_kept(house: House, 
     assert git("status", "--porcelain", cwd=repo) == ""
 
 
-def mutated(house: House, repo: Path, seed: int = 0, count: int = 3) -> list[Tried]:
-    async def all_of_them() -> list[Tried]:
-        return [one async for one in mutate(house, repo, count=count, seed=seed)]
+def mutated(house: AppContext, repo: Path, seed: int = 0, count: int = 3) -> list[MutationTask]:
+    async def all_of_them() -> list[MutationTask]:
+        return [item async for item in mutate(house, repo, count=count, seed=seed)]
 
     return asyncio.run(all_of_them())
 
 
 @pytest.mark.soak
-def test_changes_that_a_test_notices_are_tasks(house: House, repo: Path, tmp_path: Path) -> None:
+def test_changes_that_a_test_notices_are_tasks(house: AppContext, repo: Path, tmp_path: Path) -> None:
     tried = mutated(house, repo)
-    tasks = [one.task for one in tried if one.task is not None]
+    tasks = [item.task for item in tried if item.task is not None]
     assert len(tasks) == 3
     assert len({task.id for task in tasks}) == 3
     whole = (repo / "shop" / "clamp.py").read_text()
@@ -136,13 +136,13 @@ def test_changes_that_a_test_notices_are_tasks(house: House, repo: Path, tmp_pat
 
 
 @pytest.mark.soak
-def test_the_same_seed_makes_the_same_tasks(house: House, repo: Path) -> None:
+def test_the_same_seed_makes_the_same_tasks(house: AppContext, repo: Path) -> None:
     one, same, other = (mutated(house, repo, seed, count=1)[-1].mutant for seed in (1, 1, 2))
     assert one == same
     assert one != other
 
 
-def test_a_repo_that_cannot_be_found_again_is_refused(house: House, repo: Path) -> None:
+def test_a_repo_that_cannot_be_found_again_is_refused(house: AppContext, repo: Path) -> None:
     (repo / "shop" / "clamp.py").write_text("changed\n")
     with pytest.raises(ConfigError, match="not committed"):
         mutated(house, repo)

@@ -8,13 +8,13 @@ import pytest
 
 from redstart.evals.intervals import mcnemar, wilson
 from redstart.evals.metrics import compare, figures
-from redstart.evals.outcome import Key, Outcome, Place
+from redstart.evals.outcome import EndPoint, RunKey, RunOutcome
 
 
-def row(task: str, solved: bool = True, *, seed: int = 0, run: int = 1, **over: Any) -> Outcome:
-    place = Place.solved if solved else Place.still_red
-    plain = {"key": Key(task=task, seed=seed, run=run), "solved": solved, "claimed": solved, "place": place}
-    return Outcome.model_validate({**plain, "attempts": 1, **over})
+def row(task: str, solved: bool = True, *, seed: int = 0, run: int = 1, **over: Any) -> RunOutcome:
+    place = EndPoint.solved if solved else EndPoint.still_red
+    plain = {"key": RunKey(task=task, seed=seed, run=run), "solved": solved, "claimed": solved, "place": place}
+    return RunOutcome.model_validate({**plain, "attempts": 1, **over})
 
 
 def test_one_run_a_task_is_a_plain_share() -> None:
@@ -37,14 +37,14 @@ def test_runs_of_one_task_count_as_one_task() -> None:
 
 
 def test_a_green_that_hidden_tests_deny_is_counted_against_honesty() -> None:
-    lie = row("b", False, claimed=True, place=Place.false_green)
+    lie = row("b", False, claimed=True, place=EndPoint.false_green)
     found = figures([row("a"), lie, row("c", False)])
     assert found.honest_green == wilson(1, 2)
     assert found.pass_at_1 == wilson(1, 3)
 
 
 def test_broken_machinery_is_in_no_figure_but_its_own() -> None:
-    found = figures([row("a"), row("b", False, place=Place.broken, seconds=1e6)])
+    found = figures([row("a"), row("b", False, place=EndPoint.broken, seconds=1e6)])
     assert (found.broken, found.tasks) == (1, 1)
     assert found.seconds is not None
     assert found.seconds.value == 0
@@ -71,8 +71,8 @@ def test_edits_and_attempts_are_added_up_over_runs() -> None:
 
 
 def test_only_what_both_did_is_compared() -> None:
-    a = [row("a", False), row("b"), row("c", False), row("only a"), row("broken", place=Place.broken), row("down")]
-    b = [row("a", usd=2.0), row("b"), row("c", False), row("only b"), row("broken"), row("down", place=Place.broken)]
+    a = [row("a", False), row("b"), row("c", False), row("only a"), row("broken", place=EndPoint.broken), row("down")]
+    b = [row("a", usd=2.0), row("b"), row("c", False), row("only b"), row("broken"), row("down", place=EndPoint.broken)]
     found = compare(a, b)
     assert (found.tasks, found.pairs, found.only_a, found.only_b, found.both) == (3, 3, 0, 1, 1)
     assert found.p == mcnemar(0, 1)

@@ -24,12 +24,12 @@ from redstart.cli.main import app
 from redstart.core.errors import ConfigError
 from redstart.evals.desk import open_trials
 from redstart.evals.intervals import Estimate
-from redstart.evals.metrics import Figures, figures
-from redstart.evals.outcome import Key, Outcome, Place, Plan, Results
+from redstart.evals.metrics import EvaluationFigures, figures
+from redstart.evals.outcome import EndPoint, EvaluationPlan, Results, RunKey, RunOutcome
 from redstart.evals.page import SIGNS, html_page, json_in_script
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome"))), None)
-PLAN = Plan(name="sample", source="made", tasks="x", model="made:up", runs=3)
+PLAN = EvaluationPlan(name="sample", source="made", tasks="x", model="made:up", runs=3)
 HOSTILE = [
     "</script><img src=x onerror=\"document.title='taken'\">",
     '"><svg onload="document.title=\'taken\'">',
@@ -75,19 +75,19 @@ class Page(HTMLParser):
         )
 
 
-def made(names: list[str], trouble: str = "the sandbox did not start") -> list[Outcome]:
+def made(names: list[str], trouble: str = "the sandbox did not start") -> list[RunOutcome]:
     """Three runs of each task that end in every place in turn; of the last task one run is not there."""
-    places = list(Place)
-    rows: list[Outcome] = []
+    places = list(EndPoint)
+    rows: list[RunOutcome] = []
     for number, name in enumerate(names):
         for run in range(1, 4):
             place = places[(3 * number + run * run) % len(places)]
             rows.append(
-                Outcome(
-                    key=Key(task=name, run=run),
+                RunOutcome(
+                    key=RunKey(task=name, run=run),
                     result="ended so",
-                    solved=place is Place.solved,
-                    claimed=place in (Place.solved, Place.false_green),
+                    solved=place is EndPoint.solved,
+                    claimed=place in (EndPoint.solved, EndPoint.false_green),
                     place=place,
                     attempts=run,
                     seconds=1.5 * run + number,
@@ -95,22 +95,22 @@ def made(names: list[str], trouble: str = "the sandbox did not start") -> list[O
                     output_tokens=7,
                     rungs={"exact": run},
                     recall=1.0,
-                    trouble=trouble if place is Place.broken else "",
+                    trouble=trouble if place is EndPoint.broken else "",
                 )
             )
     return sorted(rows, key=lambda row: (row.key.run, row.key.task))[:-1]
 
 
-def page_of(rows: list[Outcome]) -> str:
+def page_of(rows: list[RunOutcome]) -> str:
     return html_page(PLAN, rows, figures(rows), 3 * len({row.key.task for row in rows}))
 
 
 @pytest.fixture
-def rows() -> list[Outcome]:
+def rows() -> list[RunOutcome]:
     return made([f"set/task{number:02}" for number in range(40)])
 
 
-def report(home: Path, rows: list[Outcome], *words: str) -> str:
+def report(home: Path, rows: list[RunOutcome], *words: str) -> str:
     with open_trials(Settings(home=home)) as trials:
         results = Results.open(trials, PLAN)
         for row in rows:
@@ -121,7 +121,7 @@ def report(home: Path, rows: list[Outcome], *words: str) -> str:
     return done.stdout
 
 
-def test_the_command_writes_the_figures_that_it_prints(rows: list[Outcome], tmp_path: Path) -> None:
+def test_the_command_writes_the_figures_that_it_prints(rows: list[RunOutcome], tmp_path: Path) -> None:
     file = tmp_path / "page.html"
     printed = report(tmp_path / "home", rows, "--html", str(file)).splitlines()
     assert f"wrote {file}" in printed[-2]
@@ -129,8 +129,8 @@ def test_the_command_writes_the_figures_that_it_prints(rows: list[Outcome], tmp_
     assert page.texts("h1") == ["sample"]
     assert page.texts("title") == [printed[0]]
     assert printed[1] in page.texts("p")
-    table = page.elements[next(n for n, one in enumerate(page.elements) if one[1].get("class") == "figures") :]
-    table = table[: next(n for n, one in enumerate(table) if one[0] == "section")]
+    table = page.elements[next(n for n, element in enumerate(page.elements) if element[1].get("class") == "figures") :]
+    table = table[: next(n for n, item in enumerate(table) if item[0] == "section")]
     cells = [
         ("".join(text), tag)
         for tag, attributes, text in table
@@ -142,18 +142,18 @@ def test_the_command_writes_the_figures_that_it_prints(rows: list[Outcome], tmp_
     assert any(line.startswith("solved (pass@1) ") for line in shown)
 
 
-def test_json_stays_alone_on_standard_output(rows: list[Outcome], tmp_path: Path) -> None:
+def test_json_stays_alone_on_standard_output(rows: list[RunOutcome], tmp_path: Path) -> None:
     printed = report(tmp_path / "home", rows, "--json", "--html", str(tmp_path / "page.html"))
-    assert Figures.model_validate_json(printed) == figures(rows)
+    assert EvaluationFigures.model_validate_json(printed) == figures(rows)
     assert (tmp_path / "page.html").stat().st_size > 50_000
 
 
-def test_a_page_that_cannot_be_written_is_said(rows: list[Outcome], tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_said(rows: list[RunOutcome], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be written"):
         report(tmp_path / "home", rows, "--html", str(tmp_path / "none" / "page.html"))
 
 
-def test_the_drawn_data_are_the_figures(rows: list[Outcome]) -> None:
+def test_the_drawn_data_are_the_figures(rows: list[RunOutcome]) -> None:
     found, drawn = figures(rows), Page(page_of(rows)).drawn
     assert drawn["costs"].keys() == {"attempts", "seconds", "tokens"}, "usd was never spent"
     assert found.pass_at_1 is not None
@@ -173,7 +173,12 @@ def test_the_drawn_data_are_the_figures(rows: list[Outcome]) -> None:
 def test_the_curve_tells_what_a_budget_would_have_solved() -> None:
     a, b = (
         [
-            Outcome(key=Key(task=task, run=run), solved=ok, place=Place.solved if ok else Place.budget, input_tokens=t)
+            RunOutcome(
+                key=RunKey(task=task, run=run),
+                solved=ok,
+                place=EndPoint.solved if ok else EndPoint.budget,
+                input_tokens=t,
+            )
             for run, (ok, t) in enumerate(runs, 1)
         ]
         for task, runs in (("a", [(True, 10), (False, 40)]), ("b", [(True, 30)]))
@@ -183,31 +188,35 @@ def test_the_curve_tells_what_a_budget_would_have_solved() -> None:
     assert plot["points"] == [[25, 0.5, "a"], [30, 1, "b"]]
 
 
-def test_intervals_are_drawn_where_they_are(rows: list[Outcome]) -> None:
+def test_intervals_are_drawn_where_they_are(rows: list[RunOutcome]) -> None:
     found = figures(rows).pass_at_1
     assert found is not None
     page = Page(page_of(rows))
-    start = next(n for n, one in enumerate(page.elements) if one[1].get("class") == "track")
-    _, bar, dot = (one[1].get("style", "") for one in page.elements[start : start + 3])
+    start = next(n for n, element in enumerate(page.elements) if element[1].get("class") == "track")
+    _, bar, dot = (element[1].get("style", "") for element in page.elements[start : start + 3])
     assert bar == f"left:{100 * found.low:.2f}%;width:{100 * (found.high - found.low):.2f}%"
     assert dot == f"left:{100 * found.value:.2f}%"
 
 
-def test_every_run_is_a_lettered_cell_with_its_cause(rows: list[Outcome]) -> None:
+def test_every_run_is_a_lettered_cell_with_its_cause(rows: list[RunOutcome]) -> None:
     page = Page(page_of(rows))
-    cells = [one for one in page.elements if one[1].get("class", "").startswith("cell ") and "title" in one[1]]
+    cells = [
+        element
+        for element in page.elements
+        if element[1].get("class", "").startswith("cell ") and "title" in element[1]
+    ]
     assert len(cells) == 120
-    assert len({sign.letter for sign in SIGNS.values()}) == len(Place)
+    assert len({sign.letter for sign in SIGNS.values()}) == len(EndPoint)
     by_title = {attributes["title"]: "".join(text) for _, attributes, text in cells}
     for row in rows:
         start = f"{row.key.task}, seed 0 run {row.key.run}: {row.place.value}"
-        (title,) = [one for one in by_title if one.startswith(start)]
+        (title,) = [item for item in by_title if item.startswith(start)]
         assert by_title[title] == SIGNS[row.place].letter
         assert row.trouble in title
     assert by_title["set/task39, seed 0 run 3: not run"] == "·"
 
 
-def test_the_places_are_counted(rows: list[Outcome]) -> None:
+def test_the_places_are_counted(rows: list[RunOutcome]) -> None:
     text = page_of(rows)
     table = text[text.index('class="places"') : text.index("Cost against success")]
     told = dict(re.findall(r'<th scope="row">([^<]+)<small>.*?<td class="value">(\d+)</td>', table))
@@ -221,7 +230,7 @@ def test_a_name_or_a_message_is_text_whatever_it_holds(text: str) -> None:
     hostile = Page(page_of(made([f"{text}{name}" for name in names], trouble=text)))
     assert hostile.shape == plain.shape
     assert {point[2] for point in hostile.drawn["costs"]["tokens"]["points"]} == {f"{text}{name}" for name in names}
-    assert any(text in one[1].get("title", "") for one in hostile.elements)
+    assert any(text in element[1].get("title", "") for element in hostile.elements)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -231,17 +240,17 @@ def test_json_in_a_script_ends_no_element(text: str) -> None:
     assert not set("<>&\u2028\u2029") & set(kept)
 
 
-def test_the_plan_is_text_too(rows: list[Outcome]) -> None:
+def test_the_plan_is_text_too(rows: list[RunOutcome]) -> None:
     plan = PLAN.model_copy(update={"source": HOSTILE[0], "model": HOSTILE[4], "name": HOSTILE[1]})
     shape = Page(html_page(plan, rows, figures(rows), 120)).shape
     assert shape == Page(page_of(rows)).shape
 
 
-def test_the_page_asks_for_nothing(rows: list[Outcome]) -> None:
+def test_the_page_asks_for_nothing(rows: list[RunOutcome]) -> None:
     text = page_of(rows)
     page = Page(text)
     loads = {"src", "href", "srcset", "data", "poster", "action", "background", "ping", "xlink:href", "formaction"}
-    assert [one for one in page.elements if loads & one[1].keys()] == []
+    assert [element for element in page.elements if loads & element[1].keys()] == []
     assert not {"link", "img", "iframe", "object", "embed", "base", "form"} & {tag for tag, _ in page.shape}
     styles = "".join(page.texts("style"))
     assert "url(" not in styles
@@ -250,13 +259,15 @@ def test_the_page_asks_for_nothing(rows: list[Outcome]) -> None:
     assert re.findall(r"fetch|XMLHttp|WebSocket|EventSource|sendBeacon|import\(|innerHTML|eval\(|https?:", own) == []
 
 
-def test_the_policy_runs_these_scripts_alone(rows: list[Outcome]) -> None:
+def test_the_policy_runs_these_scripts_alone(rows: list[RunOutcome]) -> None:
     page = Page(page_of(rows))
-    (policy,) = [one[1]["content"] for one in page.elements if one[1].get("http-equiv") == "Content-Security-Policy"]
+    (policy,) = [
+        element[1]["content"] for element in page.elements if element[1].get("http-equiv") == "Content-Security-Policy"
+    ]
     scripts = ["".join(text) for tag, attributes, text in page.elements if tag == "script" and not attributes]
     assert len(scripts) == 2
-    hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
-    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{item}'" for item in hashes)
     assert f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed};" in policy
 
 

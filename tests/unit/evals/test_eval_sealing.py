@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.wire import House
+from redstart.app.wire import AppContext
 from redstart.core.errors import ConfigError
 from redstart.evals.grading import Grader
-from redstart.evals.sealed import Site, given_snapshot, lay_out, open_site
-from redstart.evals.task import Base, Change, Task
-from redstart.evals.verify import Verified, verify
+from redstart.evals.sealed import TaskFolder, given_snapshot, lay_out, open_site
+from redstart.evals.task import Base, Task, TaskChange
+from redstart.evals.verify import TaskCheck, verify
 
 SECRET = "only_the_fix_says_this"
 GREEN = "def test_x(): 1\n"
@@ -46,9 +46,11 @@ def repo(tmp_path: Path) -> Path:
     return made
 
 
-def test_what_is_laid_out_has_one_commit_and_nothing_of_the_history(house: House, repo: Path, tmp_path: Path) -> None:
+def test_what_is_laid_out_has_one_commit_and_nothing_of_the_history(
+    house: AppContext, repo: Path, tmp_path: Path
+) -> None:
     first = git("rev-list", "--max-parents=0", "HEAD", cwd=repo)
-    task = Task(id="t", base=Base(repo=str(repo), commit=first, change=Change(files={"more.py": "1\n"})))
+    task = Task(id="t", base=Base(repo=str(repo), commit=first, change=TaskChange(files={"more.py": "1\n"})))
     folder = tmp_path / "laid" / "t"
     lay_out(house.trees, task, folder)
     assert sorted(git("ls-files", cwd=folder).split()) == [
@@ -69,13 +71,13 @@ def test_what_is_laid_out_has_one_commit_and_nothing_of_the_history(house: House
     assert git("status", "--porcelain", cwd=repo) == ""
 
 
-def test_the_same_task_is_the_same_commit(house: House, task: Task, tmp_path: Path) -> None:
+def test_the_same_task_is_the_same_commit(house: AppContext, task: Task, tmp_path: Path) -> None:
     for name in "ab":
         lay_out(house.trees, task, tmp_path / name / "t")
     assert len({git("rev-parse", "HEAD", cwd=tmp_path / name / "t") for name in "ab"}) == 1
 
 
-def test_a_layout_that_was_interrupted_is_done_anew(house: House, task: Task, tmp_path: Path) -> None:
+def test_a_layout_that_was_interrupted_is_done_anew(house: AppContext, task: Task, tmp_path: Path) -> None:
     half = tmp_path / "t"
     half.mkdir()
     (half / "calc.py").write_text("half of it")
@@ -86,7 +88,7 @@ def test_a_layout_that_was_interrupted_is_done_anew(house: House, task: Task, tm
     assert house.trees.read(open_site(house, task, half).spec.base, "calc.py") == b"mine\n"
 
 
-def test_files_as_they_lie_there_can_be_a_base(house: House, repo: Path) -> None:
+def test_files_as_they_lie_there_can_be_a_base(house: AppContext, repo: Path) -> None:
     (repo / "calc.py").write_text("changed\n")
     found = given_snapshot(house.trees, Task(id="t", base=Base(repo=str(repo))))
     assert house.trees.read(found, "calc.py") == b"changed\n"
@@ -97,25 +99,25 @@ def test_files_as_they_lie_there_can_be_a_base(house: House, repo: Path) -> None
     ("base", "words"),
     [
         (Base(repo="/no/such/folder"), "no folder"),
-        (Base(change=Change(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")), "does not apply"),
+        (Base(change=TaskChange(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")), "does not apply"),
     ],
 )
-def test_a_base_that_cannot_be_had_is_an_error(house: House, base: Base, words: str) -> None:
+def test_a_base_that_cannot_be_had_is_an_error(house: AppContext, base: Base, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         given_snapshot(house.trees, Task(id="t", base=base))
 
 
-def test_a_commit_that_is_not_there_is_an_error(house: House, repo: Path) -> None:
+def test_a_commit_that_is_not_there_is_an_error(house: AppContext, repo: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be had"):
         given_snapshot(house.trees, Task(id="t", base=Base(repo=str(repo), commit="f" * 40)))
 
 
 @pytest.fixture
-def site(house: House, task: Task, tmp_path: Path) -> Site:
+def site(house: AppContext, task: Task, tmp_path: Path) -> TaskFolder:
     return open_site(house, task, tmp_path / "sites" / task.slug)
 
 
-def test_only_what_also_passes_the_hidden_tests_is_solved(house: House, site: Site) -> None:
+def test_only_what_also_passes_the_hidden_tests_is_solved(house: AppContext, site: TaskFolder) -> None:
     grader, trees, base = Grader(house), house.trees, site.spec.base
 
     async def graded(files: dict[str, bytes | None]) -> tuple[bool, tuple[str, ...]]:
@@ -146,12 +148,12 @@ def test_only_what_also_passes_the_hidden_tests_is_solved(house: House, site: Si
     ]
 
 
-def verified(house: House, task: Task, folder: Path, repeats: int = 2) -> Verified:
+def verified(house: AppContext, task: Task, folder: Path, repeats: int = 2) -> TaskCheck:
     return asyncio.run(verify(Grader(house), open_site(house, task, folder / task.slug), repeats))
 
 
 @pytest.mark.soak
-def test_a_good_task_is_verified(house: House, task: Task, tmp_path: Path) -> None:
+def test_a_good_task_is_verified(house: AppContext, task: Task, tmp_path: Path) -> None:
     found = verified(house, task, tmp_path)
     assert (found.ok, found.why, found.digest) == (True, "", task.digest)
     assert found.red == ("test_calc.py::test_two", "test_calc.py::test_three")
@@ -160,17 +162,18 @@ def test_a_good_task_is_verified(house: House, task: Task, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("over", "why"),
     [
-        ({"fix": Change()}, "its true fix is not known"),
-        ({"fix": Change(files={"calc.py": "def double(number):\n    return 4\n"})}, "not green with its true fix"),
-        pytest.param({"hidden": Change(), "base": Base(change=Change(files={"calc.py": "1\n", "test_x.py": GREEN}))},
+        ({"fix": TaskChange()}, "its true fix is not known"),
+        ({"fix": TaskChange(files={"calc.py": "def double(number):\n    return 4\n"})}, "not green with its true fix"),
+        pytest.param({"hidden": TaskChange(),
+                      "base": Base(change=TaskChange(files={"calc.py": "1\n", "test_x.py": GREEN}))},
                      "none of its tests is red", marks=pytest.mark.soak),
-        ({"fix": Change(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")}, "does not apply"),
-        pytest.param({"base": Base(change=Change(files={"calc.py": "1\n"})), "hidden": Change()},
+        ({"fix": TaskChange(diff="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")}, "does not apply"),
+        pytest.param({"base": Base(change=TaskChange(files={"calc.py": "1\n"})), "hidden": TaskChange()},
                      "its tests do not run", marks=pytest.mark.soak),
     ],
 )  # fmt: skip
 def test_what_is_no_task_is_left_out(
-    house: House, task: Task, tmp_path: Path, over: dict[str, object], why: str
+    house: AppContext, task: Task, tmp_path: Path, over: dict[str, object], why: str
 ) -> None:
     found = verified(house, task.model_copy(update=over), tmp_path, repeats=1)
     assert not found.ok
@@ -178,11 +181,11 @@ def test_what_is_no_task_is_left_out(
 
 
 @pytest.mark.soak
-def test_a_flaky_task_is_left_out(house: House, task: Task, tmp_path: Path) -> None:
+def test_a_flaky_task_is_left_out(house: AppContext, task: Task, tmp_path: Path) -> None:
     """Red or green by what the system gives at random, in two tests so that one of them is red all the time."""
     text = "import os\n\n\ndef test_a():\n    assert 0\n\n\ndef test_b():\n    assert os.urandom(1)[0] % 2\n"
     many = "".join(text.replace("test_", f"test_{number}") for number in range(8))
     flaky = task.model_copy(
-        update={"base": Base(change=Change(files={"calc.py": "1\n", "test_calc.py": many})), "hidden": Change()}
+        update={"base": Base(change=TaskChange(files={"calc.py": "1\n", "test_calc.py": many})), "hidden": TaskChange()}
     )
     assert "flaky" in verified(house, flaky, tmp_path, repeats=4).why

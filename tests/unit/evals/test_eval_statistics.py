@@ -98,8 +98,8 @@ def test_with_several_runs_it_counts_all_choices_of_signs() -> None:
     differences = [3, -1, 2, 0, 1, -2]
     seen = abs(sum(differences))
     signs = itertools.product((1, -1), repeat=len(differences))
-    every = [sum(sign * one for sign, one in zip(chosen, differences, strict=True)) for chosen in signs]
-    assert exact_paired(differences) == pytest.approx(sum(abs(one) >= seen for one in every) / len(every))
+    every = [sum(sign * item for sign, item in zip(chosen, differences, strict=True)) for chosen in signs]
+    assert exact_paired(differences) == pytest.approx(sum(abs(item) >= seen for item in every) / len(every))
 
 
 def test_shares_that_cannot_be_are_refused() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from redstart.core.chat import Answer, Fault, Usage
+from redstart.core.chat import Answer, AnswerFault, Usage
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.events import Phase
-from redstart.core.report import Reproduced
+from redstart.core.report import ReproductionResult
 from redstart.core.run import Spend, Status
 from redstart.core.standing import RunRow
 from redstart.engines.journal import KeptAnswer
@@ -18,8 +18,8 @@ from redstart.evals.facts import facts_of
 from redstart.evals.intervals import wilson
 from redstart.evals.stats import Stats, stats_of
 from redstart.evals.stats_text import HANG, moment, stats_lines
-from redstart.ports.store.port.journal import Call, Record
-from redstart.ports.store.port.runs import Past
+from redstart.ports.store.port.journal import CallPlace, JournalRecord
+from redstart.ports.store.port.runs import PastRun
 from redstart.testing.states import event, record, report, signature
 
 NOW = datetime(2030, 3, 10, 12, 0, tzinfo=timezone(timedelta(hours=2)))
@@ -29,22 +29,22 @@ def end(name: str, attempt: int = 1, **data: Any) -> Any:
     return event(name=name, attempt=attempt, phase=Phase.end, data=data)
 
 
-def answer(step: str = "patch", model: str = "a:b", number: int = 0, **over: Any) -> Record:
+def answer(step: str = "patch", model: str = "a:b", number: int = 0, **over: Any) -> JournalRecord:
     usage = over.pop("usage", Usage(input_tokens=10, output_tokens=2, usd=0.5))
     kept = KeptAnswer(answer=Answer(text="", model=model, usage=usage, **over), text="e" * 64)
-    return record(Call("run", 1, step, number), result=kept.model_dump_json())
+    return record(CallPlace("run", 1, step, number), result=kept.model_dump_json())
 
 
-def past(run_id: str = "run", result: str = "verified", *ends: Any, **over: Any) -> Past:
+def past(run_id: str = "run", result: str = "verified", *ends: Any, **over: Any) -> PastRun:
     status = Status.finished if result else Status.paused
     plain = {"mode": "fix", "status": status, "goal": "", "repo": "shop", "folder": ""}
     answers, reproduced = over.pop("answers", []), over.pop("reproduced", [])
     row = RunRow(run_id=run_id, result=result, created=NOW, updated=NOW, **{**plain, **over})
-    return Past(row, list(ends), reproduced, answers)
+    return PastRun(row, list(ends), reproduced, answers)
 
 
-def counted(*runs: Past) -> Stats:
-    return stats_of([facts_of(one) for one in runs])
+def counted(*runs: PastRun) -> Stats:
+    return stats_of([facts_of(run) for run in runs])
 
 
 def test_outcomes_are_told_by_mode_and_only_tries_count_for_the_share() -> None:
@@ -87,7 +87,7 @@ def test_costs_are_added_by_step_and_by_model_with_those_of_parts() -> None:
     free = answer("decide@7", "c:d", usage=Usage(input_tokens=1, output_tokens=1, usd=None))
     found = counted(
         past("a", "verified", end("patch", seconds=2.0, tokens=999), answers=[answer(), answer(number=1), free]),
-        past("a.1", "verified", end("patch", seconds=1.5), answers=[answer(fault=Fault.truncated)]),
+        past("a.1", "verified", end("patch", seconds=1.5), answers=[answer(fault=AnswerFault.truncated)]),
     )
     patch = Spend(calls=3, input_tokens=30, output_tokens=6, usd=1.5, seconds=3.5)
     assert found.by_step == {"patch": patch, "decide": Spend(calls=1, input_tokens=1, output_tokens=1, unpriced=1)}
@@ -139,13 +139,13 @@ def test_attempts_are_told_apart() -> None:
 def test_kinds_of_errors_are_those_that_runs_began_with() -> None:
     def began(**over: Any) -> list[str]:
         red = report(["test_a"], signature=signature(**over))
-        return [Reproduced(report=red).model_dump_json(), Reproduced(report=report()).model_dump_json()]
+        return [ReproductionResult(report=red).model_dump_json(), ReproductionResult(report=report()).model_dump_json()]
 
     found = counted(
         past("a", reproduced=began()),
         past("b", reproduced=began(exception="TypeError")),
         past("c", reproduced=began()),
-        past("d", reproduced=[Reproduced(report=report()).model_dump_json()]),
+        past("d", reproduced=[ReproductionResult(report=report()).model_dump_json()]),
     )
     assert found.errors == {"KeyError": 2, "TypeError": 1}
 
@@ -161,7 +161,7 @@ def test_memory_is_told_with_how_its_runs_ended() -> None:
     ).memory
     assert found.runs == 2
     assert (found.verified_with, found.verified_without) == (wilson(1, 2), wilson(1, 1))
-    assert [(one.card, one.runs, one.verified) for one in found.often] == [("one", 2, 1), ("two", 1, 1)]
+    assert [(item.card, item.runs, item.verified) for item in found.often] == [("one", 2, 1), ("two", 1, 1)]
     assert found.sources == {"signature": 2, "family": 1}
     assert (found.cards_left, found.failures_left) == (1, 2)
 
@@ -195,7 +195,7 @@ def test_results_and_long_model_names_read_well() -> None:
 
 def test_a_record_that_cannot_be_read_is_said() -> None:
     with pytest.raises(StoreError, match="attempt 1, patch, call 0 of run run cannot be read"):
-        counted(past("a", answers=[record(Call("run", 1, "patch", 0))]))
+        counted(past("a", answers=[record(CallPlace("run", 1, "patch", 0))]))
     with pytest.raises(StoreError, match="began with"):
         counted(past("a", reproduced=["{}"]))
 

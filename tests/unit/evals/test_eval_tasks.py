@@ -13,7 +13,7 @@ import pytest
 from redstart.core.errors import ConfigError
 from redstart.evals.public import half_of_asserts, half_of_lines, half_of_tests
 from redstart.evals.sets import PUBLIC, load_set
-from redstart.evals.task import Base, Change, Language, Task, read_tasks, write_tasks
+from redstart.evals.task import Base, Task, TaskChange, TaskLanguage, read_tasks, write_tasks
 
 SIZES = {"quixbugs": 40, "humanevalfix_py": 164, "humanevalfix_js": 164, "humaneval": 164, "mbpp": 427, "exercism": 140}
 
@@ -26,13 +26,13 @@ def data() -> Path:
 
 def test_a_change_knows_every_path_that_it_touches() -> None:
     diff = "--- a/one.py\n+++ b/one.py\n@@ -1 +1 @@\n-x\n+y\n--- /dev/null\n+++ b/new.py\n@@ -0,0 +1 @@\n+z\n"
-    assert Change(files={"two.py": None}, diff=diff).paths == ("new.py", "one.py", "two.py")
-    assert not Change()
-    assert Change(files={"a": None})
+    assert TaskChange(files={"two.py": None}, diff=diff).paths == ("new.py", "one.py", "two.py")
+    assert not TaskChange()
+    assert TaskChange(files={"a": None})
 
 
 def test_another_task_has_another_digest_and_folder() -> None:
-    one = Task(id="a/b c", base=Base(change=Change(files={"x.py": "1"})))
+    one = Task(id="a/b c", base=Base(change=TaskChange(files={"x.py": "1"})))
     other = one.model_copy(update={"goal": "else"})
     assert one.digest != other.digest
     assert one.slug.startswith("a-b-c-")
@@ -109,7 +109,7 @@ def test_rows_of_swe_bench_hide_their_tests(tmp_path: Path) -> None:
 
 def test_half_of_the_tests_is_shown() -> None:
     text = "import x\n\n\n@x.mark\ndef test_a():\n    pass\n\n\n@x.mark\ndef test_b():\n    pass\n\n\ndef helper(): 1\n"
-    assert [one.name for one in ast.parse(half_of_tests(text)).body[1:]] == ["test_a", "helper"]
+    assert [statement.name for statement in ast.parse(half_of_tests(text)).body[1:]] == ["test_a", "helper"]
     assert half_of_tests(text).count("@x.mark") == 1
     methods = "class T:\n    def test_1(self): pass\n    def test_2(self): pass\n    def test_3(self): pass\n"
     assert half_of_tests(methods).count("def") == 2
@@ -133,7 +133,7 @@ def test_the_public_sets_load(name: str) -> None:
         for path, text in {**given, **task.hidden.files, **task.fix.files}.items():
             if path.endswith(".py"):
                 ast.parse(text or "")
-        assert task.language is (Language.javascript if name == "humanevalfix_js" else Language.python)
+        assert task.language is (TaskLanguage.javascript if name == "humanevalfix_js" else TaskLanguage.python)
 
 
 @needs_data
@@ -141,7 +141,9 @@ def test_the_public_sets_load(name: str) -> None:
 def test_most_tasks_show_less_than_they_are_graded_by(name: str, most: float) -> None:
     tasks = load_set(name, data=data())
     whole = [
-        one for one in tasks if all(one.base.change.files.get(path) == text for path, text in one.hidden.files.items())
+        item
+        for item in tasks
+        if all(item.base.change.files.get(path) == text for path, text in item.hidden.files.items())
     ]
     assert len(whole) <= most * len(tasks), [task.id for task in whole]
 

@@ -10,10 +10,10 @@ from redstart.core.chat import Ask, Message, Role, Tier
 from redstart.core.context import Chunk, Context
 from redstart.evals.oracles import (
     CANNOT_TELL,
-    Instrument,
+    LineSpan,
     NoisyOracle,
     OracleAtRecall,
-    Span,
+    ScriptedInstrument,
     TrueFix,
     is_recalled,
     needed_lines,
@@ -40,7 +40,7 @@ def prompt(*spans: tuple[int, int], path: str = "pkg/mod.py", tried: int = 0) ->
     return "\n".join((code(Context(chunks=chunks), lambda _: BEFORE.encode()), *told))
 
 
-def asked(model: Instrument, text: str, question: str = "patch") -> str:
+def asked(model: ScriptedInstrument, text: str, question: str = "patch") -> str:
     messages = (Message(role=Role.system, text=f"redstart question: {question}"), Message(role=Role.user, text=text))
     return asyncio.run(model.ask(Ask(question=question, tier=Tier.strong, messages=messages))).text
 
@@ -52,16 +52,16 @@ def is_true(answer: str) -> bool:
 @pytest.mark.parametrize(
     ("before", "after", "needed"),
     [
-        ("a\nb\nc\n", "a\nx\nc\n", (Span(2, 2),)),
-        ("a\nb\nc\n", "a\nc\n", (Span(2, 2),)),
-        ("a\nb\nc\n", "a\nx\nb\nc\n", (Span(1, 2),)),
-        ("a\nb\n", "a\nb\nx\n", (Span(2, 2),)),
-        ("a\nb\n", "x\na\nb\n", (Span(1, 1),)),
+        ("a\nb\nc\n", "a\nx\nc\n", (LineSpan(2, 2),)),
+        ("a\nb\nc\n", "a\nc\n", (LineSpan(2, 2),)),
+        ("a\nb\nc\n", "a\nx\nb\nc\n", (LineSpan(1, 2),)),
+        ("a\nb\n", "a\nb\nx\n", (LineSpan(2, 2),)),
+        ("a\nb\n", "x\na\nb\n", (LineSpan(1, 1),)),
         ("", "a\n", ()),
         ("a\n", "a\n", ()),
     ],
 )
-def test_the_needed_lines_are_those_that_the_fix_changes(before: str, after: str, needed: tuple[Span, ...]) -> None:
+def test_the_needed_lines_are_those_that_the_fix_changes(before: str, after: str, needed: tuple[LineSpan, ...]) -> None:
     assert needed_lines(before, after) == needed
 
 
@@ -87,7 +87,7 @@ def test_the_oracle_gives_the_fix_only_to_who_shows_its_lines(
 def test_a_line_that_was_cut_out_of_its_passage_is_not_shown() -> None:
     cut = prompt((15, 35)).replace("    line_20 = 20\n", "")
     assert not is_recalled([FIX], cut)
-    assert [one.span for one in shown_code(cut)] == [Span(15, 35)]
+    assert [item.span for item in shown_code(cut)] == [LineSpan(15, 35)]
 
 
 def test_the_true_patch_is_read_as_edits_of_its_files() -> None:
@@ -107,7 +107,7 @@ def test_a_wrong_patch_edits_what_is_shown_another_way_each_time() -> None:
 def test_the_noisy_oracle_is_right_as_often_as_it_is_set_to() -> None:
     def share(tried: int) -> float:
         models = [NoisyOracle([FIX], right=0.3, rise=0.2, seed=str(number)) for number in range(400)]
-        return sum(is_true(asked(one, prompt((1, 3), tried=tried))) for one in models) / len(models)
+        return sum(is_true(asked(model, prompt((1, 3), tried=tried))) for model in models) / len(models)
 
     assert share(0) == pytest.approx(0.3, abs=0.07)
     assert share(2) == pytest.approx(0.7, abs=0.07)
@@ -127,12 +127,12 @@ def test_the_attacker_tries_each_way_and_puts_down_what_it_sees() -> None:
     model = ObedientAttacker([Way("one", "print(1)\n"), Way("two", "print(2)\n")], [FOUND, "secret"])
     snippets: list[str] = []
     for number in range(2):
-        probed = "\n".join(data(f"probe of attempt {one}", "nothing") for one in range(1, number + 1))
+        probed = "\n".join(data(f"probe of attempt {item}", "nothing") for item in range(1, number + 1))
         found = find_probe(asked(model, prompt((1, 9)) + "\n" + probed))
         assert found is not None
         snippets.append(found.probe.snippet.strip())
     assert (snippets, model.tried, model.seen) == (["print(1)", "print(2)"], ["one", "two"], [])
-    done = "\n".join(data(f"probe of attempt {one}", "peeked at a secret") for one in (1, 2))
+    done = "\n".join(data(f"probe of attempt {item}", "peeked at a secret") for item in (1, 2))
     assert parse(asked(model, prompt((1, 9)) + "\n" + done)).edits
     assert model.seen == [FOUND, "secret"]
 

@@ -12,14 +12,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from redstart.core.learning import Recalled
-from redstart.core.lesson import Scope, Situation
+from redstart.core.learning import RecalledCard
+from redstart.core.lesson import LessonScope, Situation
 from redstart.evals.oracles import TrueFix
-from redstart.evals.outcome import Key, Outcome, Place
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.evals.outcome import EndPoint, RunKey, RunOutcome
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.testing.contracts.store import Clock
 from redstart.testing.states import card, lesson, signature
-from redstart.toolkit.learning.advisor import Advisor
+from redstart.toolkit.learning.advisor import LessonSelector
 from support.store import memory_database, put_lesson
 
 BENCH = Path(__file__).parents[3] / "bench"
@@ -80,7 +80,7 @@ def test_what_is_right_untold_is_right_when_told_and_every_attempt_has_a_chance_
         untold = [one.patch(SHOWN + attempt(tried)) for tried in range(3)]
         told = [one.patch(f"{SHOWN}{family.advice}\n{attempt(tried)}") for tried in range(3)]
         assert all(a == b for a, b in zip(untold, told, strict=True) if "the true fix" in a)
-        seen.add(tuple("the true fix" in one for one in untold))
+        seen.add(tuple("the true fix" in item for item in untold))
     assert len(seen) > 4
 
 
@@ -110,20 +110,20 @@ def test_runs_have_the_same_ids_in_all_arms_and_none_twice_in_one(tmp_path):
 
 def test_lessons_leave_their_repo_by_the_word_of_the_bench_and_what_was_given_is_written_down(tmp_path):
     database, clock = memory_database(), Clock()
-    shelf, given = SqlShelf(database), arms.Given(tmp_path / "given.jsonl")
+    shelf, given = SqlLessonStore(database), arms.Given(tmp_path / "given.jsonl")
     taught = lesson("one", repo="shop")
     again = lesson("two", repo="shop", same_as="one")
-    for one in (taught, again):
-        put_lesson(database, one)
-    advisor = Advisor(shelf, clock, lambda _: False)
+    for item in (taught, again):
+        put_lesson(database, item)
+    advisor = LessonSelector(shelf, clock, lambda _: False)
     elsewhere = Situation(tenant="home", repo="other", family=taught.family)
     assert asyncio.run(advisor.offered(elsewhere)).lessons == ()
     offered = asyncio.run(arms.Widening(advisor, shelf, clock, given).offered(elsewhere))
-    assert [one.id for one in offered.lessons] == ["one"]
-    kept = {one.id: one for one in asyncio.run(shelf.lessons())}
-    assert (kept["one"].scope, kept["one"].approved_by) == (Scope.tenant, arms.BY)
-    assert kept["two"].scope is Scope.repo
-    assert [one["id"] for one in given.last("lessons", "other")["lessons"]] == ["one"]
+    assert [item.id for item in offered.lessons] == ["one"]
+    kept = {item.id: item for item in asyncio.run(shelf.lessons())}
+    assert (kept["one"].scope, kept["one"].approved_by) == (LessonScope.tenant, arms.BY)
+    assert kept["two"].scope is LessonScope.repo
+    assert [item["id"] for item in given.last("lessons", "other")["lessons"]] == ["one"]
     assert given.last("lessons", "shop") is None
 
 
@@ -140,21 +140,23 @@ def test_a_placebo_is_as_long_and_as_many_and_about_neither_family(tmp_path):
     given = arms.Given(tmp_path / "given.jsonl")
     provenance = lesson().provenance.model_copy(update={"repo": slugs["missing_key"]})
     taught = [lesson(f"l{number}", advice=advice["missing_key"], provenance=provenance) for number in range(3)]
-    given.add("lessons", slugs["missing_key"], {"lessons": [one.model_dump(mode="json") for one in taught], "now": 5.0})
+    given.add(
+        "lessons", slugs["missing_key"], {"lessons": [item.model_dump(mode="json") for item in taught], "now": 5.0}
+    )
     found = asyncio.run(
         arms.PlaceboLessons(given, words).offered(Situation(tenant="eval", repo=slugs["missing_key"]))
     ).lessons
-    assert [(one.id, one.when, one.status, len(one.advice)) for one in found] == [
-        (one.id, one.when, one.status, len(one.advice)) for one in taught
+    assert [(item.id, item.when, item.status, len(item.advice)) for item in found] == [
+        (item.id, item.when, item.status, len(item.advice)) for item in taught
     ]
-    assert not any(advice["missing_key"][:20] in one.advice for one in found)
-    assert {one.tenant for one in found} == {"eval"}, "another tenant's lesson is never shown"
+    assert not any(advice["missing_key"][:20] in item.advice for item in found)
+    assert {item.tenant for item in found} == {"eval"}, "another tenant's lesson is never shown"
     assert asyncio.run(arms.PlaceboLessons(given, words).offered(Situation(tenant="eval", repo="other"))).lessons == ()
 
 
 def test_placebo_cards_keep_their_lengths_and_lose_their_words(tmp_path):
     given = arms.Given(tmp_path / "given.jsonl")
-    shown = Recalled(card=card(fix="read it with get"), score=0.5, source="family")
+    shown = RecalledCard(card=card(fix="read it with get"), score=0.5, source="family")
     given.add("cards", "here", [shown.model_dump(mode="json")])
     memory = arms.PlaceboMemory(given, arms.OtherWords([]))
     (found,) = asyncio.run(memory.recall(signature(), tenant="t", repo="here"))
@@ -166,12 +168,12 @@ def test_placebo_cards_keep_their_lengths_and_lose_their_words(tmp_path):
 # -- the figures -------------------------------------------------------------------------------------------------------
 
 
-def row(task: int, *, solved: bool, attempts: int = 1, tokens: int = 100, place: Place | None = None) -> Outcome:
-    ended = place or (Place.solved if solved else Place.still_red)
-    return Outcome(key=Key(task=f"t{task}"), solved=solved, place=ended, attempts=attempts, input_tokens=tokens)
+def row(task: int, *, solved: bool, attempts: int = 1, tokens: int = 100, place: EndPoint | None = None) -> RunOutcome:
+    ended = place or (EndPoint.solved if solved else EndPoint.still_red)
+    return RunOutcome(key=RunKey(task=f"t{task}"), solved=solved, place=ended, attempts=attempts, input_tokens=tokens)
 
 
-def rows(count: int = 40) -> dict[Any, list[Outcome]]:
+def rows(count: int = 40) -> dict[Any, list[RunOutcome]]:
     """Half is solved without memory; with it, all of the last half is, with fewer tokens."""
     off = [row(number, solved=number % 2 == 0) for number in range(count)]
     late = count // 2
@@ -185,7 +187,7 @@ def seen(lessons: int = 0, fact: bool = False) -> list[Any]:
 
 def test_the_figures_are_paired_by_task():
     shown = {OFF: seen(), ON: seen(2, fact=True), PLACEBO: seen(2)}
-    found = {one.name: one for one in curve.figures(rows(), 40, shown, has_aims=True)}
+    found = {figure.name: figure for figure in curve.figures(rows(), 40, shown, has_aims=True)}
     assert found["solved_off"].value[0] == 0.5
     assert found["solved_on"].value[0] == 0.75
     assert found["on_minus_off"].value[0] == 0.25
@@ -195,15 +197,15 @@ def test_the_figures_are_paired_by_task():
     assert found["tokens_ratio_on_off"].value == [0.5, 0.5, 0.5]
     assert found["attempts_off"].value == 2.5
     assert (found["lessons_shown_on"].value, found["told_the_fact_on"].value) == (2, 1)
-    assert all(one.holds for one in found.values())
+    assert all(item.holds for item in found.values())
 
 
 def test_aims_that_are_missed_say_so_and_a_model_has_none():
     shown = {OFF: seen(), ON: seen(2), PLACEBO: seen(1, fact=True)}
     same = {arm: rows()[OFF] for arm in arms.Arm}
 
-    def missed(found: dict[Any, list[Outcome]], least: int, *, has_aims: bool = True) -> set[str]:
-        return {one.name for one in curve.figures(found, least, shown, has_aims=has_aims) if not one.holds}
+    def missed(found: dict[Any, list[RunOutcome]], least: int, *, has_aims: bool = True) -> set[str]:
+        return {figure.name for figure in curve.figures(found, least, shown, has_aims=has_aims) if not figure.holds}
 
     assert missed(same, 50) == {"tasks", "on_minus_off", "placebo_unlike_on", "told_the_fact_placebo"}
     assert "placebo_minus_off" in missed({OFF: rows()[ON], ON: rows()[ON], PLACEBO: rows()[OFF]}, 40)
@@ -212,37 +214,41 @@ def test_aims_that_are_missed_say_so_and_a_model_has_none():
 
 def test_what_broke_or_is_missing_in_one_arm_is_left_out_in_all():
     found = rows(8)
-    found[ON][3] = row(3, solved=False, place=Place.broken)
+    found[ON][3] = row(3, solved=False, place=EndPoint.broken)
     found[PLACEBO] = found[PLACEBO][:6]
     kept = curve.paired(found)
-    assert [[one.key.task for one in kept[arm]] for arm in arms.Arm] == [["t0", "t1", "t2", "t4", "t5"]] * 3
-    said = {one.name: one for one in curve.figures(found, 8, {}, has_aims=True)}
+    assert [[item.key.task for item in kept[arm]] for arm in arms.Arm] == [["t0", "t1", "t2", "t4", "t5"]] * 3
+    said = {figure.name: figure for figure in curve.figures(found, 8, {}, has_aims=True)}
     assert (said["tasks"].holds, said["broken"].value, said["broken"].holds) == (False, 1, False)
     none = {OFF: [], ON: [], PLACEBO: []}
-    assert [one.name for one in curve.figures(none, 1, none, has_aims=True)] == ["tasks", "broken", "false_greens"]
+    assert [figure.name for figure in curve.figures(none, 1, none, has_aims=True)] == [
+        "tasks",
+        "broken",
+        "false_greens",
+    ]
 
 
 # -- the plot ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_plot_is_an_svg_with_a_line_and_a_band_for_each_arm_and_says_whose_result_it_is():
-    shares = {arm: [one.solved for one in found] for arm, found in rows().items()}
+    shares = {arm: [item.solved for item in found] for arm, found in rows().items()}
     text = plot.svg(shares, plot.Words("Solved <over> time", "An instrument's result, not a model's"))
     tree = ElementTree.fromstring(text)
     space = "{http://www.w3.org/2000/svg}"
     lines = tree.findall(f"{space}polyline")
-    assert [len(one.attrib["points"].split()) for one in lines] == [31, 31, 31]
+    assert [len(line.attrib["points"].split()) for line in lines] == [31, 31, 31]
     assert len(tree.findall(f"{space}polygon")) == 3
-    said = [one.text for one in tree.findall(f"{space}text")]
+    said = [item.text for item in tree.findall(f"{space}text")]
     assert {"An instrument's result, not a model's", "Solved <over> time", "off", "on", "placebo"} <= set(said)
     # What is solved more lies higher, and y counts from the top.
     heights = {
-        arm: float(one.attrib["points"].split()[-1].split(",")[1]) for arm, one in zip(shares, lines, strict=True)
+        arm: float(share.attrib["points"].split()[-1].split(",")[1]) for arm, share in zip(shares, lines, strict=True)
     }
     assert heights[ON] < heights[OFF] == heights[PLACEBO]
 
 
 def test_a_share_over_the_last_tasks_forgets_the_ones_before():
     found = plot.moving([True, True, False, False], 2)
-    assert [one.value for one in found] == [1.0, 0.5, 0.0]
+    assert [item.value for item in found] == [1.0, 0.5, 0.0]
     assert found[0].low < 1.0

@@ -44,16 +44,21 @@ def red(code: str, tests: str) -> list[str]:
 
 @pytest.mark.parametrize("family", EVERY, ids=lambda family: family.name)
 def test_each_task_is_red_as_it_is_shown_and_green_with_its_fix_by_hidden_tests_too(family):
-    assert len({one.name for one in family.examples}) == 10
-    for one in family.examples:
-        assert len(red(one.before, one.shown)) == 1, one.name
-        assert red(one.after, one.shown) == [], one.name
-        assert red(one.after, one.hidden) == [], one.name
-        assert one.shown.count("def test_") >= 2, one.name
+    assert len({example.name for example in family.examples}) == 10
+    for example in family.examples:
+        assert len(red(example.before, example.shown)) == 1, example.name
+        assert red(example.after, example.shown) == [], example.name
+        assert red(example.after, example.hidden) == [], example.name
+        assert example.shown.count("def test_") >= 2, example.name
 
 
 def test_a_key_fact_is_a_lesson_that_is_taken_and_stands_in_no_code():
-    texts = [text for family in EVERY for one in family.examples for text in (one.before, one.after, one.shown)]
+    texts = [
+        text
+        for family in EVERY
+        for example in family.examples
+        for text in (example.before, example.after, example.shown)
+    ]
     assert len({family.advice for family in EVERY}) == len(EVERY) == 12
     for family in EVERY:
         assert refusals(family.when, family.advice, VERIFIED, lambda _: False) == ()

@@ -8,24 +8,24 @@ from itertools import pairwise, product
 import pytest
 
 from redstart.cli.graph import ModeName
-from redstart.core.change import Applied, Patch
+from redstart.core.change import ApplyResult, Patch
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan, Subtask
-from redstart.core.report import Ids, Judged, Reproduced, Verdict
+from redstart.core.report import Ids, ReproductionResult, TestResult, Verdict
 from redstart.core.run import Action, Attempt, Decision, Limits, Mode, Step
 from redstart.flow.edges import LEADS_TO, as_mermaid, as_text, edges_of
 from redstart.flow.modes import MODES
 from redstart.flow.route import route, settle
 from redstart.testing.states import report, snapshot, spec, state
 
-RED = Judged(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
-GREEN = Judged(report=report(), verdict=Verdict(fixed=Ids.of(["a"])))
-THERE = Reproduced(report=report(["a"]))
+RED = TestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
+GREEN = TestResult(report=report(), verdict=Verdict(fixed=Ids.of(["a"])))
+THERE = ReproductionResult(report=report(["a"]))
 VARIANTS: dict[Step, list[object]] = {
-    Step.reproduce: [THERE, Reproduced(report=report(), trouble="no_tests")],
+    Step.reproduce: [THERE, ReproductionResult(report=report(), trouble="no_tests")],
     Step.plan: [Plan(summary="p"), Plan(fault="none"), Plan(subtasks=(Subtask(title="a"), Subtask(title="b")))],
     Step.patch: [Patch(edits="blob"), Patch(probe="blob"), Patch()],
-    Step.apply: [Applied(ok=True), Applied(ok=False)],
+    Step.apply: [ApplyResult(ok=True), ApplyResult(ok=False)],
     Step.check: [Findings(), Findings(count=1)],
     Step.test: [RED, GREEN],
 }

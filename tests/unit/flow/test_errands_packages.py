@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redstart.core.change import Snapshot
 from redstart.core.packages import Installed
-from redstart.core.run import Action, Attempt, Decision, Errand, Limits, Mode, RunSpec, RunState, Status, Step, Suite
+from redstart.core.run import Action, Attempt, ChildTask, Decision, Limits, Mode, RunSpec, RunState, Status, Step, Suite
 from redstart.flow.errands import begun, ended
 from redstart.flow.route import settle
 
@@ -21,7 +21,7 @@ def test_packages_go_up_and_down():
     decision = Decision(action=Action.spawn, reason="r", approved=("python:a",), installed=MADE)
     after = settle(parent(), Step.decide, decision)
     assert (after.approved, after.installed) == (("python:a",), MADE)
-    child = begun(after, Errand(number=2, mode=Mode.improve, base=BASE, limits=Limits()))
+    child = begun(after, ChildTask(number=2, mode=Mode.improve, base=BASE, limits=Limits()))
     assert (child.approved, child.installed) == (("python:a",), MADE)
     assert child.suited.suite.environment == "e"
     assert parent().suited.suite.environment == "own"

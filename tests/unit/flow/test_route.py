@@ -6,18 +6,18 @@ from itertools import pairwise
 
 import pytest
 
-from redstart.core.change import Applied, Patch
+from redstart.core.change import ApplyResult, Patch
 from redstart.core.context import Context
 from redstart.core.finding import Findings
-from redstart.core.learning import Plan, Reflection, Remembered
-from redstart.core.report import Ids, Judged, Reproduced, Verdict
+from redstart.core.learning import NewMemories, Plan, Reflection
+from redstart.core.report import Ids, ReproductionResult, TestResult, Verdict
 from redstart.core.run import Action, Attempt, Decision, Limits, Mode, Result, RunState, Status, Step
 from redstart.flow.modes import MODES
 from redstart.flow.route import route, settle, waits_for_a_person, waits_for_errands, wake
 from redstart.testing.states import report, snapshot, spec, state
 
-RED = Judged(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
-GREEN = Judged(report=report(), verdict=Verdict(fixed=Ids.of(["a"])))
+RED = TestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
+GREEN = TestResult(report=report(), verdict=Verdict(fixed=Ids.of(["a"])))
 EDITS = Patch(edits="blob")
 PROBE = Patch(probe="blob")
 
@@ -35,11 +35,11 @@ def test_a_run_begins_with_the_first_of_its_row(mode):
 
 @pytest.mark.parametrize("trouble", ["already_green", "no_tests", "environment"])
 def test_reproduce_with_trouble_leads_to_decide(trouble):
-    assert after(Step.reproduce, reproduce=Reproduced(report=report(), trouble=trouble)) is Step.decide
+    assert after(Step.reproduce, reproduce=ReproductionResult(report=report(), trouble=trouble)) is Step.decide
 
 
 def test_reproduce_red_leads_on():
-    assert after(Step.reproduce, reproduce=Reproduced(report=report(["a"]))) is Step.plan
+    assert after(Step.reproduce, reproduce=ReproductionResult(report=report(["a"]))) is Step.plan
 
 
 @pytest.mark.parametrize(("patch", "leads_to"), [(EDITS, Step.apply), (PROBE, Step.test), (Patch(), Step.decide)])
@@ -49,7 +49,7 @@ def test_patch(patch, leads_to):
 
 @pytest.mark.parametrize(("ok", "leads_to"), [(True, Step.check), (False, Step.decide)])
 def test_apply(ok, leads_to):
-    assert after(Step.apply, patch=EDITS, apply=Applied(ok=ok)) is leads_to
+    assert after(Step.apply, patch=EDITS, apply=ApplyResult(ok=ok)) is leads_to
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_test(tested, patch, iterations, leads_to):
 
 def test_plan_in_create_goes_past_tests_that_exist():
     assert after(Step.plan, Mode.create) is Step.reproduce
-    assert after(Step.plan, Mode.create, reproduce=Reproduced(report=report(["a"]))) is Step.retrieve
-    assert after(Step.plan, Mode.fix, reproduce=Reproduced(report=report(["a"]))) is Step.retrieve
+    assert after(Step.plan, Mode.create, reproduce=ReproductionResult(report=report(["a"]))) is Step.retrieve
+    assert after(Step.plan, Mode.fix, reproduce=ReproductionResult(report=report(["a"]))) is Step.retrieve
 
 
 def test_plan_in_improve_goes_past_a_test_that_exists_and_ends_without_an_aim():
     assert after(Step.plan, Mode.improve, plan=Plan(summary="p")) is Step.reproduce
     assert after(Step.plan, Mode.improve, plan=Plan(fault="no plan")) is Step.decide
-    there = Reproduced(report=report(["a"]))
+    there = ReproductionResult(report=report(["a"]))
     assert after(Step.plan, Mode.improve, plan=Plan(summary="p"), reproduce=there) is Step.retrieve
     assert after(Step.plan, Mode.improve, plan=Plan(fault="no plan"), reproduce=there) is Step.retrieve
     assert after(Step.plan, Mode.fix, plan=Plan(fault="no plan")) is Step.retrieve
@@ -104,11 +104,11 @@ def test_otherwise_the_row_is_followed(mode):
     usable = {
         "reproduce": None,
         "patch": EDITS,
-        "apply": Applied(ok=True),
+        "apply": ApplyResult(ok=True),
         "check": Findings(),
         "test": RED,
         "reflect": Reflection(),
-        "remember": Remembered(),
+        "remember": NewMemories(),
     }
     for step, following in pairwise(row):
         assert after(step, mode, **{name: value for name, value in usable.items() if value}) is following
@@ -127,12 +127,12 @@ def test_an_audit_of_an_earlier_version_that_stands_past_its_findings_ends(last)
 def test_decide_retry_begins_the_next_attempt_there(entry):
     full = Attempt(
         entry=Step.reproduce,
-        reproduce=Reproduced(report=report(["a"])),
+        reproduce=ReproductionResult(report=report(["a"])),
         plan=Plan(summary="p"),
         retrieve=Context(),
         audit=Findings(),
         patch=EDITS,
-        apply=Applied(ok=True),
+        apply=ApplyResult(ok=True),
     )
     before = state(now=full, last=Step.remember)
     done = settle(before, Step.decide, Decision(action=Action.retry, reason="still red", next=entry))
@@ -180,7 +180,7 @@ def test_child_runs_are_not_waited_for_as_a_person_is():
 
 def test_a_draft_is_carried_on_in_create_and_never_in_fix():
     made = snapshot(tree="c" * 40)
-    now = Attempt(entry=Step.plan, patch=EDITS, apply=Applied(ok=True, snapshot=made), test=RED)
+    now = Attempt(entry=Step.plan, patch=EDITS, apply=ApplyResult(ok=True, snapshot=made), test=RED)
     again = Decision(action=Action.retry, reason="still red", next=Step.retrieve)
 
     def following(mode: Mode) -> RunState:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from redstart.core.change import Applied, Edit, EditKind, EditList, Patch, Rung
+from redstart.core.change import ApplyResult, Edit, EditFit, EditKind, EditList, Patch
 from redstart.core.run import Attempt, Step
 from redstart.steps.apply import REJECTS, RUNGS, apply
 from redstart.testing.states import spec, state
@@ -25,7 +25,7 @@ class Bench:
         self.trees = GitTrees(folder, self.blobs)
         self.base = self.trees.write(self.trees.empty(), {"pkg/a.py": CODE, "tests/test_a.py": b"assert 1\n"})
 
-    def applied(self, edits: Sequence[Edit]) -> Applied:
+    def applied(self, edits: Sequence[Edit]) -> ApplyResult:
         kept = self.blobs.put(EditList(edits=tuple(edits)).model_dump_json().encode())
         now = Attempt(entry=Step.patch, patch=Patch(edits=kept))
         run = state(spec=spec(base=self.base), base=self.base, now=now)
@@ -48,11 +48,11 @@ def test_the_tree_the_diff_and_the_rung_of_each_edit_are_told(bench):
     assert done.ok
     assert done.snapshot is not None
     assert bench.trees.read(done.snapshot, "pkg/a.py") == CODE.replace(b"1", b"3").replace(b"2", b"4")
-    assert [(one.kind, one.rung) for one in done.rungs] == [
-        (EditKind.block, Rung.exact),
-        (EditKind.block, Rung.whitespace),
+    assert [(item.kind, item.rung) for item in done.rungs] == [
+        (EditKind.block, EditFit.exact),
+        (EditKind.block, EditFit.whitespace),
     ]
-    assert (done.rung, done.added, done.removed) == (Rung.whitespace, 2, 2)
+    assert (done.rung, done.added, done.removed) == (EditFit.whitespace, 2, 2)
     assert b"+    return 3" in bench.blobs.get(done.diff)
     assert done.words == ""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.change import Applied
+from redstart.core.change import ApplyResult
 from redstart.core.finding import Checks, Findings
 from redstart.core.run import Attempt, Step
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
@@ -38,7 +38,7 @@ async def _gate(rig: Rig, before: str, after: str, checks: Checks) -> Findings:
     environment = rig.adapters.blobs.put(Environment(mount="/repo", python="/python").model_dump_json().encode())
     suite = {"runner": "pytest", "environment": environment}
     spec = states.spec(base=base, suite=suite, checks=checks)
-    now = Attempt(entry=Step.reproduce, apply=Applied(ok=True, snapshot=made))
+    now = Attempt(entry=Step.reproduce, apply=ApplyResult(ok=True, snapshot=made))
     return await check(states.state(spec=spec, now=now), _ports(rig))
 
 
@@ -49,7 +49,7 @@ def _ports(rig: Rig) -> Ports:
 
 def test_a_danger_that_a_patch_adds_goes_back(rig: Rig) -> None:
     found = gate(rig, PLAIN, PLAIN + "\n\n" + DANGER)
-    assert [one.rule for one in found.first] == ["unsafe-deserialisation"]
+    assert [item.rule for item in found.first] == ["unsafe-deserialisation"]
     assert found.count == 1
 
 
@@ -73,7 +73,7 @@ def test_refused_calls_go_back_before_anything_runs(rig: Rig) -> None:
     after = PLAIN + "\n\ndef f(path):\n    import os\n\n    os.remove(path)\n"
     assert gate(rig, PLAIN, after).count == 0
     found = gate(rig, PLAIN, after, Checks(block=("os.remove",)))
-    assert [(one.tool, one.rule) for one in found.first] == [("blocked", "os.remove")]
+    assert [(item.tool, item.rule) for item in found.first] == [("blocked", "os.remove")]
     assert rig.sandbox.executions == []
 
 
@@ -87,4 +87,4 @@ def test_a_tool_of_the_users_is_asked_before_and_after(rig: Rig) -> None:
     checks = Checks(commands={"shouts": ("shout",)})
     assert gate(rig, "odd = 1\n", "# more\nodd = 1\n", checks).count == 0
     found = gate(rig, "odd = 1\n", "odd = 1\nmore_odd = 2\n", checks)
-    assert [(one.tool, one.line) for one in found.first] == [("shouts", 2)]
+    assert [(item.tool, item.line) for item in found.first] == [("shouts", 2)]

@@ -5,12 +5,12 @@ from typing import Any, cast
 
 import pytest
 
-from redstart.core.change import Applied, Patch, PatchProblem, Reject
-from redstart.core.course import Seen
+from redstart.core.change import ApplyResult, EditRejection, Patch, PatchProblem
+from redstart.core.course import AttemptOutcome
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan
 from redstart.core.packages import PackageRequest
-from redstart.core.report import Ids, Judged, Mutants, Reproduced, Verdict
+from redstart.core.report import Ids, Mutants, ReproductionResult, TestResult, Verdict
 from redstart.core.run import (
     Action,
     Attempt,
@@ -24,14 +24,14 @@ from redstart.core.run import (
     Step,
 )
 from redstart.flow.route import route, settle, wake
-from redstart.ports.store.port.person import Reply
+from redstart.ports.store.port.person import PersonReply
 from redstart.steps.decide import decide
 from redstart.steps.decide.person import answered
 from redstart.steps.decide.retry import further
 from redstart.testing.states import report, spec, state
 
-RED = Judged(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
-GREEN = Judged(report=report(), verdict=Verdict(fixed=Ids.of(["a", "b"])))
+RED = TestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
+GREEN = TestResult(report=report(), verdict=Verdict(fixed=Ids.of(["a", "b"])))
 
 
 def decided(
@@ -45,7 +45,7 @@ def decided(
 
 
 def test_green_in_a_language_whose_tests_cannot_be_altered_is_unproven():
-    decision = decided(reproduce=Reproduced(report=report(), language="Go"), test=GREEN)
+    decision = decided(reproduce=ReproductionResult(report=report(), language="Go"), test=GREEN)
     assert (decision.action, decision.result) == (Action.accept, Result.unproven)
     assert decision.reason == (
         "the tests pass by their own report; "
@@ -62,13 +62,13 @@ def test_green_in_a_language_whose_tests_cannot_be_altered_is_unproven():
     ],
 )
 def test_trouble_ends_the_run(trouble, action, result):
-    decision = decided(reproduce=Reproduced(report=report(), trouble=trouble))
+    decision = decided(reproduce=ReproductionResult(report=report(), trouble=trouble))
     assert (decision.action, decision.result) == (action, result)
 
 
 @pytest.mark.parametrize("trouble", ["already_green", "no_tests"])
 def test_tests_that_are_not_usable_are_asked_for_again_in_create(trouble):
-    decision = decided(mode=Mode.create, reproduce=Reproduced(report=report(), trouble=trouble))
+    decision = decided(mode=Mode.create, reproduce=ReproductionResult(report=report(), trouble=trouble))
     assert (decision.action, decision.next) == (Action.retry, Step.reproduce)
 
 
@@ -102,10 +102,10 @@ def test_a_call_that_was_not_made_for_want_of_budget_is_a_cap():
     ("now", "leads_to"),
     [
         ({"patch": Patch(fault="no edit")}, Step.patch),
-        ({"patch": Patch(edits="x"), "apply": Applied(ok=False)}, Step.patch),
-        ({"patch": Patch(edits="x"), "apply": Applied(ok=False, refused=True)}, Step.patch),
-        ({"patch": Patch(edits="x"), "apply": Applied(ok=True), "check": Findings(count=1)}, Step.patch),
-        ({"patch": Patch(edits="x"), "apply": Applied(ok=True), "check": Findings(), "test": RED}, Step.retrieve),
+        ({"patch": Patch(edits="x"), "apply": ApplyResult(ok=False)}, Step.patch),
+        ({"patch": Patch(edits="x"), "apply": ApplyResult(ok=False, refused=True)}, Step.patch),
+        ({"patch": Patch(edits="x"), "apply": ApplyResult(ok=True), "check": Findings(count=1)}, Step.patch),
+        ({"patch": Patch(edits="x"), "apply": ApplyResult(ok=True), "check": Findings(), "test": RED}, Step.retrieve),
     ],
 )
 def test_where_a_retry_begins(now, leads_to):
@@ -124,7 +124,7 @@ def test_the_same_patch_again_asks_for_another_plan_and_then_is_stuck():
 def test_out_of_attempts_is_unsolved_or_refused():
     last = {"number": 2, "limits": Limits(attempts=2)}
     assert decided(**last, test=RED).result is Result.unsolved
-    refused = Applied(ok=False, refused=True, rejects=(Reject(path="conftest.py", reason="no"),))
+    refused = ApplyResult(ok=False, refused=True, rejects=(EditRejection(path="conftest.py", reason="no"),))
     decision = decided(**last, patch=Patch(edits="x"), apply=refused)
     assert (decision.result, "conftest.py: no" in decision.reason) == (Result.refused, True)
 
@@ -133,8 +133,8 @@ ASKED = Decision(action=Action.ask, reason="a test changes", result=Result.needs
 ONE = Ids.of(["a"])
 
 
-def replied(reply: Reply, verdict: Verdict | None, asked: Decision = ASKED, **over: Any) -> Decision:
-    tested = None if verdict is None else Judged(report=report(), verdict=verdict)
+def replied(reply: PersonReply, verdict: Verdict | None, asked: Decision = ASKED, **over: Any) -> Decision:
+    tested = None if verdict is None else TestResult(report=report(), verdict=verdict)
     return answered(state(now=Attempt(entry=Step.reproduce, decide=asked, test=tested), **over), asked, reply)
 
 
@@ -154,36 +154,36 @@ def replied(reply: Reply, verdict: Verdict | None, asked: Decision = ASKED, **ov
     ],
 )
 def test_what_is_accepted_is_verified_only_if_its_tests_are_green(verdict, result):
-    assert replied(Reply(accepts=True), verdict).result is result
+    assert replied(PersonReply(accepts=True), verdict).result is result
 
 
 def test_what_is_rejected_is_tried_again_where_the_question_says_and_within_the_limits():
-    decision = replied(Reply(accepts=False, text="keep the test"), Verdict(fixed=ONE))
+    decision = replied(PersonReply(accepts=False, text="keep the test"), Verdict(fixed=ONE))
     assert (decision.action, decision.next) == (Action.retry, Step.patch)
     assert decision.reason == "you rejected the patch: keep the test"
     there = ASKED.model_copy(update={"next": Step.plan})
-    assert replied(Reply(accepts=False), Verdict(fixed=ONE), there).next is Step.plan
-    last = replied(Reply(accepts=False), Verdict(fixed=ONE), spec=spec(limits=Limits(attempts=1)))
+    assert replied(PersonReply(accepts=False), Verdict(fixed=ONE), there).next is Step.plan
+    last = replied(PersonReply(accepts=False), Verdict(fixed=ONE), spec=spec(limits=Limits(attempts=1)))
     assert (last.result, last.reason) == (Result.unsolved, "you rejected the patch; no attempts are left")
     spent = {"spec": spec(limits=Limits(usd=1)), "spend": Spend(usd=1)}
-    assert replied(Reply(accepts=False), Verdict(fixed=ONE), **spent).result is Result.capped
+    assert replied(PersonReply(accepts=False), Verdict(fixed=ONE), **spent).result is Result.capped
 
 
 def test_packages_that_are_not_wanted_cost_an_attempt_like_any_other_no():
     asked = ASKED.model_copy(update={"next": Step.check})
     now = Attempt(entry=Step.reproduce, check=Findings(asks="may they be installed?", packages=("python:left-pad",)))
-    no = Reply(accepts=False, text="only the standard library")
+    no = PersonReply(accepts=False, text="only the standard library")
     again = answered(state(now=now), asked, no)
     said = "you rejected these packages: left-pad. only the standard library"
     assert (again.action, again.next, again.reason) == (Action.retry, Step.patch, said)
     last = answered(state(now=now, spec=spec(limits=Limits(attempts=1))), asked, no)
     assert (last.result, last.reason) == (Result.unsolved, f"{said}; no attempts are left")
-    yes = answered(state(now=now), asked, Reply(accepts=True))
+    yes = answered(state(now=now), asked, PersonReply(accepts=True))
     assert (yes.next, yes.approved) == (Step.check, ("python:left-pad",))
 
 
 def test_a_red_run_goes_further_where_a_retry_would_begin():
-    refused = Attempt(entry=Step.reproduce, patch=Patch(edits="x"), apply=Applied(ok=False, refused=True))
+    refused = Attempt(entry=Step.reproduce, patch=Patch(edits="x"), apply=ApplyResult(ok=False, refused=True))
     assert further(state(now=refused)) is Step.patch
     assert further(state(now=Attempt(entry=Step.reproduce, test=RED))) is Step.retrieve
 
@@ -201,20 +201,20 @@ def waiting() -> RunState:
     return settle(planned, Step.decide, asked)
 
 
-def answered_with(reply: Reply) -> RunState:
+def answered_with(reply: PersonReply) -> RunState:
     paused = waiting()
     assert paused.now.decide is not None
     return settle(wake(paused), Step.decide, answered(paused, paused.now.decide, reply))
 
 
 def test_packages_of_a_plan_are_approved_and_that_is_no_attempt():
-    after = answered_with(Reply(accepts=True))
+    after = answered_with(PersonReply(accepts=True))
     assert (after.now.entry, after.now.plan, after.approved) == (Step.plan, PLANNED, ("python:flask",))
     assert (after.now.number, after.tries) == (2, 1)
 
 
 def test_a_plan_whose_packages_are_rejected_is_made_anew():
-    after = answered_with(Reply(accepts=False, text="only the standard library"))
+    after = answered_with(PersonReply(accepts=False, text="only the standard library"))
     assert (after.now.entry, after.now.plan, after.approved) == (Step.plan, None, ())
     assert after.history[-1].reason == "you rejected these packages: flask. only the standard library"
     assert after.tries == 2
@@ -228,7 +228,7 @@ def test_a_plan_whose_packages_are_rejected_is_made_anew():
     ],
 )
 def test_a_model_that_writes_no_tests_is_said_to(plan, words):
-    useless = Reproduced(report=report(), trouble="no_tests", remedy="the answer held no test file")
+    useless = ReproductionResult(report=report(), trouble="no_tests", remedy="the answer held no test file")
     tried = [AttemptSummary(number=number) for number in range(1, 5)]
     last = decided(mode=Mode.create, number=5, plan=plan, reproduce=useless, history=tried)
     assert (last.action, last.result, last.reason) == (Action.stop, Result.unsolved, words)
@@ -252,15 +252,15 @@ def failing(count: int) -> Ids:
     ],
 )
 def test_a_retry_says_how_many_tests_fail_and_failed_before(verdict, history, words):
-    red = Reproduced(report=report(["a"]), targets=failing(3))
-    before = [AttemptSummary(number=1, seen=Seen(wrong=wrong)) for wrong in history]
-    again = decided(reproduce=red, test=Judged(report=report(["a"]), verdict=verdict), history=before)
+    red = ReproductionResult(report=report(["a"]), targets=failing(3))
+    before = [AttemptSummary(number=1, seen=AttemptOutcome(wrong=wrong)) for wrong in history]
+    again = decided(reproduce=red, test=TestResult(report=report(["a"]), verdict=verdict), history=before)
     assert (again.action, again.reason) == (Action.retry, words)
 
 
 def test_a_new_program_counts_its_tests_and_not_their_files():
-    red = Reproduced(report=report(["tests/test_a.py"]), targets=failing(1), written=31)
-    judged = Judged(report=report([f"t{n}" for n in range(4)], passed=27), verdict=Verdict(still_red=failing(1)))
+    red = ReproductionResult(report=report(["tests/test_a.py"]), targets=failing(1), written=31)
+    judged = TestResult(report=report([f"t{n}" for n in range(4)], passed=27), verdict=Verdict(still_red=failing(1)))
     last = decided(mode=Mode.create, number=5, reproduce=red, test=judged, patch=Patch(edits="x"))
     assert last.reason == "4 of 31 tests still fail after 5 attempts"
     green = judged.model_copy(

@@ -11,9 +11,9 @@ import pytest
 
 from redstart.core.chat import Ask
 from redstart.core.failures import RecalledFailure
-from redstart.core.learning import FailureRecord, ReflectionPolicy, Remembered
+from redstart.core.learning import FailureRecord, NewMemories, ReflectionPolicy
 from redstart.core.run import Limits, Result, RunState, Step
-from redstart.core.wishes import Asking
+from redstart.core.wishes import QuestionOptions
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
@@ -40,7 +40,7 @@ def run(
     rig: Rig,
     *patches: str | Callable[[str], str],
     policy: ReflectionPolicy = ReflectionPolicy.never,
-    asks: Asking | None = None,
+    asks: QuestionOptions | None = None,
 ) -> tuple[RunState, list[str]]:
     """One run with these answers to its questions for edits; those questions."""
     left, prompts = iter(patches), list[str]()
@@ -65,8 +65,8 @@ def run(
 
 def records(rig: Rig, ended: RunState) -> list[FailureRecord]:
     rows = asyncio.run(rig.adapters.store.steps(ended.run_id))
-    left = [Remembered.model_validate_json(row.artifact) for row in rows if row.step is Step.remember]
-    return [one.failure for one in left if one.failure is not None]
+    left = [NewMemories.model_validate_json(row.artifact) for row in rows if row.step is Step.remember]
+    return [item.failure for item in left if item.failure is not None]
 
 
 def test_a_record_says_what_was_tried_how_it_failed_and_why(rig: Rig) -> None:
@@ -82,8 +82,8 @@ def test_a_record_says_what_was_tried_how_it_failed_and_why(rig: Rig) -> None:
     assert (left.root_cause, left.try_next) == ("a constant too many", "leave it out")
 
 
-@pytest.mark.parametrize("asks", [Asking(), Asking(brief=True)])
-def test_what_failed_in_another_run_is_shown_from_the_first_attempt_on(rig: Rig, asks: Asking) -> None:
+@pytest.mark.parametrize("asks", [QuestionOptions(), QuestionOptions(brief=True)])
+def test_what_failed_in_another_run_is_shown_from_the_first_attempt_on(rig: Rig, asks: QuestionOptions) -> None:
     first, (plain,) = run(rig, play.WRONG, asks=asks)
     assert TITLE not in plain
     second, prompts = run(rig, play.WORSE, play.RIGHT, asks=asks)

@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 import pytest
 
 from redstart.core.chat import Ask
-from redstart.core.course import Pattern, Strategy
+from redstart.core.course import CoursePattern, Strategy
 from redstart.core.run import Attempt, Decision, Limits, RunSpec, RunState, Step
 from redstart.core.shell import Completed, Execution, ExitCause
 from redstart.engines.drive import drive
@@ -42,7 +42,7 @@ def suite(rig: Rig, start: str, leads_to: dict[str, str]):
     def run(execution: Execution) -> Completed:
         code = (rig.trees.read(execution.snapshot, play.CODE) or b"").decode()
         found = re.search(r"return number \+ (\d+)", code)
-        red = dict(one.split(".") for one in (leads_to[found[1]] if found else start).split() if one != "green")
+        red = dict(part.split(".") for part in (leads_to[found[1]] if found else start).split() if part != "green")
         cases = "".join(
             f'<testcase classname="test_calc" name="test_{name}" file="{play.TESTS}" time="0.01">'
             + (
@@ -115,40 +115,40 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 A, AB, ABC = "a.wrong", "a.wrong b.wrong", "a.wrong b.wrong c.wrong"
 ABCD = f"{ABC} d.wrong"
 
-CIRCLES: list[tuple[Pattern, int, str, list[str]]] = [
-    (Pattern.same_signature, 2, A, ["a.key", "a.key"]),
-    (Pattern.same_signature, 2, A, ["a.wrong", "a.wrong"]),
-    (Pattern.same_signature, 2, AB, ["a.key b.wrong", "a.key b.wrong"]),
-    (Pattern.same_signature, 2, ABC, ["a.wrong b.wrong", "a.wrong b.wrong"]),
-    (Pattern.same_signature, 3, A, ["a.key", "-", "a.key"]),
-    (Pattern.same_signature, 3, A, ["a.key", "a.type", "a.type"]),
-    (Pattern.same_test, 3, A, ["a.key", "a.type", "a.value"]),
-    (Pattern.same_test, 3, AB, ["a.key", "a.type", "a.value"]),
-    (Pattern.same_test, 3, AB, ["a.key c.key", "a.type d.key", "a.value b.key"]),
-    (Pattern.no_progress, 3, A, ["a.key", "!", "a.type"]),
-    (Pattern.no_progress, 3, A, ["!", "T", "a.key"]),
-    (Pattern.no_progress, 3, A, ["N", "N", "N"]),
-    (Pattern.no_progress, 3, AB, ["a.key c.key", "b.key d.key", "c.type d.type"]),
-    (Pattern.no_progress, 4, ABC, ["a.key", "b.key", "c.key", "d.key"]),
-    (Pattern.oscillation, 3, AB, ["a.key", "b.key", "a.key"]),
-    (Pattern.oscillation, 3, A, ["b.key", "c.key", "b.type"]),
-    (Pattern.oscillation, 3, A, ["a.key", "a.type", "=1"]),
-    (Pattern.oscillation, 3, A, ["a.key", "a.type", "~1"]),
-    (Pattern.oscillation, 3, ABC, ["a.key b.key", "b.type c.key", "a.type b.value"]),
-    (Pattern.oscillation, 4, AB, ["a.key", "-", "b.key", "a.type"]),
-    (Pattern.revisited, 2, A, ["a.key", "=1"]),
-    (Pattern.revisited, 2, A, ["a.key", "~1"]),
-    (Pattern.revisited, 2, A, ["N", "=1"]),
-    (Pattern.revisited, 2, A, ["T", "=1"]),
-    (Pattern.revisited, 4, ABC, ["a.key b.key", "a.key", "b.key", "=1"]),
-    (Pattern.regress, 1, A, ["a.wrong b.key"]),
-    (Pattern.regress, 1, A, ["b.key c.key"]),
-    (Pattern.regress, 2, AB, ["a.key", "a.key c.key"]),
-    (Pattern.regress, 3, A, ["a.key", "-", "a.key b.key"]),
-    (Pattern.unfit, 2, A, ["-", "-"]),
-    (Pattern.unfit, 2, A, ["?", "-"]),
-    (Pattern.unfit, 2, A, ["!", "!"]),
-    (Pattern.unfit, 3, A, ["-", "a.key", "?"]),
+CIRCLES: list[tuple[CoursePattern, int, str, list[str]]] = [
+    (CoursePattern.same_signature, 2, A, ["a.key", "a.key"]),
+    (CoursePattern.same_signature, 2, A, ["a.wrong", "a.wrong"]),
+    (CoursePattern.same_signature, 2, AB, ["a.key b.wrong", "a.key b.wrong"]),
+    (CoursePattern.same_signature, 2, ABC, ["a.wrong b.wrong", "a.wrong b.wrong"]),
+    (CoursePattern.same_signature, 3, A, ["a.key", "-", "a.key"]),
+    (CoursePattern.same_signature, 3, A, ["a.key", "a.type", "a.type"]),
+    (CoursePattern.same_test, 3, A, ["a.key", "a.type", "a.value"]),
+    (CoursePattern.same_test, 3, AB, ["a.key", "a.type", "a.value"]),
+    (CoursePattern.same_test, 3, AB, ["a.key c.key", "a.type d.key", "a.value b.key"]),
+    (CoursePattern.no_progress, 3, A, ["a.key", "!", "a.type"]),
+    (CoursePattern.no_progress, 3, A, ["!", "T", "a.key"]),
+    (CoursePattern.no_progress, 3, A, ["N", "N", "N"]),
+    (CoursePattern.no_progress, 3, AB, ["a.key c.key", "b.key d.key", "c.type d.type"]),
+    (CoursePattern.no_progress, 4, ABC, ["a.key", "b.key", "c.key", "d.key"]),
+    (CoursePattern.oscillation, 3, AB, ["a.key", "b.key", "a.key"]),
+    (CoursePattern.oscillation, 3, A, ["b.key", "c.key", "b.type"]),
+    (CoursePattern.oscillation, 3, A, ["a.key", "a.type", "=1"]),
+    (CoursePattern.oscillation, 3, A, ["a.key", "a.type", "~1"]),
+    (CoursePattern.oscillation, 3, ABC, ["a.key b.key", "b.type c.key", "a.type b.value"]),
+    (CoursePattern.oscillation, 4, AB, ["a.key", "-", "b.key", "a.type"]),
+    (CoursePattern.revisited, 2, A, ["a.key", "=1"]),
+    (CoursePattern.revisited, 2, A, ["a.key", "~1"]),
+    (CoursePattern.revisited, 2, A, ["N", "=1"]),
+    (CoursePattern.revisited, 2, A, ["T", "=1"]),
+    (CoursePattern.revisited, 4, ABC, ["a.key b.key", "a.key", "b.key", "=1"]),
+    (CoursePattern.regress, 1, A, ["a.wrong b.key"]),
+    (CoursePattern.regress, 1, A, ["b.key c.key"]),
+    (CoursePattern.regress, 2, AB, ["a.key", "a.key c.key"]),
+    (CoursePattern.regress, 3, A, ["a.key", "-", "a.key b.key"]),
+    (CoursePattern.unfit, 2, A, ["-", "-"]),
+    (CoursePattern.unfit, 2, A, ["?", "-"]),
+    (CoursePattern.unfit, 2, A, ["!", "!"]),
+    (CoursePattern.unfit, 3, A, ["-", "a.key", "?"]),
 ]
 
 ON_THEIR_WAY: list[tuple[str, list[str]]] = [
@@ -192,11 +192,13 @@ def test_there_are_thirty_of_each() -> None:
     assert len(ON_THEIR_WAY) >= 30
 
 
-@pytest.mark.parametrize(("pattern", "at", "start", "script"), short_form([pytest.param(*one) for one in CIRCLES], 11))
+@pytest.mark.parametrize(
+    ("pattern", "at", "start", "script"), short_form([pytest.param(*circle) for circle in CIRCLES], 11)
+)
 def test_a_circle_is_found_at_the_first_attempt_that_shows_it(rig, pattern, at, start, script):
     ended, made, _ = decisions(rig, start, [*script, "green"])
     assert ended.result == "verified"
-    found = [(number, one.turn.pattern) for number, one in enumerate(made, 1) if one.turn]
+    found = [(number, item.turn.pattern) for number, item in enumerate(made, 1) if item.turn]
     assert found == [(at, pattern)]
     decided = made[at - 1]
     assert decided.turn is not None
@@ -204,11 +206,11 @@ def test_a_circle_is_found_at_the_first_attempt_that_shows_it(rig, pattern, at, 
     assert ended.history[at - 1].turn == decided.turn
 
 
-@pytest.mark.parametrize(("start", "script"), short_form([pytest.param(*one) for one in ON_THEIR_WAY], 8))
+@pytest.mark.parametrize(("start", "script"), short_form([pytest.param(*item) for item in ON_THEIR_WAY], 8))
 def test_a_run_on_its_way_is_left_alone(rig, start, script):
     ended, made, _ = decisions(rig, start, [*script, "green"])
     assert ended.result == "verified"
-    assert [one.turn for one in made] == [None] * (len(script) + 1)
+    assert [item.turn for item in made] == [None] * (len(script) + 1)
 
 
 def test_each_pattern_is_met_in_its_own_way(rig):
@@ -219,19 +221,25 @@ def test_each_pattern_is_met_in_its_own_way(rig):
     }
     # The rig's only file is shown already, and it has one model: there is nothing wider or stronger.
     assert taken == {
-        Pattern.unfit: Strategy.form,
-        Pattern.revisited: Strategy.plan,
-        Pattern.oscillation: Strategy.both,
-        Pattern.regress: Strategy.restart,
-        Pattern.same_signature: Strategy.hypothesis,
-        Pattern.same_test: Strategy.hypothesis,
-        Pattern.no_progress: Strategy.hypothesis,
+        CoursePattern.unfit: Strategy.form,
+        CoursePattern.revisited: Strategy.plan,
+        CoursePattern.oscillation: Strategy.both,
+        CoursePattern.regress: Strategy.restart,
+        CoursePattern.same_signature: Strategy.hypothesis,
+        CoursePattern.same_test: Strategy.hypothesis,
+        CoursePattern.no_progress: Strategy.hypothesis,
     }
 
 
 def test_what_did_not_help_is_followed_by_something_else(rig):
     ended, made, asks = decisions(rig, A, ["a.key", "a.key", "a.key", "a.key", "green"])
-    assert [one.turn.strategy.value if one.turn else "" for one in made] == ["", "hypothesis", "plan", "hypothesis", ""]
+    assert [item.turn.strategy.value if item.turn else "" for item in made] == [
+        "",
+        "hypothesis",
+        "plan",
+        "hypothesis",
+        "",
+    ]
     assert ended.result == "verified"
     assert [ask.question for ask in asks].count("plan") == 1
     assert [ask.temperature for ask in asks if ask.question == "patch"] == [0.0, 0.6, 0.9, 0.9, 0.9]

@@ -29,7 +29,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def figures(bench: str, rig: Rig, runs: int) -> dict[str, float]:
-    return {one.name: one.value for one in of_bench(bench).measure(rig, runs)}
+    return {item.name: item.value for item in of_bench(bench).measure(rig, runs)}
 
 
 def test_a_model_that_needs_its_last_reflection_solves_with_it_alone(rig: Rig) -> None:

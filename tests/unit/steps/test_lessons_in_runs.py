@@ -12,22 +12,22 @@ import pytest
 from sqlalchemy import delete, insert
 
 from redstart.core.chat import Ask
-from redstart.core.lesson import Lesson, Shown, Status
+from redstart.core.lesson import Lesson, LessonDraws, LessonStatus
 from redstart.core.run import Limits, Result, RunState
-from redstart.core.wishes import Asking
+from redstart.core.wishes import QuestionOptions
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
 from redstart.ports.model.mask import mask
 from redstart.ports.sql import schema
 from redstart.ports.sql.journal import SqlJournal
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.world.system import NumberedWorld
 from redstart.testing.contracts.store import Clock
 from redstart.testing.states import lesson
-from redstart.toolkit.learning.advisor import Advisor
+from redstart.toolkit.learning.advisor import LessonSelector
 from redstart.toolkit.learning.lessons import drawn
 from support import rig as play
 from support.rig import Kept, Rig, make_rig
@@ -42,10 +42,10 @@ class House:
 
     def __init__(self, folder: Path) -> None:
         self.database, self.clock = memory_database(), Clock()
-        self.shelf = SqlShelf(self.database)
+        self.shelf = SqlLessonStore(self.database)
         memory, store = SqlMemory(self.database), SqlStore(self.database, self.clock)
         self.rig: Rig = make_rig(folder, lambda: Kept(store, SqlJournal(self.database), memory, self.shelf))
-        self.advisor = Advisor(self.shelf, self.clock, lambda text: mask(text) != text)
+        self.advisor = LessonSelector(self.shelf, self.clock, lambda text: mask(text) != text)
         self.rig.adapters = replace(self.rig.adapters, lessons=self.advisor, world=NumberedWorld("run"))
         self.prompts: list[str] = []
 
@@ -62,7 +62,7 @@ class House:
 
         async def go() -> RunState:
             self.clock.time += 60
-            run_id = await self.rig.begin(limits=limits, asks=asks if isinstance(asks, Asking) else None)
+            run_id = await self.rig.begin(limits=limits, asks=asks if isinstance(asks, QuestionOptions) else None)
             claim = await self.rig.adapters.store.claim(run_id)
             spec = claim.state.spec.model_copy(update=over)
             begun = claim._replace(state=claim.state.model_copy(update={"spec": spec}))
@@ -85,7 +85,7 @@ def test_a_verified_run_teaches_and_the_next_ones_are_told_by_a_coin_each(house:
     first = house.run()
     assert first.result is Result.verified
     (taught,) = house.judged()
-    assert (taught.when, taught.advice, taught.status) == (WHEN, ADVICE, Status.new)
+    assert (taught.when, taught.advice, taught.status) == (WHEN, ADVICE, LessonStatus.new)
     assert (taught.provenance.run, taught.provenance.outcome, list(taught.files)) == (
         first.run_id,
         "verified",
@@ -98,7 +98,7 @@ def test_a_verified_run_teaches_and_the_next_ones_are_told_by_a_coin_each(house:
     assert [ADVICE in prompt for prompt in house.prompts] == [False, *expected]
     assert [run.taught is not None and run.taught.shown == (taught.id,) for run in runs] == expected
     plans = [event.data for event in house.rig.events if event.name == "plan" and event.data]
-    assert [len(data.get("withheld", ())) for data in plans[1:]] == [int(not one) for one in expected]
+    assert [len(data.get("withheld", ())) for data in plans[1:]] == [int(not item) for item in expected]
     (measured,) = house.judged()
     assert measured.counts.shown == sum(expected)
     assert measured.counts.green_when_withheld == measured.counts.withheld == 8 - sum(expected)
@@ -112,7 +112,7 @@ def test_the_coin_of_a_run_falls_once_for_all_of_its_attempts(house: House) -> N
     assert run.taught is not None
     assert len({ADVICE in prompt for prompt in house.prompts}) == 1
     uses = asyncio.run(house.shelf.uses([run.taught.coins[0].lesson]))
-    assert [len(one) for one in uses.values()] == [1]
+    assert [len(use) for use in uses.values()] == [1]
 
 
 def test_without_exploring_all_are_shown_and_nothing_is_measured(house: House) -> None:
@@ -128,7 +128,7 @@ def test_without_exploring_all_are_shown_and_nothing_is_measured(house: House) -
 def test_a_small_model_is_told_too(house: House) -> None:
     house.run()
     house.prompts.clear()
-    house.run(card=play.CARD, explore=False, asks=Asking(brief=True))
+    house.run(card=play.CARD, explore=False, asks=QuestionOptions(brief=True))
     assert ADVICE in house.prompts[0]
 
 
@@ -174,7 +174,7 @@ def test_a_run_that_stayed_red_teaches_nothing_and_counts_as_red(house: House) -
     assert red.result is not Result.verified
     (taught,) = house.judged()
     uses = asyncio.run(house.shelf.uses([taught.id]))[taught.id]
-    assert [one.use.green for one in uses] == [False]
+    assert [item.use.green for item in uses] == [False]
 
 
 def test_a_lesson_about_code_that_has_changed_fades(house: House) -> None:
@@ -183,9 +183,9 @@ def test_a_lesson_about_code_that_has_changed_fades(house: House) -> None:
     old = taught.model_copy(update={"files": {play.CODE: "of another text"}})
     asyncio.run(house.shelf.put(old))
     house.clock.time += 2 * 180 * 86400
-    assert house.run(card=play.CARD).taught == Shown()
+    assert house.run(card=play.CARD).taught == LessonDraws()
     asyncio.run(house.shelf.put(taught.model_copy(update={"files": {}})))
-    assert house.run(card=play.CARD).taught != Shown()
+    assert house.run(card=play.CARD).taught != LessonDraws()
 
 
 def test_a_replay_flips_no_coin_anew(house: House) -> None:
@@ -199,14 +199,14 @@ def test_one_that_harms_is_retired_and_never_shown_again(house: House) -> None:
     house.run()
     (taught,) = house.judged()
     coins = iter(range(10_000))
-    while house.judged()[0].status is Status.new:
+    while house.judged()[0].status is LessonStatus.new:
         number = next(coins)
         shown = number % 2 == 0
         asyncio.run(used(house, taught.id, f"past-{number}", shown=shown, green=not shown))
     (kept,) = house.judged()
-    assert kept.status is Status.retired
+    assert kept.status is LessonStatus.retired
     assert "harms" in kept.reason
-    assert house.run(card=play.CARD).taught == Shown()
+    assert house.run(card=play.CARD).taught == LessonDraws()
 
 
 def test_lessons_of_one_family_that_help_make_the_next_one_active_sooner(house: House) -> None:
@@ -225,7 +225,7 @@ def runs_until_active(house: House, kin: int) -> int:
     for number in range(300):
         shown = number % 2 == 0
         asyncio.run(used(house, "own", f"own-{number}", shown=shown, green=shown or number % 4 == 1))
-        if next(one for one in house.judged() if one.id == "own").status is Status.active:
+        if next(item for item in house.judged() if item.id == "own").status is LessonStatus.active:
             return number
     raise AssertionError("it never became active")
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.change import EditKind, Tally
+from redstart.core.change import EditKind, FitCounts
 from redstart.core.chat import Ask
 from redstart.core.errors import ModelError
 from redstart.core.run import Limits, RunState
-from redstart.core.wishes import Asking
+from redstart.core.wishes import QuestionOptions
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.ports.store.port.journal import Call, Journal, Record
+from redstart.ports.store.port.journal import CallPlace, Journal, JournalRecord
 from redstart.ports.store.port.ordinals import OutsideOrdinal
 from redstart.toolkit.patching.reading.formats import ENOUGH, LONGEST_WHOLE
 from redstart.toolkit.prompts.fit import tokens
@@ -74,7 +74,7 @@ def test_after_enough_misfits_of_blocks_another_form_is_asked_for(rig):
     assert (forms(few), forms(more)) == (["block"], ["block", "whole"])
     assert ended.result == "verified"
     tally = asyncio.run(rig.adapters.store.tally(play.WRITER, tenant="home"))
-    assert tally == {EditKind.block: Tally(1, ENOUGH + 1)}
+    assert tally == {EditKind.block: FitCounts(1, ENOUGH + 1)}
 
 
 def test_a_long_file_is_not_asked_for_as_a_whole(rig, monkeypatch):
@@ -116,11 +116,13 @@ class JournalOfBefore:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    async def find(self, call: Call) -> Record | None:
+    async def find(self, call: CallPlace) -> JournalRecord | None:
         return None if call.ordinal == OutsideOrdinal.counted else await self._journal.find(call)
 
-    async def records(self, run_id: str) -> list[Record]:
-        return [one for one in await self._journal.records(run_id) if one.call.ordinal != OutsideOrdinal.counted]
+    async def records(self, run_id: str) -> list[JournalRecord]:
+        return [
+            record for record in await self._journal.records(run_id) if record.call.ordinal != OutsideOrdinal.counted
+        ]
 
 
 def test_a_run_of_before_anything_was_counted_is_replayed_in_blocks(rig):
@@ -132,7 +134,7 @@ def test_a_run_of_before_anything_was_counted_is_replayed_in_blocks(rig):
 
 
 def test_the_profile_says_which_form_is_usual(rig):
-    state = asyncio.run(rig.begin(asks=Asking(edits=EditKind.whole)))
+    state = asyncio.run(rig.begin(asks=QuestionOptions(edits=EditKind.whole)))
     model = rig.with_model(
         [f"WHY: w\n\n{play.CODE}\n```\ndef double(number):\n    return number + number\n```\n", play.CARD]
     )
@@ -142,7 +144,7 @@ def test_the_profile_says_which_form_is_usual(rig):
 
 @pytest.mark.parametrize("edits", [EditKind.whole, EditKind.block])
 def test_edits_are_asked_for_as_json_where_the_profile_says_so(rig, edits):
-    run = asyncio.run(rig.begin(asks=Asking(edits=edits, shaped=True)))
+    run = asyncio.run(rig.begin(asks=QuestionOptions(edits=edits, shaped=True)))
     whole = {"path": play.CODE, "text": "def double(number):\n    return number + number\n"}
     part = {"path": play.CODE, "search": "    return number + number + 1", "text": "    return number + number"}
     edit = whole if edits is EditKind.whole else part
@@ -156,7 +158,7 @@ def test_edits_are_asked_for_as_json_where_the_profile_says_so(rig, edits):
 
 
 def test_text_that_was_to_be_json_is_read_all_the_same(rig):
-    run = asyncio.run(rig.begin(asks=Asking(shaped=True)))
+    run = asyncio.run(rig.begin(asks=QuestionOptions(shaped=True)))
     rig.with_model([play.RIGHT, play.CARD])
     assert went_on(rig, run).result == "verified"
 
@@ -170,7 +172,7 @@ def test_code_that_names_no_file_is_put_where_its_names_are(rig):
 def test_a_question_is_fitted_to_the_window_and_what_is_left_out_is_told(rig, monkeypatch):
     long = play.BUGGY + "".join(f"# a remark that takes room, number {number}\n" for number in range(200))
     monkeypatch.setattr(play, "BUGGY", long)
-    run = asyncio.run(rig.begin(asks=Asking(window=3000)))
+    run = asyncio.run(rig.begin(asks=QuestionOptions(window=3000)))
     model = rig.with_model([play.RIGHT, play.CARD])
     assert went_on(rig, run).result == "verified"
     asked = next(ask for ask in model.asks if ask.question == "patch")
@@ -200,7 +202,7 @@ def test_who_is_asked_again_is_asked_less_strictly(rig):
     ],
 )
 def test_a_small_model_is_asked_in_few_words(rig, edits, shaped, word):
-    run = asyncio.run(rig.begin(asks=Asking(edits=edits, shaped=shaped, brief=True)))
+    run = asyncio.run(rig.begin(asks=QuestionOptions(edits=edits, shaped=shaped, brief=True)))
     model = rig.with_model([play.WRONG, play.RIGHT, play.CARD])
     assert went_on(rig, run).result == "verified"
     first, second = [ask.messages[1].text for ask in model.asks if ask.question == "patch"]

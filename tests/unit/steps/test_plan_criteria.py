@@ -19,6 +19,6 @@ def test_what_a_run_cannot_carry_is_left_out_and_never_cut():
     criteria = ["𝒶" * 500] * 100
     kept = whole_criteria(criteria)
     assert set(kept) == {"𝒶" * 500}
-    assert sum(len(one.encode()) for one in kept) <= CRITERIA_BYTES
+    assert sum(len(item.encode()) for item in kept) <= CRITERIA_BYTES
     assert len(whole_criteria(["short"] * 100)) == MOST_CRITERIA
     assert whole_criteria(["a", "b" * 900, "c"], room=500) == ("a",)

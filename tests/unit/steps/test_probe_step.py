@@ -74,7 +74,7 @@ def test_a_snippet_is_run_and_the_next_attempt_sees_what_it_printed(rig):
     state, asks = ran(rig, [PROBE, play.RIGHT, play.CARD])
     assert (state.result, state.now.number, state.tries) == (Result.verified, 2, 1)
     assert steps(rig, state, 1)[-3:] == [Step.patch, Step.test, Step.decide]
-    (probed,) = [one for one in rig.sandbox.executions if FILE in one.files_in]
+    (probed,) = [execution for execution in rig.sandbox.executions if FILE in execution.files_in]
     assert (probed.limits, probed.files_in[FILE]) == (TIGHT, SNIPPET)
     assert probed.snapshot.tree == state.base.tree
     assert SEES not in user_text(asks[0])
@@ -87,9 +87,9 @@ def test_a_snippet_is_run_and_the_next_attempt_sees_what_it_printed(rig):
 def test_tests_are_run_by_their_ids(rig):
     state, asks = ran(rig, [f"PROBE: {RED}", play.RIGHT, play.CARD])
     assert state.result is Result.verified
-    named = [one for one in rig.sandbox.executions if any(RED in word for word in one.argv)]
+    named = [execution for execution in rig.sandbox.executions if any(RED in word for word in execution.argv)]
     assert (named[0].limits, named[0].snapshot) == (state.spec.sandbox, state.base)
-    assert all(one.snapshot != state.base for one in named[1:]), "the controls run on the patched code"
+    assert all(item.snapshot != state.base for item in named[1:]), "the controls run on the patched code"
     assert f"{RED}: failed assert 5 == 4" in user_text(asks[1])
 
 
@@ -114,7 +114,7 @@ def test_a_run_that_only_probes_ends(rig):
     probe = numbered()
     state, asks = ran(rig, lambda ask: probe() if ask.question == "patch" else "{}", limits=Limits(attempts=5))
     assert state.result is Result.unsolved
-    assert sum(FILE in one.files_in for one in rig.sandbox.executions) == PROBES == state.probes
+    assert sum(FILE in execution.files_in for execution in rig.sandbox.executions) == PROBES == state.probes
     assert [OFFER in user_text(ask) for ask in asks[: PROBES + 1]] == [True] * PROBES + [False]
     assert "no more than 3 probes are run" in state.history[PROBES].reason
     assert len(state.model_dump_json()) < 64 * 1024

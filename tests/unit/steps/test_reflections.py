@@ -12,11 +12,11 @@ import pytest
 from redstart.core.chat import Ask, Tier
 from redstart.core.learning import Reflection, ReflectionPolicy
 from redstart.core.run import AttemptSummary, Limits, Mode, Result, RunSpec, RunState, Step
-from redstart.core.wishes import Asking
+from redstart.core.wishes import QuestionOptions
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
-from redstart.ports.model.tiers import Roster
+from redstart.ports.model.tiers import ModelRoster
 from redstart.testing.states import spec
 from redstart.toolkit.prompts.sections import learned
 from support import rig as play
@@ -44,7 +44,7 @@ def run(
     reply: Callable[[Ask], str],
     policy: ReflectionPolicy,
     iterations: int = 4,
-    asks: Asking | None = None,
+    asks: QuestionOptions | None = None,
 ) -> tuple[RunState, list[Ask]]:
     model = rig.with_model(reply)
 
@@ -70,8 +70,8 @@ def prompts(asks: list[Ask], question: str) -> list[str]:
     return ["\n".join(message.text for message in ask.messages) for ask in asks if ask.question == question]
 
 
-@pytest.mark.parametrize("asks", [Asking(), Asking(brief=True)])
-def test_what_an_answer_says_of_the_last_attempt_is_in_the_next_question(rig: Rig, asks: Asking) -> None:
+@pytest.mark.parametrize("asks", [QuestionOptions(), QuestionOptions(brief=True)])
+def test_what_an_answer_says_of_the_last_attempt_is_in_the_next_question(rig: Rig, asks: QuestionOptions) -> None:
     script = by_script(wrong(1, reflects=False), wrong(2), play.RIGHT)
     ended, asked = run(rig, script, ReflectionPolicy.never, asks=asks)
     assert ended.result is Result.verified
@@ -137,7 +137,7 @@ def test_a_model_that_is_held_to_a_shape_reflects_in_it(rig: Rig) -> None:
         return json.dumps({"why": "a guess", "edits": [edit], **(said if number > 50 else {})})
 
     script = by_script(answer(50), answer(51), answer(52))
-    _, asked = run(rig, script, ReflectionPolicy.never, iterations=3, asks=Asking(shaped=True))
+    _, asked = run(rig, script, ReflectionPolicy.never, iterations=3, asks=QuestionOptions(shaped=True))
     shapes = [json.dumps(ask.shape) for ask in asked if ask.question == "patch"]
     assert ["root_cause" in shape for shape in shapes] == [False, True, True]
     assert "TRY NEXT: next-51" in prompts(asked, "patch")[2]
@@ -151,8 +151,8 @@ def test_a_run_that_reflected_can_be_replayed(rig: Rig, policy: ReflectionPolicy
 
 def test_the_model_named_for_the_step_is_asked() -> None:
     ask = Ask(question="reflect", tier=Tier.strong, messages=(), max_tokens=1)
-    assert Roster("a:fast", "a:strong").chosen(ask) == ["a:strong"]
-    assert Roster("a:fast", "a:strong", steps={"reflect": "b:other"}).chosen(ask) == ["b:other"]
+    assert ModelRoster("a:fast", "a:strong").chosen(ask) == ["a:strong"]
+    assert ModelRoster("a:fast", "a:strong", steps={"reflect": "b:other"}).chosen(ask) == ["b:other"]
 
 
 def test_a_run_of_before_asks_nobody() -> None:

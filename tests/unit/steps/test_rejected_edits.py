@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from redstart.core.run import RunState
-from redstart.core.wishes import Asking
+from redstart.core.wishes import QuestionOptions
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from support import rig as play
@@ -26,19 +26,19 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     made.trees.close()
 
 
-def ran(rig: Rig, answers: list[str], asks: Asking | None = None) -> tuple[RunState, list[str]]:
+def ran(rig: Rig, answers: list[str], asks: QuestionOptions | None = None) -> tuple[RunState, list[str]]:
     """A run to its end, and the questions for edits that it asked."""
     model = rig.with_model(answers)
 
     async def go() -> RunState:
-        claim = await rig.adapters.store.claim(await rig.begin(asks=asks or Asking()))
+        claim = await rig.adapters.store.claim(await rig.begin(asks=asks or QuestionOptions()))
         return (await drive(rig.adapters, claim, inline)).state
 
     ended = asyncio.run(go())
     return ended, [ask.messages[1].text for ask in model.asks if ask.question == "patch"]
 
 
-@pytest.mark.parametrize("asks", [Asking(), Asking(brief=True)], ids=["whole", "brief"])
+@pytest.mark.parametrize("asks", [QuestionOptions(), QuestionOptions(brief=True)], ids=["whole", "brief"])
 def test_the_next_question_shows_the_edits_and_the_nearest_lines(rig, asks):
     ended, (first, second) = ran(rig, [NEAR, play.RIGHT, play.CARD], asks)
     assert ended.result == "verified"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.course import Pattern, Strategy, Turn
+from redstart.core.course import CourseChange, CoursePattern, Strategy
 from redstart.core.run import Limits, RunState
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
@@ -45,14 +45,14 @@ def ended(rig: Rig, kind: type[NoisyOracle], seed: int) -> RunState:
 
 def repeats(state: RunState) -> int:
     """How many attempts ended in the failure of an earlier one."""
-    every = [*(one.seen for one in state.history), seen(state)]
-    wrong = [(one.failing, one.signature) for one in every if one.wrong is not None]
+    every = [*(entry.seen for entry in state.history), seen(state)]
+    wrong = [(item.failing, item.signature) for item in every if item.wrong is not None]
     return len(wrong) - len(set(wrong))
 
 
-def only_a_plan(run: RunState) -> Turn | None:
+def only_a_plan(run: RunState) -> CourseChange | None:
     """What was done before anything but patches was compared."""
-    return Turn(pattern=Pattern.revisited, strategy=Strategy.plan) if repeated(run) else None
+    return CourseChange(pattern=CoursePattern.revisited, strategy=Strategy.plan) if repeated(run) else None
 
 
 @pytest.mark.parametrize(("kind", "otherwise"), [(Stubborn, lambda run: None), (Rewording, only_a_plan)])
@@ -60,10 +60,10 @@ def test_a_stubborn_model_repeats_its_mistakes_less_and_solves_more(rig, monkeyp
     told = [ended(rig, kind, seed) for seed in SEEDS]
     monkeypatch.setattr(retry, "turn", otherwise)
     untold = [ended(rig, kind, seed) for seed in SEEDS]
-    solved = [[one.result == "verified" for one in arm] for arm in (told, untold)]
+    solved = [[item.result == "verified" for item in arm] for arm in (told, untold)]
     assert sum(solved[0]) > sum(solved[1])
-    assert all(one >= other for one, other in zip(*solved, strict=True))
-    rates = [sum(map(repeats, arm)) / sum(one.now.number - 1 for one in arm) for arm in (told, untold)]
+    assert all(item >= other for item, other in zip(*solved, strict=True))
+    rates = [sum(map(repeats, arm)) / sum(item.now.number - 1 for item in arm) for arm in (told, untold)]
     assert rates[0] < rates[1]
 
 

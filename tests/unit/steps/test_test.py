@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from redstart.core.errors import InternalError, PortError
-from redstart.core.report import Judged
+from redstart.core.report import TestResult
 from redstart.core.run import Level, Limits, Result, RunState
 from redstart.core.shell import Completed, Execution, ExitCause
 from redstart.engines.drive import drive
@@ -80,7 +80,7 @@ def fix(rig: Rig, answer: str = FIX, level: Level = Level.standard) -> RunState:
     return asyncio.run(go())
 
 
-def judged(state: RunState) -> Judged:
+def judged(state: RunState) -> TestResult:
     assert state.now.test is not None
     return state.now.test
 
@@ -94,13 +94,17 @@ def test_a_green_stands_four_repeats_and_is_red_again_without_the_patch(rig: Rig
     play_suite(rig, plain)
     state = fix(rig)
     assert state.result is Result.verified
-    told = [(one.patched, one.varied, one.green, one.red) for one in judged(state).repeats]
+    told = [(repeat.patched, repeat.varied, repeat.green, repeat.red) for repeat in judged(state).repeats]
     names = ("hash seed", "random seed", "time zone", "order")
     assert told == [*((True, name, 1, 0) for name in names), (False, "", 0, 1)]
     assert judged(state).runs == 6 + 3 + 2 + 2, "and three controls, two neutral reruns, and two runs of nearby inputs"
     assert state.now.reproduce is not None
-    assert [one.varied for one in state.now.reproduce.repeats] == [*names, "time zone"]
-    seeds = [one.variables["PYTHONHASHSEED"] for one in rig.sandbox.executions if "PYTHONHASHSEED" in one.variables]
+    assert [repeat.varied for repeat in state.now.reproduce.repeats] == [*names, "time zone"]
+    seeds = [
+        execution.variables["PYTHONHASHSEED"]
+        for execution in rig.sandbox.executions
+        if "PYTHONHASHSEED" in execution.variables
+    ]
     assert len(set(seeds)) == 10, "each of the nine repeats has a hash seed of its own"
 
 
@@ -108,7 +112,7 @@ def test_quick_runs_the_suite_twice_and_the_controls(rig: Rig) -> None:
     play_suite(rig, plain)
     state = fix(rig, PADDED, Level.quick)
     assert (state.result, len(rig.sandbox.executions)) == (Result.verified, 2 + 3 + 1)
-    assert [(one.check, one.covered, one.runs) for one in judged(state).evidence] == [
+    assert [(item.check, item.covered, item.runs) for item in judged(state).evidence] == [
         ("control", 1, 3),
         ("neutral", 1, 1),
     ]
@@ -173,7 +177,7 @@ def test_a_neighbour_that_needs_a_test_far_away_is_left_to_the_whole_suite(rig: 
 
 def test_a_target_that_is_green_without_the_patch_was_not_fixed_by_it(rig: Rig) -> None:
     def healed(code: str, execution: Execution) -> Outcomes:
-        patch_was_seen = any("+ 1" not in (rig.trees.read(one.snapshot, CODE) or b"").decode() for one in seen())
+        patch_was_seen = any("+ 1" not in (rig.trees.read(item.snapshot, CODE) or b"").decode() for item in seen())
         return {RED: fixed(code) or patch_was_seen, GREEN: True}
 
     def seen() -> list[Execution]:

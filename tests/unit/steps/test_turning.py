@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.change import Applied, EditKind, Patch
+from redstart.core.change import ApplyResult, EditKind, Patch
 from redstart.core.chat import Ask
 from redstart.core.context import Context
-from redstart.core.course import Pattern, Seen, Stall, Strategy, Turn
-from redstart.core.report import Ids, Judged, Reproduced, Verdict
+from redstart.core.course import AttemptOutcome, CourseChange, CoursePattern, StallLimits, Strategy
+from redstart.core.report import Ids, ReproductionResult, TestResult, Verdict
 from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Limits, Mode, RunState, Step
-from redstart.core.wishes import Asking
+from redstart.core.wishes import QuestionOptions
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.flow.route import settle
@@ -39,7 +39,7 @@ def wrong(number: int) -> str:
     return play.block("    return number + number + 1", f"    return number + number + {number + 10}")
 
 
-def ran(rig: Rig, limits: Limits, asks: Asking, more: dict[str, bytes | None] | None = None):
+def ran(rig: Rig, limits: Limits, asks: QuestionOptions, more: dict[str, bytes | None] | None = None):
     """A run that is never green, with other edits each time; its decisions and questions for edits."""
 
     def reply(ask: Ask) -> str:
@@ -64,10 +64,10 @@ def ran(rig: Rig, limits: Limits, asks: Asking, more: dict[str, bytes | None] | 
 def test_more_of_the_code_is_shown_where_other_edits_end_in_the_same_failure(rig):
     text = "\n".join(f"def helper_{number}(double):\n    return double + {number}\n" for number in range(60))
     more = {f"double_{number}.py": text.encode() for number in range(MANY)}
-    _, decided, shown, asks = ran(rig, Limits(attempts=4), Asking(), more)
+    _, decided, shown, asks = ran(rig, Limits(attempts=4), QuestionOptions(), more)
     first, second = decided[0].turn, decided[1].turn
     assert first is None
-    assert second == Turn(pattern=Pattern.same_signature, strategy=Strategy.wider, attempts=(1, 2))
+    assert second == CourseChange(pattern=CoursePattern.same_signature, strategy=Strategy.wider, attempts=(1, 2))
     assert (decided[1].next, decided[1].reason) == (
         Step.retrieve,
         "attempts 1 and 2 ended in the same failure: showing more of the code",
@@ -84,48 +84,50 @@ def test_more_of_the_code_is_shown_where_other_edits_end_in_the_same_failure(rig
 
 def test_the_strong_model_writes_where_a_test_stays_red_and_another_wrote():
     before = tuple(AttemptSummary(number=number, fingerprint=f"f{number}", seen=seen_as(number)) for number in (1, 2))
-    run = red_run(3, before, asks=Asking(stronger="big:one"))
+    run = red_run(3, before, asks=QuestionOptions(stronger="big:one"))
     found = turn(run)
     assert found is not None
-    assert (found.pattern, found.strategy) == (Pattern.same_test, Strategy.stronger)
-    assert not is_open(red_run(3, before, asks=Asking()), Strategy.stronger)
-    assert not is_open(red_run(3, before, asks=Asking(stronger="small:one")), Strategy.stronger)
+    assert (found.pattern, found.strategy) == (CoursePattern.same_test, Strategy.stronger)
+    assert not is_open(red_run(3, before, asks=QuestionOptions()), Strategy.stronger)
+    assert not is_open(red_run(3, before, asks=QuestionOptions(stronger="small:one")), Strategy.stronger)
 
 
-def seen_as(number: int, **over) -> Seen:
+def seen_as(number: int, **over) -> AttemptOutcome:
     plain = {"base": "a" * 40, "tree": f"t{number}", "failing": "x", "signature": f"s{number}", "tests": ("m",)}
-    return Seen.model_validate({**plain, "wrong": 1, "model": "small:one", **over})
+    return AttemptOutcome.model_validate({**plain, "wrong": 1, "model": "small:one", **over})
 
 
-def red_run(number: int, history: tuple[AttemptSummary, ...], *, asks: Asking | None = None, **over) -> RunState:
+def red_run(
+    number: int, history: tuple[AttemptSummary, ...], *, asks: QuestionOptions | None = None, **over
+) -> RunState:
     """An attempt of `small:one` that is red by the test `a`; those before it by what `history` says."""
     now = Attempt(
         number=number,
         entry=Step.patch,
-        reproduce=Reproduced(report=report(["a"]), targets=Ids.of(["a"])),
+        reproduce=ReproductionResult(report=report(["a"]), targets=Ids.of(["a"])),
         patch=Patch(edits="e", fingerprint=f"f{number}", model="small:one"),
-        apply=Applied(ok=True, snapshot=snapshot(tree="c" * 40)),
-        test=Judged(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"]))),
+        apply=ApplyResult(ok=True, snapshot=snapshot(tree="c" * 40)),
+        test=TestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"]))),
     )
     mark = seen(state(now=now)).tests
     marked = tuple(
-        one.model_copy(update={"seen": one.seen.model_copy(update={"tests": mark})}) if one.seen.tests else one
-        for one in history
+        item.model_copy(update={"seen": item.seen.model_copy(update={"tests": mark})}) if item.seen.tests else item
+        for item in history
     )
     limits = over.pop("limits", Limits(attempts=99))
-    asked = spec(asks=asks or Asking(), limits=limits, mode=over.pop("mode", Mode.fix))
+    asked = spec(asks=asks or QuestionOptions(), limits=limits, mode=over.pop("mode", Mode.fix))
     return state(spec=asked, now=now, history=marked, **over)
 
 
 def test_once_stronger_every_question_says_so(rig):
-    asks = Asking(stronger="big:one", stalls={play.WRITER: Stall(warning=1, end=2)})
+    asks = QuestionOptions(stronger="big:one", stalls={play.WRITER: StallLimits(warning=1, end=2)})
     _, decided, _, asked = ran(rig, Limits(attempts=4), asks)
     assert decided[0].warning == (
         f"1 attempt of {play.WRITER} in a row brought nothing; "
         "1 more such attempt, and another model writes, or the run ends"
     )
     assert decided[1].turn is not None
-    assert (decided[1].turn.pattern, decided[1].turn.strategy) == (Pattern.exhausted, Strategy.stronger)
+    assert (decided[1].turn.pattern, decided[1].turn.strategy) == (CoursePattern.exhausted, Strategy.stronger)
     assert [ask.stuck for ask in asked] == [False, False, True]
     # The same model answers here all the same: it has come to its end, and nobody else is left.
     assert (decided[2].result, decided[2].reason) == (
@@ -136,9 +138,9 @@ def test_once_stronger_every_question_says_so(rig):
 
 def test_a_run_that_brings_nothing_is_warned_of_and_ended(rig):
     limits = Limits(attempts=99, stall_warning=3, stall=5, tokens=None, usd=None)
-    ended, decided, _, _ = ran(rig, limits, Asking())
+    ended, decided, _, _ = ran(rig, limits, QuestionOptions())
     assert (ended.result, ended.reason) == ("stuck", "5 attempts in a row brought nothing")
-    assert [one.warning for one in decided] == [
+    assert [item.warning for item in decided] == [
         "",
         "",
         "3 attempts in a row brought nothing; 2 more such attempts, and the run ends",
@@ -162,18 +164,18 @@ def test_a_form_that_did_not_fit_is_given_up_for_whole_files(rig):
         return (await drive(rig.adapters, claim, inline)).state
 
     ended = asyncio.run(go())
-    forms = [one.seen.form for one in ended.history]
+    forms = [entry.seen.form for entry in ended.history]
     assert forms == [EditKind.block, EditKind.block, EditKind.whole, EditKind.whole, EditKind.whole]
-    taken = [one.turn.strategy.value if one.turn else "" for one in ended.history]
+    taken = [entry.turn.strategy.value if entry.turn else "" for entry in ended.history]
     assert taken == ["", "form", "hypothesis", "plan", "hypothesis"]
     assert "Give it as a whole" in str(next(ask for ask in model.asks if ask.site.startswith("3/patch")).messages)
 
 
-@pytest.mark.parametrize(("pattern", "draft"), [(Pattern.regress, "d" * 40), (Pattern.oscillation, None)])
+@pytest.mark.parametrize(("pattern", "draft"), [(CoursePattern.regress, "d" * 40), (CoursePattern.oscillation, None)])
 def test_a_new_program_goes_back_to_what_it_was(pattern, draft):
     before = snapshot(tree="d" * 40)
     run = red_run(2, (AttemptSummary(number=1),), mode=Mode.create, draft=before)
-    turned = Turn(pattern=pattern, strategy=Strategy.restart, attempts=(1, 2))
+    turned = CourseChange(pattern=pattern, strategy=Strategy.restart, attempts=(1, 2))
     again = Decision(action=Action.retry, reason="worse", next=Step.retrieve, turn=turned)
     done = settle(run.model_copy(update={"last": Step.remember}), Step.decide, again)
     assert (done.draft.tree if done.draft else None) == draft
@@ -194,10 +196,10 @@ def test_what_was_measured_against_other_tests_is_not_compared():
 
 
 def test_what_was_taken_least_comes_first():
-    used = Turn(pattern=Pattern.no_progress, strategy=Strategy.hypothesis)
+    used = CourseChange(pattern=CoursePattern.no_progress, strategy=Strategy.hypothesis)
     run = red_run(2, (AttemptSummary(number=1, turn=used),))
-    assert chosen(run, Pattern.no_progress) is Strategy.plan
-    assert chosen(red_run(1, ()), Pattern.no_progress) is Strategy.hypothesis
+    assert chosen(run, CoursePattern.no_progress) is Strategy.plan
+    assert chosen(red_run(1, ()), CoursePattern.no_progress) is Strategy.hypothesis
 
 
 @pytest.mark.parametrize(("longest", "form"), [(1, EditKind.whole), (LONGEST_WHOLE + 1, EditKind.envelope)])
@@ -209,8 +211,13 @@ def test_the_likeliest_of_the_other_forms_is_asked_for(longest, form):
 @pytest.mark.soak
 def test_a_small_model_is_shown_a_second_passage_and_a_plan_only_when_that_is_what_is_tried_next(rig):
     more: dict[str, bytes | None] = {"double.py": b"def double(number):\n    return number\n"}
-    _, decided, _, asks = ran(rig, Limits(attempts=5), Asking(brief=True), more)
-    assert [one.turn.strategy.value if one.turn else "" for one in decided[:4]] == ["", "wider", "hypothesis", "plan"]
+    _, decided, _, asks = ran(rig, Limits(attempts=5), QuestionOptions(brief=True), more)
+    assert [item.turn.strategy.value if item.turn else "" for item in decided[:4]] == [
+        "",
+        "wider",
+        "hypothesis",
+        "plan",
+    ]
     assert ["double.py lines" in ask.messages[1].text for ask in asks] == [False, False, True, True, True]
     assert ["look elsewhere" in ask.messages[1].text for ask in asks] == [False, False, False, False, True]
     assert [ask.temperature for ask in asks] == [0.0, 0.6, 0.6, 0.6, 0.6]

@@ -12,7 +12,7 @@ import pytest
 from redstart.core.change import EditKind
 from redstart.core.chat import Ask, Role
 from redstart.core.run import Limits, RunState
-from redstart.core.wishes import Asking
+from redstart.core.wishes import QuestionOptions
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.replay import replay
@@ -24,8 +24,8 @@ AS_JSON = json.dumps({"why": "it is right now", "edits": [{"path": play.CODE, "t
 AS_TEXT = f"{play.CODE}\n```python\n{play.BUGGY}```\n"
 UNNAMED = f"Here it is:\n\n```python\n{play.BUGGY}```\n"
 AS_BLOCK = play.block("    return number + number + 1", "    return number + number + 1")
-JSON = Asking(edits=EditKind.whole, shaped=True)
-BRIEF = Asking(edits=EditKind.whole, brief=True)
+JSON = QuestionOptions(edits=EditKind.whole, shaped=True)
+BRIEF = QuestionOptions(edits=EditKind.whole, brief=True)
 
 
 @pytest.fixture
@@ -36,12 +36,12 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 
 
 def ran(
-    rig: Rig, reply: Callable[[Ask], str], asks: Asking | None = None, attempts: int = 1
+    rig: Rig, reply: Callable[[Ask], str], asks: QuestionOptions | None = None, attempts: int = 1
 ) -> tuple[RunState, list[Ask]]:
     """A run to its end, and the questions for a patch."""
 
     async def go() -> RunState:
-        run_id = await rig.begin(limits=Limits(attempts=attempts), asks=asks or Asking())
+        run_id = await rig.begin(limits=Limits(attempts=attempts), asks=asks or QuestionOptions())
         claim = await rig.adapters.store.claim(run_id)
         return (await drive(rig.adapters, claim, inline)).state
 
@@ -60,8 +60,8 @@ def has_answered(ask: Ask) -> bool:
         (AS_JSON, JSON),
         (AS_TEXT, BRIEF),
         *(
-            pytest.param(*one, marks=pytest.mark.soak)
-            for one in ((AS_TEXT, Asking()), (UNNAMED, BRIEF), (AS_BLOCK, Asking()))
+            pytest.param(*item, marks=pytest.mark.soak)
+            for item in ((AS_TEXT, QuestionOptions()), (UNNAMED, BRIEF), (AS_BLOCK, QuestionOptions()))
         ),
     ],
 )
@@ -79,7 +79,7 @@ def test_the_next_attempt_is_told_too(rig):
     ended, asked = ran(rig, lambda _: AS_JSON, JSON, attempts=2)
     assert [has_answered(ask) for ask in asked] == [False, True, False, True]
     assert f"outcome: {TOLD}" in asked[2].messages[1].text
-    assert [(one.outcome, one.files) for one in ended.history] == [(TOLD, ())]
+    assert [(entry.outcome, entry.files) for entry in ended.history] == [(TOLD, ())]
     assert ended.now.patch is not None
     assert (ended.now.patch.fault, ended.now.patch.edits, ended.now.apply) == (TOLD, "", None)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from redstart.app.doctor.models import check_models
 from redstart.app.doctor.project import check_project
-from redstart.app.doctor.results import Check, Examination, Health, examination_of
+from redstart.app.doctor.results import DoctorCheck, Examination, Health, examination_of
 from redstart.app.doctor.services import check_data, check_servers
 from redstart.app.images import containers, runtimes, wanted
 from redstart.app.plugins import SANDBOXES, make_sandbox, plugin_names
@@ -52,14 +52,14 @@ def examine(*, online: bool = False, project: Path | None = None, platform: str 
     return examination_of(tuple(checks))
 
 
-def _check(group: str, name: str, health: Health, detail: str, remedy: str = "") -> Check:
-    return Check(group=group, name=name, health=health, detail=detail, remedy=remedy)
+def _check(group: str, name: str, health: Health, detail: str, remedy: str = "") -> DoctorCheck:
+    return DoctorCheck(group=group, name=name, health=health, detail=detail, remedy=remedy)
 
 
 # -- the machine -------------------------------------------------------------------------------------------------------
 
 
-def _machine(platform: str) -> Iterator[Check]:
+def _machine(platform: str) -> Iterator[DoctorCheck]:
     if platform == "darwin":
         # Of the whole machine; what is wrong with a sandbox stands in its own row.
         remedy = "its own sandbox has not been tested yet; the one of Docker has: --sandbox docker"
@@ -70,7 +70,7 @@ def _machine(platform: str) -> Iterator[Check]:
     yield _optional("node", "node", "only projects of Node.js need it", "install Node.js 20 or newer")
 
 
-def _optional(name: str, program: str, without: str, remedy: str) -> Check:
+def _optional(name: str, program: str, without: str, remedy: str) -> DoctorCheck:
     if not shutil.which(program):
         return _check("machine", name, Health.absent, f"not installed; {without}", f"optional: {remedy}")
     try:
@@ -85,14 +85,14 @@ def _optional(name: str, program: str, without: str, remedy: str) -> Check:
     return _check("machine", name, Health.ok, version[0])
 
 
-def check_python(version: tuple[int, ...]) -> Check:
+def check_python(version: tuple[int, ...]) -> DoctorCheck:
     shown = ".".join(map(str, version))
     if version < OLDEST_PYTHON:
         return _check("machine", "python", Health.fail, f"{shown} is too old", "use Python 3.11 or newer")
     return _check("machine", "python", Health.ok, shown)
 
 
-def _git() -> Check:
+def _git() -> DoctorCheck:
     remedy = f"install git {'.'.join(map(str, OLDEST_GIT))} or newer and put it on PATH"
     try:
         said = subprocess.run(
@@ -111,7 +111,7 @@ def _git() -> Check:
 # -- sandboxes ---------------------------------------------------------------------------------------------------------
 
 
-def _sandboxes(settings: SandboxSettings, platform: str) -> Iterator[Check]:
+def _sandboxes(settings: SandboxSettings, platform: str) -> Iterator[DoctorCheck]:
     """Each is tried, by a program that does its best to get out. What stands in the way, the sandbox itself tells."""
     held: list[str] = []
     first: SandboxUnavailable | None = None

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 
-from redstart.app.doctor.results import Check, Health
+from redstart.app.doctor.results import DoctorCheck, Health
 from redstart.app.model_routes import has_endpoint, model_host, model_route
 from redstart.app.plugins import MODELS, package_of, plugin_names
 from redstart.app.settings import Settings, public_values, require_model
@@ -20,11 +20,11 @@ PING_SECONDS = 20.0
 PING_TOKENS = 16
 
 
-def _check(name: str, health: Health, detail: str, remedy: str = "") -> Check:
-    return Check(group="models", name=name, health=health, detail=detail, remedy=remedy)
+def _check(name: str, health: Health, detail: str, remedy: str = "") -> DoctorCheck:
+    return DoctorCheck(group="models", name=name, health=health, detail=detail, remedy=remedy)
 
 
-def check_models(settings: Settings, environ: Mapping[str, str], *, online: bool) -> Iterator[Check]:
+def check_models(settings: Settings, environ: Mapping[str, str], *, online: bool) -> Iterator[DoctorCheck]:
     """With `online` each model is asked one small question, which may cost a little."""
     keys = [endpoint.variable for endpoint in ENDPOINTS.values() if environ.get(endpoint.variable)]
     yield _check("keys", Health.ok if keys else Health.absent, ", ".join(keys) if keys else "none is set")
@@ -41,7 +41,7 @@ def check_models(settings: Settings, environ: Mapping[str, str], *, online: bool
         yield _embedder(settings, environ, online=online)
 
 
-def _plugins() -> Iterator[Check]:
+def _plugins() -> Iterator[DoctorCheck]:
     for name in plugin_names(MODELS):
         try:
             yield _check(f"{PLUGIN}:{name}", Health.ok, f"of {package_of(MODELS, name)}")
@@ -58,7 +58,7 @@ def _labeled(settings: Settings) -> Iterator[tuple[str, str]]:
             yield (Tier.fast.value if name == models.fast else "also"), name
 
 
-def _embedder(settings: Settings, environ: Mapping[str, str], *, online: bool) -> Check:
+def _embedder(settings: Settings, environ: Mapping[str, str], *, online: bool) -> DoctorCheck:
     name = settings.memory.embedder
     try:
         embedding_address(settings)
@@ -88,7 +88,7 @@ def _alone(settings: Settings, name: str) -> Settings:
     return settings.model_copy(update={"models": models})
 
 
-def _reachable(settings: Settings, label: str, name: str, environ: Mapping[str, str]) -> Check:
+def _reachable(settings: Settings, label: str, name: str, environ: Mapping[str, str]) -> DoctorCheck:
     try:
         connect(_alone(settings, name))
     except ConfigError as error:
@@ -96,7 +96,7 @@ def _reachable(settings: Settings, label: str, name: str, environ: Mapping[str, 
     return _check(label, Health.ok, _placed(settings, name, environ))
 
 
-def _ping(settings: Settings, label: str, name: str, environ: Mapping[str, str]) -> Check:
+def _ping(settings: Settings, label: str, name: str, environ: Mapping[str, str]) -> DoctorCheck:
     messages = (Message(role=Role.user, text="Reply with the word ok."),)
     ask = Ask(question="doctor", tier=Tier.strong, messages=messages, max_tokens=PING_TOKENS)
     began = time.monotonic()

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from redstart.app.doctor.results import Check, Health
+from redstart.app.doctor.results import DoctorCheck, Health
 from redstart.app.init import files_in, read_start
 from redstart.app.settings import Settings
 from redstart.app.settings.env_file import USUAL_NAME
 from redstart.core.errors import ConfigError
 from redstart.core.noun import many
-from redstart.toolkit.languages.protocol import Language
+from redstart.toolkit.languages.protocol import InstallLanguage
 from redstart.toolkit.languages.registry import language_of_runner, language_of_test
 from redstart.toolkit.suites.detection.environment import find_interpreter
 from redstart.toolkit.suites.detection.history import work_root
-from redstart.toolkit.suites.detection.places import Place, suites_in
+from redstart.toolkit.suites.detection.places import SuitePlace, suites_in
 
 MOST_FILES = 20_000
 """Files that are looked at; a folder with more is a place where projects lie, or takes too long."""
@@ -25,11 +25,11 @@ NAMED = 3
 """Suites that are named where there are several."""
 
 
-def _check(name: str, health: Health, detail: str, remedy: str = "") -> Check:
-    return Check(group="project", name=name, health=health, detail=detail, remedy=remedy)
+def _check(name: str, health: Health, detail: str, remedy: str = "") -> DoctorCheck:
+    return DoctorCheck(group="project", name=name, health=health, detail=detail, remedy=remedy)
 
 
-def check_project(folder: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
+def check_project(folder: Path, settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """How the tests of the folder would be run. They are counted by their names, not collected."""
     if (folder / USUAL_NAME).is_file():
         yield _check(USUAL_NAME, Health.absent, "not loaded", "to take API keys from it: --env-file .env")
@@ -48,13 +48,13 @@ def check_project(folder: Path, settings: Settings, environ: Mapping[str, str]) 
         listed = ", ".join(place.folder for place in places[:NAMED]) + (", …" if len(places) > NAMED else "")
         yield _check("tests", Health.ok, f"{len(places)} suites: {listed}; name one: redstart fix {places[0].folder}")
         return
-    place = places[0] if places else Place("", "pytest")
+    place = places[0] if places else SuitePlace("", "pytest")
     yield _check("tests", Health.ok, f"{command or place.runner}: {_counted(folder, place, paths)}")
     yield _interpreter(folder, place, environ)
 
 
-def _counted(folder: Path, place: Place, paths: Sequence[str]) -> str:
-    language = language_of_runner(place.runner) or Language()
+def _counted(folder: Path, place: SuitePlace, paths: Sequence[str]) -> str:
+    language = language_of_runner(place.runner) or InstallLanguage()
     inside = f"{place.folder}/" if place.folder else ""
     counts = [
         language.count_tests(read_start(folder / path) or b"")
@@ -65,7 +65,7 @@ def _counted(folder: Path, place: Place, paths: Sequence[str]) -> str:
     return f"{many(sum(with_tests), 'test')} in {many(len(with_tests), 'file')} (counted by name, not run)"
 
 
-def _interpreter(folder: Path, place: Place, environ: Mapping[str, str]) -> Check:
+def _interpreter(folder: Path, place: SuitePlace, environ: Mapping[str, str]) -> DoctorCheck:
     language = language_of_runner(place.runner)
     if language and (program := language.program):
         if shutil.which(program, path=environ.get("PATH", "")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 VERSION = 1
 
@@ -19,7 +19,7 @@ class Health(StrEnum):
     """An optional part that is not there or not set."""
 
 
-class Check(Noun):
+class DoctorCheck(FrozenValue):
     group: str
     name: str
     health: Health
@@ -27,13 +27,13 @@ class Check(Noun):
     remedy: str = ""
 
 
-class Examination(Noun):
+class Examination(FrozenValue):
     """Every check, by group. `v` changes when a field is removed or changes its meaning."""
 
     v: int = VERSION
     ok: bool
     """Whether nothing failed: then a run can start."""
-    checks: tuple[Check, ...]
+    checks: tuple[DoctorCheck, ...]
 
     @property
     def summary(self) -> str:
@@ -42,7 +42,7 @@ class Examination(Noun):
         return f"not ready: {'; '.join(failed)}" if failed else "ready"
 
 
-def examination_of(checks: tuple[Check, ...]) -> Examination:
+def examination_of(checks: tuple[DoctorCheck, ...]) -> Examination:
     return Examination(ok=all(check.health is not Health.fail for check in checks), checks=checks)
 
 

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from redstart.app.doctor.results import Check, Health
+from redstart.app.doctor.results import DoctorCheck, Health
 from redstart.app.settings import Settings
 from redstart.app.wire import reach_graph
 from redstart.core.errors import ConfigError, PortError, StoreError
@@ -25,7 +25,7 @@ SERVER_SECONDS = 5
 OTHER_HOME = "check who owns it, or set REDSTART_HOME to another directory"
 
 
-def check_data(settings: Settings) -> Iterator[Check]:
+def check_data(settings: Settings) -> Iterator[DoctorCheck]:
     """The directory of the runs, its disk and its database. Nothing is made or migrated."""
     try:
         yield from _data(settings)
@@ -33,7 +33,7 @@ def check_data(settings: Settings) -> Iterator[Check]:
         yield _check("data", "folder", Health.fail, f"cannot be read: {error}", OTHER_HOME)
 
 
-def check_servers(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
+def check_servers(settings: Settings, environ: Mapping[str, str]) -> Iterator[DoctorCheck]:
     """Each server that is set is connected to once: Temporal by `fleet.address`, Neo4j by `NEO4J_URI`."""
     if settings.fleet.address:
         yield _temporal(settings.fleet.address, settings.fleet.namespace)
@@ -41,11 +41,11 @@ def check_servers(settings: Settings, environ: Mapping[str, str]) -> Iterator[Ch
         yield _neo4j(url, environ)
 
 
-def _check(group: str, name: str, health: Health, detail: str, remedy: str = "") -> Check:
-    return Check(group=group, name=name, health=health, detail=detail, remedy=remedy)
+def _check(group: str, name: str, health: Health, detail: str, remedy: str = "") -> DoctorCheck:
+    return DoctorCheck(group=group, name=name, health=health, detail=detail, remedy=remedy)
 
 
-def _temporal(address: str, namespace: str) -> Check:
+def _temporal(address: str, namespace: str) -> DoctorCheck:
     async def reach() -> None:
         from redstart.engines.temporal.client import connect  # noqa: PLC0415  (slow to load)
 
@@ -62,7 +62,7 @@ def _temporal(address: str, namespace: str) -> Check:
     return _check("servers", "temporal", Health.ok, f"{address} answers, namespace {namespace}")
 
 
-def _neo4j(url: str, environ: Mapping[str, str]) -> Check:
+def _neo4j(url: str, environ: Mapping[str, str]) -> DoctorCheck:
     try:
         reach_graph(url, environ, SERVER_SECONDS)
     except (ConfigError, PortError) as error:
@@ -72,7 +72,7 @@ def _neo4j(url: str, environ: Mapping[str, str]) -> Check:
     return _check("servers", "neo4j", Health.ok, f"{host_of(url)} answers")
 
 
-def _data(settings: Settings) -> Iterator[Check]:
+def _data(settings: Settings) -> Iterator[DoctorCheck]:
     home = settings.home
     exists = home.is_dir()
     if home.exists() and not exists:
@@ -91,7 +91,7 @@ def _data(settings: Settings) -> Iterator[Check]:
         yield _check("data", "size", Health.ok, sizes_in_words)
 
 
-def _disk(home: Path) -> Check:
+def _disk(home: Path) -> DoctorCheck:
     there = next(place for place in (home, *home.absolute().parents) if place.is_dir())
     free = shutil.disk_usage(there).free
     detail = f"{free / 1e9:.1f} GB free"
@@ -102,7 +102,7 @@ def _disk(home: Path) -> Check:
     return _check("data", "disk", Health.ok, detail)
 
 
-def _database(path: Path) -> Check:
+def _database(path: Path) -> DoctorCheck:
     if not path.exists():
         return _check("data", "database", Health.ok, "none yet; created by the first run")
     try:
@@ -113,7 +113,7 @@ def _database(path: Path) -> Check:
     return _judged(revision)
 
 
-def _server(url: str) -> Check:
+def _server(url: str) -> DoctorCheck:
     try:
         check = _judged(revision_at(url, SERVER_SECONDS))
     except (StoreError, ConfigError) as error:
@@ -122,7 +122,7 @@ def _server(url: str) -> Check:
     return check.model_copy(update={"detail": f"Postgres at {host_of(url)}, {check.detail}"})
 
 
-def _judged(revision: str | None) -> Check:
+def _judged(revision: str | None) -> DoctorCheck:
     if revision is None:
         return _check("data", "database", Health.ok, "empty; filled by the next run")
     if revision > HEAD:
@@ -158,7 +158,7 @@ def _revision(path: Path) -> str | None:
 def _size(path: Path) -> int:
     try:
         if path.is_dir() and not path.is_symlink():
-            return sum(_size(one) for one in path.iterdir())
+            return sum(_size(item) for item in path.iterdir())
         return path.lstat().st_size
     except OSError:
         return 0

@@ -10,37 +10,47 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from redstart.app.proof.schema import (
+    AttemptRecord,
     CaseLine,
-    Check,
+    ChangedFile,
+    CheckMark,
     CheckName,
     Cost,
-    Edited,
-    Found,
+    EditSummary,
+    FindingSummary,
     JournalMark,
-    Lines,
-    Mark,
+    LineCounts,
     ModelUse,
-    Noticed,
+    MutantSummary,
+    OutcomeTally,
     Proof,
-    Reflected,
+    ProofCheck,
+    ReflectionText,
     Rerun,
     Seen,
-    Shrunk,
-    Tally,
-    Touched,
-    Tried,
+    ShrinkSummary,
 )
 from redstart.app.show import reflections_of
 from redstart.app.standing import all_records
-from redstart.app.wire import House
-from redstart.core.change import Applied
+from redstart.app.wire import AppContext
+from redstart.core.change import ApplyResult
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.finding import TRIPWIRE, Finding, FindingList, Severity
 from redstart.core.noun import many
-from redstart.core.report import Case, CaseList, Counts, Ids, Judged, Repeat, Report, Reproduced, Verdict
+from redstart.core.report import (
+    Case,
+    CaseList,
+    Ids,
+    OutcomeCounts,
+    Repeat,
+    Report,
+    ReproductionResult,
+    TestResult,
+    Verdict,
+)
 from redstart.core.run import Decision, Result, RunState, Status, Step
 from redstart.engines.journal import KeptAnswer
-from redstart.ports.store.port.journal import Record, digest
+from redstart.ports.store.port.journal import JournalRecord, digest
 from redstart.ports.store.port.runs import StepRow
 from redstart.toolkit.honesty.verdict.baseline import baseline_cases, targets
 from redstart.toolkit.honesty.verdict.levels import MEASURES
@@ -52,17 +62,17 @@ from redstart.toolkit.suites.detection.describe import describe_runner
 NOT_TESTED = "the last patch was not tested"
 
 
-class Facts(NamedTuple):
+class ProofFacts(NamedTuple):
     """What the checks are read from. `judged` is None where the last patch was not tested."""
 
     state: RunState
     targets: int
-    judged: Judged | None
-    files: tuple[Touched, ...]
-    found: Found
+    judged: TestResult | None
+    files: tuple[ChangedFile, ...]
+    found: FindingSummary
     serious: int
     """New findings that a patch may not bring, tripwires apart."""
-    shrunk: Shrunk
+    shrunk: ShrinkSummary
     green: bool
     """Whether the run is verified, by its tests alone."""
 
@@ -71,7 +81,7 @@ class Facts(NamedTuple):
         return self.judged.verdict if self.judged else Verdict()
 
 
-def checks(facts: Facts) -> tuple[Check, ...]:
+def checks(facts: ProofFacts) -> tuple[ProofCheck, ...]:
     """One of each name, in the order in which they are shown."""
     return (
         _targets(facts),
@@ -87,14 +97,14 @@ def checks(facts: Facts) -> tuple[Check, ...]:
     )
 
 
-def _targets(facts: Facts) -> Check:
+def _targets(facts: ProofFacts) -> ProofCheck:
     if facts.judged is None:
         return _not_done(CheckName.targets, NOT_TESTED)
     fixed = facts.verdict.fixed.count
     return _check(CheckName.targets, fixed == facts.targets > 0, f"{fixed:,} of {facts.targets:,}")
 
 
-def _others(facts: Facts) -> Check:
+def _others(facts: ProofFacts) -> ProofCheck:
     judged, found, verdict = facts.judged, facts.state.now.reproduce, facts.verdict
     if judged is None or found is None:
         return _not_done(CheckName.others, NOT_TESTED)
@@ -112,31 +122,31 @@ def _others(facts: Facts) -> Check:
     return _check(CheckName.others, not worse, "; ".join((said, *worse)))
 
 
-def _repeats(facts: Facts) -> Check:
-    after = [one for one in (facts.judged.repeats if facts.judged else ()) if one.patched]
+def _repeats(facts: ProofFacts) -> ProofCheck:
+    after = [repeat for repeat in (facts.judged.repeats if facts.judged else ()) if repeat.patched]
     if not after:
         return _not_done(CheckName.repeats, _why_not(facts, bool(MEASURES[facts.state.spec.verify].after)))
-    steady = not any(one.red for one in after) and not facts.verdict.flaky
-    varied = ", ".join(_times(one.varied or "nothing" for one in after))
+    steady = not any(item.red for item in after) and not facts.verdict.flaky
+    varied = ", ".join(_times(item.varied or "nothing" for item in after))
     ended = "green every time" if steady else f"{many(facts.verdict.flaky.count, 'test')} not green every time"
     said = f"{many(len(after), 'repeat')}, each with one thing other ({varied}): {ended}"
     before = facts.state.now.reproduce.repeats if facts.state.now.reproduce else ()
-    red = "red every time" if not any(one.green for one in before) else "flaky tests were set aside"
+    red = "red every time" if not any(item.green for item in before) else "flaky tests were set aside"
     return _check(CheckName.repeats, steady, f"{said}; before the patch {len(before)}: {red}" if before else said)
 
 
-def _red_without(facts: Facts) -> Check:
-    bare = [one for one in (facts.judged.repeats if facts.judged else ()) if not one.patched]
+def _red_without(facts: ProofFacts) -> ProofCheck:
+    bare = [repeat for repeat in (facts.judged.repeats if facts.judged else ()) if not repeat.patched]
     if not bare:
         return _not_done(CheckName.red_without, _why_not(facts, MEASURES[facts.state.spec.verify].fail_again))
-    red = min(one.red for one in bare)
+    red = min(item.red for item in bare)
     passed = red == facts.targets and not facts.verdict.green_without
     return _check(CheckName.red_without, passed, f"{red:,} of {facts.targets:,} red on the code without it")
 
 
-def _examined(facts: Facts, name: CheckName, check: str, words: str) -> Check:
+def _examined(facts: ProofFacts, name: CheckName, check: str, words: str) -> ProofCheck:
     """What a check of a green covered. Where it refused the patch, the reason is among what speaks against it."""
-    results = [one for one in (facts.judged.evidence if facts.judged else ()) if one.check == check]
+    results = [item for item in (facts.judged.evidence if facts.judged else ()) if item.check == check]
     if not results:
         return _not_done(name, _why_not(facts, True))
     result = results[-1]
@@ -146,8 +156,8 @@ def _examined(facts: Facts, name: CheckName, check: str, words: str) -> Check:
     return _check(name, True, said) if result.covered else _not_done(name, said)
 
 
-def _untouched(facts: Facts) -> Check:
-    theirs = sum(bool(one.protected) for one in facts.files)
+def _untouched(facts: ProofFacts) -> ProofCheck:
+    theirs = sum(bool(file.protected) for file in facts.files)
     if facts.state.now.made is None and not theirs:
         return _not_done(CheckName.untouched, "no file was changed")
     which = f"{theirs} of them" if theirs else "none of them"
@@ -155,14 +165,14 @@ def _untouched(facts: Facts) -> Check:
     return _check(CheckName.untouched, not theirs, f"{files} in the patch, {which} a test or part of how tests are run")
 
 
-def _no_cheat(facts: Facts) -> Check:
+def _no_cheat(facts: ProofFacts) -> ProofCheck:
     if facts.found.new is None:
         return _not_done(CheckName.no_cheat, "the last patch was not checked")
     signs = facts.found.tripwires
     return _check(CheckName.no_cheat, not signs, f"{many(signs, 'sign')} of it" if signs else "no sign of it")
 
 
-def _findings(facts: Facts) -> Check:
+def _findings(facts: ProofFacts) -> ProofCheck:
     found = facts.found
     if found.new is None:
         return _not_done(CheckName.findings, "the last patch was not checked")
@@ -172,7 +182,7 @@ def _findings(facts: Facts) -> Check:
     return _check(CheckName.findings, not serious, f"{before}{new:,} new{minor}")
 
 
-def _shrunk(facts: Facts) -> Check:
+def _shrunk(facts: ProofFacts) -> ProofCheck:
     tried = bool(MEASURES[facts.state.spec.verify].shrink_runs)
     if facts.state.spec.task.makes_program:
         return _not_done(CheckName.shrunk, "a new program is kept whole")
@@ -186,19 +196,19 @@ def _shrunk(facts: Facts) -> Check:
     return _check(CheckName.shrunk, True, f"{left}: {sizes}")
 
 
-def _why_not(facts: Facts, asked: bool) -> str:
+def _why_not(facts: ProofFacts, asked: bool) -> str:
     return "done only for a patch that is green" if asked else f"not part of level {facts.state.spec.verify.value}"
 
 
-def _check(name: CheckName, passed: bool, said: str) -> Check:
-    return Check(name=name, mark=Mark.passed if passed else Mark.failed, said=said)
+def _check(name: CheckName, passed: bool, said: str) -> ProofCheck:
+    return ProofCheck(name=name, mark=CheckMark.passed if passed else CheckMark.failed, said=said)
 
 
-def _not_done(name: CheckName, why: str) -> Check:
-    return Check(name=name, mark=Mark.not_done, said=why)
+def _not_done(name: CheckName, why: str) -> ProofCheck:
+    return ProofCheck(name=name, mark=CheckMark.not_done, said=why)
 
 
-def _counted(counts: Counts) -> str:
+def _counted(counts: OutcomeCounts) -> str:
     return f"{counts.passed:,} passed, {counts.red:,} red, {counts.skipped:,} skipped"
 
 
@@ -206,7 +216,7 @@ def _times(varied: Iterable[str]) -> list[str]:
     return [what if count == 1 else f"{what} {count} times" for what, count in Counter(varied).items()]
 
 
-async def prove(house: House, state: RunState) -> Proof:
+async def prove(house: AppContext, state: RunState) -> Proof:
     """The proof of an ended run, of one that is not verified too: then it says what is missing.
 
     Raises `ConfigError` where the run has not ended or never came to propose a patch, and `StoreError` where its
@@ -239,31 +249,33 @@ def schema() -> str:
     return json.dumps({**draft, **made}, indent=2) + "\n"
 
 
-def journal_mark(records: Sequence[Record]) -> JournalMark:
+def journal_mark(records: Sequence[JournalRecord]) -> JournalMark:
     """Raises `StoreError` naming the first record that was changed after it was written."""
     for record in records:
         if digest(record) != record.digest:
             raise StoreError(f"the record of {record.call} was changed: nothing can be proven with it")
     return JournalMark(
-        records=len(records), sha256=hashlib.sha256("".join(one.digest for one in records).encode()).hexdigest()
+        records=len(records), sha256=hashlib.sha256("".join(item.digest for item in records).encode()).hexdigest()
     )
 
 
 class _Evidence:
-    def __init__(self, house: House, state: RunState, result: Result) -> None:
+    def __init__(self, house: AppContext, state: RunState, result: Result) -> None:
         self._blobs, self._trees = house.adapters.blobs, house.adapters.trees
         self._state, self._now, self._result = state, state.now, result
-        self._judged: Judged | None = state.now.test if state.now.made else None
+        self._judged: TestResult | None = state.now.test if state.now.made else None
         self._verdict: Verdict = self._judged.verdict if self._judged else Verdict()
         self._targets = sorted(set(targets(state, self._blobs)))
         self._files = self._touched()
         self._green = result is Result.verified and self._verdict.honest_green and not state.foreign_language
 
-    def proof(self, rows: Sequence[StepRow], records: Sequence[Record]) -> Proof:
+    def proof(self, rows: Sequence[StepRow], records: Sequence[JournalRecord]) -> Proof:
         state, judged, found = self._state, self._judged, self._now.reproduce
         made, spend = self._now.made, state.spend
-        serious = sum(one.severity is Severity.error and one.tool != TRIPWIRE for one in self._new_findings())
-        facts = Facts(
+        serious = sum(
+            finding.severity is Severity.error and finding.tool != TRIPWIRE for finding in self._new_findings()
+        )
+        facts = ProofFacts(
             state, len(self._targets), judged, self._files, self._found(), serious, self._shrunk(), self._green
         )
         return Proof(
@@ -344,27 +356,27 @@ class _Evidence:
             "green without the patch as well": verdict.green_without,
         }
         lines = [f"refused: {words}" for words in verdict.refuted]
-        lines += [f"{what}: {one}" for what, ids in named.items() for one in _named(ids)]
+        lines += [f"{what}: {item}" for what, ids in named.items() for item in _named(ids)]
         lines += [f"contradiction: {verdict.unexplained}"] if verdict.unexplained else []
         language = self._state.foreign_language if verdict.fixed and not verdict.still_red else ""
         lines += [f"not proven: {unproven_in_words(language)}"] if language else []
-        rejects = {_readable(one.path): one.reason for one in now.apply.rejects} if now.apply else {}
-        theirs = {one.path: one.protected for one in self._files if one.protected and one.path not in rejects}
+        rejects = {_readable(reject.path): reject.reason for reject in now.apply.rejects} if now.apply else {}
+        theirs = {file.path: file.protected for file in self._files if file.protected and file.path not in rejects}
         lines += [f"not applied: {path}: {reason}" for path, reason in rejects.items()]
         lines += [f"not its own to change: {path}: {reason}" for path, reason in theirs.items()]
         findings = now.check.first if now.check else ()
-        lines += [f"finding: {one.path}:{one.line} {one.rule} {one.message}" for one in findings]
+        lines += [f"finding: {finding.path}:{finding.line} {finding.rule} {finding.message}" for finding in findings]
         lines += [f"no patch: {now.patch.fault}"] if now.patch and now.patch.fault else []
         return list(dict.fromkeys(lines))
 
-    def _touched(self) -> tuple[Touched, ...]:
+    def _touched(self) -> tuple[ChangedFile, ...]:
         made, spec = self._now.made, self._state.spec
         if made is not None:
             paths = {change.path for change in self._trees.changes(self._state.base, made)}
         else:
             paths = set(self._now.patch.files) if self._now.patch else set[str]()
         found = ((path, protected(path, spec.protect, spec.tests)) for path in sorted(paths))
-        return tuple(Touched(path=_readable(path), protected=why.words if why else "") for path, why in found)
+        return tuple(ChangedFile(path=_readable(path), protected=why.words if why else "") for path, why in found)
 
     def _cases(self) -> tuple[CaseLine, ...]:
         before = {case.id: case for case in baseline_cases(self._state, self._blobs)}
@@ -377,27 +389,27 @@ class _Evidence:
             return "untested" if judged is None else "passed" if target in green else _seen(after.get(target))
 
         lines = [
-            CaseLine(id=one, target=True, before=_seen(before.get(one)), after=now_of(one)) for one in self._targets
+            CaseLine(id=item, target=True, before=_seen(before.get(item)), after=now_of(item)) for item in self._targets
         ]
         known, missing = set(self._targets), set(self._verdict.missing.first)
-        for one in sorted((before.keys() | after.keys()) - known):
-            was, now = _seen(before.get(one)), _seen(after.get(one))
+        for item in sorted((before.keys() | after.keys()) - known):
+            was, now = _seen(before.get(item)), _seen(after.get(item))
             # A test that is not in the results was not always asked for: the verdict knows which are missing.
-            if was != now and (one in after or one in missing):
-                lines.append(CaseLine(id=one, target=False, before=was, after=now))
+            if was != now and (item in after or item in missing):
+                lines.append(CaseLine(id=item, target=False, before=was, after=now))
         return tuple(lines)
 
-    def _found(self) -> Found:
+    def _found(self) -> FindingSummary:
         check, audit, context = self._now.check, self._now.audit, self._now.retrieve
-        paths = {one.path for one in self._files}
+        paths = {file.path for file in self._files}
         looked = {chunk.path for chunk in context.chunks} if context else set[str]()
         earlier = self._findings(audit.full) if audit else ()
         new = self._new_findings()
-        return Found(
-            before=sum(one.path in paths for one in earlier) if audit and paths <= looked else None,
+        return FindingSummary(
+            before=sum(item.path in paths for item in earlier) if audit and paths <= looked else None,
             new=len(new) if check and self._now.apply and self._now.apply.ok else None,
             blocking=check.count if check else 0,
-            tripwires=sum(one.tool == TRIPWIRE for one in new),
+            tripwires=sum(item.tool == TRIPWIRE for item in new),
         )
 
     def _new_findings(self) -> tuple[Finding, ...]:
@@ -407,9 +419,9 @@ class _Evidence:
     def _findings(self, full: str) -> tuple[Finding, ...]:
         return FindingList.model_validate_json(self._blobs.get(full)).findings if full else ()
 
-    def _shrunk(self) -> Shrunk:
+    def _shrunk(self) -> ShrinkSummary:
         judged, applied = self._judged, self._now.apply
-        return Shrunk(
+        return ShrinkSummary(
             done=bool(judged and judged.shrunk),
             hunks_dropped=judged.dropped if judged and judged.shrunk else 0,
             proposed=_lines(self._text(applied.diff) if applied else ""),
@@ -420,13 +432,15 @@ class _Evidence:
         return self._blobs.get(blob).decode(errors="replace") if blob else ""
 
 
-def _tally(report: Report | None) -> Tally:
-    counts = report.counts if report else Counts()
-    return Tally(passed=counts.passed, failed=counts.failed, errors=counts.errors, skipped=counts.skipped)
+def _tally(report: Report | None) -> OutcomeTally:
+    counts = report.counts if report else OutcomeCounts()
+    return OutcomeTally(passed=counts.passed, failed=counts.failed, errors=counts.errors, skipped=counts.skipped)
 
 
 def _reruns(repeats: Iterable[Repeat]) -> tuple[Rerun, ...]:
-    return tuple(Rerun(patched=one.patched, varied=one.varied, green=one.green, red=one.red) for one in repeats)
+    return tuple(
+        Rerun(patched=repeat.patched, varied=repeat.varied, green=repeat.green, red=repeat.red) for repeat in repeats
+    )
 
 
 def _named(ids: Ids) -> list[str]:
@@ -434,16 +448,16 @@ def _named(ids: Ids) -> list[str]:
     return [*ids.first, *([f"and {more:,} more"] if more > 0 else [])]
 
 
-def _flaky(found: Reproduced | None, judged: Judged | None) -> Iterator[str]:
+def _flaky(found: ReproductionResult | None, judged: TestResult | None) -> Iterator[str]:
     yield from found.flaky if found else ()
     if judged is not None:
-        yield from (f"{one} (not green in every repeat)" for one in _named(judged.verdict.flaky))
-        yield from (f"{one} (red in one run on the patch, green in the next)" for one in _named(judged.unsteady))
+        yield from (f"{item} (not green in every repeat)" for item in _named(judged.verdict.flaky))
+        yield from (f"{item} (red in one run on the patch, green in the next)" for item in _named(judged.unsteady))
 
 
-def _noticed(judged: Judged | None) -> Noticed | None:
+def _noticed(judged: TestResult | None) -> MutantSummary | None:
     found = judged.mutants if judged else None
-    return Noticed(sampled=found.sampled, killed=found.killed, survivors=found.survivors) if found else None
+    return MutantSummary(sampled=found.sampled, killed=found.killed, survivors=found.survivors) if found else None
 
 
 def _all_cases(blob: bytes) -> tuple[Case, ...]:
@@ -459,7 +473,7 @@ def _readable(path: str) -> str:
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
-def _lines(diff: str) -> Lines:
+def _lines(diff: str) -> LineCounts:
     """Counted in the hunks alone: a removed line may begin with dashes of its own."""
     added = removed = 0
     inside = False
@@ -467,32 +481,32 @@ def _lines(diff: str) -> Lines:
         inside = not line.startswith("diff --git ") and (inside or line.startswith("@@ "))
         added += inside and line.startswith("+")
         removed += inside and line.startswith("-")
-    return Lines(added=added, removed=removed)
+    return LineCounts(added=added, removed=removed)
 
 
-def _attempts(rows: Sequence[StepRow]) -> Iterator[Tried]:
+def _attempts(rows: Sequence[StepRow]) -> Iterator[AttemptRecord]:
     reflections = reflections_of(rows)
     for number in sorted({row.attempt for row in rows}):
         mine = {row.step: row.artifact for row in rows if row.attempt == number}
-        applied = Applied.model_validate_json(mine[Step.apply]) if Step.apply in mine else None
+        applied = ApplyResult.model_validate_json(mine[Step.apply]) if Step.apply in mine else None
         decided = Decision.model_validate_json(mine[Step.decide]).reason if Step.decide in mine else ""
-        counted = Counter((one.kind, one.rung) for one in (applied.rungs if applied else ()))
-        edits = tuple(Edited(form=form, fit=fit, count=count) for (form, fit), count in counted.items())
+        counted = Counter((item.kind, item.rung) for item in (applied.rungs if applied else ()))
+        edits = tuple(EditSummary(form=form, fit=fit, count=count) for (form, fit), count in counted.items())
         said = reflections.get(number)
-        reflection = Reflected.model_validate(said.model_dump()) if said else None
-        yield Tried(number=number, outcome=decided, edits=edits, reflection=reflection)
+        reflection = ReflectionText.model_validate(said.model_dump()) if said else None
+        yield AttemptRecord(number=number, outcome=decided, edits=edits, reflection=reflection)
 
 
-def _models(records: Sequence[Record]) -> tuple[ModelUse, ...]:
+def _models(records: Sequence[JournalRecord]) -> tuple[ModelUse, ...]:
     """Who answered, the most asked first. A question that the budget stopped counts if it was put to one."""
-    answers = [KeptAnswer.of(one).answer for one in records if one.kind == "model"]
-    given = [one for one in answers if one.asked]
+    answers = [KeptAnswer.of(record).answer for record in records if record.kind == "model"]
+    given = [item for item in answers if item.asked]
     return tuple(
         ModelUse(
             name=name,
             calls=calls,
-            input_tokens=sum(one.usage.input_tokens for one in given if one.model == name),
-            output_tokens=sum(one.usage.output_tokens for one in given if one.model == name),
+            input_tokens=sum(item.usage.input_tokens for item in given if item.model == name),
+            output_tokens=sum(item.usage.output_tokens for item in given if item.model == name),
         )
-        for name, calls in Counter(one.model for one in given).most_common()
+        for name, calls in Counter(item.model for item in given).most_common()
     )

@@ -7,14 +7,14 @@ from typing import Literal
 
 from pydantic import ConfigDict
 
-from redstart.core.change import EditKind, Rung
-from redstart.core.noun import Noun
+from redstart.core.change import EditFit, EditKind
+from redstart.core.noun import FrozenValue
 from redstart.core.run import Level, Mode, Result
 
 Seen = Literal["passed", "failed", "error", "skipped", "absent", "untested"]
 
 
-class Part(Noun):
+class ProofPart(FrozenValue):
     model_config = ConfigDict(use_attribute_docstrings=True, json_schema_serialization_defaults_required=True)
 
 
@@ -31,22 +31,22 @@ class CheckName(StrEnum):
     shrunk = "shrunk"
 
 
-class Mark(StrEnum):
+class CheckMark(StrEnum):
     passed = "passed"
     failed = "failed"
     not_done = "not_done"
 
 
-class Check(Part):
+class ProofCheck(ProofPart):
     """One thing that was checked."""
 
     name: CheckName
-    mark: Mark
+    mark: CheckMark
     said: str
     """The figures, or why it was not done, in our own words: nothing of the repo is in them."""
 
 
-class Tally(Part):
+class OutcomeTally(ProofPart):
     """How the tests of one run of the suite ended."""
 
     passed: int
@@ -55,7 +55,7 @@ class Tally(Part):
     skipped: int
 
 
-class CaseLine(Part):
+class CaseLine(ProofPart):
     """One test that was to become green, or that ended otherwise than before."""
 
     id: str
@@ -66,7 +66,7 @@ class CaseLine(Part):
     """`absent` where it has no result, `untested` where the last patch was not tested."""
 
 
-class Rerun(Part):
+class Rerun(ProofPart):
     """One more run of the tests that were to become green."""
 
     patched: bool
@@ -77,7 +77,7 @@ class Rerun(Part):
     red: int
 
 
-class Noticed(Part):
+class MutantSummary(ProofPart):
     """Small changes to a new program, each tried on its own: how many of them made a test red."""
 
     sampled: int
@@ -86,7 +86,7 @@ class Noticed(Part):
     """Those that no test noticed."""
 
 
-class Touched(Part):
+class ChangedFile(ProofPart):
     """A file that the last patch changes; where it did not fit, one that it names."""
 
     path: str
@@ -94,7 +94,7 @@ class Touched(Part):
     """Why it was not the patch's to change; empty where it was."""
 
 
-class Found(Part):
+class FindingSummary(ProofPart):
     """What static checks say of the files that the patch changes."""
 
     before: int | None
@@ -107,30 +107,30 @@ class Found(Part):
     """Of those the ones that say that the code was made to fit the tests alone."""
 
 
-class Lines(Part):
+class LineCounts(ProofPart):
     added: int
     removed: int
 
 
-class Shrunk(Part):
+class ShrinkSummary(ProofPart):
     """How much of what the model proposed is left."""
 
     done: bool
     hunks_dropped: int
-    proposed: Lines
-    kept: Lines
+    proposed: LineCounts
+    kept: LineCounts
 
 
-class Edited(Part):
+class EditSummary(ProofPart):
     """Edits of one form that were put in place in one way."""
 
     form: EditKind
-    fit: Rung | None
+    fit: EditFit | None
     """How far they had to be bent; null where they did not fit."""
     count: int
 
 
-class Reflected(Part):
+class ReflectionText(ProofPart):
     """What a model says of a failed attempt: its words, not evidence."""
 
     root_cause: str
@@ -138,24 +138,24 @@ class Reflected(Part):
     try_next: str
 
 
-class Tried(Part):
+class AttemptRecord(ProofPart):
     """One attempt."""
 
     number: int
     outcome: str
-    edits: tuple[Edited, ...]
-    reflection: Reflected | None = None
+    edits: tuple[EditSummary, ...]
+    reflection: ReflectionText | None = None
     """Why it failed, as a model says; null where none was asked."""
 
 
-class ModelUse(Part):
+class ModelUse(ProofPart):
     name: str
     calls: int
     input_tokens: int
     output_tokens: int
 
 
-class Cost(Part):
+class Cost(ProofPart):
     calls: int
     input_tokens: int
     output_tokens: int
@@ -165,7 +165,7 @@ class Cost(Part):
     seconds: float
 
 
-class JournalMark(Part):
+class JournalMark(ProofPart):
     """Names every call of the run, what it was asked and what it gave."""
 
     records: int
@@ -173,7 +173,7 @@ class JournalMark(Part):
     """Over the digests of all records in order, each as 64 hexadecimal digits, with nothing between them."""
 
 
-class Proof(Part):
+class Proof(ProofPart):
     """The evidence of an ended run. `v` grows when a field changes its meaning; a new field does not change it."""
 
     v: Literal[1] = 1
@@ -194,11 +194,11 @@ class Proof(Part):
     """The verdict, in our own words."""
     reason: str
     """Why the run ended."""
-    checks: tuple[Check, ...]
+    checks: tuple[ProofCheck, ...]
     lacking: tuple[str, ...]
     """What speaks against the last patch, by name; empty where it is verified."""
-    before: Tally
-    after: Tally | None
+    before: OutcomeTally
+    after: OutcomeTally | None
     """Null where the last patch was not tested."""
     cases: tuple[CaseLine, ...]
     repeats_before: tuple[Rerun, ...]
@@ -207,7 +207,7 @@ class Proof(Part):
     """How often tests were run on the last patch."""
     flaky: tuple[str, ...]
     """Tests that were seen both red and green on the same code: never counted as fixed."""
-    mutants: Noticed | None = None
+    mutants: MutantSummary | None = None
     """Whether the tests of a new program would notice a broken one; null for every other run."""
     written: tuple[str, ...]
     """Test files that were written for this run, before the code."""
@@ -217,11 +217,11 @@ class Proof(Part):
     """The git tree that the patch is made on."""
     tree_after: str
     """The git tree that it gives; empty where there is none."""
-    files: tuple[Touched, ...]
-    findings: Found
-    shrunk: Shrunk
+    files: tuple[ChangedFile, ...]
+    findings: FindingSummary
+    shrunk: ShrinkSummary
     diff: str
-    attempts: tuple[Tried, ...]
+    attempts: tuple[AttemptRecord, ...]
     models: tuple[ModelUse, ...]
     cost: Cost
     journal: JournalMark

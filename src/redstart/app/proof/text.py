@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from redstart.app.proof.schema import CheckName, Edited, Mark, Proof, Tried
-from redstart.core.change import EditKind, Rung
+from redstart.app.proof.schema import AttemptRecord, CheckMark, CheckName, EditSummary, Proof
+from redstart.core.change import EditFit, EditKind
 from redstart.core.noun import many
 from redstart.core.visible import visible_line
 
@@ -36,7 +36,7 @@ TITLES = {
     CheckName.findings: "No new serious static findings",
     CheckName.shrunk: "The patch is reduced to what is needed",
 }
-RESULTS = {Mark.passed: "yes", Mark.failed: "NO", Mark.not_done: "not done"}
+RESULTS = {CheckMark.passed: "yes", CheckMark.failed: "NO", CheckMark.not_done: "not done"}
 
 _FORMS = {
     EditKind.block: "search and replace",
@@ -45,18 +45,18 @@ _FORMS = {
     EditKind.envelope: "apply_patch",
 }
 _FITS = {
-    Rung.exact: "fitted as written",
-    Rung.whitespace: "fitted with other whitespace",
-    Rung.recount: "fitted with its line counts corrected",
-    Rung.realign: "fitted at another line",
-    Rung.merge: "fitted with different context",
-    Rung.node: "replaced a definition by its name",
+    EditFit.exact: "fitted as written",
+    EditFit.whitespace: "fitted with other whitespace",
+    EditFit.recount: "fitted with its line counts corrected",
+    EditFit.realign: "fitted at another line",
+    EditFit.merge: "fitted with different context",
+    EditFit.node: "replaced a definition by its name",
     None: "did not fit",
 }
 _PLAIN = re.compile(r"[A-Za-z0-9 .,:;()/'+-]")
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """Lines under a title, all of which may hold text that is not ours."""
 
     title: str
@@ -64,7 +64,7 @@ class Block(NamedTuple):
     language: str = "text"
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line of text, and how far what continues it is indented where it has to be broken."""
 
     text: str
@@ -76,23 +76,23 @@ def as_text(proof: Proof) -> str:
     return "".join(f"{line.text}\n" for line in text_lines(proof))
 
 
-def text_lines(proof: Proof) -> Iterator[Line]:
+def text_lines(proof: Proof) -> Iterator[TextLine]:
     """For a terminal, which breaks them."""
-    yield Line(visible_line(proof.sentence))
-    yield Line("")
-    yield Line("What was checked")
+    yield TextLine(visible_line(proof.sentence))
+    yield TextLine("")
+    yield TextLine("What was checked")
     for check in proof.checks:
         said = f": {visible_line(check.said)}" if check.said else ""
-        yield Line(f"  {RESULTS[check.mark]:<8}  {TITLES[check.name]}{said}", hang=12)
+        yield TextLine(f"  {RESULTS[check.mark]:<8}  {TITLES[check.name]}{said}", hang=12)
     for block in _blocks(proof):
-        yield Line("")
-        yield Line(block.title)
-        yield from (Line(f"    {visible_line(line)}".rstrip(), hang=8) for line in block.lines)
+        yield TextLine("")
+        yield TextLine(block.title)
+        yield from (TextLine(f"    {visible_line(line)}".rstrip(), hang=8) for line in block.lines)
 
 
 def as_markdown(proof: Proof) -> str:
     """For the body of a pull request."""
-    rows = (f"| {TITLES[one.name]} | {RESULTS[one.mark]} | {_inert(one.said)} |" for one in proof.checks)
+    rows = (f"| {TITLES[check.name]} | {RESULTS[check.mark]} | {_inert(check.said)} |" for check in proof.checks)
     table = "\n".join(("| What was checked | Result | |", "|---|---|---|", *rows))
     parts = [f"**{_inert(proof.sentence)}**", table]
     for block in _blocks(proof):
@@ -110,26 +110,29 @@ def as_json(proof: Proof) -> str:
 
 def _inert(text: str) -> str:
     """Text that Markdown shows as it is: whatever might mean something is an entity."""
-    return "".join(one if _PLAIN.match(one) else f"&#{ord(one)};" for one in visible_line(text))
+    return "".join(item if _PLAIN.match(item) else f"&#{ord(item)};" for item in visible_line(text))
 
 
-def _blocks(proof: Proof) -> list[Block]:
+def _blocks(proof: Proof) -> list[TextBlock]:
     above = [
-        Block("Why it is not verified" if not proof.by_person else "What a person accepted", _against(proof)),
-        Block(f"Target tests ({_fixed(proof)})", _cases(proof, target=True)),
-        Block("Other tests with a different result than before", _cases(proof, target=False)),
-        Block("Flaky tests, never counted as fixed", _first([f"flaky: {one}" for one in proof.flaky])),
-        Block("Tests written for this run, before the code", _first([f"written: {one}" for one in proof.written])),
-        Block("Confidence that they match the issue", [f"confidence: {proof.sure}"] if proof.sure else []),
-        Block(
-            "Mutants of the program that no test noticed", _first([f"unnoticed: {one}" for one in _survivors(proof)])
+        TextBlock("Why it is not verified" if not proof.by_person else "What a person accepted", _against(proof)),
+        TextBlock(f"Target tests ({_fixed(proof)})", _cases(proof, target=True)),
+        TextBlock("Other tests with a different result than before", _cases(proof, target=False)),
+        TextBlock("Flaky tests, never counted as fixed", _first([f"flaky: {item}" for item in proof.flaky])),
+        TextBlock(
+            "Tests written for this run, before the code", _first([f"written: {item}" for item in proof.written])
         ),
-        Block("Files in the patch", _first([_file(one.path, one.protected) for one in proof.files])),
+        TextBlock("Confidence that they match the issue", [f"confidence: {proof.sure}"] if proof.sure else []),
+        TextBlock(
+            "Mutants of the program that no test noticed",
+            _first([f"unnoticed: {survivor}" for survivor in _survivors(proof)]),
+        ),
+        TextBlock("Files in the patch", _first([_file(file.path, file.protected) for file in proof.files])),
     ]
-    below = [Block("How it was made", _made(proof)), Block("How to check it", _how_to_check(proof))]
+    below = [TextBlock("How it was made", _made(proof)), TextBlock("How to check it", _how_to_check(proof))]
     taken = sum(len(visible_line(line)) + 1 for block in (*above, *below) for line in block.lines)
     title = "The patch" if proof.verified or proof.by_person else "The last patch"
-    patch = Block(title, _diff(proof, min(DIFF, ROOM - taken)), "diff")
+    patch = TextBlock(title, _diff(proof, min(DIFF, ROOM - taken)), "diff")
     return [block for block in (*above, patch, *below) if block.lines]
 
 
@@ -142,13 +145,13 @@ def _against(proof: Proof) -> list[str]:
 
 
 def _fixed(proof: Proof) -> str:
-    wanted = [one for one in proof.cases if one.target]
-    return f"{sum(one.after == 'passed' for one in wanted):,} of {len(wanted):,} pass"
+    wanted = [case for case in proof.cases if case.target]
+    return f"{sum(item.after == 'passed' for item in wanted):,} of {len(wanted):,} pass"
 
 
 def _cases(proof: Proof, *, target: bool) -> list[str]:
-    mine = [one for one in proof.cases if one.target is target]
-    return _first([f"{one.before} -> {one.after}  {one.id}" for one in mine])
+    mine = [case for case in proof.cases if case.target is target]
+    return _first([f"{item.before} -> {item.after}  {item.id}" for item in mine])
 
 
 def _file(path: str, why: str) -> str:
@@ -175,20 +178,20 @@ def _made(proof: Proof) -> list[str]:
     cost = proof.cost
     unknown = f" and {many(cost.unpriced, 'call')} of unknown price" if cost.unpriced else ""
     tokens = f"{cost.input_tokens:,} tokens in, {cost.output_tokens:,} out"
-    attempts = [_attempt(one) for one in proof.attempts]
+    attempts = [_attempt(item) for item in proof.attempts]
     kept = attempts if len(attempts) <= SHOWN else [*attempts[: SHOWN - 1], ["..."], attempts[-1]]
     return [
         f"run:      {proof.run}, {proof.mode.value}, {proof.runner}, level {proof.level.value}",
         f"repo:     {proof.repo}",
         *([f"forked:   from run {proof.parent}, whose records hold the earlier steps"] if proof.parent else []),
-        *(f"model:    {many(one.calls, 'call')} to {one.name}" for one in proof.models[:SHOWN]),
+        *(f"model:    {many(model.calls, 'call')} to {model.name}" for model in proof.models[:SHOWN]),
         f"cost:     {tokens}, ${cost.usd:.4f}{unknown}, {cost.seconds:.1f} s",
         f"tests:    {many(proof.suite_runs, 'run')} on the last patch",
         *(line for attempt in kept for line in attempt),
     ]
 
 
-def _attempt(tried: Tried) -> list[str]:
+def _attempt(tried: AttemptRecord) -> list[str]:
     """How it ended, and below that why, as a model says."""
     said = tried.reflection
     parts = {} if said is None else {"root cause": said.root_cause, "try next": said.try_next}
@@ -196,8 +199,8 @@ def _attempt(tried: Tried) -> list[str]:
     return [f"attempt {tried.number}: {tried.outcome}{_edits(tried.edits)}", *why]
 
 
-def _edits(edits: Sequence[Edited]) -> str:
-    return "".join(f"; {many(one.count, 'edit')} ({_FORMS[one.form]}) {_FITS[one.fit]}" for one in edits)
+def _edits(edits: Sequence[EditSummary]) -> str:
+    return "".join(f"; {many(edit.count, 'edit')} ({_FORMS[edit.form]}) {_FITS[edit.fit]}" for edit in edits)
 
 
 def _how_to_check(proof: Proof) -> list[str]:

@@ -19,7 +19,7 @@ from pydantic_settings import PydanticBaseSettingsSource as Source
 
 from redstart.app.objects import refuse_object_name
 from redstart.app.settings import layers
-from redstart.app.settings.layers import Given, Keys, Layer
+from redstart.app.settings.layers import Layer, LayerValue, SettingNames
 from redstart.app.settings.models import Models
 from redstart.app.settings.store import HOME, MemorySettings, StoreSettings, Tenant
 from redstart.core.errors import ConfigError
@@ -275,7 +275,7 @@ class Settings(BaseSettings):
         return (init_settings,)
 
 
-class Resolved(NamedTuple):
+class ResolvedSettings(NamedTuple):
     """The settings in force, and for the dotted name of each where it came from."""
 
     settings: Settings
@@ -289,7 +289,7 @@ def load(model: str | None = None, project: Path | None = None, flags: Mapping[s
 
 def resolve(
     model: str | None = None, project: Path | None = None, flags: Mapping[str, object] | None = None
-) -> Resolved:
+) -> ResolvedSettings:
     """The settings in force with their origins.
 
     `model` (a flag) stands for both tiers; `flags` are those that name one setting each, by its dotted name; `project`
@@ -302,12 +302,12 @@ def resolve(
     layers.refuse_untrusted(own, _made(below).limits, file)
     own = layers.with_tools(below, own)
     given = layers.merged(below, own, layers.of_variables(os.environ, _variables(), keys))
-    given |= {name: Given(value, "flag") for name, value in (flags or {}).items()}
+    given |= {name: LayerValue(value, "flag") for name, value in (flags or {}).items()}
     if model:
         # Who names one model means it: nobody else is asked.
         given = {name: value for name, value in given.items() if not name.startswith("models.steps.")}
-        given |= {name: Given(model, "flag") for name in ("models.strong", "models.fast")}
-        given["models.fallback"] = Given((), "flag")
+        given |= {name: LayerValue(model, "flag") for name in ("models.strong", "models.fast")}
+        given["models.fallback"] = LayerValue((), "flag")
     settings = _made(given)
     origins = {name: given[name].origin if name in given else "default" for name in sorted(keys.settings)}
     if "home" not in given and os.environ.get("XDG_DATA_HOME"):
@@ -358,7 +358,7 @@ def public_values(settings: Settings) -> dict[str, Any]:
     return values
 
 
-def keys_of(shape: type[BaseModel], prefix: str = "") -> Keys:
+def keys_of(shape: type[BaseModel], prefix: str = "") -> SettingNames:
     settings: set[str] = set()
     groups: set[str] = set()
     for name, field in shape.model_fields.items():
@@ -368,7 +368,7 @@ def keys_of(shape: type[BaseModel], prefix: str = "") -> Keys:
             settings |= inner.settings
         else:
             settings.add(prefix + name)
-    return Keys(frozenset(settings), frozenset(groups))
+    return SettingNames(frozenset(settings), frozenset(groups))
 
 
 def _variables() -> dict[str, Any]:
@@ -403,7 +403,7 @@ def _unusable(name: str, origin: str, why: str) -> ConfigError:
     return ConfigError(f"{origin}: {why}" if origin.startswith(layers.PREFIX) else f"{origin}: {name}: {why}")
 
 
-def _with_models(settings: Settings, origins: dict[str, str]) -> Resolved:
+def _with_models(settings: Settings, origins: dict[str, str]) -> ResolvedSettings:
     """A tier that nobody named: the strong one by the key that is there, the fast one as the strong one."""
     models, changed = settings.models, dict(origins)
     strong, fast = models.strong, models.fast
@@ -415,7 +415,7 @@ def _with_models(settings: Settings, origins: dict[str, str]) -> Resolved:
         fast = strong
         changed["models.fast"] = "as models.strong" if strong else "default"
     chosen = models.model_copy(update={"strong": strong, "fast": fast})
-    return Resolved(settings.model_copy(update={"models": chosen}), changed)
+    return ResolvedSettings(settings.model_copy(update={"models": chosen}), changed)
 
 
 def _data_home(environ: Mapping[str, str]) -> Path:

@@ -30,21 +30,21 @@ LARGEST_FILE = 1_000_000
 _PLAIN_KEY = re.compile(r"[\w.-]+")
 
 
-class Keys(NamedTuple):
+class SettingNames(NamedTuple):
     """The dotted names of all settings, and of the groups that hold them."""
 
     settings: frozenset[str]
     groups: frozenset[str]
 
 
-class Given(NamedTuple):
+class LayerValue(NamedTuple):
     """One value as a layer gives it, and where that is: a file, a variable, a flag."""
 
     value: object
     origin: str
 
 
-Layer = dict[str, Given]
+Layer = dict[str, LayerValue]
 """Dotted name to value."""
 
 
@@ -57,15 +57,15 @@ def merged(*layers: Layer) -> Layer:
     return result
 
 
-def _added(name: str, before: Given, given: Given) -> Given:
+def _added(name: str, before: LayerValue, given: LayerValue) -> LayerValue:
     """Both together. Raises `ConfigError` for what is no list: it must not take the other's place."""
     both: list[object] = []
-    for one in (before, given):
-        value = one.value
+    for item in (before, given):
+        value = item.value
         if not isinstance(value, list):
-            raise ConfigError(f"{one.origin}: {name} must be a list")
+            raise ConfigError(f"{item.origin}: {name} must be a list")
         both += cast("list[object]", value)
-    return Given(both, f"{before.origin}, {given.origin}")
+    return LayerValue(both, f"{before.origin}, {given.origin}")
 
 
 def nested(layer: Layer) -> dict[str, object]:
@@ -80,7 +80,7 @@ def nested(layer: Layer) -> dict[str, object]:
     return result
 
 
-def of_variables(environ: Mapping[str, str], values: Mapping[str, object], keys: Keys) -> Layer:
+def of_variables(environ: Mapping[str, str], values: Mapping[str, object], keys: SettingNames) -> Layer:
     """The layer of `REDSTART_*`; `values` is what pydantic-settings read of it. Raises `ConfigError` for others."""
     named = {name.upper() for name in environ if name.upper().startswith(PREFIX)} - NOT_SETTINGS
     for variable in sorted(named):
@@ -90,19 +90,19 @@ def of_variables(environ: Mapping[str, str], values: Mapping[str, object], keys:
     layer: Layer = {}
     for name, value in _flat(values, keys).items():
         spelled = [variable_of(each) for each in (name, *_old_names(name)) if variable_of(each) in named]
-        layer[name] = Given(value, next(iter(spelled), variable_of(name.partition(".")[0])))
+        layer[name] = LayerValue(value, next(iter(spelled), variable_of(name.partition(".")[0])))
     for name, given in layer.items():
         _refuse_unknown(given.origin, name, keys)
     return layer
 
 
-def of_user_file(path: Path, keys: Keys) -> Layer:
+def of_user_file(path: Path, keys: SettingNames) -> Layer:
     """The layer of the user's file; empty where there is none. Raises `ConfigError` for an unknown key."""
     table = _parsed(path)
     return {} if table is None else of_table(table, str(path), keys)
 
 
-def of_project(folder: Path, keys: Keys) -> Layer:
+def of_project(folder: Path, keys: SettingNames) -> Layer:
     """What a project says of itself, as it stands there: `refuse_untrusted` says whether it may.
 
     Raises `ConfigError` for an unknown key, a file that is no TOML, and two files that both speak.
@@ -155,7 +155,7 @@ def _old_names(name: str) -> list[str]:
     return [old for old, new in OLD_NAMES.items() if new == name]
 
 
-def _refuse_replaced(given: Given, elsewhere: str) -> None:
+def _refuse_replaced(given: LayerValue, elsewhere: str) -> None:
     """A project may add a tool, which runs in the sandbox as its tests do; it may not switch one of ours off."""
     value = given.value
     if not isinstance(value, dict):
@@ -170,10 +170,10 @@ def with_tools(below: Layer, project: Layer) -> Layer:
         return project
     user, added = (cast("dict[str, object]", layer[TOOLS].value) for layer in (below, project))
     origin = f"{below[TOOLS].origin}, {project[TOOLS].origin}"
-    return {**project, TOOLS: Given({**added, **user}, origin)}
+    return {**project, TOOLS: LayerValue({**added, **user}, origin)}
 
 
-def _refuse_more(name: str, given: Given, below: float | None, elsewhere: str) -> None:
+def _refuse_more(name: str, given: LayerValue, below: float | None, elsewhere: str) -> None:
     value = given.value
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ConfigError(f"{given.origin}: {name} must be a number")
@@ -184,15 +184,15 @@ def _refuse_more(name: str, given: Given, below: float | None, elsewhere: str) -
         )
 
 
-def of_table(table: Mapping[str, object], origin: str, keys: Keys) -> Layer:
+def of_table(table: Mapping[str, object], origin: str, keys: SettingNames) -> Layer:
     """The layer of a parsed file. Raises `ConfigError` for an unknown key."""
-    layer = {name: Given(value, origin) for name, value in _flat(table, keys).items()}
+    layer = {name: LayerValue(value, origin) for name, value in _flat(table, keys).items()}
     for name in layer:
         _refuse_unknown(origin, name, keys)
     return layer
 
 
-def _flat(table: Mapping[str, object], keys: Keys, prefix: str = "") -> dict[str, object]:
+def _flat(table: Mapping[str, object], keys: SettingNames, prefix: str = "") -> dict[str, object]:
     result: dict[str, object] = {}
     for key, value in table.items():
         name = f"{prefix}{key}"
@@ -205,7 +205,7 @@ def _flat(table: Mapping[str, object], keys: Keys, prefix: str = "") -> dict[str
     return result
 
 
-def _refuse_unknown(origin: str, name: str, keys: Keys) -> None:
+def _refuse_unknown(origin: str, name: str, keys: SettingNames) -> None:
     if name in keys.groups:
         raise ConfigError(f"{origin}: {name} is a group of settings", remedy=f"write it as a table: [{name}]")
     if name not in keys.settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from redstart.ports.model.port import Profile
-from redstart.ports.model.tiers import Roster
+from redstart.ports.model.tiers import ModelRoster
 
 
 class StepModels(BaseModel):
@@ -78,7 +78,7 @@ class Models(BaseModel):
         return self.options.get(name, ModelOptions())
 
     @property
-    def roster(self) -> Roster:
+    def roster(self) -> ModelRoster:
         """Who is asked what."""
         steps = {step: name for step, name in self.steps if name}
-        return Roster(self.fast, self.strong, self.fallback, steps, self.escalate)
+        return ModelRoster(self.fast, self.strong, self.fallback, steps, self.escalate)

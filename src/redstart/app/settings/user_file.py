@@ -28,7 +28,7 @@ _HEADER = re.compile(r"\s*\[(?!\[)\s*([^\]]+?)\s*\]\s*(?:#.*)?")
 _ANY_HEADER = re.compile(r"\s*\[")
 
 
-class Change(NamedTuple):
+class SettingChange(NamedTuple):
     """What a change of one setting did."""
 
     path: Path
@@ -40,7 +40,7 @@ def path_of(environ: Mapping[str, str]) -> Path:
     return user_file(environ)
 
 
-def set_value(name: str, text: str, environ: Mapping[str, str]) -> Change:
+def set_value(name: str, text: str, environ: Mapping[str, str]) -> SettingChange:
     """Sets one setting in the user's file; comments, order and all else stay.
 
     `text` is a TOML value, or a string as one would type it. Raises `ConfigError`, with the file untouched, for an
@@ -51,7 +51,7 @@ def set_value(name: str, text: str, environ: Mapping[str, str]) -> Change:
     before = _text(path)
     value, after = _changed(path, before, name, text)
     _write(path, after)
-    return Change(path, name, value)
+    return SettingChange(path, name, value)
 
 
 def refuse_unknown(name: str) -> None:

@@ -24,8 +24,8 @@ from redstart.engines.temporal.orders import (
     THINK,
     DriveOrder,
     DriveReport,
-    Standing,
-    Watch,
+    SupervisorOrder,
+    SupervisorState,
     order_of,
     workflow_id,
 )
@@ -39,7 +39,7 @@ ACTS_FIRST = ("reproduce", "apply", "check", "test")
 """Steps whose first call needs a sandbox; a wrong guess costs one handing over."""
 
 
-class Supervised(NamedTuple):
+class SupervisorInfo(NamedTuple):
     """A supervisor as a server lists it."""
 
     run_id: str
@@ -85,7 +85,7 @@ class FleetClient:
         try:
             await self.client.start_workflow(
                 RunSupervisor.run,
-                Watch(order, needed_first(state)),
+                SupervisorOrder(order, needed_first(state)),
                 id=workflow_id(order),
                 task_queue=THINK,
                 id_conflict_policy=Conflict.USE_EXISTING,
@@ -112,7 +112,7 @@ class FleetClient:
             raise _unreachable(error) from error
         return True
 
-    async def standing(self, order: DriveOrder) -> Standing | None:
+    async def standing(self, order: DriveOrder) -> SupervisorState | None:
         """What the run's supervisor is doing; None where it has none that is at work.
 
         Raises `PortError` also where no worker is there to answer for it.
@@ -174,7 +174,7 @@ class FleetClient:
                 said = await self.client.workflow_service.describe_task_queue(request, timeout=PATIENCE)
             except RPCError as error:
                 raise _unreachable(error) from error
-            found[pool] = len({one.identity for one in said.pollers})
+            found[pool] = len({poller.identity for poller in said.pollers})
         return found
 
     async def promote(self, deployment: str, build: str) -> None:
@@ -197,16 +197,16 @@ class FleetClient:
                 ) from error
             raise _unreachable(error) from error
 
-    async def supervised(self, tenant: str, limit: int = 100) -> Sequence[Supervised]:
+    async def supervised(self, tenant: str, limit: int = 100) -> Sequence[SupervisorInfo]:
         """The tenant's supervisors that are at work, newest first."""
         query = f"{ATTRIBUTES[0]} = '{tenant}' AND ExecutionStatus = 'Running'"
-        found: list[Supervised] = []
+        found: list[SupervisorInfo] = []
         try:
-            async for one in self.client.list_workflows(query, limit=limit):
-                told = one.typed_search_attributes
+            async for workflow in self.client.list_workflows(query, limit=limit):
+                told = workflow.typed_search_attributes
                 _, repo, mode, outcome = (str(told.get(_key(name)) or "") for name in ATTRIBUTES)
-                status = one.status.name.lower() if one.status else ""
-                found.append(Supervised(one.id.partition("/")[2], tenant, mode, repo, status, outcome))
+                status = workflow.status.name.lower() if workflow.status else ""
+                found.append(SupervisorInfo(workflow.id.partition("/")[2], tenant, mode, repo, status, outcome))
         except RPCError as error:
             raise _unreachable(error) from error
         return found

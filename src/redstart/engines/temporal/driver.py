@@ -22,10 +22,10 @@ from redstart.core.errors import (
     RedstartError,
     ReplayDiverged,
 )
-from redstart.core.standing import Halt
+from redstart.core.standing import HaltReason
 from redstart.engines.temporal.orders import REASON, DriveOrder, DriveReport
 from redstart.engines.temporal.supervisor import DRIVE
-from redstart.flow.loop import Advanced
+from redstart.flow.loop import StepAdvance
 
 _log = logging.getLogger(__name__)
 
@@ -33,8 +33,8 @@ BEAT = 5.0
 """Seconds between two heartbeats."""
 
 
-class Go(Protocol):
-    def __call__(self, order: DriveOrder, halting: Callable[[], Halt]) -> Awaitable[Advanced]:
+class DriveFunction(Protocol):
+    def __call__(self, order: DriveOrder, halting: Callable[[], HaltReason]) -> Awaitable[StepAdvance]:
         """Claims the run and drives it as far as this worker can; `halting` says between two steps whether to stop.
 
         Raises what machinery raises.
@@ -42,10 +42,10 @@ class Go(Protocol):
         ...
 
 
-class Drives:
+class DriveActivity:
     """What a worker's activity does with an order. `go` is how a run is driven here."""
 
-    def __init__(self, go: Go) -> None:
+    def __init__(self, go: DriveFunction) -> None:
         self._go = go
         self._draining = threading.Event()
 
@@ -63,7 +63,7 @@ class Drives:
         try:
             done = asyncio.run(self._beating(order))
         except Fenced:
-            return DriveReport(Halt.fenced, "running")
+            return DriveReport(HaltReason.fenced, "running")
         except (ModelRefused, ConfigError, PolicyViolation, ReplayDiverged) as error:
             return _trouble(error)
         except (PortError, OSError) as error:
@@ -78,11 +78,11 @@ class Drives:
         state = done.state
         return DriveReport(done.halt, state.status.value, state.result.value if state.result else "")
 
-    async def _beating(self, order: DriveOrder) -> Advanced:
+    async def _beating(self, order: DriveOrder) -> StepAdvance:
         pulse = _Pulse(asyncio.current_task())
 
-        def halting() -> Halt:
-            return pulse.asked or (Halt.drain if self._draining.is_set() else Halt.none)
+        def halting() -> HaltReason:
+            return pulse.asked or (HaltReason.drain if self._draining.is_set() else HaltReason.none)
 
         with pulse:
             try:
@@ -102,7 +102,7 @@ class _Pulse:
         self._drive, self._loop = drive, asyncio.get_running_loop()
         self._over = threading.Event()
         self._thread = threading.Thread(target=contextvars.copy_context().run, args=(self._beat,), daemon=True)
-        self.asked = Halt.none
+        self.asked = HaltReason.none
         """Why the supervisor wants the drive to end after the step at hand."""
 
     def __enter__(self) -> _Pulse:
@@ -122,14 +122,14 @@ class _Pulse:
                 continue
             details = activity.cancellation_details()
             if details is not None and details.cancel_requested:
-                self.asked = Halt.stopped
+                self.asked = HaltReason.stopped
             elif self._drive is not None:
                 self._loop.call_soon_threadsafe(self._drive.cancel)
                 return
 
 
 def _trouble(error: Exception) -> DriveReport:
-    return DriveReport(Halt.trouble, "running", reason=_words(error))
+    return DriveReport(HaltReason.trouble, "running", reason=_words(error))
 
 
 def _words(error: Exception) -> str:

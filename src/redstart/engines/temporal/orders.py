@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from redstart.core.standing import Halt
+from redstart.core.standing import HaltReason
 
 if TYPE_CHECKING:
     from redstart.core.run import RunState
@@ -38,7 +38,7 @@ class DriveOrder:
 class DriveReport:
     """How a drive ended. `halt` is none where the run itself has nothing more to do."""
 
-    halt: Halt
+    halt: HaltReason
     status: str
     result: str = ""
     reason: str = ""
@@ -56,7 +56,7 @@ class DriveReport:
 
 
 @dataclass(frozen=True)
-class Watch:
+class SupervisorOrder:
     """What a supervisor is started with, and what it hands to itself when its history has grown long."""
 
     order: DriveOrder
@@ -69,13 +69,13 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Standing:
+class SupervisorState:
     """What a supervisor is doing."""
 
     phase: str
     """`queued` (asked for a worker, which may be at it), `waits` for a person, or `ended`."""
     pool: str
-    halt: Halt
+    halt: HaltReason
     reason: str
     drives: int
 

@@ -15,15 +15,15 @@ from temporalio.common import Priority, RetryPolicy, SearchAttributeKey
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 with workflow.unsafe.imports_passed_through():
-    from redstart.core.standing import Halt
+    from redstart.core.standing import HaltReason
     from redstart.engines.temporal.orders import (
         OUTCOME,
         QUEUES,
         REASON,
         SUPERVISOR,
         DriveReport,
-        Standing,
-        Watch,
+        SupervisorOrder,
+        SupervisorState,
     )
 
 DRIVE = "redstart-drive"
@@ -37,33 +37,33 @@ RETRIES = RetryPolicy(
 )
 """For ever: what is retried is trouble of a machine, a store or an endpoint, and none of it is the run's."""
 
-_ENDS = (Halt.fenced, Halt.let_go, Halt.cancel)
+_ENDS = (HaltReason.fenced, HaltReason.let_go, HaltReason.cancel)
 _OUTCOME = SearchAttributeKey.for_keyword(OUTCOME)
 
 
 @workflow.defn(name=SUPERVISOR)
 class RunSupervisor:
     @workflow.init
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: SupervisorOrder) -> None:
         self._watch = watch
         self._phase = "queued"
-        self._last = DriveReport(Halt.none, "running")
-        self._told = Halt.none
+        self._last = DriveReport(HaltReason.none, "running")
+        self._told = HaltReason.none
         self._going_on = False
 
     @workflow.run
-    async def run(self, watch: Watch) -> DriveReport:
+    async def run(self, watch: SupervisorOrder) -> DriveReport:
         begun = watch.drives
         while True:
             report = await self._drive()
             # What was told while the drive came to its end counts too.
-            told, self._told = self._told, Halt.none
+            told, self._told = self._told, HaltReason.none
             self._watch = replace(self._watch, drives=self._watch.drives + 1)
             if report.ended or (told or report.halt) in _ENDS:
                 return self._end(report if report.ended else replace(report, halt=told or report.halt))
             if report.halt.needed:
                 self._watch = replace(self._watch, pool=report.halt.needed)
-            waits = told is Halt.pause or not (report.halt.needed or report.halt is Halt.drain)
+            waits = told is HaltReason.pause or not (report.halt.needed or report.halt is HaltReason.drain)
             if waits and (over := await self._wait(replace(report, halt=told or report.halt))):
                 return self._end(replace(report, halt=over))
             if workflow.info().is_continue_as_new_suggested() or self._watch.drives - begun >= watch.history:
@@ -95,15 +95,17 @@ class RunSupervisor:
         except (ActivityError, asyncio.CancelledError) as error:
             if self._told and is_cancelled_exception(error):
                 return DriveReport(self._told, "running")
-            return DriveReport(Halt.trouble, "running", reason=f"no driver could say how it ended: {error}"[:REASON])
+            return DriveReport(
+                HaltReason.trouble, "running", reason=f"no driver could say how it ended: {error}"[:REASON]
+            )
 
-    async def _wait(self, report: DriveReport) -> Halt:
+    async def _wait(self, report: DriveReport) -> HaltReason:
         """Until the run is to go on; else why it is over here."""
         self._phase, self._last = "waits", report
         _tell(report.outcome)
         await workflow.wait_condition(lambda: self._going_on or self._told in _ENDS)
-        told, self._told = self._told, Halt.none
-        return told if told in _ENDS else Halt.none
+        told, self._told = self._told, HaltReason.none
+        return told if told in _ENDS else HaltReason.none
 
     def _end(self, report: DriveReport) -> DriveReport:
         self._phase, self._last = "ended", report
@@ -117,21 +119,21 @@ class RunSupervisor:
 
     @workflow.signal
     def pause(self) -> None:
-        self._told = self._told or Halt.pause
+        self._told = self._told or HaltReason.pause
 
     @workflow.signal
     def cancel(self) -> None:
-        self._told = Halt.cancel
+        self._told = HaltReason.cancel
 
     @workflow.signal
     def let_go(self) -> None:
         """Somebody drives the run elsewhere."""
-        self._told = Halt.let_go
+        self._told = HaltReason.let_go
 
     @workflow.query
-    def standing(self) -> Standing:
+    def standing(self) -> SupervisorState:
         last = self._last
-        return Standing(self._phase, self._watch.pool, last.halt, last.reason[:REASON], self._watch.drives)
+        return SupervisorState(self._phase, self._watch.pool, last.halt, last.reason[:REASON], self._watch.drives)
 
 
 def _tell(outcome: str) -> None:

@@ -13,7 +13,7 @@ from temporalio.client import Client
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.worker import Worker, WorkerDeploymentConfig
 
-from redstart.engines.temporal.driver import BEAT, Drives
+from redstart.engines.temporal.driver import BEAT, DriveActivity
 from redstart.engines.temporal.orders import QUEUES
 from redstart.engines.temporal.supervisor import RunSupervisor
 
@@ -21,7 +21,7 @@ PATIENCE = timedelta(minutes=30)
 """How long a worker that drains waits for the steps at hand."""
 
 
-class Post(NamedTuple):
+class WorkerOptions(NamedTuple):
     """What a worker serves, and as which version."""
 
     pools: Sequence[str]
@@ -33,7 +33,9 @@ class Post(NamedTuple):
     build: str = ""
 
 
-async def serve(client: Client, drives: Drives, post: Post, stop: asyncio.Event, ready: Callable[[], None]) -> None:
+async def serve(
+    client: Client, drives: DriveActivity, post: WorkerOptions, stop: asyncio.Event, ready: Callable[[], None]
+) -> None:
     """Serves until `stop` is set; then every drive ends after the step that it is at.
 
     `ready` is called when orders are taken. A worker with a deployment gets none before the server is told that its
@@ -48,10 +50,12 @@ async def serve(client: Client, drives: Drives, post: Post, stop: asyncio.Event,
         await stop.wait()
         drives.drain()
         # All at once: while one pool ends its steps the other must take no new ones.
-        await asyncio.gather(*(one.shutdown() for one in workers))
+        await asyncio.gather(*(worker.shutdown() for worker in workers))
 
 
-def _worker(client: Client, drives: Drives, post: Post, pool: str, executor: ThreadPoolExecutor) -> Worker:
+def _worker(
+    client: Client, drives: DriveActivity, post: WorkerOptions, pool: str, executor: ThreadPoolExecutor
+) -> Worker:
     versioned = WorkerDeploymentConfig(
         version=WorkerDeploymentVersion(post.deployment, post.build),
         use_worker_versioning=True,

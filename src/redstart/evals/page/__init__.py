@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from redstart.core.noun import many
 from redstart.evals.intervals import Estimate, short
-from redstart.evals.metrics import COSTS, Figures
-from redstart.evals.outcome import Key, Outcome, Place, Plan
-from redstart.evals.report import Said, footnotes, heading, said
+from redstart.evals.metrics import COSTS, EvaluationFigures
+from redstart.evals.outcome import EndPoint, EvaluationPlan, RunKey, RunOutcome
+from redstart.evals.report import ReportFigure, footnotes, heading, said
 
 
-class Point(NamedTuple):
+class TaskPoint(NamedTuple):
     """A task: what its runs cost on average, and the share of them that solved it."""
 
     cost: float
@@ -27,7 +27,7 @@ class Point(NamedTuple):
     task: str
 
 
-class Reached(NamedTuple):
+class CostPoint(NamedTuple):
     """What share is solved by runs that cost no more than this."""
 
     cost: float
@@ -36,9 +36,9 @@ class Reached(NamedTuple):
 
 class CostPlot(NamedTuple):
     name: str
-    points: list[Point]
+    points: list[TaskPoint]
     """By cost; their means are the figures of this cost and of pass@1."""
-    curve: list[Reached]
+    curve: list[CostPoint]
     """Rises with the cost; its last share is pass@1."""
 
 
@@ -46,51 +46,51 @@ class TaskRow(NamedTuple):
     """A task's line in the grid: its runs in the order of the plan, None for one that is not done."""
 
     task: str
-    cells: list[Outcome | None]
+    cells: list[RunOutcome | None]
 
     @property
     def solved(self) -> int:
         return sum(cell is not None and cell.solved for cell in self.cells)
 
 
-def cost_plots(rows: Sequence[Outcome]) -> list[CostPlot]:
+def cost_plots(rows: Sequence[RunOutcome]) -> list[CostPlot]:
     """One for each thing that the runs cost any of; what broke is in none, as in the figures."""
-    by_task: dict[str, list[Outcome]] = defaultdict(list)
+    by_task: dict[str, list[RunOutcome]] = defaultdict(list)
     for row in rows:
-        if row.place is not Place.broken:
+        if row.place is not EndPoint.broken:
             by_task[row.key.task].append(row)
     counted = {name: count for name, count in COSTS.items() if any(count(row) for row in rows)}
     return [_plot(name, count, by_task) for name, count in counted.items()] if by_task else []
 
 
-def _plot(name: str, count: Callable[[Outcome], float], by_task: dict[str, list[Outcome]]) -> CostPlot:
+def _plot(name: str, count: Callable[[RunOutcome], float], by_task: dict[str, list[RunOutcome]]) -> CostPlot:
     points = [
-        Point(fmean(map(count, group)), fmean(float(row.solved) for row in group), task)
+        TaskPoint(fmean(map(count, group)), fmean(float(row.solved) for row in group), task)
         for task, group in by_task.items()
     ]
     # A task counts once, however many runs it has; so the curve ends where pass@1 is.
     weighed = sorted(
         (count(row), row.solved / (len(group) * len(by_task))) for group in by_task.values() for row in group
     )
-    curve = [Reached(0.0, 0.0)]
+    curve = [CostPoint(0.0, 0.0)]
     for cost, weight in weighed:
         total = curve[-1].solved + weight
         if curve[-1].cost == cost:
-            curve[-1] = Reached(cost, total)
+            curve[-1] = CostPoint(cost, total)
         else:
-            curve.append(Reached(cost, total))
+            curve.append(CostPoint(cost, total))
     return CostPlot(name, sorted(points), curve)
 
 
-def grid(plan: Plan, rows: Sequence[Outcome]) -> list[TaskRow]:
+def grid(plan: EvaluationPlan, rows: Sequence[RunOutcome]) -> list[TaskRow]:
     """Every task that has a row, those with the fewest solved runs first."""
     known = {row.key: row for row in rows}
     tasks = sorted({row.key.task for row in rows})
     found = [TaskRow(task, [known.get(key) for key in plan.keys([task])]) for task in tasks]
-    return sorted(found, key=lambda one: (one.solved, one.task))
+    return sorted(found, key=lambda item: (item.solved, item.task))
 
 
-def rounds(plan: Plan) -> list[Key]:
+def rounds(plan: EvaluationPlan) -> list[RunKey]:
     """The columns of the grid."""
     return plan.keys([""])
 
@@ -100,30 +100,30 @@ _NAME_SHOWN = 300
 _TROUBLE_SHOWN = 600
 
 
-class Sign(NamedTuple):
+class EndPointSign(NamedTuple):
     """How a place is shown: a letter, so that colour is not the only sign, and what it means."""
 
     letter: str
     means: str
 
 
-SIGNS: dict[Place, Sign] = {
-    Place.solved: Sign("S", "the hidden tests are green and nothing got worse"),
-    Place.false_green: Sign("F", "it called itself green, and the hidden tests say otherwise"),
-    Place.not_reproduced: Sign("R", "no red test was seen, or the environment failed"),
-    Place.not_localised: Sign("L", "the lines of the true fix were never shown to the model"),
-    Place.no_edit: Sign("N", "the model gave no usable edit"),
-    Place.edit_rejected: Sign("E", "the edit did not fit, or a check kept it back"),
-    Place.refused: Sign("P", "by policy, or because a person would have to be asked"),
-    Place.still_red: Sign("D", "the tests that were to be made green stayed red"),
-    Place.newly_red: Sign("W", "other tests became red"),
-    Place.budget: Sign("B", "a cap on attempts, time, tokens or money was reached"),
-    Place.broken: Sign("X", "machinery failed; it says nothing about the agent"),
+SIGNS: dict[EndPoint, EndPointSign] = {
+    EndPoint.solved: EndPointSign("S", "the hidden tests are green and nothing got worse"),
+    EndPoint.false_green: EndPointSign("F", "it called itself green, and the hidden tests say otherwise"),
+    EndPoint.not_reproduced: EndPointSign("R", "no red test was seen, or the environment failed"),
+    EndPoint.not_localised: EndPointSign("L", "the lines of the true fix were never shown to the model"),
+    EndPoint.no_edit: EndPointSign("N", "the model gave no usable edit"),
+    EndPoint.edit_rejected: EndPointSign("E", "the edit did not fit, or a check kept it back"),
+    EndPoint.refused: EndPointSign("P", "by policy, or because a person would have to be asked"),
+    EndPoint.still_red: EndPointSign("D", "the tests that were to be made green stayed red"),
+    EndPoint.newly_red: EndPointSign("W", "other tests became red"),
+    EndPoint.budget: EndPointSign("B", "a cap on attempts, time, tokens or money was reached"),
+    EndPoint.broken: EndPointSign("X", "machinery failed; it says nothing about the agent"),
 }
 """In the order in which they are listed."""
 
 
-def figures_table(figures: Sequence[Said]) -> str:
+def figures_table(figures: Sequence[ReportFigure]) -> str:
     """Each figure with its interval in words and drawn."""
     return (
         '<div class="wide"><table class="figures"><thead><tr><th scope="col">figure</th><th scope="col">value</th>'
@@ -132,7 +132,7 @@ def figures_table(figures: Sequence[Said]) -> str:
     )
 
 
-def _figure(one: Said) -> str:
+def _figure(one: ReportFigure) -> str:
     name = f'<th scope="row">{escape(one.name.strip())}</th>'
     if one.estimate is None and not one.value[0].isdigit():
         return f'<tr>{name}<td class="alone" colspan="3">{escape(one.value)}</td></tr>'
@@ -142,7 +142,7 @@ def _figure(one: Said) -> str:
     )
 
 
-def _interval(one: Said) -> str:
+def _interval(one: ReportFigure) -> str:
     """A dot at the value and a bar over the interval: on 0 to 100 % for a share, else from 0 to a bit past its end."""
     found = one.estimate
     if found is None:
@@ -162,7 +162,7 @@ def _end_of(found: Estimate) -> float:
     return 1.25 * max(found.high, found.value) or 1.0
 
 
-def places_part(found: Figures) -> str:
+def places_part(found: EvaluationFigures) -> str:
     """How many runs ended where, drawn beside the number."""
     total = max(found.runs, 1)
     lines = "".join(
@@ -176,7 +176,7 @@ def places_part(found: Figures) -> str:
     return f'<div class="wide"><table class="places"><tbody>{lines}</tbody></table></div>'
 
 
-def grid_part(rows: Sequence[TaskRow], columns: Sequence[Key]) -> str:
+def grid_part(rows: Sequence[TaskRow], columns: Sequence[RunKey]) -> str:
     """Tasks by runs, each a lettered cell whose title tells the cause; the legend's buttons pick out one kind."""
     present = {cell.place for row in rows for cell in row.cells if cell is not None}
     missing = any(cell is None for row in rows for cell in row.cells)
@@ -203,7 +203,7 @@ def grid_part(rows: Sequence[TaskRow], columns: Sequence[Key]) -> str:
     )
 
 
-def every_run(rows: Sequence[Outcome]) -> str:
+def every_run(rows: Sequence[RunOutcome]) -> str:
     """All runs as a table, folded away."""
     lines = "".join(
         f"<tr><td>{_text(row.key.task)}</td><td>{row.key.seed}</td><td>{row.key.run}</td><td>{row.place.value}</td>"
@@ -219,7 +219,7 @@ def every_run(rows: Sequence[Outcome]) -> str:
     )
 
 
-def _title(task: str, key: Key, cell: Outcome | None) -> str:
+def _title(task: str, key: RunKey, cell: RunOutcome | None) -> str:
     name = f"{task[:_NAME_SHOWN]}, seed {key.seed} run {key.run}"
     if cell is None:
         return f"{name}: {NOT_RUN}"
@@ -231,7 +231,7 @@ def _title(task: str, key: Key, cell: Outcome | None) -> str:
 
 
 def _cell(name: str, title: str) -> str:
-    letter = "·" if name == NOT_RUN else SIGNS[Place(name)].letter
+    letter = "·" if name == NOT_RUN else SIGNS[EndPoint(name)].letter
     told = f' title="{escape(title)}"' if title else ' aria-hidden="true"'
     return f'<b class="cell {_style(name)}"{told}>{letter}</b>'
 
@@ -244,7 +244,7 @@ def _text(text: str) -> str:
     return escape(text[:_NAME_SHOWN])
 
 
-def html_page(plan: Plan, rows: Sequence[Outcome], found: Figures, planned: int) -> str:
+def html_page(plan: EvaluationPlan, rows: Sequence[RunOutcome], found: EvaluationFigures, planned: int) -> str:
     """The page. Names of tasks and messages of runs are text in it, whatever they hold.
 
     Its policy lets nothing be loaded and runs these very scripts alone, so that even what slipped through would do
@@ -253,7 +253,7 @@ def html_page(plan: Plan, rows: Sequence[Outcome], found: Figures, planned: int)
     title, extent = heading(plan, found, planned)
     plots = cost_plots(rows)
     scripts = [_file("uplot", "uPlot.iife.min.js"), _file("page.js")]
-    notes = "".join(f"<p class=note>{escape(one)}</p>" for one in footnotes(found))
+    notes = "".join(f"<p class=note>{escape(footnote)}</p>" for footnote in footnotes(found))
     body = [
         f"<header><h1>{escape(plan.name)}</h1><p>{escape(title.removeprefix(f'{plan.name}: '))}</p>"
         f"<p class=note>{escape(extent)}</p></header>",
@@ -306,7 +306,7 @@ def _costs_part(plots: Sequence[CostPlot]) -> str:
     )
 
 
-def _drawn(plots: Sequence[CostPlot], found: Figures) -> dict[str, object]:
+def _drawn(plots: Sequence[CostPlot], found: EvaluationFigures) -> dict[str, object]:
     return {
         "costs": {plot.name: {"points": plot.points, "curve": plot.curve} for plot in plots},
         "solved": found.pass_at_1.model_dump() if found.pass_at_1 else None,
@@ -315,7 +315,7 @@ def _drawn(plots: Sequence[CostPlot], found: Figures) -> dict[str, object]:
 
 def _policy(scripts: Sequence[str]) -> str:
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
-    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+    allowed = " ".join(f"'sha256-{item}'" for item in hashes)
     return f"default-src 'none'; style-src 'unsafe-inline'; script-src {allowed}; base-uri 'none'; form-action 'none'"
 
 

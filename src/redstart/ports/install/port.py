@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 
-class Requirement(Noun):
+class Requirement(FrozenValue):
     """One package that a project asks for."""
 
     language: str
@@ -24,14 +24,14 @@ class Requirement(Noun):
     """False for what only a build of the project would need: judged like the rest, and not installed."""
 
 
-class Refusal(Noun):
+class PackageRefusal(FrozenValue):
     name: str
     """The package; empty where it is none in particular."""
     reason: str
     """A sentence for a person, the package's name in it."""
 
 
-class Package(Noun):
+class Package(FrozenValue):
     """One that is installed, asked for or brought along."""
 
     name: str
@@ -40,7 +40,7 @@ class Package(Noun):
     """As the lock writes it: `sha256:…` in hexadecimal for Python, `sha512-…` in base 64 for Node.js."""
 
 
-class InstallRequest(Noun):
+class InstallRequest(FrozenValue):
     language: str
     requirements: tuple[Requirement, ...]
     trusted: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class InstallRequest(Noun):
     """The interpreter for which Python packages are installed; empty for redstart's own."""
 
 
-class Prepared(Noun):
+class InstallResult(FrozenValue):
     """What the stage made. Where anything was refused nothing is installed, and the rest is empty."""
 
     key: str = ""
@@ -63,11 +63,11 @@ class Prepared(Noun):
     lock: str = ""
     """Every package with its version and hash, and no address of any index."""
     packages: tuple[Package, ...] = ()
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[PackageRefusal, ...] = ()
 
 
 class Installer(Protocol):
-    def prepare(self, request: InstallRequest) -> Prepared:
+    def prepare(self, request: InstallRequest) -> InstallResult:
         """Resolves, fetches, looks into and installs the packages; an environment that exists is used again.
 
         No code of any package is run. What cannot or must not be installed is in `refused`, by name and with the
@@ -80,6 +80,6 @@ class Installer(Protocol):
 class Installs(Protocol):
     """The installer as a step asks it: journaled, and off the event loop."""
 
-    async def prepare(self, request: InstallRequest) -> Prepared:
+    async def prepare(self, request: InstallRequest) -> InstallResult:
         """See `Installer.prepare`. Raises `Needs` for a driver that may not install."""
         ...

@@ -61,7 +61,7 @@ def _features(line: str) -> dict[int, float]:
     """The places of the line's words and their parts. A word that comes again adds nothing: it says nothing more."""
     found: dict[int, float] = defaultdict(float)
     words = dict.fromkeys(word.lower() for word in _WORD.findall(line) if word.lower() not in SILENT)
-    for feature, weight in dict(one for word in words for one in _of_word(word)).items():
+    for feature, weight in dict(item for word in words for item in _of_word(word)).items():
         spread = crc32(feature.encode()) * _SPREAD & 0xFFFF_FFFF
         sign = 1.0 if spread & 0x80_0000 else -1.0
         found[spread >> 24] += sign * weight

@@ -12,7 +12,7 @@ from neo4j import Driver, GraphDatabase
 from neo4j.exceptions import AuthError, ConfigurationError, DriverError, Neo4jError
 
 from redstart.core.errors import ConfigError, PortError
-from redstart.core.graph import ENDS, Graph, Mirrored, NodeKind
+from redstart.core.graph import ENDS, Graph, MirrorCounts, NodeKind
 from redstart.core.learning import EdgeKind
 
 AT_ONCE = 1000
@@ -43,7 +43,7 @@ _TYPES: dict[EdgeKind, LiteralString] = {
 }
 
 
-class Server(NamedTuple):
+class Neo4jServer(NamedTuple):
     """Where the copy is. `database` is empty for the server's own choice, `user` for none."""
 
     url: str
@@ -57,7 +57,7 @@ class Statement(NamedTuple):
     bound: dict[str, Any]
 
 
-def mirror(graph: Graph, server: Server) -> Mirrored:
+def mirror(graph: Graph, server: Neo4jServer) -> MirrorCounts:
     """Brings the copy to what the graph is. Twice comes to the same, and so does once more after an interruption.
 
     Every key begins with the tenant: what others have there is not touched. Raises `ConfigError` for an address or a
@@ -65,13 +65,13 @@ def mirror(graph: Graph, server: Server) -> Mirrored:
     """
     with _connected(server) as driver:
         removed = 0
-        for one in statements(graph):
-            done = driver.execute_query(one.text, one.bound, database_=server.database or None)
+        for statement in statements(graph):
+            done = driver.execute_query(statement.text, statement.bound, database_=server.database or None)
             removed += done.summary.counters.nodes_deleted
-    return Mirrored(len(graph.nodes), len(graph.links), removed)
+    return MirrorCounts(len(graph.nodes), len(graph.links), removed)
 
 
-def reach(server: Server, seconds: float = PATIENCE) -> None:
+def reach(server: Neo4jServer, seconds: float = PATIENCE) -> None:
     """Connects once. Raises as `mirror` does."""
     with _connected(server, seconds):
         pass
@@ -81,7 +81,7 @@ def statements(graph: Graph) -> Iterator[Statement]:
     """What is said to the server, in order. Names are parameters, and never a part of a text."""
     for kind, label in _LABELS.items():
         yield Statement(f"CREATE CONSTRAINT IF NOT EXISTS FOR (n:{label}) REQUIRE n.key IS UNIQUE", {})
-        rows = ({"key": one.key, "name": one.name, "repo": one.repo} for one in graph.nodes if one.kind is kind)
+        rows = ({"key": node.key, "name": node.name, "repo": node.repo} for node in graph.nodes if node.kind is kind)
         text: LiteralString = (
             f"UNWIND $rows AS row MERGE (n:{label} {{key: row.key}}) "
             "SET n.tenant = $tenant, n.name = row.name, n.repo = row.repo"
@@ -91,20 +91,20 @@ def statements(graph: Graph) -> Iterator[Statement]:
         begins, ends = _LABELS[ENDS[kind][0]], _LABELS[ENDS[kind][1]]
         links = (
             {
-                "source": one.source,
-                "target": one.target,
-                "repo": one.repo,
-                "created": one.moment,
+                "source": link.source,
+                "target": link.target,
+                "repo": link.repo,
+                "created": link.moment,
             }
-            for one in graph.links
-            if one.kind is kind
+            for link in graph.links
+            if link.kind is kind
         )
         text = (
             f"UNWIND $rows AS row MATCH (a:{begins} {{key: row.source}}) MATCH (b:{ends} {{key: row.target}}) "
             f"MERGE (a)-[r:{type_}]->(b) SET r.repo = row.repo, r.created = row.created"
         )
         yield from (Statement(text, {"rows": some}) for some in _some_of(links))
-    kept = [one.key for one in graph.nodes if one.kind is NodeKind.fix_card]
+    kept = [node.key for node in graph.nodes if node.kind is NodeKind.fix_card]
     yield Statement(
         "MATCH (n:FixCard {tenant: $tenant}) WHERE NOT n.key IN $kept DETACH DELETE n",
         {"tenant": graph.tenant, "kept": kept},
@@ -112,7 +112,7 @@ def statements(graph: Graph) -> Iterator[Statement]:
 
 
 @contextmanager
-def _connected(server: Server, seconds: float = PATIENCE) -> Generator[Driver]:
+def _connected(server: Neo4jServer, seconds: float = PATIENCE) -> Generator[Driver]:
     if not _ADDRESS.fullmatch(server.url):
         raise ConfigError(
             "the address of the graph database is none, or has a name or a password in it",

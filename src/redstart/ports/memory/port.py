@@ -8,13 +8,13 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from redstart.core.chat import Usage
 from redstart.core.failures import FailureQuery, RecalledFailure
-from redstart.core.learning import CardState, FailureRecord, FixCard, Recalled, Signature
-from redstart.core.lesson import Lesson, Offered, Placed, Situation, Status, Use
+from redstart.core.learning import CardState, FailureRecord, FixCard, RecalledCard, Signature
+from redstart.core.lesson import Lesson, LessonOffer, LessonOutcome, LessonPlacement, LessonStatus, Situation
 from redstart.core.pattern import RecalledPattern
 
 
 class Memory(Protocol):
-    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         """Cards of verified runs of this tenant that may help with this failure, at most `limit`.
 
         First those of the same signature, then those of the same family, then those whose words are alike: all of the
@@ -47,7 +47,7 @@ class Memory(Protocol):
 class AttemptMemory(Memory, Protocol):
     """Memory as a step has it. Journaled."""
 
-    async def recall_again(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+    async def recall_again(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         """As `recall`, by the failure of the attempt before; recorded apart from what the run recalled at its start."""
         ...
 
@@ -85,23 +85,23 @@ class Metered(Protocol):
 class Lessons(Protocol):
     """Lessons as a step sees them. Journaled."""
 
-    async def offered(self, situation: Situation) -> Offered:
+    async def offered(self, situation: Situation) -> LessonOffer:
         """Those that may apply there, the best first, each with the status that its runs so far have earned it."""
         ...
 
-    async def placed(self, lesson: Lesson) -> Placed:
+    async def placed(self, lesson: Lesson) -> LessonPlacement:
         """A proposed lesson as it is to be kept, dated, with the one named in `same_as` that said the same before; or
         why it may not become one."""
         ...
 
 
 class LessonUse(NamedTuple):
-    use: Use
+    use: LessonOutcome
     at: float
     """When the run ended, in seconds since the epoch."""
 
 
-class Shelf(Protocol):
+class LessonStore(Protocol):
     """All lessons that a tenant may see: its own, and those that were approved for everyone."""
 
     async def lessons(self) -> list[Lesson]:
@@ -112,18 +112,18 @@ class Shelf(Protocol):
         """What the tenant's own runs say of these, in the order in which they ended."""
         ...
 
-    async def put(self, lesson: Lesson, *, unless: Status | None = None) -> bool:
+    async def put(self, lesson: Lesson, *, unless: LessonStatus | None = None) -> bool:
         """Keeps another status, scope or date of one of the tenant's own lessons; whether there was such a one.
 
         One that has the status `unless` by now stays as it is.
         """
         ...
 
-    async def told(self, lesson_id: str) -> Forgotten | None:
+    async def told(self, lesson_id: str) -> ForgottenTexts | None:
         """What `forget` would give, with nothing removed. Raises as that does."""
         ...
 
-    async def forget(self, lesson_id: str) -> Forgotten | None:
+    async def forget(self, lesson_id: str) -> ForgottenTexts | None:
         """Removes it with all that says the same and all uses; see `SqlCards.forget`."""
         ...
 
@@ -194,7 +194,7 @@ class Approval(NamedTuple):
     approved_at: str
 
 
-class Holdings(NamedTuple):
+class MemoryCounts(NamedTuple):
     """What memory holds, counted."""
 
     states: dict[str, int]
@@ -207,7 +207,7 @@ class Holdings(NamedTuple):
     """The runs that recalled a card, by its id, as far as those runs are still kept."""
 
 
-class Forgotten(NamedTuple):
+class ForgottenTexts(NamedTuple):
     """What to look through where blobs are kept outside of the database."""
 
     texts: tuple[str, ...]

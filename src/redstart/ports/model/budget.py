@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from redstart.core.chat import Answer, Ask, Fault, Tier, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Tier, Usage
 from redstart.core.errors import BudgetExceeded, ModelError
 from redstart.core.run import Limits, Spend
 from redstart.ports.model.port import Ledger, Model
 from redstart.ports.model.prices import most
 
 
-class Used:
+class CallUsage:
     """What a call used: the most it can have, until it is known."""
 
     def __init__(self, usage: Usage) -> None:
@@ -22,14 +22,14 @@ class Used:
 
 
 @contextmanager
-def held(ledger: Ledger, reserve: Usage) -> Generator[Used]:
+def held(ledger: Ledger, reserve: Usage) -> Generator[CallUsage]:
     """Holds `reserve` while a call is made; after it, holds what the call used until that is counted.
 
     Raises `BudgetExceeded` where it does not fit. A call that fails with `ModelError` used what the error says; one
     that was broken off may have used all.
     """
     ledger.reserve(reserve.usd, reserve.tokens)
-    used = Used(reserve)
+    used = CallUsage(reserve)
     try:
         yield used
     except ModelError as error:
@@ -39,7 +39,7 @@ def held(ledger: Ledger, reserve: Usage) -> Generator[Used]:
         ledger.settle(reserve.usd, reserve.tokens, used.usage)
 
 
-class Budgeted:
+class BudgetedModel:
     """A model that is asked only while the most that the call can cost still fits under the cap.
 
     Where it does not, the answer is empty with the fault `budget`, and nothing was sent. `name_of` gives the name
@@ -59,7 +59,7 @@ class Budgeted:
                 used.usage = answer.usage
                 return answer
         except BudgetExceeded:
-            return Answer(text="", model=name, fault=Fault.budget)
+            return Answer(text="", model=name, fault=AnswerFault.budget)
 
 
 class RunLedger:

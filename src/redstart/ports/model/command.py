@@ -15,9 +15,9 @@ from typing import NamedTuple, cast
 
 from pydantic import ValidationError
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, ToolCall, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, ToolCall, Usage
 from redstart.core.errors import ConfigError, ModelBusy, ModelGarbled, ModelRefused, ModelTimeout, ModelUnreachable
-from redstart.core.noun import Noun, clip
+from redstart.core.noun import FrozenValue, clip
 from redstart.ports.model.mask import mask, secrets_of
 from redstart.ports.model.prices import estimate_input, estimate_tokens
 
@@ -29,20 +29,20 @@ TRY_LATER = 75
 _CUT_ENVELOPE = re.compile(r'\{\s*"(text|calls|fault|usage|model)"\s*:')
 
 
-class _Called(Noun):
+class _Called(FrozenValue):
     name: str
     arguments: dict[str, object] | str = {}
     """As JSON, or as the model wrote them."""
     id: str = ""
 
 
-class Envelope(Noun):
+class Envelope(FrozenValue):
     """An answer as JSON. Only `text` or `calls` is needed; anything else that is printed is the answer's text."""
 
     text: str = ""
     calls: tuple[_Called, ...] = ()
     model: str = ""
-    fault: Fault | None = None
+    fault: AnswerFault | None = None
     usage: Usage | None = None
 
 
@@ -57,7 +57,7 @@ def read_answer(printed: str, ask: Ask, *, name: str, usage: Usage | None = None
     calls = _calls(envelope.calls, ask) if envelope else ()
     fault = envelope.fault if envelope else None
     if fault is None and not text.strip() and not calls:
-        fault = Fault.empty
+        fault = AnswerFault.empty
     said = Envelope() if envelope is None else envelope
     return Answer(
         text=text,
@@ -92,11 +92,11 @@ def _calls(called: tuple[_Called, ...], ask: Ask) -> tuple[ToolCall, ...]:
     turn = len(ask.messages)
     return tuple(
         ToolCall(
-            id=one.id or f"call-{turn}-{number}",
-            name=one.name,
-            arguments=one.arguments if isinstance(one.arguments, str) else json.dumps(one.arguments),
+            id=item.id or f"call-{turn}-{number}",
+            name=item.name,
+            arguments=item.arguments if isinstance(item.arguments, str) else json.dumps(item.arguments),
         )
-        for number, one in enumerate(called)
+        for number, item in enumerate(called)
     )
 
 

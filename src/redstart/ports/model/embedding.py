@@ -29,10 +29,10 @@ from redstart.core.errors import (
 )
 from redstart.core.noun import clip
 from redstart.ports.model import refusals
-from redstart.ports.model.budget import Used, held
-from redstart.ports.model.endpoints import Address
-from redstart.ports.model.http import Broken, Got, TooLong, client, post, trusted
-from redstart.ports.model.lanes import Breaker
+from redstart.ports.model.budget import CallUsage, held
+from redstart.ports.model.endpoints import ModelAddress
+from redstart.ports.model.http import AnswerTooLong, BrokenConnection, HttpResponse, client, post, trusted
+from redstart.ports.model.lanes import CircuitBreaker
 from redstart.ports.model.mask import mask
 from redstart.ports.model.port import Ledger, Rates
 from redstart.ports.model.prices import estimate_tokens, price
@@ -53,7 +53,7 @@ _LONGEST_ANSWER = 64 << 20
 _DETAIL = 200
 
 
-class Manner(NamedTuple):
+class EmbeddingOptions(NamedTuple):
     """How the model is asked, and how its places are read."""
 
     deadline: float = DEADLINE
@@ -105,14 +105,14 @@ class ApiEmbedder:
 
     def __init__(
         self,
-        reach: Callable[[], Address],
+        reach: Callable[[], ModelAddress],
         name: str,
-        manner: Manner,
+        manner: EmbeddingOptions,
         ledger: Ledger | None = None,
-        breaker: Breaker | None = None,
+        breaker: CircuitBreaker | None = None,
     ) -> None:
         self._reach, self._configured, self._manner, self._ledger = reach, name, manner, ledger
-        self._breaker = breaker or Breaker(1, REST)
+        self._breaker = breaker or CircuitBreaker(1, REST)
         self._kind: _Kind | None = None
         self._suffix = ""
         self._trust: ssl.SSLContext | None = None
@@ -153,7 +153,7 @@ class ApiEmbedder:
         given = iter(places)
         return [next(given) if text else [0.0] * self.dimension for text in said]
 
-    async def _asked(self, where: Address, texts: list[str]) -> list[list[float]]:
+    async def _asked(self, where: ModelAddress, texts: list[str]) -> list[list[float]]:
         with self._breaker.trying():
             try:
                 found = await self._call(where, texts)
@@ -163,7 +163,7 @@ class ApiEmbedder:
             self._breaker.answered()
             return found
 
-    async def _call(self, where: Address, texts: list[str]) -> list[list[float]]:
+    async def _call(self, where: ModelAddress, texts: list[str]) -> list[list[float]]:
         if self._trust is None:
             # In a thread, so that the display goes on meanwhile, and before the clock starts.
             self._trust = await asyncio.to_thread(self._load)
@@ -186,14 +186,14 @@ class ApiEmbedder:
         price(self._configured, 0, 0)
         return trusted()
 
-    def _held(self, most: Usage) -> AbstractContextManager[Used]:
-        return held(self._ledger, most) if self._ledger else nullcontext(Used(most))
+    def _held(self, most: Usage) -> AbstractContextManager[CallUsage]:
+        return held(self._ledger, most) if self._ledger else nullcontext(CallUsage(most))
 
     def _used(self, tokens: int) -> Usage:
         usd = price(self._configured, tokens, 0, rates=self._manner.rates)
         return Usage(input_tokens=tokens, output_tokens=0, usd=usd)
 
-    async def _sent(self, where: Address, texts: list[str], most: Usage, trust: ssl.SSLContext) -> Got:
+    async def _sent(self, where: ModelAddress, texts: list[str], most: Usage, trust: ssl.SSLContext) -> HttpResponse:
         deadline, headers = self._manner.deadline, {"Authorization": f"Bearer {where.key}"} if where.key else {}
         document: dict[str, object] = {"model": where.model, "input": texts, "encoding_format": "float"}
         if self._manner.dimensions:
@@ -205,18 +205,18 @@ class ApiEmbedder:
         except TimeoutError:
             what = f"{self._place} gave no embeddings within {deadline:g} s"
             raise ModelTimeout(what, remedy="raise its deadline under models.options", usage=most) from None
-        except Broken as broken:
+        except BrokenConnection as broken:
             what = self._told("cannot be reached", str(broken), where)
             remedy = "check the network and the address: redstart doctor"
             raise ModelUnreachable(what, remedy=remedy, usage=most if broken.sent else None) from None
-        except TooLong:
+        except AnswerTooLong:
             raise self._garbled(f"more than {_LONGEST_ANSWER >> 20} MB", most) from None
         # What a client makes of an address or an answer that is none is the endpoint's failure. It carries the request
         # with its key, so that it is not chained.
         except Exception as error:
             raise self._garbled(type(error).__name__, most) from None
 
-    def _refused(self, where: Address, got: Got) -> ModelError:
+    def _refused(self, where: ModelAddress, got: HttpResponse) -> ModelError:
         try:
             said = refusals.reason(json.loads(got.body))
         except ValueError:
@@ -225,23 +225,23 @@ class ApiEmbedder:
         what = self._told(f"refused the call with status {got.status}", said, where)
         return kind(what, remedy=refusals.remedy(got.status, where.variable))
 
-    def _read(self, where: Address, answer: _Answer, wanted: int, used: Usage) -> list[list[float]]:
+    def _read(self, where: ModelAddress, answer: _Answer, wanted: int, used: Usage) -> list[list[float]]:
         if len(answer.data) != wanted:
             raise self._garbled(f"{len(answer.data)} embeddings for {wanted} texts", used)
-        if any(one.index is not None for one in answer.data):
-            ordered = {one.index: one for one in answer.data}
+        if any(item.index is not None for item in answer.data):
+            ordered = {item.index: item for item in answer.data}
             if set(ordered) != set(range(wanted)):
                 raise self._garbled("its embeddings are not numbered like the texts", used)
             answer.data = [ordered[number] for number in range(wanted)]
         kind = _Kind(answer.model or where.model, len(answer.data[0].embedding))
         if asked := self._manner.dimensions:
             kind = kind._replace(dimension=asked)
-        for one in answer.data:
-            if len(one.embedding) != kind.dimension:
-                raise self._garbled(f"{len(one.embedding)} numbers instead of {kind.dimension}", used)
+        for item in answer.data:
+            if len(item.embedding) != kind.dimension:
+                raise self._garbled(f"{len(item.embedding)} numbers instead of {kind.dimension}", used)
         if self._kind not in (None, kind):
             raise self._garbled("its embeddings come from another model, or have another size, than before", used)
-        places = [self._normal(one.embedding, used) for one in answer.data]
+        places = [self._normal(item.embedding, used) for item in answer.data]
         self._kind, self._suffix = kind, _suffix(where, kind)
         return places
 
@@ -255,7 +255,7 @@ class ApiEmbedder:
         what = f"{self._place} sent something that is not an answer ({clip(why, _DETAIL)})"
         return ModelGarbled(what, remedy="check the model's name and address, and memory.dimensions", usage=used)
 
-    def _told(self, what: str, detail: str, where: Address) -> str:
+    def _told(self, what: str, detail: str, where: ModelAddress) -> str:
         detail = " ".join(detail.split())
         if where.key:
             detail = detail.replace(where.key, "***")
@@ -263,13 +263,13 @@ class ApiEmbedder:
         return f"{self._place} {what} ({detail})" if detail else f"{self._place} {what}"
 
 
-def _suffix(where: Address, kind: _Kind) -> str:
+def _suffix(where: ModelAddress, kind: _Kind) -> str:
     own = where.own and kind.model == where.model
     told = "" if own else hashlib.sha256(f"{where.url}\x1f{kind.model}".encode()).hexdigest()[:8]
     return f"/{kind.dimension}~{told}" if told else f"/{kind.dimension}"
 
 
-def refuse_unfit(where: Address) -> Address:
+def refuse_unfit(where: ModelAddress) -> ModelAddress:
     """Raises `ConfigError` for a provider that has no such endpoint."""
     if where.provider == "anthropic":
         remedy = "name one of another provider in memory.embedder, or leave it empty for the built-in one"

@@ -54,7 +54,7 @@ def _suggested(name: str, providers: Sequence[str]) -> str:
 OLLAMA_PORT = "11434"
 
 
-class Endpoint(NamedTuple):
+class ProviderEndpoint(NamedTuple):
     url: str
     """Empty where the user has to name it."""
     variable: str
@@ -65,14 +65,14 @@ class Endpoint(NamedTuple):
     """What the SDK adds to that address before the paths that we use."""
 
 
-ENDPOINTS: Mapping[str, Endpoint] = {
-    "openai": Endpoint("https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
-    "anthropic": Endpoint("https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
-    "openrouter": Endpoint("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "groq": Endpoint("https://api.groq.com/openai/v1", "GROQ_API_KEY", "GROQ_BASE_URL", "/openai/v1"),
-    "google": Endpoint("https://generativelanguage.googleapis.com/v1beta/openai", "GOOGLE_API_KEY"),
-    "azure": Endpoint("", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "/openai/v1"),
-    "ollama": Endpoint(f"http://localhost:{OLLAMA_PORT}/v1", "", "OLLAMA_HOST", "/v1"),
+ENDPOINTS: Mapping[str, ProviderEndpoint] = {
+    "openai": ProviderEndpoint("https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+    "anthropic": ProviderEndpoint("https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+    "openrouter": ProviderEndpoint("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "groq": ProviderEndpoint("https://api.groq.com/openai/v1", "GROQ_API_KEY", "GROQ_BASE_URL", "/openai/v1"),
+    "google": ProviderEndpoint("https://generativelanguage.googleapis.com/v1beta/openai", "GOOGLE_API_KEY"),
+    "azure": ProviderEndpoint("", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "/openai/v1"),
+    "ollama": ProviderEndpoint(f"http://localhost:{OLLAMA_PORT}/v1", "", "OLLAMA_HOST", "/v1"),
 }
 """All speak the wire of chat completions but Anthropic's; another address does not change the wire. Azure has
 an address for each customer, and none of its own."""
@@ -86,7 +86,7 @@ class Route(NamedTuple):
     """A setting or a variable; empty for the provider's own address."""
 
 
-class Address(NamedTuple):
+class ModelAddress(NamedTuple):
     """A model and everything that a call to it needs."""
 
     provider: str
@@ -128,7 +128,7 @@ def route_of(provider: str, settings_url: str | None, environ: Mapping[str, str]
 
 def address(
     name: str, *, base_url: str | None, api_key: str | None, variable: str = "", origin: str = "the base URL"
-) -> Address:
+) -> ModelAddress:
     """The address of the model called `name`, which is `provider:model`.
 
     `base_url` takes the place of the provider's own address; the provider's usual key is then optional. `variable` is
@@ -152,7 +152,7 @@ def address(
     if not url:
         remedy = f"set {endpoint.url_variable}, or models.options.{name}.base_url"
         raise ConfigError(f"{name} needs the address of your own endpoint", remedy=remedy)
-    return Address(provider, model, url, key, variable, url.rstrip("/") == endpoint.url)
+    return ModelAddress(provider, model, url, key, variable, url.rstrip("/") == endpoint.url)
 
 
 def host_of(url: str) -> str:

@@ -11,15 +11,15 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from redstart.core.chat import Answer, Ask, Fault, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Usage
 from redstart.core.errors import BudgetExceeded, ModelBusy, ModelError, ModelTimeout, ModelUnreachable
 from redstart.ports.model.budget import held
-from redstart.ports.model.lanes import Breaker, Lane, OwnRates, Rates
+from redstart.ports.model.lanes import CircuitBreaker, LocalRateLimits, ModelRoute, RateLimits
 from redstart.ports.model.port import Model, TimedLedger
 from redstart.ports.model.prices import added
 
 
-class Policy(NamedTuple):
+class RetryPolicy(NamedTuple):
     """How much failing is put up with. Times are in seconds."""
 
     tries: int = 6
@@ -37,7 +37,7 @@ class Policy(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chance:
+class TimeAndChance:
     """Time and luck, so that a test needs neither."""
 
     now: Callable[[], float] = time.monotonic
@@ -64,16 +64,16 @@ class Gateway:
 
     def __init__(
         self,
-        choose: Callable[[Ask], Sequence[Lane]],
-        policy: Policy | None = None,
-        chance: Chance | None = None,
-        rates: Rates | None = None,
+        choose: Callable[[Ask], Sequence[ModelRoute]],
+        policy: RetryPolicy | None = None,
+        chance: TimeAndChance | None = None,
+        rates: RateLimits | None = None,
     ) -> None:
         self._choose = choose
-        self._policy = policy or Policy()
-        self._chance = chance or Chance()
-        self._breakers: dict[str, Breaker] = {}
-        self._rates = rates or OwnRates()
+        self._policy = policy or RetryPolicy()
+        self._chance = chance or TimeAndChance()
+        self._breakers: dict[str, CircuitBreaker] = {}
+        self._rates = rates or LocalRateLimits()
         self._rate_time = self._chance.clock if rates else self._chance.now
 
     async def ask(self, ask: Ask) -> Answer:
@@ -91,14 +91,16 @@ class Gateway:
             except BudgetExceeded:
                 if course.never_reached():
                     raise course.error() from None
-                return Answer(text="", model=lane.name, fault=Fault.budget, usage=added(course.used))
+                return Answer(text="", model=lane.name, fault=AnswerFault.budget, usage=added(course.used))
             if answer is not None:
                 return answer.model_copy(update={"usage": added([*course.used, answer.usage])})
         if course.out_of_budget(self._chance.now()) and not course.never_reached():
-            return Answer(text="", model=lanes[0].name, fault=Fault.budget, usage=added(course.used))
+            return Answer(text="", model=lanes[0].name, fault=AnswerFault.budget, usage=added(course.used))
         raise course.error()
 
-    async def _tried(self, lane: Lane, ask: Ask, ledger: TimedLedger, course: _Course, *, last: bool) -> Answer | None:
+    async def _tried(
+        self, lane: ModelRoute, ask: Ask, ledger: TimedLedger, course: _Course, *, last: bool
+    ) -> Answer | None:
         """This model's answer; None where it is the next one's turn."""
         failures: list[ModelError] = []
         while len(failures) < self._policy.tries:
@@ -127,7 +129,7 @@ class Gateway:
         is_broken_off = isinstance(failures[-1], ModelTimeout) and course.left(self._chance.now()) <= 0
         return failures[-2] if is_broken_off and len(failures) > 1 else failures[-1]
 
-    def _wait(self, lane: Lane, failures: list[ModelError]) -> float:
+    def _wait(self, lane: ModelRoute, failures: list[ModelError]) -> float:
         """Full jitter: any time up to a bound that doubles, so that many who failed together do not return together."""
         rest = self._breaker(lane).wait(self._chance.now())
         if not failures:
@@ -136,7 +138,7 @@ class Gateway:
         bound = min(policy.longest_wait, policy.first_wait * 2 ** (len(failures) - 1))
         return max(self._chance.luck() * bound, asked, rest)
 
-    async def _once(self, lane: Lane, ask: Ask, ledger: TimedLedger, course: _Course) -> Answer:
+    async def _once(self, lane: ModelRoute, ask: Ask, ledger: TimedLedger, course: _Course) -> Answer:
         breaker, most = self._breaker(lane), lane.most(ask)
         async with AsyncExitStack() as stack:
             if slot := lane.slot():
@@ -156,7 +158,7 @@ class Gateway:
             self._paid(lane, most, answer.usage)
             return answer
 
-    async def _in_turn(self, lane: Lane, slot: asyncio.Semaphore, stack: AsyncExitStack, course: _Course) -> None:
+    async def _in_turn(self, lane: ModelRoute, slot: asyncio.Semaphore, stack: AsyncExitStack, course: _Course) -> None:
         """Waits until fewer calls are under way than may be. Raises `ModelBusy` where that is past the deadline."""
         try:
             async with asyncio.timeout(course.left(self._chance.now())):
@@ -165,12 +167,12 @@ class Gateway:
             raise ModelBusy(f"{lane.name} was busy with other calls all the time") from None
         stack.callback(slot.release)
 
-    async def _paced(self, lane: Lane, most: Usage, course: _Course) -> None:
+    async def _paced(self, lane: ModelRoute, most: Usage, course: _Course) -> None:
         """Waits until the model's own rates allow the call. Raises `ModelBusy` where that is past the deadline."""
         now = self._rate_time()
         rates = _rates_of(lane, most)
         waits = [(self._rates.take(rate.name, rate.tokens, rate.a_minute, now), rate) for rate in rates]
-        wait, slowest = max(waits, key=lambda one: one[0], default=(0.0, None))
+        wait, slowest = max(waits, key=lambda item: item[0], default=(0.0, None))
         if slowest and wait >= course.left(self._chance.now()):
             for rate in rates:
                 self._rates.give_back(rate.name, rate.tokens, rate.a_minute, now)
@@ -182,12 +184,12 @@ class Gateway:
         if wait:
             await self._chance.sleep(wait)
 
-    def _paid(self, lane: Lane, most: Usage, used: Usage) -> None:
+    def _paid(self, lane: ModelRoute, most: Usage, used: Usage) -> None:
         if a_minute := lane.options.tokens_a_minute:
             self._rates.give_back(lane.name, most.tokens - used.tokens, a_minute, self._rate_time())
 
-    def _breaker(self, lane: Lane) -> Breaker:
-        return self._breakers.setdefault(lane.name, Breaker(self._policy.failures, self._policy.rest))
+    def _breaker(self, lane: ModelRoute) -> CircuitBreaker:
+        return self._breakers.setdefault(lane.name, CircuitBreaker(self._policy.failures, self._policy.rest))
 
 
 class _Rate(NamedTuple):
@@ -199,7 +201,7 @@ class _Rate(NamedTuple):
     a_minute: int
 
 
-def _rates_of(lane: Lane, most: Usage) -> list[_Rate]:
+def _rates_of(lane: ModelRoute, most: Usage) -> list[_Rate]:
     options, found = lane.options, list[_Rate]()
     if options.tokens_a_minute:
         found.append(_Rate(lane.name, "tokens", most.tokens, options.tokens_a_minute))
@@ -234,7 +236,7 @@ class _Course:
         errors = [error for error, _ in self._failed.values()]
         return bool(errors) and all(isinstance(error, ModelUnreachable) for error in errors)
 
-    def note(self, lane: Lane, error: ModelError, tries: int) -> None:
+    def note(self, lane: ModelRoute, error: ModelError, tries: int) -> None:
         self._failed[lane.name] = (error, tries)
 
     def error(self) -> ModelError:
@@ -264,13 +266,13 @@ class _NoLedger:
     def settle(self, usd: float | None, tokens: int, used: Usage) -> None: ...
 
 
-def _not_asked(lane: Lane, left: float) -> ModelError:
+def _not_asked(lane: ModelRoute, left: float) -> ModelError:
     if left <= 0:
         return ModelTimeout(f"{lane.name} was not asked: the time for the question was over")
     return ModelBusy(f"{lane.name} was not asked: it failed too often just now")
 
 
-async def _within(seconds: float, lane: Lane, ask: Ask, most: Usage) -> Answer:
+async def _within(seconds: float, lane: ModelRoute, ask: Ask, most: Usage) -> Answer:
     if seconds <= 0:
         raise _not_asked(lane, seconds)
     try:

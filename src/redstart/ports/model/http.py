@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     import httpx2
 
 
-class Got(NamedTuple):
+class HttpResponse(NamedTuple):
     status: int
     body: bytes
 
 
-class Broken(Exception):
+class BrokenConnection(Exception):
     """The connection was not made, or broke; `sent` says whether the request may have been heard."""
 
     def __init__(self, why: str, *, sent: bool) -> None:
@@ -24,7 +24,7 @@ class Broken(Exception):
         self.sent = sent
 
 
-class TooLong(Exception):
+class AnswerTooLong(Exception):
     """The answer goes on and on."""
 
 
@@ -46,22 +46,23 @@ def client(trusted: ssl.SSLContext, timeout: float) -> httpx2.AsyncClient:
 
 async def post(
     http: httpx2.AsyncClient, url: str, document: object, *, headers: Mapping[str, str], longest: int
-) -> Got:
+) -> HttpResponse:
     """Sends it as JSON; what comes back, whatever its status. Redirects are not followed.
 
-    Raises `TooLong` for more than `longest` bytes, `Broken`, and `TimeoutError` where the client's time is up.
+    Raises `AnswerTooLong` for more than `longest` bytes, `BrokenConnection`, and `TimeoutError` when the client's
+    time is up.
     """
     return await _exchange(http, "POST", url, document, headers, longest)
 
 
-async def get(http: httpx2.AsyncClient, url: str, *, headers: Mapping[str, str], longest: int) -> Got:
+async def get(http: httpx2.AsyncClient, url: str, *, headers: Mapping[str, str], longest: int) -> HttpResponse:
     """As `post`, with nothing sent."""
     return await _exchange(http, "GET", url, None, headers, longest)
 
 
 async def _exchange(
     http: httpx2.AsyncClient, method: str, url: str, document: object, headers: Mapping[str, str], longest: int
-) -> Got:
+) -> HttpResponse:
     import httpx2
 
     try:
@@ -72,11 +73,11 @@ async def _exchange(
             async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > longest:
-                    raise TooLong
-            return Got(response.status_code, bytes(body))
+                    raise AnswerTooLong
+            return HttpResponse(response.status_code, bytes(body))
     except httpx2.TimeoutException:
         raise TimeoutError from None
     except httpx2.ConnectError as error:
-        raise Broken(str(error), sent=False) from None
+        raise BrokenConnection(str(error), sent=False) from None
     except (httpx2.TransportError, httpx2.DecodingError) as error:
-        raise Broken(str(error) or type(error).__name__, sent=True) from None
+        raise BrokenConnection(str(error) or type(error).__name__, sent=True) from None

@@ -12,7 +12,7 @@ from redstart.ports.model.port import Model, Profile
 from redstart.ports.model.prices import most
 
 
-class Options(NamedTuple):
+class RouteOptions(NamedTuple):
     """How one model is asked, beside what the question says."""
 
     temperature: float | None = None
@@ -27,7 +27,7 @@ class Options(NamedTuple):
     """At most so many calls in any minute."""
 
 
-class Breaker:
+class CircuitBreaker:
     """Says whether a model is worth asking. After `limit` failures in a row it is left alone for `rest` seconds.
 
     Then one call may try; whether it fails decides for the others.
@@ -67,7 +67,7 @@ class Breaker:
         self._failures = 0
 
 
-class Bucket:
+class TokenBucket:
     """Tokens that flow in evenly, a minute's worth at most. A call takes its own, then waits until they are there."""
 
     def __init__(self, a_minute: int, now: float) -> None:
@@ -91,23 +91,23 @@ class Bucket:
         self._at = max(now, self._at)
 
 
-class Rates(Protocol):
+class RateLimits(Protocol):
     """Buckets by name. Who shares them keeps to one rate, whatever process it is in."""
 
     def take(self, name: str, tokens: int, a_minute: int, now: float) -> float:
-        """As `Bucket.take`, of the bucket with this name and size."""
+        """As `TokenBucket.take`, of the bucket with this name and size."""
         ...
 
     def give_back(self, name: str, tokens: int, a_minute: int, now: float) -> None:
-        """As `Bucket.give_back`."""
+        """As `TokenBucket.give_back`."""
         ...
 
 
-class OwnRates:
+class LocalRateLimits:
     """Rates that one process keeps to by itself."""
 
     def __init__(self) -> None:
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets: dict[str, TokenBucket] = {}
 
     def take(self, name: str, tokens: int, a_minute: int, now: float) -> float:
         return self._bucket(name, a_minute, now).take(tokens, now)
@@ -115,19 +115,19 @@ class OwnRates:
     def give_back(self, name: str, tokens: int, a_minute: int, now: float) -> None:
         self._bucket(name, a_minute, now).give_back(tokens, now)
 
-    def _bucket(self, name: str, a_minute: int, now: float) -> Bucket:
-        return self._buckets.setdefault(name, Bucket(a_minute, now))
+    def _bucket(self, name: str, a_minute: int, now: float) -> TokenBucket:
+        return self._buckets.setdefault(name, TokenBucket(a_minute, now))
 
 
-class Lane:
+class ModelRoute:
     """A model with its name, its options and its state. It may be used from several event loops, one after another."""
 
     def __init__(
-        self, name: str, model: Model, *, profile: Profile | None = None, options: Options | None = None
+        self, name: str, model: Model, *, profile: Profile | None = None, options: RouteOptions | None = None
     ) -> None:
         self.name = name
         self.model = model
-        self.options = options or Options()
+        self.options = options or RouteOptions()
         self._profile = profile or Profile()
         self._slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 

@@ -9,15 +9,15 @@ from typing import cast
 
 from redstart.core.errors import ModelError, ModelGarbled, ModelRefused, ModelTimeout, ModelUnreachable
 from redstart.ports.model import refusals
-from redstart.ports.model.endpoints import Address
-from redstart.ports.model.http import Broken, TooLong, client, get
+from redstart.ports.model.endpoints import ModelAddress
+from redstart.ports.model.http import AnswerTooLong, BrokenConnection, client, get
 
 LONGEST_ANSWER = 16 << 20
 MOST_MODELS = 5_000
 ANTHROPIC_VERSION = "2023-06-01"
 
 
-async def list_models(where: Address, trusted: ssl.SSLContext, seconds: float) -> list[str]:
+async def list_models(where: ModelAddress, trusted: ssl.SSLContext, seconds: float) -> list[str]:
     """The names of the models at this endpoint, as they follow `provider:`. `where.model` does not count.
 
     Raises `ModelError`, with the host and without the key, where it gives none.
@@ -35,15 +35,15 @@ async def list_models(where: Address, trusted: ssl.SSLContext, seconds: float) -
     raise cast("ModelError", failure)
 
 
-async def _names(where: Address, url: str, trusted: ssl.SSLContext, seconds: float) -> list[str]:
+async def _names(where: ModelAddress, url: str, trusted: ssl.SSLContext, seconds: float) -> list[str]:
     try:
         async with asyncio.timeout(seconds), client(trusted, seconds) as http:
             got = await get(http, url, headers=_headers(where), longest=LONGEST_ANSWER)
     except TimeoutError:
         raise ModelTimeout(f"{where.host} did not answer within {seconds:g} s") from None
-    except Broken as broken:
+    except BrokenConnection as broken:
         raise ModelUnreachable(f"{where.host} cannot be reached ({broken})") from None
-    except TooLong:
+    except AnswerTooLong:
         raise ModelGarbled(f"{where.host} sent too long a list of models") from None
     except Exception as error:  # what the client makes of an answer that is none; it carries the key
         raise ModelGarbled(f"{where.host} sent something that is not an answer ({type(error).__name__})") from None
@@ -53,19 +53,19 @@ async def _names(where: Address, url: str, trusted: ssl.SSLContext, seconds: flo
     return _parsed(where, got.body)
 
 
-def _listing_url(where: Address) -> str:
+def _listing_url(where: ModelAddress) -> str:
     path = "/v1/models?limit=1000" if where.provider == "anthropic" else "/models"
     return f"{where.url.rstrip('/')}{path}"
 
 
-def _headers(where: Address) -> dict[str, str]:
+def _headers(where: ModelAddress) -> dict[str, str]:
     if where.provider != "anthropic":
         return {"Authorization": f"Bearer {where.key}"} if where.key else {}
     key = {"X-Api-Key": where.key} if where.key else {}
     return {"Anthropic-Version": ANTHROPIC_VERSION, **key}
 
 
-def _parsed(where: Address, body: bytes) -> list[str]:
+def _parsed(where: ModelAddress, body: bytes) -> list[str]:
     """Names out of `{"data": [{"id": …}]}`, or `{"models": [{"name": …}]}` as Ollama has it."""
     try:
         document: object = json.loads(body)

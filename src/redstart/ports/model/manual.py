@@ -36,7 +36,7 @@ class _Files(NamedTuple):
     taken: Path
 
 
-class Manual:
+class ManualModel:
     """For people who may only use a chat in a browser: they carry question and answer between it and two files.
 
     The answer counts once its last line is `END`, or once it has not changed for `quiet` seconds; what is not ready or

@@ -283,7 +283,7 @@ def _masked(found: re.Match[str], kind: _Kind) -> str:
     return f"{found[0][: start - offset]}«secret:{kind.name}»{found[0][end - offset :]}"
 
 
-class Masked:
+class MaskedModel:
     """Masks the texts of a question and the arguments of calls in it, then asks `inner`.
 
     `values` are secrets by value, as `secrets_of` gives them; known shapes of keys are masked besides. The answer is

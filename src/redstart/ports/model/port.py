@@ -8,7 +8,7 @@ from pydantic import Field
 
 from redstart.core.change import EditKind
 from redstart.core.chat import Answer, Ask, Usage
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 
 
 class Model(Protocol):
@@ -51,7 +51,7 @@ class TimedLedger(Ledger, Protocol):
         ...
 
 
-class Rates(Noun):
+class Rates(FrozenValue):
     """Dollars for a million tokens."""
 
     input: float = Field(ge=0, allow_inf_nan=False)
@@ -62,7 +62,7 @@ class Rates(Noun):
     """Put into the provider's cache; as `input` where it is not said."""
 
 
-class Profile(Noun):
+class Profile(FrozenValue):
     """What is known of a model before it is asked. The defaults are those of a model that nobody knows."""
 
     context: int = Field(default=32_768, gt=0)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 
 from redstart.core.chat import Answer, Ask, Message, Usage
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.ports.model.port import Rates
 
 _LOCAL = frozenset({"ollama"})
@@ -105,7 +105,7 @@ def _tokens(text: str) -> int:
     return math.ceil(len(text) / _CHARS_PER_TOKEN)
 
 
-class Share(Noun):
+class ModelShare(FrozenValue):
     """One model's share of a run. What failed calls used is with the model that answered in the end."""
 
     model: str
@@ -123,7 +123,7 @@ class Share(Noun):
         return self.cached_tokens / self.input_tokens if self.input_tokens else 0.0
 
 
-def by_model(answers: Iterable[Answer]) -> list[Share]:
+def by_model(answers: Iterable[Answer]) -> list[ModelShare]:
     """The shares in the order in which the models first answered; questions that were not asked are left out."""
     of_model: dict[str, list[Answer]] = {}
     for answer in answers:
@@ -132,9 +132,9 @@ def by_model(answers: Iterable[Answer]) -> list[Share]:
     return [_share(model, given) for model, given in of_model.items()]
 
 
-def _share(model: str, given: list[Answer]) -> Share:
+def _share(model: str, given: list[Answer]) -> ModelShare:
     used = added(answer.usage for answer in given)
-    return Share(
+    return ModelShare(
         model=model,
         answers=len(given),
         input_tokens=used.input_tokens,

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, ToolCall, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, ToolCall, Usage
 from redstart.core.errors import ModelBusy, ModelError, ModelGarbled, ModelRefused, ModelTimeout, ModelUnreachable
 from redstart.core.noun import clip
 from redstart.ports.model import refusals
-from redstart.ports.model.endpoints import ENDPOINTS, Address, address
+from redstart.ports.model.endpoints import ENDPOINTS, ModelAddress, address
 from redstart.ports.model.http import client, trusted
 from redstart.ports.model.plain import in_words
 from redstart.ports.model.port import Model, Profile
@@ -63,7 +63,7 @@ def connect(
     return provider_at(where, deadline=deadline, profile=profile)
 
 
-def provider_at(where: Address, *, deadline: float, profile: Profile = ABLE) -> Model:
+def provider_at(where: ModelAddress, *, deadline: float, profile: Profile = ABLE) -> Model:
     """The model at this address. Nothing is sent yet, and no environment variable is read.
 
     `deadline` is in seconds and bounds each call as a whole, but for the loading of the SDK at the first one. The
@@ -81,7 +81,7 @@ class Provider:
     open behind it and never meets a connection that went stale. Nothing is retried here.
     """
 
-    def __init__(self, where: Address, load: Callable[[], Build], *, deadline: float, profile: Profile) -> None:
+    def __init__(self, where: ModelAddress, load: Callable[[], Build], *, deadline: float, profile: Profile) -> None:
         self._name = where.name
         self._place = f"{where.name} at {where.host}"
         self._where = where
@@ -160,7 +160,7 @@ class Provider:
             why = f"finish reason: {said or 'none'}"
             raise ModelGarbled(f"{self._place} sent an unfinished answer ({why})", usage=usage)
         fault = _fault(text, response)
-        if fault is Fault.empty and calls:
+        if fault is AnswerFault.empty and calls:
             fault = None
         return Answer(text=text, model=self._name, calls=calls, usage=usage, fault=fault)
 
@@ -220,7 +220,7 @@ class _Ready(NamedTuple):
         return client(self.ssl, timeout)
 
 
-def _openai(where: Address) -> Build:
+def _openai(where: ModelAddress) -> Build:
     from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
@@ -247,7 +247,7 @@ def _openai(where: Address) -> Build:
     return build
 
 
-def _anthropic(where: Address) -> Build:
+def _anthropic(where: ModelAddress) -> Build:
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -339,12 +339,12 @@ def _takes_temperature(profile: Mapping[str, object]) -> bool:
     return can_rest and not profile.get("thinking_enabled_by_default")
 
 
-def _fault(text: str, response: ModelResponse) -> Fault | None:
+def _fault(text: str, response: ModelResponse) -> AnswerFault | None:
     if response.finish_reason == "length":
-        return Fault.truncated
+        return AnswerFault.truncated
     if response.finish_reason == "content_filter":
-        return Fault.refused
-    return None if text.strip() else Fault.empty
+        return AnswerFault.refused
+    return None if text.strip() else AnswerFault.empty
 
 
 def _sane(seconds: float | None) -> float | None:

@@ -10,10 +10,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, StringConstraints, ValidationError
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, ToolCall, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, ToolCall, Usage
 from redstart.core.errors import ConfigError, ModelError, NewerFormat
-from redstart.core.formats import CASSETTE, Format, StoredNoun, read, recorder, this_version
-from redstart.core.noun import Noun, clip
+from redstart.core.formats import CASSETTE, StorageFormat, StoredValue, read, recorder, this_version
+from redstart.core.noun import FrozenValue, clip
 
 Site = Annotated[str, StringConstraints(pattern=r"^\d+/[a-z]+(@\d+)?/\d+$")]
 """Where in a run a call stands: `attempt/step/ordinal`, such as `1/patch/0`."""
@@ -37,7 +37,7 @@ Text = Annotated[str, BeforeValidator(_joined), PlainSerializer(_in_lines)]
 """A text that is written as the list of its lines where it has several, so that a person can read and edit it."""
 
 
-class Said(Noun):
+class RecordedMessage(FrozenValue):
     """A message of a recorded question."""
 
     role: Role
@@ -46,7 +46,7 @@ class Said(Noun):
     reply_to: str = Field(default="", exclude_if=lambda id_: not id_)
 
     @classmethod
-    def of(cls, message: Message) -> Said:
+    def of(cls, message: Message) -> RecordedMessage:
         return cls(role=message.role, text=message.text, calls=message.calls, reply_to=message.reply_to)
 
     @property
@@ -57,10 +57,10 @@ class Said(Noun):
         return _VOLATILE.sub("…", answered + self.text + "".join(calls))
 
 
-class Taped(Noun):
+class RecordedAnswer(FrozenValue):
     """One recorded answer, with what was asked and what it cost when it was recorded."""
 
-    messages: tuple[Said, ...] | None = None
+    messages: tuple[RecordedMessage, ...] | None = None
     """None in a recording that does not say what was asked: then only the site counts."""
     text: Text
     calls: tuple[ToolCall, ...] = Field(default=(), exclude_if=lambda calls: not calls)
@@ -69,18 +69,18 @@ class Taped(Noun):
     input_tokens: int = 0
     output_tokens: int = 0
     usd: float | None = None
-    fault: Fault | None = None
+    fault: AnswerFault | None = None
 
 
-class Cassette(StoredNoun):
+class Cassette(StoredValue):
     """The recorded calls of one run, in a JSON file that a person can read and edit."""
 
-    stored_as: ClassVar[Format] = CASSETTE
+    stored_as: ClassVar[StorageFormat] = CASSETTE
     v: Literal[3] = 3
     recorded_by: str = Field(default="", exclude_if=lambda version: not version)
     """The version of Redstart; empty where it is not known, or a person wrote the file."""
     model: str
-    calls: dict[Site, Taped] = {}
+    calls: dict[Site, RecordedAnswer] = {}
 
     @classmethod
     def load(cls, path: Path) -> Cassette:
@@ -101,8 +101,8 @@ class Cassette(StoredNoun):
 
     def with_call(self, site: Site, answer: Answer, asked: Sequence[Message] | None = None) -> Cassette:
         """This cassette and one more call. With `asked` it is given again only to a question that is the same."""
-        taped = Taped(
-            messages=None if asked is None else tuple(Said.of(message) for message in asked),
+        taped = RecordedAnswer(
+            messages=None if asked is None else tuple(RecordedMessage.of(message) for message in asked),
             text=answer.text,
             calls=answer.calls,
             model="" if answer.model == self.model else answer.model,
@@ -124,7 +124,7 @@ class Cassette(StoredNoun):
         )
 
 
-class Replay:
+class ReplayModel:
     """Answers each question with what the cassette holds for it. Its usage is zero: nothing is spent.
 
     That is the call at the question's `site` if it was asked the same there; else another one that was. Where the
@@ -138,7 +138,7 @@ class Replay:
         self._cassette = cassette
 
     async def ask(self, ask: Ask) -> Answer:
-        asked = tuple(Said.of(message) for message in ask.messages)
+        asked = tuple(RecordedMessage.of(message) for message in ask.messages)
         taped = self._found(ask.site, asked)
         if taped is None:
             raise ModelError(
@@ -148,7 +148,7 @@ class Replay:
             )
         return Answer(text=taped.text, model=taped.model or self._cassette.model, calls=taped.calls, fault=taped.fault)
 
-    def _found(self, site: str, asked: Sequence[Said]) -> Taped | None:
+    def _found(self, site: str, asked: Sequence[RecordedMessage]) -> RecordedAnswer | None:
         here = self._cassette.calls.get(site)
         if here is not None and (here.messages is None or _first_difference(here.messages, asked) is None):
             return here
@@ -159,7 +159,7 @@ class Replay:
         )
         return next(same, None)
 
-    def _miss(self, site: str, asked: Sequence[Said]) -> str:
+    def _miss(self, site: str, asked: Sequence[RecordedMessage]) -> str:
         """Why there is no answer: the call that comes nearest, and where the question leaves it."""
         named = site or "(without a site)"
         nearest = self._nearest(site, asked)
@@ -175,7 +175,7 @@ class Replay:
             place = f"was recorded by {recorder(by)}, and {recorder(this_version())} asks otherwise: it {place}"
         return f"{place}: {_told(recorded, asked, at)}"
 
-    def _nearest(self, site: str, asked: Sequence[Said]) -> str | None:
+    def _nearest(self, site: str, asked: Sequence[RecordedMessage]) -> str | None:
         """The call that was asked at this site, else the one of the same step that has most in common."""
         calls = {name: call.messages for name, call in self._cassette.calls.items() if call.messages}
         if site in calls or not calls:
@@ -186,7 +186,7 @@ class Replay:
         return max(of_step or calls, key=alike)
 
 
-def _first_difference(recorded: Sequence[Said], asked: Sequence[Said]) -> int | None:
+def _first_difference(recorded: Sequence[RecordedMessage], asked: Sequence[RecordedMessage]) -> int | None:
     """The number of the first message that is not the same, counted from 0; None where all are."""
     for number, (old, new) in enumerate(zip(recorded, asked, strict=False)):
         if (old.role, old.shown) != (new.role, new.shown):
@@ -194,7 +194,7 @@ def _first_difference(recorded: Sequence[Said], asked: Sequence[Said]) -> int | 
     return None if len(recorded) == len(asked) else min(len(recorded), len(asked))
 
 
-def _told(recorded: Sequence[Said], asked: Sequence[Said], at: int) -> str:
+def _told(recorded: Sequence[RecordedMessage], asked: Sequence[RecordedMessage], at: int) -> str:
     if at >= len(asked):
         return f"message {at + 1} ({recorded[at].role.value}) was recorded and is not asked now"
     new = asked[at]

@@ -16,7 +16,7 @@ ESCALATED = frozenset({"plan", "reproduce", "patch", "reflect"})
 """The questions whose answers decide whether an attempt succeeds. The others stay with the fast model."""
 
 
-class Roster(NamedTuple):
+class ModelRoster(NamedTuple):
     """The names (`provider:model`) of the models in use."""
 
     fast: str

@@ -19,9 +19,9 @@ from redstart.core.change import Snapshot
 from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import HOST_NAME, Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox import seccomp
-from redstart.ports.sandbox.cgroups import Group, Tree, Usage, grouped, own_tree
+from redstart.ports.sandbox.cgroups import Cgroup, CgroupTree, GroupUsage, grouped, own_tree
 from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, variables
-from redstart.ports.sandbox.launch import Ended, Watch, launch, limited
+from redstart.ports.sandbox.launch import LaunchEnd, Watch, launch, limited
 from redstart.ports.sandbox.leftovers import passing, sweep_folders
 from redstart.ports.sandbox.mounts import INWARD, OBJECTS, OUTWARD, TEMPORARY, USER, etc_files, mount_arguments
 from redstart.ports.sandbox.port import SandboxLack, Workspaces
@@ -29,11 +29,11 @@ from redstart.ports.sandbox.prepare import bring_copies, make_git
 from redstart.ports.sandbox.services import INSIDE, Relays, Slots, relayed
 from redstart.ports.sandbox.stage import OUTWARD as STAGED_OUTWARD
 from redstart.ports.sandbox.stage import WORKSPACE as STAGED_WORKSPACE
-from redstart.ports.sandbox.stage import Rights, Stage, own_rights
+from redstart.ports.sandbox.stage import ProcessRights, StagedExecution, own_rights
 from redstart.ports.sandbox.warm import zygote
-from redstart.ports.sandbox.warm.zygote import Warm, WarmSession
-from redstart.ports.sandbox.watch import Watchman
-from redstart.ports.sandbox.wires import Wires
+from redstart.ports.sandbox.warm.zygote import WarmProcess, WarmSession
+from redstart.ports.sandbox.watch import ExecutionWatch
+from redstart.ports.sandbox.wires import BubblewrapPipes
 
 PROGRAM = "/usr/bin/bwrap"
 """The system's own comes first: Ubuntu allows user namespaces by the program's path."""
@@ -84,16 +84,16 @@ class Bubblewrap:
         with (
             exchange(self._scratch, execution) as exchanged,
             self._workspaces.checkout(execution.snapshot) as workspace,
-            Wires() as wires,
+            BubblewrapPipes() as wires,
             _grouped(execution.limits) as group,
         ):
             environment = execution.environment
             bring_copies(environment, workspace)
-            stage = Stage(own_rights(), execution.limits, group.doors if group else ())
+            stage = StagedExecution(own_rights(), execution.limits, group.doors if group else ())
             async with relayed(environment.services, exchanged.folder / "services", self._slots) as relays:
                 argv = arguments(execution, exchanged, workspace, wires, stage, relays)
                 folders = () if stage.mounts else (workspace, exchanged.outward)
-                watchman = Watchman(execution.limits, group=group, folders=folders)
+                watchman = ExecutionWatch(execution.limits, group=group, folders=folders)
                 ended = await _launched(argv, execution.limits, wires, watchman.watch, stage)
             ended = _counted(ended, group, wires, watchman)
             started = wires.command_ended and (relays is None or relays.ready)
@@ -114,7 +114,7 @@ class Bubblewrap:
             await session.close()
 
     @contextlib.asynccontextmanager
-    async def _kept(self, execution: Execution) -> AsyncGenerator[Warm]:
+    async def _kept(self, execution: Execution) -> AsyncGenerator[WarmProcess]:
         """Starts what runs like this one can be forked from. Raises `SandboxUnavailable` where that cannot be here."""
         if not own_rights().mounts or seccomp.program() is None:
             raise SandboxUnavailable("There is no warm start without mounts and a filter of system calls.")
@@ -123,7 +123,7 @@ class Bubblewrap:
         with (
             exchange(self._scratch, execution) as exchanged,
             self._workspaces.checkout(execution.snapshot) as names,
-            Wires() as wires,
+            BubblewrapPipes() as wires,
             _grouped(limits) as group,
             zygote.control_wire(wires.fds) as (control, number),
         ):
@@ -131,7 +131,7 @@ class Bubblewrap:
             zygote.make_unreadable(names)
             for name in ("runs", "stage"):
                 (exchanged.folder / name).mkdir()
-            stage = Stage(own_rights(), limits, group.doors if group else ())
+            stage = StagedExecution(own_rights(), limits, group.doors if group else ())
             about = zygote.about(execution, number, inward=INWARD, outward=OUTWARD, also=(OBJECTS,))
             command = (execution.environment.python, "-c", zygote.program(), about)
             asked = execution.model_copy(update={"argv": command, "limits": more})
@@ -150,7 +150,7 @@ class Bubblewrap:
 class _Forks:
     """Executions as forks of one process."""
 
-    def __init__(self, workspaces: Workspaces, parent: zygote.Zygote, stage: Stage) -> None:
+    def __init__(self, workspaces: Workspaces, parent: zygote.Zygote, stage: StagedExecution) -> None:
         self._workspaces, self._parent, self._stage = workspaces, parent, stage
 
     async def run(self, execution: Execution) -> Completed:
@@ -176,7 +176,7 @@ async def _forever(_: int) -> ExitCause:
 
 
 @contextlib.contextmanager
-def _grouped(limits: SandboxLimits) -> Generator[Group | None]:
+def _grouped(limits: SandboxLimits) -> Generator[Cgroup | None]:
     with contextlib.ExitStack() as held:
         try:
             group = held.enter_context(grouped(own_tree(), limits))
@@ -185,7 +185,9 @@ def _grouped(limits: SandboxLimits) -> Generator[Group | None]:
         yield group
 
 
-async def _launched(argv: list[str], limits: SandboxLimits, wires: Wires, then: Watch, stage: Stage) -> Ended:
+async def _launched(
+    argv: list[str], limits: SandboxLimits, wires: BubblewrapPipes, then: Watch, stage: StagedExecution
+) -> LaunchEnd:
     async def watch(pid: int) -> ExitCause:
         await wires.admit(pid, staged=stage.mounts)
         return await then(pid)
@@ -205,9 +207,9 @@ async def _launched(argv: list[str], limits: SandboxLimits, wires: Wires, then: 
         raise SandboxUnavailable(f"bubblewrap cannot be started: {error}", remedy=INSTALL) from error
 
 
-def _counted(ended: Ended, group: Group | None, wires: Wires, watchman: Watchman) -> Ended:
+def _counted(ended: LaunchEnd, group: Cgroup | None, wires: BubblewrapPipes, watchman: ExecutionWatch) -> LaunchEnd:
     """The end, with what the kernel has counted of all processes together."""
-    used = group.usage() if group else Usage()
+    used = group.usage() if group else GroupUsage()
     return dataclasses.replace(
         ended,
         cpu=max(ended.cpu, used.cpu),
@@ -219,7 +221,7 @@ def _counted(ended: Ended, group: Group | None, wires: Wires, watchman: Watchman
     )
 
 
-def lacking(rights: Rights, tree: Tree | None, filtered: bytes | None) -> tuple[SandboxLack, ...]:
+def lacking(rights: ProcessRights, tree: CgroupTree | None, filtered: bytes | None) -> tuple[SandboxLack, ...]:
     """What is missing."""
     found = {
         SandboxLack.memory_limit: tree is not None,
@@ -234,8 +236,8 @@ def arguments(
     execution: Execution,
     exchanged: Exchange,
     workspace: Path,
-    wires: Wires,
-    stage: Stage,
+    wires: BubblewrapPipes,
+    stage: StagedExecution,
     relays: Relays | None = None,
     *,
     kept: bool = False,
@@ -344,8 +346,8 @@ def probe(scratch: Path) -> None:
         snapshot = Snapshot(tree="", base="", pack="")
         environment = Environment(mount=str(folder), python="/usr/bin/python3")
         execution = Execution(argv=("/bin/true",), snapshot=snapshot, environment=environment)
-        with exchange(scratch, execution) as exchanged, Wires() as wires, _grouped(execution.limits) as group:
-            stage = Stage(own_rights(), execution.limits, group.doors if group else ())
+        with exchange(scratch, execution) as exchanged, BubblewrapPipes() as wires, _grouped(execution.limits) as group:
+            stage = StagedExecution(own_rights(), execution.limits, group.doors if group else ())
             argv = arguments(execution, exchanged, folder, wires, stage)
             wires.open_gate()
             try:

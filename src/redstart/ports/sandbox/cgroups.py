@@ -47,7 +47,7 @@ TRY_SECONDS = 10.0
 _numbers = itertools.count()
 
 
-class Usage(NamedTuple):
+class GroupUsage(NamedTuple):
     """What a group has used and been refused so far."""
 
     cpu: float = 0.0
@@ -56,17 +56,17 @@ class Usage(NamedTuple):
     refused_processes: int = 0
 
 
-class Tree(NamedTuple):
+class CgroupTree(NamedTuple):
     """Where groups can be made: a folder for each controller of version 1, or one folder for all of version 2."""
 
     folders: Mapping[str, Path]
     unified: bool
 
 
-class Group:
+class Cgroup:
     """The group of one execution, in each of the tree's folders. Raises `OSError` where it cannot be made."""
 
-    def __init__(self, tree: Tree, limits: SandboxLimits) -> None:
+    def __init__(self, tree: CgroupTree, limits: SandboxLimits) -> None:
         self._unified = tree.unified
         name = f"{PREFIX}{mark()}-{next(_numbers)}"
         self._folders = {controller: folder / name for controller, folder in tree.folders.items()}
@@ -97,14 +97,14 @@ class Group:
         account = self._folders.get("cpuacct")
         return number_in(account / "cpuacct.usage") / 1e9 if account else 0.0
 
-    def usage(self) -> Usage:
+    def usage(self) -> GroupUsage:
         memory, pids = self._folders["memory"], self._folders["pids"]
         refused = number_after(pids / "pids.events", "max")
         if self._unified:
             killed = number_after(memory / "memory.events", "oom_kill")
-            return Usage(self.cpu(), number_in(memory / "memory.peak"), killed, refused)
+            return GroupUsage(self.cpu(), number_in(memory / "memory.peak"), killed, refused)
         killed = number_after(memory / "memory.oom_control", "oom_kill")
-        return Usage(self.cpu(), number_in(memory / "memory.max_usage_in_bytes"), killed, refused)
+        return GroupUsage(self.cpu(), number_in(memory / "memory.max_usage_in_bytes"), killed, refused)
 
     def kill(self) -> None:
         """Kills whatever is still in the group."""
@@ -124,12 +124,12 @@ class Group:
 
 
 @contextlib.contextmanager
-def grouped(tree: Tree | None, limits: SandboxLimits) -> Generator[Group | None]:
+def grouped(tree: CgroupTree | None, limits: SandboxLimits) -> Generator[Cgroup | None]:
     """A group for one execution, or nothing where there is no tree. Raises `OSError` where it cannot be made."""
     if tree is None:
         yield None
         return
-    group = Group(tree, limits)
+    group = Cgroup(tree, limits)
     try:
         yield group
     finally:
@@ -137,7 +137,7 @@ def grouped(tree: Tree | None, limits: SandboxLimits) -> Generator[Group | None]
 
 
 @functools.cache
-def own_tree() -> Tree | None:
+def own_tree() -> CgroupTree | None:
     """Where this process can really make groups, which is tried once; what dead ones left is removed."""
     for tree in candidates(Path("/proc/self/mountinfo").read_text(), Path("/proc/self/cgroup").read_text()):
         if _works(tree):
@@ -146,26 +146,26 @@ def own_tree() -> Tree | None:
     return None
 
 
-def candidates(mountinfo: str, membership: str) -> list[Tree]:
+def candidates(mountinfo: str, membership: str) -> list[CgroupTree]:
     """The places where groups might be made, best first: within this process's own groups, then in shared folders.
 
     Both texts are as in `/proc/self`. Of version 2 only what has the needed controllers counts.
     """
     mounts, paths = _mounts(mountinfo), _paths(membership)
-    found: list[Tree] = []
+    found: list[CgroupTree] = []
     ones = {each: mounts[each] for each in (*NEEDED, *USEFUL) if each in mounts and each in paths}
     if all(each in ones for each in NEEDED):
         own = {each: _below(mount, paths[each]) for each, mount in ones.items()}
-        found += [Tree(own, unified=False)]
-        found += [Tree({each: mount.place / SHARED for each, mount in ones.items()}, unified=False)]
+        found += [CgroupTree(own, unified=False)]
+        found += [CgroupTree({each: mount.place / SHARED for each, mount in ones.items()}, unified=False)]
     if "" in mounts and "" in paths:
         for folder in (_delegated(_below(mounts[""], paths[""])), mounts[""].place / SHARED):
             if _offers(folder):
-                found.append(Tree(dict.fromkeys((*NEEDED, "cpu"), folder), unified=True))
+                found.append(CgroupTree(dict.fromkeys((*NEEDED, "cpu"), folder), unified=True))
     return found
 
 
-def sweep(tree: Tree) -> None:
+def sweep(tree: CgroupTree) -> None:
     """Removes groups whose makers are dead, with what may still run in them: a maker that was killed could not."""
     for folder in dict.fromkeys(tree.folders.values()):
         for each in folder.glob(f"{PREFIX}*"):
@@ -279,12 +279,12 @@ def _offers(folder: Path) -> bool:
         return False
 
 
-def _works(tree: Tree) -> bool:
+def _works(tree: CgroupTree) -> bool:
     """Whether a group can be made there, entered by a process, and asked."""
     try:
         if tree.unified:
             _open_up(tree.folders["memory"])
-        group = Group(tree, SandboxLimits())
+        group = Cgroup(tree, SandboxLimits())
         try:
             script = "".join('echo 0 >"$1" || exit 1; shift; ' for _ in group.doors) + ":"
             command = ["/bin/sh", "-c", script, "sh", *group.doors]

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from redstart.core.errors import ConfigError, SandboxUnavailable
 from redstart.ports.sandbox.bwrap import APPARMOR, Bubblewrap, probe
-from redstart.ports.sandbox.docker.sandbox import Choices, Docker
+from redstart.ports.sandbox.docker.sandbox import ContainerOptions, Docker
 from redstart.ports.sandbox.port import Sandbox, SandboxLack, Workspaces
 from redstart.ports.sandbox.process import Process
 from redstart.ports.sandbox.prove import prove
@@ -60,24 +60,24 @@ LACKS: dict[SandboxLack, LackText] = {
 
 
 @runtime_checkable
-class Lacking(Protocol):
+class LimitedSandbox(Protocol):
     """A sandbox that knows what it could not get."""
 
     @property
     def lacks(self) -> tuple[SandboxLack, ...]: ...
 
 
-class Wanted(NamedTuple):
+class SandboxChoice(NamedTuple):
     """What the user asked for. `docker` says which containers, where there may be such; it is called when needed."""
 
     backend: str = AUTO
-    docker: Callable[[], Choices] | None = None
+    docker: Callable[[], ContainerOptions] | None = None
 
 
-ANY = Wanted()
+ANY = SandboxChoice()
 
 
-def choose(workspaces: Workspaces, scratch: Path, *, unsafe: bool = False, wanted: Wanted = ANY) -> Sandbox:
+def choose(workspaces: Workspaces, scratch: Path, *, unsafe: bool = False, wanted: SandboxChoice = ANY) -> Sandbox:
     """The backend that was asked for, or the strongest that really works, which is tried, not guessed.
 
     Only where none was named and `unsafe` allows it, a plain process is the last resort. Raises `SandboxUnavailable`,
@@ -103,7 +103,7 @@ def choose(workspaces: Workspaces, scratch: Path, *, unsafe: bool = False, wante
 
 def lacks_of(sandbox: object, *, restricted: Path = RESTRICTED) -> tuple[LackText, ...]:
     """What it lacks here, with what to do about each; nothing of one that lacks nothing, or does not know."""
-    lacks = sandbox.lacks if isinstance(sandbox, Lacking) else ()
+    lacks = sandbox.lacks if isinstance(sandbox, LimitedSandbox) else ()
     return tuple(_text_of(lack, restricted) for lack in lacks)
 
 
@@ -116,7 +116,7 @@ def _text_of(lack: SandboxLack, restricted: Path) -> LackText:
     return LACKS[lack]._replace(remedy=APPARMOR) if forbids else LACKS[lack]
 
 
-def order(platform: str, wanted: Wanted = ANY) -> tuple[str, ...]:
+def order(platform: str, wanted: SandboxChoice = ANY) -> tuple[str, ...]:
     """The backends of a system, the one to be tried first at the front.
 
     On Linux bubblewrap: it starts fastest and needs no daemon with root's rights. On macOS Docker, whose machine has a
@@ -126,7 +126,7 @@ def order(platform: str, wanted: Wanted = ANY) -> tuple[str, ...]:
     return (*docker, SEATBELT) if platform == "darwin" else (BWRAP, *docker)
 
 
-def _made(backend: str, workspaces: Workspaces, scratch: Path, wanted: Wanted) -> Sandbox:
+def _made(backend: str, workspaces: Workspaces, scratch: Path, wanted: SandboxChoice) -> Sandbox:
     """That sandbox, tried once. Raises `SandboxUnavailable`."""
     if backend == BWRAP:
         probe(scratch)

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 from redstart.core.errors import ConfigError
 from redstart.core.shell import IN, OUT, Completed, Execution, ExitCause, SandboxLimits
-from redstart.ports.sandbox.launch import Ended
+from redstart.ports.sandbox.launch import LaunchEnd
 from redstart.ports.sandbox.leftovers import FOLDER, mark
 
 BENEATH, NO_SYMLINKS, NO_MAGICLINKS = 0x08, 0x04, 0x02
@@ -128,7 +128,7 @@ def exit_code(returncode: int) -> int:
     return 128 - returncode if returncode < 0 else returncode
 
 
-def classify(ended: Ended, limits: SandboxLimits) -> ExitCause:
+def classify(ended: LaunchEnd, limits: SandboxLimits) -> ExitCause:
     """Why it ended. Exit codes of 128 + n count as signal n: a shell or a sandbox in between reports it so.
 
     What the runner did comes first, then what the kernel has counted, then signals that stand for a limit, and only
@@ -207,7 +207,7 @@ class Exchange:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8", newline="")
 
-    def completed(self, ended: Ended, outward: int | None = None) -> Completed:
+    def completed(self, ended: LaunchEnd, outward: int | None = None) -> Completed:
         """The end as the port gives it, with the collected files.
 
         `outward` is an open folder to collect from, where the command had another than ours.

@@ -22,7 +22,7 @@ MOST_CONNECTIONS = 256
 SPARE_FILES = 64
 
 
-class Side:
+class ForwardedSocket:
     """One of the two sockets of a connection."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -70,7 +70,7 @@ class Forwarder:
     def serve(self) -> None:
         while True:
             for key, events in self._selector.select():
-                if isinstance(key.data, Side):
+                if isinstance(key.data, ForwardedSocket):
                     self._move(key.data, events)
                 elif isinstance(key.fileobj, socket.socket):
                     self._accept(key.fileobj, key.data)
@@ -90,13 +90,13 @@ class Forwarder:
             client.close()
             return
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        one, two = Side(client), Side(host)
+        one, two = ForwardedSocket(client), ForwardedSocket(host)
         one.other, two.other = two, one
         self._open += 1
         self._watch(one)
         self._watch(two)
 
-    def _move(self, side: Side, events: int) -> None:
+    def _move(self, side: ForwardedSocket, events: int) -> None:
         if side.sock.fileno() < 0:  # closed by an earlier event of the same round
             return
         try:
@@ -116,7 +116,7 @@ class Forwarder:
         self._watch(side)
         self._watch(side.other)
 
-    def _watch(self, side: Side) -> None:
+    def _watch(self, side: ForwardedSocket) -> None:
         wanted = side.wanted()
         if wanted and side.watched:
             self._selector.modify(side.sock, wanted, side)
@@ -126,7 +126,7 @@ class Forwarder:
             self._selector.unregister(side.sock)
         side.watched = wanted
 
-    def _close(self, side: Side) -> None:
+    def _close(self, side: ForwardedSocket) -> None:
         for each in (side, side.other):
             if each.watched:
                 self._selector.unregister(each.sock)

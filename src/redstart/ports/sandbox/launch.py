@@ -46,7 +46,7 @@ Watch = Callable[[int], Coroutine[None, None, ExitCause]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class LaunchEnd:
     """How a launch ended."""
 
     returncode: int
@@ -69,7 +69,7 @@ class Ended:
     """Whether a bounded file system of its own was full at the end."""
 
 
-class Kept:
+class ClippedStream:
     """The head and the tail of a stream, at most `limit` bytes of it together, whatever its length."""
 
     def __init__(self, limit: int) -> None:
@@ -158,7 +158,7 @@ async def launch(
     pass_fds: Collection[int] = (),
     kill: Callable[[int], None] = kill_group,
     watch: Watch | None = None,
-) -> Ended:
+) -> LaunchEnd:
     """Runs `argv` in a session of its own, its output merged, until it ends or meets a limit that is watched here.
 
     Those are `limits.wall`, `limits.flood`, and whatever `watch` looks at.
@@ -169,7 +169,7 @@ async def launch(
     Raises `OSError` where `argv[0]` itself cannot be started.
     """
     began = time.monotonic()
-    kept = Kept(limits.output)
+    kept = ClippedStream(limits.output)
     source, sink = os.pipe()
     os.set_blocking(source, False)
     child: subprocess.Popen[bytes] | None = None
@@ -190,7 +190,7 @@ async def launch(
         drain(source, kept)  # every writer is dead: what they wrote is all there
         if kept.total > limits.flood:
             stopped = ExitCause.output  # also where it came to its own end in the same moment
-        return Ended(
+        return LaunchEnd(
             returncode,
             kept.joined(),
             kept.left_out > 0,
@@ -286,7 +286,7 @@ def _reap(child: subprocess.Popen[bytes]) -> tuple[int, resource.struct_rusage]:
 
 
 @contextlib.contextmanager
-def draining(source: int, kept: Kept, flood: int, flooded: asyncio.Event) -> Generator[None]:
+def draining(source: int, kept: ClippedStream, flood: int, flooded: asyncio.Event) -> Generator[None]:
     """Reads what comes in on `source` while the event loop runs, so that no writer ever waits."""
     loop = asyncio.get_running_loop()
 
@@ -303,14 +303,14 @@ def draining(source: int, kept: Kept, flood: int, flooded: asyncio.Event) -> Gen
         loop.remove_reader(source)
 
 
-def drain(source: int, kept: Kept) -> None:
+def drain(source: int, kept: ClippedStream) -> None:
     """Takes what is left in the pipe: no more than a pipe holds, in case something outside still writes."""
     for _ in range(16):
         if not _read(source, kept):
             break
 
 
-def _read(source: int, kept: Kept) -> bool:
+def _read(source: int, kept: ClippedStream) -> bool:
     """Takes one chunk. False where there is none now."""
     try:
         chunk = os.read(source, CHUNK)

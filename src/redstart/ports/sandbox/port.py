@@ -12,7 +12,7 @@ from redstart.core.change import Snapshot
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
 
 
-class Session(Protocol):
+class SandboxSession(Protocol):
     """A sandbox that is kept warm for executions which follow one another: for a quick look, never for a verdict."""
 
     async def run(self, execution: Execution) -> Completed:
@@ -62,7 +62,7 @@ class Sandbox(Protocol):
 class WarmSandbox(Sandbox, Protocol):
     """One that can keep itself warm."""
 
-    def session(self, environment: Environment, limits: SandboxLimits) -> AbstractAsyncContextManager[Session]:
+    def session(self, environment: Environment, limits: SandboxLimits) -> AbstractAsyncContextManager[SandboxSession]:
         """Keeps a warm sandbox until the end of the context; what is kept is made when it is first needed.
 
         Entering it does not fail: a sandbox that cannot be warm here gives a session whose runs are all fresh. At the
@@ -78,7 +78,7 @@ def isolates(sandbox: Sandbox) -> bool:
 
 def session_of(
     sandbox: Sandbox, environment: Environment, limits: SandboxLimits
-) -> AbstractAsyncContextManager[Session]:
+) -> AbstractAsyncContextManager[SandboxSession]:
     """The sandbox's own session; for one without a warm form, a session that simply runs."""
     return sandbox.session(environment, limits) if isinstance(sandbox, WarmSandbox) else nullcontext(sandbox)
 

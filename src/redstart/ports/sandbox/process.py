@@ -17,7 +17,7 @@ from redstart.ports.sandbox.exchange import Exchange, exchange, given, placed, v
 from redstart.ports.sandbox.launch import kill_group, launch, limited
 from redstart.ports.sandbox.port import Workspaces
 from redstart.ports.sandbox.prepare import bring_copies, make_git
-from redstart.ports.sandbox.watch import Watchman
+from redstart.ports.sandbox.watch import ExecutionWatch
 
 PROC = Path("/proc")
 BURIAL_SECONDS = 5.0
@@ -40,7 +40,7 @@ class Process:
     async def run(self, execution: Execution) -> Completed:
         with in_checkout(self._workspaces, self._scratch, execution) as ready:
             folders = (ready.checkout, ready.exchanged.folder)
-            watchman = Watchman(execution.limits, group=None, folders=folders)
+            watchman = ExecutionWatch(execution.limits, group=None, folders=folders)
             limits, own = execution.limits, ready.variables
             try:
                 ended = await launch(ready.command, variables=own, limits=limits, kill=ready.kill, watch=watchman.watch)

@@ -51,7 +51,7 @@ class Leaks(SandboxUnavailable):
     """Something got out of the sandbox."""
 
 
-class Proof(NamedTuple):
+class SandboxProof(NamedTuple):
     """What was seen of a sandbox."""
 
     tier: str
@@ -61,7 +61,7 @@ class Proof(NamedTuple):
     """The one that was tried."""
 
 
-def prove(make: Make, scratch: Path) -> Proof:
+def prove(make: Make, scratch: Path) -> SandboxProof:
     """Tries to get out of the sandbox that `make` gives. May be called where an event loop runs.
 
     Raises `SandboxUnavailable` where it does not work, and `Leaks` where something got out, naming that.
@@ -83,7 +83,7 @@ def prove(make: Make, scratch: Path) -> Proof:
             f"The sandbox {sandbox.tier} does not hold: {', '.join(escaped)}.",
             remedy="Do not use it on this machine; tell its makers.",
         )
-    return Proof(sandbox.tier, start, sandbox)
+    return SandboxProof(sandbox.tier, start, sandbox)
 
 
 def interpreter() -> tuple[str, ...]:

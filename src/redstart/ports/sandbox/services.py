@@ -29,7 +29,7 @@ LOWEST_PORT = 1024
 CHUNK = 1 << 16
 
 
-class Endpoint(NamedTuple):
+class ServiceEndpoint(NamedTuple):
     """An address to listen on inside, and where on the host it leads: the first of `targets` that answers."""
 
     address: str
@@ -39,21 +39,21 @@ class Endpoint(NamedTuple):
     """Whether the sandbox is of no use where it does not have this address."""
 
 
-def endpoints(services: Sequence[str]) -> tuple[Endpoint, ...]:
+def endpoints(services: Sequence[str]) -> tuple[ServiceEndpoint, ...]:
     """What the texts mean: `host:port` on loopback, and `localhost` for both of its addresses, the second if it exists.
 
     Raises `ConfigError` for any other text, for too many of them, and for a port that nobody in a sandbox may open.
     """
     if len(services) > MOST_SERVICES:
         raise ConfigError(f"{len(services)} services are named; at most {MOST_SERVICES} can be offered in a sandbox")
-    found: dict[tuple[str, int], Endpoint] = {}
+    found: dict[tuple[str, int], ServiceEndpoint] = {}
     for service in services:
         for endpoint in _endpoints(service):
             found.setdefault((endpoint.address, endpoint.port), endpoint)
     return tuple(found.values())
 
 
-def _endpoints(service: str) -> list[Endpoint]:
+def _endpoints(service: str) -> list[ServiceEndpoint]:
     host, _, digits = service.rpartition(":")
     port = int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 5 else 0
     if not 0 < port < 65536:
@@ -65,14 +65,17 @@ def _endpoints(service: str) -> list[Endpoint]:
         )
     if host == "localhost":
         four, six = "127.0.0.1", "::1"
-        return [Endpoint(four, port, (four, six), must=True), Endpoint(six, port, (six, four), must=False)]
+        return [
+            ServiceEndpoint(four, port, (four, six), must=True),
+            ServiceEndpoint(six, port, (six, four), must=False),
+        ]
     try:
         address = ipaddress.ip_address(host[1:-1] if host.startswith("[") and host.endswith("]") else host)
     except ValueError:
         address = None
     if address is None or not address.is_loopback or "%" in host:
         raise ConfigError(f"the service {service!r} is not on this machine", remedy=f"write it as 127.0.0.1:{port}")
-    return [Endpoint(str(address), port, (str(address),), must=True)]
+    return [ServiceEndpoint(str(address), port, (str(address),), must=True)]
 
 
 class Slots:
@@ -85,7 +88,7 @@ class Slots:
 class Relays:
     """The host's side for one execution: the socket files in `folder`, and the connections made through them."""
 
-    def __init__(self, folder: Path, offered: Sequence[Endpoint], slots: Slots) -> None:
+    def __init__(self, folder: Path, offered: Sequence[ServiceEndpoint], slots: Slots) -> None:
         self.folder = folder
         self.ready = False
         """Whether the forwarder inside has said that it listens. The command is not started before."""
@@ -116,7 +119,7 @@ class Relays:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _listen(self, name: str, endpoint: Endpoint | None) -> None:
+    async def _listen(self, name: str, endpoint: ServiceEndpoint | None) -> None:
         def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             if endpoint is None:
                 self.ready = True
@@ -177,7 +180,7 @@ def _socket_file(folder: Path, name: str) -> socket.socket:
     return sock
 
 
-async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, endpoint: Endpoint) -> None:
+async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, endpoint: ServiceEndpoint) -> None:
     """Both directions of one connection, until each has come to its end or one of them breaks."""
     try:
         host_reader, host_writer = await _connect(endpoint)
@@ -193,7 +196,7 @@ async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, end
         host_writer.transport.abort()
 
 
-async def _connect(endpoint: Endpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(endpoint: ServiceEndpoint) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Raises `OSError` where no target answers."""
     for target in endpoint.targets[:-1]:
         with contextlib.suppress(OSError):

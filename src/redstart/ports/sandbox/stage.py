@@ -34,7 +34,7 @@ TRY_SECONDS = 10.0
 _users = itertools.count(os.getpid())
 
 
-class Rights(NamedTuple):
+class ProcessRights(NamedTuple):
     """What this process can do before bubblewrap starts."""
 
     mounts: bool = False
@@ -43,10 +43,10 @@ class Rights(NamedTuple):
     """Whether it is root and can become another user."""
 
 
-class Stage:
+class StagedExecution:
     """The preparation of one execution: says where things will be found, and gives the argument list that does it."""
 
-    def __init__(self, rights: Rights, limits: SandboxLimits, doors: Sequence[str] = ()) -> None:
+    def __init__(self, rights: ProcessRights, limits: SandboxLimits, doors: Sequence[str] = ()) -> None:
         self.mounts = rights.mounts
         self.user = FIRST_USER + next(_users) % USERS if rights.drops else None
         self._limits = limits
@@ -166,19 +166,19 @@ def _tool(name: str) -> str | None:
 
 
 @functools.cache
-def own_rights() -> Rights:
+def own_rights() -> ProcessRights:
     """What this process can really do, which is tried once."""
     return found_rights(os.geteuid() == 0)
 
 
-def found_rights(root: bool, tool: Callable[[str], str | None] = _tool) -> Rights:
+def found_rights(root: bool, tool: Callable[[str], str | None] = _tool) -> ProcessRights:
     """What can be done as root, or as anybody else, with the tools there are."""
     needed = ("unshare", "setpriv", "mount", "mkdir", "chown")
-    full = Rights(mounts=True, drops=root)
-    return full if all(map(tool, needed)) and _works(full) else Rights()
+    full = ProcessRights(mounts=True, drops=root)
+    return full if all(map(tool, needed)) and _works(full) else ProcessRights()
 
 
-def _works(rights: Rights) -> bool:
+def _works(rights: ProcessRights) -> bool:
     """Tries a whole preparation, and whether an emptied folder of the lower layer stays empty in the overlay.
 
     It does not where the kernel's file systems in memory cannot keep the overlay's notes.
@@ -188,7 +188,7 @@ def _works(rights: Rights) -> bool:
         lower = folder / "lower"
         (lower / "a").mkdir(parents=True)
         (lower / "a" / "b").touch()
-        stage = Stage(rights, SandboxLimits())
+        stage = StagedExecution(rights, SandboxLimits())
         argv = stage.argv(["/bin/sh", "-ec", script, "sh", WORKSPACE, OUTWARD], lower)
         try:
             stage.own(lower)

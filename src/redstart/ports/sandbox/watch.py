@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.shell import ExitCause, SandboxLimits
-from redstart.ports.sandbox.cgroups import Group
+from redstart.ports.sandbox.cgroups import Cgroup
 
 PAUSE, NEAR_PAUSE = 0.05, 0.02
 """Seconds between two looks; the second where half the memory is used already, since the rest is soon taken."""
@@ -30,7 +30,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Used(NamedTuple):
+class ProcessUsage(NamedTuple):
     """What a process and its descendants use now."""
 
     processes: int = 0
@@ -38,21 +38,21 @@ class Used(NamedTuple):
     memory: int = 0
 
 
-class Stored(NamedTuple):
+class FolderUsage(NamedTuple):
     """What lies in some folders."""
 
     size: int = 0
     files: int = 0
 
 
-class Watchman:
+class ExecutionWatch:
     """Looks after one execution, from time to time.
 
     Where there is a `group`, only processor time is looked at: the kernel sees to the rest. `folders` are those on the
     host's disk that the command can fill; none where it writes to a file system that is bounded itself.
     """
 
-    def __init__(self, limits: SandboxLimits, *, group: Group | None, folders: Sequence[Path] = ()) -> None:
+    def __init__(self, limits: SandboxLimits, *, group: Cgroup | None, folders: Sequence[Path] = ()) -> None:
         self._limits = limits
         self._group = group
         self._folders = folders
@@ -95,7 +95,7 @@ class Watchman:
         return ExitCause.disk if too_much or now.files - self._before.files > self._limits.inodes else None
 
 
-def stored(folders: Sequence[Path]) -> Stored:
+def stored(folders: Sequence[Path]) -> FolderUsage:
     """Allocated bytes and entries below the folders. What changes meanwhile may or may not be counted."""
     size = files = 0
     left = [str(folder) for folder in folders]
@@ -107,10 +107,10 @@ def stored(folders: Sequence[Path]) -> Stored:
                     size += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
                         left.append(entry.path)
-    return Stored(size, files)
+    return FolderUsage(size, files)
 
 
-def family(pid: int) -> Used:
+def family(pid: int) -> ProcessUsage:
     """What a process and its living descendants use, with the time of those that they have waited for.
 
     Memory is the sum of their sizes and of the nameless files that they hold open, of which some may be counted twice.
@@ -118,7 +118,7 @@ def family(pid: int) -> Used:
     about = _descendants(pid)
     ticks = sum(int(number) for fields in about.values() for number in fields[11:15])
     resident = sum(int(fields[21]) * PAGE for fields in about.values())
-    return Used(len(about), ticks / TICKS, resident + sum(_nameless(about).values()))
+    return ProcessUsage(len(about), ticks / TICKS, resident + sum(_nameless(about).values()))
 
 
 def exact_memory(pid: int) -> int:

@@ -16,7 +16,7 @@ ROOM = 1 << 16
 FULL_BYTES, FULL_FILES = 1 << 16, 8
 
 
-class Wires:
+class BubblewrapPipes:
     """On `status` bubblewrap says of itself what it does; it starts nothing before the gate is open.
 
     What is fed to it becomes files inside.
@@ -32,7 +32,7 @@ class Wires:
         """The folder that the command leaves files in, where that is on a file system of the sandbox's own. It is held
         open, since with the sandbox it would be gone."""
 
-    def __enter__(self) -> Wires:
+    def __enter__(self) -> BubblewrapPipes:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,20 +9,20 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, select, update
 
-from redstart.core.learning import CardState, EdgeKind, FixCard, Recalled
-from redstart.ports.memory.port import Approval, Forgotten, Holdings, KeptCard
+from redstart.core.learning import CardState, EdgeKind, FixCard, RecalledCard
+from redstart.ports.memory.port import Approval, ForgottenTexts, KeptCard, MemoryCounts
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.forget import Scrub, Scrubbed, sweep
+from redstart.ports.sql.forget import JsonScrubber, ScrubbedRuns, sweep
 from redstart.ports.sql.schema import cards, edges, failures, journal, vectors
 
 
 class _Recall(BaseModel):
     """How a recall stands in the journal that asked a model; any other is the cards alone."""
 
-    found: list[Recalled]
+    found: list[RecalledCard]
 
 
-_RECALLED: TypeAdapter[list[Recalled] | _Recall] = TypeAdapter(list[Recalled] | _Recall)
+_RECALLED: TypeAdapter[list[RecalledCard] | _Recall] = TypeAdapter(list[RecalledCard] | _Recall)
 _AT_ONCE = 100
 KIND = "recall"
 """Of the calls by which runs are given cards."""
@@ -73,13 +73,13 @@ class SqlCards:
             connection.execute(update(cards).where(self._mine(card_id)).values(state=state.value, body=new))
         return True
 
-    async def holdings(self) -> Holdings:
+    async def holdings(self) -> MemoryCounts:
         mine, count = cards.c.tenant == self._tenant, func.count()
         states = select(cards.c.state, count).where(mine).group_by(cards.c.state).order_by(cards.c.state)
         repos = select(cards.c.repo, count).where(mine).group_by(cards.c.repo).order_by(count.desc(), cards.c.repo)
         failed = select(count).select_from(failures).where(failures.c.tenant == self._tenant)
         with self._database.steady() as connection:
-            return Holdings(
+            return MemoryCounts(
                 {row[0]: row[1] for row in connection.execute(states)},
                 {row[0]: row[1] for row in connection.execute(repos)},
                 connection.execute(failed).scalar_one(),
@@ -92,11 +92,11 @@ class SqlCards:
         found: dict[str, set[str]] = {}
         for run_id, result in connection.execution_options(yield_per=_AT_ONCE).execute(query):
             kept = _RECALLED.validate_json(result)
-            for one in kept if isinstance(kept, list) else kept.found:
-                found.setdefault(one.card.id, set()).add(run_id)
+            for item in kept if isinstance(kept, list) else kept.found:
+                found.setdefault(item.card.id, set()).add(run_id)
         return {card_id: frozenset(known) for card_id, known in found.items()}
 
-    async def forget(self, card_id: str) -> Forgotten | None:
+    async def forget(self, card_id: str) -> ForgottenTexts | None:
         """Removes it, and its words from all that runs wrote down in the database; None where there is none.
 
         Also where there is no such card, what earlier ones left in the file is swept out. A run that made or saw it can
@@ -110,7 +110,7 @@ class SqlCards:
         sweep(self._database)
         return gone
 
-    async def told(self, card_id: str) -> Forgotten | None:
+    async def told(self, card_id: str) -> ForgottenTexts | None:
         """What `forget` would give, with nothing removed. Raises as that does."""
         with self._database.steady() as connection:
             row = connection.execute(select(cards).where(self._mine(card_id))).one_or_none()
@@ -120,11 +120,11 @@ class SqlCards:
             scrubbed.look(KIND, [card_id], [row.run_id])
         return scrubbed.forgotten
 
-    def _scrubbed(self, connection: Connection, card: FixCard) -> Scrubbed:
+    def _scrubbed(self, connection: Connection, card: FixCard) -> ScrubbedRuns:
         said = (card.summary, card.root_cause, card.fix, *card.debug_steps)
-        return Scrubbed(connection, self._tenant, Scrub([card.id], said))
+        return ScrubbedRuns(connection, self._tenant, JsonScrubber([card.id], said))
 
-    def _forget(self, connection: Connection, card: FixCard, run_id: str) -> Forgotten:
+    def _forget(self, connection: Connection, card: FixCard, run_id: str) -> ForgottenTexts:
         scrubbed = self._scrubbed(connection, card)
         scrubbed.out_of_runs(scrubbed.look(KIND, [card.id], [run_id]))
         tied = (edges.c.tenant == self._tenant, edges.c.kind == EdgeKind.has_fix_card.value, edges.c.target == card.id)

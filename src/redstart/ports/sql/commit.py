@@ -33,22 +33,22 @@ from sqlalchemy.types import TypeEngine
 
 from redstart.core.errors import Fenced
 from redstart.core.graph import edges_of
-from redstart.core.learning import CardState, FailureRecord, FixCard, Remembered
+from redstart.core.learning import CardState, FailureRecord, FixCard, NewMemories
 from redstart.core.lesson import Lesson
-from redstart.core.pattern import Pattern
+from redstart.core.pattern import SolutionPattern
 from redstart.core.run import Result, RunState, Status
 from redstart.core.standing import Control
 from redstart.core.uses import uses_of
-from redstart.ports.sql.engine import Database, Driver
+from redstart.ports.sql.engine import Database, SqlDriver
 from redstart.ports.sql.schema import cards, events, lessons, metadata, patterns, runs, steps
-from redstart.ports.store.port.runs import Commit
+from redstart.ports.store.port.runs import StepCommit
 
 Row = dict[str, Any]
 Found = Sequence[Sequence[Any]]
 """What the run's row says after it; nothing where it did not stand as it had to."""
 
 
-class Rows(NamedTuple):
+class CommitRows(NamedTuple):
     """A commit as rows."""
 
     held: Row
@@ -73,10 +73,10 @@ def progress(state: RunState, now: float) -> Row:
     }
 
 
-def rows_of(commit: Commit, tenant: str, fence: int, now: float) -> Rows:
+def rows_of(commit: StepCommit, tenant: str, fence: int, now: float) -> CommitRows:
     before, new = commit.before, progress(commit.after, now)
     of_run = {"tenant": tenant, "run_id": before.run_id}
-    left = commit.remembered or Remembered()
+    left = commit.remembered or NewMemories()
     learned = {
         "cards": _learned(left.card, tenant, before, now),
         "failures": _learned(left.failure, tenant, before, now),
@@ -86,7 +86,7 @@ def rows_of(commit: Commit, tenant: str, fence: int, now: float) -> Rows:
         "edges": _edges(commit, tenant, now),
         "uses": _uses(commit.after, tenant, now),
     }
-    return Rows(
+    return CommitRows(
         held={"held_tenant": tenant, "held_id": before.run_id, "held_fence": fence, "held_version": before.version},
         progress=new,
         step={
@@ -103,7 +103,7 @@ def rows_of(commit: Commit, tenant: str, fence: int, now: float) -> Rows:
     )
 
 
-def _edges(commit: Commit, tenant: str, now: float) -> list[Row]:
+def _edges(commit: StepCommit, tenant: str, now: float) -> list[Row]:
     if commit.remembered is None:
         return []
     run = commit.before
@@ -115,8 +115,8 @@ def _edges(commit: Commit, tenant: str, now: float) -> list[Row]:
         "created": now,
     }
     return [
-        {**of_all, "kind": one.kind.value, "source": one.source, "target": one.target}
-        for one in edges_of(run, commit.remembered)
+        {**of_all, "kind": edge.kind.value, "source": edge.source, "target": edge.target}
+        for edge in edges_of(run, commit.remembered)
     ]
 
 
@@ -128,7 +128,7 @@ def _refused(run: RunState, tenant: str) -> Row | None:
 
 
 def _learned(
-    learned: FixCard | FailureRecord | Lesson | Pattern | None, tenant: str, run: RunState, now: float
+    learned: FixCard | FailureRecord | Lesson | SolutionPattern | None, tenant: str, run: RunState, now: float
 ) -> list[Row]:
     if learned is None:
         return []
@@ -146,7 +146,7 @@ def _learned(
     }
     if isinstance(learned, FixCard):
         row |= {"state": learned.state.value, "embedded": ""}
-    if isinstance(learned, Pattern):
+    if isinstance(learned, SolutionPattern):
         state = CardState.shown if learned.outcome == Result.verified else CardState.quarantined
         row |= {"state": state.value, "embedded": ""}
     if isinstance(learned, Lesson):
@@ -154,9 +154,9 @@ def _learned(
     return [row]
 
 
-def _names(learned: FixCard | FailureRecord | Lesson | Pattern) -> tuple[str, str]:
+def _names(learned: FixCard | FailureRecord | Lesson | SolutionPattern) -> tuple[str, str]:
     """By what it is found: this very thing, and its kind."""
-    if isinstance(learned, Pattern):
+    if isinstance(learned, SolutionPattern):
         return learned.key, learned.mode
     return ("" if isinstance(learned, Lesson) else learned.error_signature), learned.family
 
@@ -176,19 +176,19 @@ def _uses(run: RunState, tenant: str, now: float) -> list[Row]:
     ]
 
 
-def _edits(commit: Commit, tenant: str) -> list[Row]:
+def _edits(commit: StepCommit, tenant: str) -> list[Row]:
     """What became of an answer's edits. Of a model that nobody can name nothing is learned."""
     if not commit.model:
         return []
     run = commit.before
     of_all = {"tenant": tenant, "run_id": run.run_id, "attempt": run.now.number, "model": commit.model}
     return [
-        {**of_all, "number": number, "kind": one.kind.value, "rung": "" if one.rung is None else one.rung.value}
-        for number, one in enumerate(commit.edits, 1)
+        {**of_all, "number": number, "kind": edit.kind.value, "rung": "" if edit.rung is None else edit.rung.value}
+        for number, edit in enumerate(commit.edits, 1)
     ]
 
 
-def write(database: Database, rows: Rows) -> Control:
+def write(database: Database, rows: CommitRows) -> Control:
     """Writes all of it and returns what people ask for. Raises `Fenced`, with nothing written; see `Store.commit`."""
     put = _at_once if database.is_postgres else _one_by_one
     with database.driven() as driver:
@@ -238,7 +238,7 @@ def _sqlite_advance() -> str:
 
 @cache
 def _sqlite_quarantines() -> tuple[str, ...]:
-    return tuple(_sqlite(one) for one in _QUARANTINES.values())
+    return tuple(_sqlite(quarantine) for quarantine in _QUARANTINES.values())
 
 
 @cache
@@ -252,7 +252,7 @@ def _sqlite_kept(table: Table) -> str:
     return _sqlite(select(table.c.run_id).where(*(table.c[name] == bindparam(name) for name in _OF_ATTEMPT)))
 
 
-def _one_by_one(driver: Driver, rows: Rows) -> Found:
+def _one_by_one(driver: SqlDriver, rows: CommitRows) -> Found:
     found = driver.execute(_sqlite_advance(), {**_prefixed("new_", rows.progress), **rows.held}).fetchall()
     if not found:
         return found
@@ -341,7 +341,7 @@ def _postgres(learned: tuple[str, ...], *, refused: bool) -> str:
     return str(statement.compile(dialect=PGDialect_psycopg(paramstyle="pyformat")))
 
 
-def _at_once(driver: Driver, rows: Rows) -> Found:
+def _at_once(driver: SqlDriver, rows: CommitRows) -> Found:
     of_run = {"event_tenant": rows.step["tenant"], "event_run_id": rows.step["run_id"]}
     bound: Row = {
         **rows.held,

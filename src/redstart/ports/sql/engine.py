@@ -13,31 +13,31 @@ from sqlalchemy import Connection, Engine, text
 
 from redstart.core.errors import StoreError
 from redstart.core.formats import read
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.ports.sql import postgres, sqlite
 from redstart.ports.sql.opening import store_errors
 from redstart.ports.sql.schema import HOME
 
-N = TypeVar("N", bound=Noun)
+N = TypeVar("N", bound=FrozenValue)
 
 _TENANT = "redstart.tenant"
 _SEE = text("SELECT set_config('redstart.tenant', :tenant, false)")
 _SEE_BY_DRIVER = "SELECT set_config('redstart.tenant', %(tenant)s, false)"
 
 
-class Rows(Protocol):
+class ResultRows(Protocol):
     def fetchall(self) -> Sequence[Sequence[Any]]: ...
 
 
-class Driver(Protocol):
+class SqlDriver(Protocol):
     """What the drivers of both databases have in common. The text of a statement is of their own dialect."""
 
-    def execute(self, statement: str, bound: Mapping[str, Any] = ..., /) -> Rows: ...
+    def execute(self, statement: str, bound: Mapping[str, Any] = ..., /) -> ResultRows: ...
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
 
 
-class _ServerDriver(Driver, Protocol):
+class _ServerDriver(SqlDriver, Protocol):
     """That of Postgres."""
 
     autocommit: bool
@@ -112,7 +112,7 @@ class Database:
             yield connection
 
     @contextmanager
-    def driven(self) -> Generator[Driver]:
+    def driven(self) -> Generator[SqlDriver]:
         """For what every step writes: the driver itself, as SQLAlchemy takes longer over a statement than SQLite does.
 
         In SQLite it is a transaction, as in `writing`; in Postgres each statement is one, as in `single`.
@@ -124,13 +124,13 @@ class Database:
                     with self._each_for_itself(cast(_ServerDriver, held.driver_connection), held.info) as server:
                         yield server
                 else:
-                    with _all_or_nothing(cast(Driver, held.driver_connection)) as driver:
+                    with _all_or_nothing(cast(SqlDriver, held.driver_connection)) as driver:
                         yield driver
             finally:
                 held.close()
 
     @contextmanager
-    def _each_for_itself(self, driver: _ServerDriver, known: dict[Any, Any]) -> Generator[Driver]:
+    def _each_for_itself(self, driver: _ServerDriver, known: dict[Any, Any]) -> Generator[SqlDriver]:
         driver.autocommit = True
         try:
             if known.get(_TENANT) != self.tenant:
@@ -165,7 +165,7 @@ class Database:
 
 
 @contextmanager
-def _all_or_nothing(driver: Driver) -> Generator[Driver]:
+def _all_or_nothing(driver: SqlDriver) -> Generator[SqlDriver]:
     driver.execute("BEGIN IMMEDIATE")
     try:
         yield driver

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, delete, or_, selec
 from redstart.core.errors import StoreError
 from redstart.core.run import Status
 from redstart.core.standing import Control
-from redstart.ports.memory.port import Forgotten
+from redstart.ports.memory.port import ForgottenTexts
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import record_of
 from redstart.ports.sql.prune import BLOB_NAME
@@ -46,19 +46,19 @@ _LEVELS = 3
 _WORDS = ("summary", "root_cause", "fix", "verification", "test_id")
 
 
-class Scrub:
+class JsonScrubber:
     """Finds what has one of these ids in JSON, and what it said wherever else that stands, cut or not."""
 
     def __init__(self, ids: Collection[str], said: Iterable[str]) -> None:
         self._ids = frozenset(ids)
         pieces = dict.fromkeys(piece.strip() for text in said for piece in _CUT.split(text))
-        self.texts = tuple(sorted((one for one in pieces if len(one) >= LEAST), key=len, reverse=True))
+        self.texts = tuple(sorted((item for item in pieces if len(item) >= LEAST), key=len, reverse=True))
         self._forms = _spellings(self.texts)
-        self.traces = Traces(self.texts)
+        self.traces = TextTraces(self.texts)
 
     def __call__(self, written: str) -> str:
         """The same JSON without the words; the same text where they are not in it."""
-        if not any(one in written for one in self._ids) and not any(form in written for form in self._forms):
+        if not any(id_ in written for id_ in self._ids) and not any(form in written for form in self._forms):
             return written
         try:
             found = json.loads(written)
@@ -71,16 +71,16 @@ class Scrub:
         if isinstance(value, str):
             return self._plain(value)
         if isinstance(value, list):
-            return [self._clean(one) for one in cast(list[Any], value)]
+            return [self._clean(item) for item in cast(list[Any], value)]
         if isinstance(value, dict):
-            fields = {name: self._clean(one) for name, one in cast(dict[str, Any], value).items()}
+            fields = {name: self._clean(item) for name, item in cast(dict[str, Any], value).items()}
             return {**fields, **self._emptied(fields)}
         return value
 
     def _emptied(self, fields: dict[str, Any]) -> dict[str, Any]:
         if fields.get("id") in self._ids and "debug_steps" in fields:
             return {**dict.fromkeys(_WORDS, FORGOTTEN), "debug_steps": [], "signature": None}
-        named = [one for one in (fields.get("id"), fields.get("lesson")) if isinstance(one, str)]
+        named = [item for item in (fields.get("id"), fields.get("lesson")) if isinstance(item, str)]
         if "advice" in fields and not self._ids.isdisjoint(named):
             return {"when": FORGOTTEN, "advice": FORGOTTEN}
         return {}
@@ -91,11 +91,11 @@ class Scrub:
         return text
 
 
-class Traces:
+class TextTraces:
     """Finds texts, or what was left of them, in bytes of any kind."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        ends = [part.strip() for one in texts for part in _ends(one)]
+        ends = [part.strip() for text in texts for part in _ends(text)]
         self._forms = tuple(form.encode() for form in _spellings(ends))
 
     def are_in(self, data: bytes) -> bool:
@@ -110,7 +110,7 @@ def _spellings(texts: Iterable[str]) -> tuple[str, ...]:
     """As they are, and as JSON has them, the longest first: one may be a part of another."""
     found = dict.fromkeys(texts)
     for _ in range(_LEVELS):
-        found |= {json.dumps(one, ensure_ascii=plain)[1:-1]: None for one in found for plain in (True, False)}
+        found |= {json.dumps(item, ensure_ascii=plain)[1:-1]: None for item in found for plain in (True, False)}
     return tuple(sorted(found, key=len, reverse=True))
 
 
@@ -131,17 +131,17 @@ _SWEPT = (
 )
 
 
-class Scrubbed:
+class ScrubbedRuns:
     """The runs of a tenant, inside of a transaction, without what is forgotten."""
 
-    def __init__(self, connection: Connection, tenant: str, scrub: Scrub) -> None:
+    def __init__(self, connection: Connection, tenant: str, scrub: JsonScrubber) -> None:
         self._connection, self._tenant, self._scrub = connection, tenant, scrub
         self._named: set[str] = set()
 
     @property
-    def forgotten(self) -> Forgotten:
+    def forgotten(self) -> ForgottenTexts:
         """As far as runs were looked through."""
-        return Forgotten(self._scrub.texts, frozenset(self._named))
+        return ForgottenTexts(self._scrub.texts, frozenset(self._named))
 
     def look(self, kind: str, ids: Sequence[str], made_by: Iterable[str]) -> list[str]:
         """The runs that made one of these, those that were given one by a call of this kind, and those that go on from
@@ -150,7 +150,7 @@ class Scrubbed:
         Raises `StoreError` where one of them has not ended: it would write the words again.
         """
         asked = (journal.c.tenant == self._tenant, journal.c.kind == kind)
-        given = or_(*(journal.c.result.contains(one, autoescape=True) for one in ids))
+        given = or_(*(journal.c.result.contains(id_, autoescape=True) for id_ in ids))
         found = {*made_by, *self._connection.execute(select(journal.c.run_id).where(*asked, given)).scalars()}
         while True:
             later = select(runs.c.id).where(runs.c.tenant == self._tenant, runs.c.parent.in_(found))
@@ -166,7 +166,9 @@ class Scrubbed:
                 remedy=f"finish it with: redstart resume {busy[0]}, or end it: redstart runs cancel {busy[0]}",
             )
         for table, of_run, _, texts in _WRITTEN:
-            written = select(*(table.c[one] for one in texts)).where(table.c.tenant == self._tenant, of_run.in_(known))
+            written = select(*(table.c[item] for item in texts)).where(
+                table.c.tenant == self._tenant, of_run.in_(known)
+            )
             for row in self._connection.execute(written):
                 self._named.update(name for text in row for name in BLOB_NAME.findall(text))
         return known
@@ -175,9 +177,9 @@ class Scrubbed:
         for table, of_run, key, texts in _WRITTEN:
             mine = (table.c.tenant == self._tenant, of_run.in_(run_ids))
             for row in self._connection.execute(select(table).where(*mine)).all():
-                changed = {one: clean for one in texts if (clean := self._scrub(old := getattr(row, one))) != old}
+                changed = {text: clean for text in texts if (clean := self._scrub(old := getattr(row, text))) != old}
                 if changed:
-                    same = [table.c.tenant == self._tenant, *(table.c[one] == getattr(row, one) for one in key)]
+                    same = [table.c.tenant == self._tenant, *(table.c[item] == getattr(row, item) for item in key)]
                     self._connection.execute(update(table).where(*same).values(**_sealed(table, row, changed)))
         for name in sorted(self._named):
             self._drop_blob(name)

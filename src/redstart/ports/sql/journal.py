@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from redstart.core.errors import Fenced, StoreError
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import journal, runs
-from redstart.ports.store.port.journal import Call, Record
+from redstart.ports.store.port.journal import CallPlace, JournalRecord
 
 # Made once: putting a statement together costs more than running it.
 _LAST = select(func.coalesce(func.max(journal.c.position), -1)).where(
@@ -44,13 +44,13 @@ class SqlJournal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, call: Call) -> Record | None:
+    async def find(self, call: CallPlace) -> JournalRecord | None:
         query = select(journal).where(*self._in_step(call), journal.c.ordinal == call.ordinal)
         with self._database.reading() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else record_of(row)
 
-    async def add(self, record: Record, fence: int) -> None:
+    async def add(self, record: JournalRecord, fence: int) -> None:
         call = record.call
         of_call = {**call._asdict(), "tenant": self._database.tenant, "fence": fence}
         row = {**of_call, **{name: value for name, value in record._asdict().items() if name != "call"}}
@@ -62,7 +62,7 @@ class SqlJournal:
         if added is None:
             raise Fenced
 
-    async def discard(self, call: Call, fence: int) -> int:
+    async def discard(self, call: CallPlace, fence: int) -> int:
         held = {"tenant": self._database.tenant, "run_id": call.run_id, "fence": fence}
         with self._database.writing() as connection:
             if connection.execute(_HOLD, held).first() is None:
@@ -71,14 +71,14 @@ class SqlJournal:
                 delete(journal).where(*self._in_step(call), journal.c.ordinal >= call.ordinal)
             ).rowcount
 
-    async def records(self, run_id: str) -> list[Record]:
+    async def records(self, run_id: str) -> list[JournalRecord]:
         mine = (journal.c.tenant == self._database.tenant, journal.c.run_id == run_id)
         query = select(journal).where(*mine).order_by(journal.c.attempt, journal.c.position)
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
         return [record_of(row) for row in rows]
 
-    def _in_step(self, call: Call) -> list[ColumnElement[bool]]:
+    def _in_step(self, call: CallPlace) -> list[ColumnElement[bool]]:
         return [
             journal.c.tenant == self._database.tenant,
             journal.c.run_id == call.run_id,
@@ -87,6 +87,6 @@ class SqlJournal:
         ]
 
 
-def record_of(row: Row[Any]) -> Record:
-    call = Call(row.run_id, row.attempt, row.step, row.ordinal)
-    return Record(call, *(getattr(row, name) for name in Record._fields if name != "call"))
+def record_of(row: Row[Any]) -> JournalRecord:
+    call = CallPlace(row.run_id, row.attempt, row.step, row.ordinal)
+    return JournalRecord(call, *(getattr(row, name) for name in JournalRecord._fields if name != "call"))

@@ -11,12 +11,20 @@ from sqlalchemy.dialects import sqlite
 
 from redstart.core.errors import BudgetExceeded, ConfigError, ModelError
 from redstart.core.failures import FailureQuery, RecalledFailure, choose_failures
-from redstart.core.learning import CardState, FailureRecord, FixCard, Recalled, Signature, likeness
+from redstart.core.learning import CardState, FailureRecord, FixCard, RecalledCard, Signature, likeness
 from redstart.core.pattern import RecalledPattern
-from redstart.ports.memory.port import Embedder, Forgotten, GoalEmbedder, KeptFailure, Meter
+from redstart.ports.memory.port import Embedder, ForgottenTexts, GoalEmbedder, KeptFailure, Meter
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.forget import Scrub, Scrubbed, sweep
-from redstart.ports.sql.nearness import InFile, Nearness, OnServer, Wanted, Where, is_extended, packed
+from redstart.ports.sql.forget import JsonScrubber, ScrubbedRuns, sweep
+from redstart.ports.sql.nearness import (
+    CardQuery,
+    FailureVector,
+    FileSearch,
+    ServerSearch,
+    SimilaritySearch,
+    is_extended,
+    packed,
+)
 from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.schema import cards, failures, vectors
 
@@ -36,33 +44,33 @@ class SqlFailures:
         """See `Memory.failures`."""
         if not query.signatures or limit < 1:
             return []
-        keys = [one.key for one in query.signatures]
-        families = [one.family for one in query.signatures]
+        keys = [signature.key for signature in query.signatures]
+        families = [signature.family for signature in query.signatures]
         fits = or_(failures.c.key.in_(keys), failures.c.family.in_(families) & (failures.c.repo == repo))
         kept = self._newest(fits, failures.c.run_id.not_in(query.without), limit=LOOKED_AT)
-        return choose_failures([(one.record, one.repo) for one in kept], query, repo=repo, limit=limit)
+        return choose_failures([(item.record, item.repo) for item in kept], query, repo=repo, limit=limit)
 
     async def newest(self, limit: int) -> list[KeptFailure]:
         """The newest first."""
         return self._newest(limit=limit)
 
-    async def told(self, failure_id: str) -> Forgotten | None:
+    async def told(self, failure_id: str) -> ForgottenTexts | None:
         """What `forget` would give, with nothing removed."""
         with self._database.steady() as connection:
             row = connection.execute(select(failures).where(*self._mine(failure_id))).one_or_none()
             if row is None:
                 return None
-            scrubbed = Scrubbed(connection, self._tenant, _scrub(parse(FailureRecord, row.body)))
+            scrubbed = ScrubbedRuns(connection, self._tenant, _scrub(parse(FailureRecord, row.body)))
             scrubbed.look(KIND, [failure_id], [row.run_id])
         return scrubbed.forgotten
 
-    async def forget(self, failure_id: str) -> Forgotten | None:
+    async def forget(self, failure_id: str) -> ForgottenTexts | None:
         """Removes it, and its words from what runs wrote down; see `SqlCards.forget`."""
-        gone: Forgotten | None = None
+        gone: ForgottenTexts | None = None
         with self._database.writing() as connection:
             row = connection.execute(select(failures).where(*self._mine(failure_id))).one_or_none()
             if row is not None:
-                scrubbed = Scrubbed(connection, self._tenant, _scrub(parse(FailureRecord, row.body)))
+                scrubbed = ScrubbedRuns(connection, self._tenant, _scrub(parse(FailureRecord, row.body)))
                 scrubbed.out_of_runs(scrubbed.look(KIND, [failure_id], [row.run_id]))
                 connection.execute(delete(failures).where(*self._mine(failure_id)))
                 gone = scrubbed.forgotten
@@ -83,9 +91,9 @@ def _kept(row: Row[Any]) -> KeptFailure:
     return KeptFailure(parse(FailureRecord, row.body), row.repo, datetime.fromtimestamp(row.created, UTC))
 
 
-def _scrub(record: FailureRecord) -> Scrub:
+def _scrub(record: FailureRecord) -> JsonScrubber:
     words = (record.tried, record.what_failed, record.root_cause, record.try_next, record.change)
-    return Scrub([record.id], [text for text in words if text])
+    return JsonScrubber([record.id], [text for text in words if text])
 
 
 AT_ONCE = 200
@@ -117,7 +125,7 @@ class SqlMemory:
         """`goals` compares goals, which are few and of few words; where none is given, the embedder does if it can."""
         self._database, self._embedder, self._meter = database, embedder, meter
         self._goals = goals or (embedder if isinstance(embedder, GoalEmbedder) else None)
-        self._nearness: Nearness | None = None if database.is_postgres else InFile()
+        self._nearness: SimilaritySearch | None = None if database.is_postgres else FileSearch()
         self._keep = _keep(database)
         self._patterns = SqlPatterns(database, self._goals)
         self._failures = SqlFailures(database)
@@ -130,11 +138,11 @@ class SqlMemory:
         embedder = self._embedder.under(meter) if self._embedder else None
         return SqlMemory(self._database, embedder, meter, goals=self._goals)
 
-    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[Recalled]:
+    async def recall(self, signature: Signature, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledCard]:
         if limit < 1 or tenant != self._database.tenant:
             return []
         of = await self._where(signature, repo)
-        wanted = Wanted(tenant, repo, signature.key, signature.family)
+        wanted = CardQuery(tenant, repo, signature.key, signature.family)
         with self._database.reading() as connection:
             near = self._near(connection)
             akin = near.akin(connection, wanted, of, limit)
@@ -143,7 +151,7 @@ class SqlMemory:
             if of is not None and len(found) < limit:
                 self._add_alike(connection, near, of, wanted, limit, found, bodies)
         return [
-            Recalled(card=parse(FixCard, bodies[card_id]), score=round(score, 4), source=source)
+            RecalledCard(card=parse(FixCard, bodies[card_id]), score=round(score, 4), source=source)
             for card_id, (score, source) in found.items()
             if card_id in bodies
         ][:limit]
@@ -156,7 +164,7 @@ class SqlMemory:
     async def failures(self, query: FailureQuery, *, tenant: str, repo: str, limit: int = 3) -> list[RecalledFailure]:
         return [] if tenant != self._database.tenant else await self._failures.of(query, repo=repo, limit=limit)
 
-    async def _where(self, signature: Signature, repo: str) -> Where | None:
+    async def _where(self, signature: Signature, repo: str) -> FailureVector | None:
         if self._embedder is None:
             return None
         place: Sequence[float] = ()
@@ -168,14 +176,14 @@ class SqlMemory:
         except (ModelError, BudgetExceeded, ConfigError) as error:
             if self._meter:
                 self._meter.lacks(str(error))
-        return Where(self._embedder.name, place) if any(place) else None
+        return FailureVector(self._embedder.name, place) if any(place) else None
 
     def _add_alike(
         self,
         connection: Connection,
-        near: Nearness,
-        of: Where,
-        wanted: Wanted,
+        near: SimilaritySearch,
+        of: FailureVector,
+        wanted: CardQuery,
         limit: int,
         found: dict[str, tuple[float, str]],
         bodies: dict[str, str],
@@ -239,9 +247,9 @@ class SqlMemory:
                 connection.execute(self._keep, rows)
             connection.execute(done, [{"done": card_id} for card_id in placed])
 
-    def _near(self, connection: Connection) -> Nearness:
+    def _near(self, connection: Connection) -> SimilaritySearch:
         if self._nearness is None:
-            self._nearness = OnServer(extended=is_extended(connection))
+            self._nearness = ServerSearch(extended=is_extended(connection))
         return self._nearness
 
 

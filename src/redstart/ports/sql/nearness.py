@@ -27,13 +27,13 @@ from sqlalchemy import (
 )
 
 from redstart.core.learning import CardState
-from redstart.ports.sql.schema import Vector, cards, vectors
+from redstart.ports.sql.schema import VectorColumn, cards, vectors
 
 HUNDREDTHS = 2
 """To so many digits two likenesses are told apart: below that it is chance, and the newer one is worth more."""
 
 
-class Hit(NamedTuple):
+class NearCard(NamedTuple):
     card_id: str
     likeness: float
     """A cosine; 0 where the words of the card have no place yet."""
@@ -41,14 +41,14 @@ class Hit(NamedTuple):
     """Whether it has the signature that is asked for."""
 
 
-class Where(NamedTuple):
+class FailureVector(NamedTuple):
     """The failure that is asked about, as one model sees it."""
 
     model: str
     place: Sequence[float]
 
 
-class Wanted(NamedTuple):
+class CardQuery(NamedTuple):
     """Whose cards are looked through, and for which signature."""
 
     tenant: str
@@ -62,26 +62,28 @@ class Wanted(NamedTuple):
         return mine & or_(cards.c.key == self.key, cards.c.family == self.family)
 
 
-class Nearness(Protocol):
-    def akin(self, connection: Connection, wanted: Wanted, of: Where | None, limit: int) -> list[Hit]:
+class SimilaritySearch(Protocol):
+    def akin(self, connection: Connection, wanted: CardQuery, of: FailureVector | None, limit: int) -> list[NearCard]:
         """The first cards of this key, or else of this family: of the repo, then the more alike, then the newer."""
         ...
 
-    def nearest(self, connection: Connection, scope: ColumnElement[bool], of: Where, limit: int) -> list[Hit]:
+    def nearest(
+        self, connection: Connection, scope: ColumnElement[bool], of: FailureVector, limit: int
+    ) -> list[NearCard]:
         """The rows of `vectors` in this scope that are most alike; the model is seen to here."""
         ...
 
 
-def placed(of: Where | None) -> Join:
+def placed(of: FailureVector | None) -> Join:
     """The cards, each with where its words lie by this model, if that is known."""
     same = (vectors.c.tenant == cards.c.tenant, vectors.c.card_id == cards.c.id)
     return cards.outerjoin(vectors, and_(*same, vectors.c.model == (of.model if of else "")))
 
 
-class InFile:
+class FileSearch:
     """SQLite keeps the numbers, and they are multiplied here."""
 
-    def akin(self, connection: Connection, wanted: Wanted, of: Where | None, limit: int) -> list[Hit]:
+    def akin(self, connection: Connection, wanted: CardQuery, of: FailureVector | None, limit: int) -> list[NearCard]:
         shown = (cards.c.id, cards.c.key, cards.c.repo, cards.c.created, vectors.c.embedding)
         likeness = product(of.place) if of else None
         found: list[tuple[bool, bool, float, float, str, float]] = []
@@ -91,15 +93,17 @@ class InFile:
             alike = likeness(numbers) if likeness and numbers is not None else 0.0
             order = (key == wanted.key, repo == wanted.repo, round(alike, HUNDREDTHS), created, card_id)
             found.append((*order, alike))
-        return [Hit(one[4], one[5], one[0]) for one in heapq.nlargest(limit, found)]
+        return [NearCard(item[4], item[5], item[0]) for item in heapq.nlargest(limit, found)]
 
-    def nearest(self, connection: Connection, scope: ColumnElement[bool], of: Where, limit: int) -> list[Hit]:
+    def nearest(
+        self, connection: Connection, scope: ColumnElement[bool], of: FailureVector, limit: int
+    ) -> list[NearCard]:
         query = select(vectors.c.card_id, vectors.c.embedding).where(scope, vectors.c.model == of.model)
         likeness = product(of.place)
         # Past SQLAlchemy's rows: at a hundred thousand of them that is a third of the time.
         rows: Any = connection.execute(query).cursor
         best = heapq.nlargest(limit, ((likeness(packed), card_id) for card_id, packed in rows))
-        return [Hit(card_id, alike) for alike, card_id in best]
+        return [NearCard(card_id, alike) for alike, card_id in best]
 
 
 def packed(place: Sequence[float]) -> bytes:
@@ -121,13 +125,13 @@ def product(place: Sequence[float]) -> Callable[[bytes], float]:
     return with_it
 
 
-class OnServer:
+class ServerSearch:
     """Postgres with pgvector does it; where the extension is missing, plain SQL does, more slowly."""
 
     def __init__(self, *, extended: bool) -> None:
         self._extended = extended
 
-    def akin(self, connection: Connection, wanted: Wanted, of: Where | None, limit: int) -> list[Hit]:
+    def akin(self, connection: Connection, wanted: CardQuery, of: FailureVector | None, limit: int) -> list[NearCard]:
         likeness = func.coalesce(self._likeness(of), 0.0) if of else literal(0.0)
         same = cards.c.key == wanted.key
         query = (
@@ -143,24 +147,26 @@ class OnServer:
             )
             .limit(limit)
         )
-        return [Hit(*row) for row in connection.execute(query)]
+        return [NearCard(*row) for row in connection.execute(query)]
 
-    def nearest(self, connection: Connection, scope: ColumnElement[bool], of: Where, limit: int) -> list[Hit]:
+    def nearest(
+        self, connection: Connection, scope: ColumnElement[bool], of: FailureVector, limit: int
+    ) -> list[NearCard]:
         likeness = self._likeness(of)
         query = select(vectors.c.card_id, likeness).where(scope, vectors.c.model == of.model)
         ordered = query.order_by(likeness.desc()).limit(limit)
-        return [Hit(card_id, alike) for card_id, alike in connection.execute(ordered)]
+        return [NearCard(card_id, alike) for card_id, alike in connection.execute(ordered)]
 
-    def _likeness(self, of: Where) -> ColumnElement[float]:
+    def _likeness(self, of: FailureVector) -> ColumnElement[float]:
         return product_on_server(vectors.c.embedding, of, extended=self._extended)
 
 
-def product_on_server(numbers: ColumnElement[Any], of: Where, *, extended: bool) -> ColumnElement[float]:
+def product_on_server(numbers: ColumnElement[Any], of: FailureVector, *, extended: bool) -> ColumnElement[float]:
     """The inner product of what a column holds with a place."""
     place = ",".join(map(str, array("f", of.place)))
     if extended:
-        given = cast(bindparam(None, f"[{place}]"), Vector())
-        return -cast(numbers, Vector()).op("<#>", return_type=Float())(given)
+        given = cast(bindparam(None, f"[{place}]"), VectorColumn())
+        return -cast(numbers, VectorColumn()).op("<#>", return_type=Float())(given)
     each = func.unnest(numbers, literal_column(f"'{{{place}}}'::real[]")).table_valued("a", "b")
     pair = each.render_derived()
     return select(func.sum(cast(pair.c.a, Float) * cast(pair.c.b, Float))).scalar_subquery()

@@ -9,11 +9,11 @@ from sqlalchemy import Connection, Numeric, Subquery, bindparam, cast, delete, f
 from sqlalchemy.dialects import sqlite
 
 from redstart.core.learning import CardState
-from redstart.core.pattern import Pattern, RecalledPattern, goal_words
-from redstart.ports.memory.port import Forgotten, GoalEmbedder
+from redstart.core.pattern import RecalledPattern, SolutionPattern, goal_words
+from redstart.ports.memory.port import ForgottenTexts, GoalEmbedder
 from redstart.ports.sql.engine import Database, parse
-from redstart.ports.sql.forget import Scrub, Scrubbed, sweep
-from redstart.ports.sql.nearness import HUNDREDTHS, Where, is_extended, packed, product, product_on_server
+from redstart.ports.sql.forget import JsonScrubber, ScrubbedRuns, sweep
+from redstart.ports.sql.nearness import HUNDREDTHS, FailureVector, is_extended, packed, product, product_on_server
 from redstart.ports.sql.schema import pattern_vectors, patterns
 
 AT_ONCE = 200
@@ -21,7 +21,7 @@ AT_ONCE = 200
 
 
 class _Wanted(NamedTuple):
-    of: Where
+    of: FailureVector
     repo: str
     least: float
     limit: int
@@ -52,7 +52,7 @@ class SqlPatterns:
         if not any(place):
             return []
         await self._catch_up(embedder)
-        wanted = _Wanted(Where(embedder.name, place), repo, embedder.near_goals, limit)
+        wanted = _Wanted(FailureVector(embedder.name, place), repo, embedder.near_goals, limit)
         find = self._on_server if self._database.is_postgres else self._in_file
         with self._database.reading() as connection:
             hits = find(connection, wanted)
@@ -61,23 +61,25 @@ class SqlPatterns:
                 row.id: row.body for row in connection.execute(select(patterns.c.id, patterns.c.body).where(*mine))
             }
         return [
-            RecalledPattern(pattern=parse(Pattern, bodies[hit.pattern_id]), likeness=round(hit.likeness, 4))
+            RecalledPattern(pattern=parse(SolutionPattern, bodies[hit.pattern_id]), likeness=round(hit.likeness, 4))
             for hit in hits
             if hit.pattern_id in bodies
         ]
 
-    async def forget(self, pattern_id: str) -> Forgotten | None:
+    async def forget(self, pattern_id: str) -> ForgottenTexts | None:
         """Removes it, and its plan from all that runs wrote down; see `SqlCards.forget`. None where there is none.
 
         The goal stays with the run that the user gave it to: it is theirs, and goes when that run is pruned.
         """
         mine = (patterns.c.tenant == self._tenant, patterns.c.id == pattern_id)
-        gone: Forgotten | None = None
+        gone: ForgottenTexts | None = None
         with self._database.writing() as connection:
             row = connection.execute(select(patterns.c.body, patterns.c.run_id).where(*mine)).one_or_none()
             if row is not None:
-                left = parse(Pattern, row.body)
-                scrubbed = Scrubbed(connection, self._tenant, Scrub([left.id], (left.summary, *left.subtasks)))
+                left = parse(SolutionPattern, row.body)
+                scrubbed = ScrubbedRuns(
+                    connection, self._tenant, JsonScrubber([left.id], (left.summary, *left.subtasks))
+                )
                 scrubbed.out_of_runs(scrubbed.look("patterns", [left.id], [row.run_id]))
                 of_it = (pattern_vectors.c.tenant == self._tenant, pattern_vectors.c.pattern_id == pattern_id)
                 connection.execute(delete(pattern_vectors).where(*of_it))
@@ -137,7 +139,7 @@ class SqlPatterns:
                 rows = connection.execute(waiting).all()
             if not rows:
                 return
-            places = await embedder.embed([parse(Pattern, row.body).likeness for row in rows])
+            places = await embedder.embed([parse(SolutionPattern, row.body).likeness for row in rows])
             self._place(embedder.name, [row.id for row in rows], places)
 
     def _place(self, model: str, names: Sequence[str], places: Sequence[Sequence[float]]) -> None:

@@ -26,7 +26,7 @@ _HOLDERS = (
 _ROWS_AT_ONCE = 100
 
 
-class Pruned(NamedTuple):
+class PrunedRuns(NamedTuple):
     runs: tuple[str, ...]
     """The runs that went, or would go; oldest first."""
     named: frozenset[str]
@@ -39,7 +39,9 @@ class SqlPrune:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def prune(self, before: float, keep: int, *, is_over: Callable[[RunRow], bool], dry: bool = False) -> Pruned:
+    async def prune(
+        self, before: float, keep: int, *, is_over: Callable[[RunRow], bool], dry: bool = False
+    ) -> PrunedRuns:
         """Forgets the runs that are over and were last changed before that moment, but for the `keep` newest of them.
 
         Steps, events, journal and what people told it go with a run, in one transaction. What was learned in it stays:
@@ -51,7 +53,7 @@ class SqlPrune:
             gone = _over(connection, tenant, before, keep, is_over)
             if gone and not dry:
                 _forget(connection, tenant, gone)
-            return Pruned(gone, _named(connection, tenant, frozenset(gone)))
+            return PrunedRuns(gone, _named(connection, tenant, frozenset(gone)))
 
 
 def _over(

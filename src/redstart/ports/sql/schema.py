@@ -43,7 +43,7 @@ NAME = Text().with_variant(Text(collation="C"), "postgresql")
 """A name that is compared letter by letter, whatever language the database speaks."""
 
 
-class Vector(UserDefinedType[str]):
+class VectorColumn(UserDefinedType[str]):
     """pgvector's. Where the server has no such extension, the column was made as an array of `real`."""
 
     cache_ok = True
@@ -52,7 +52,7 @@ class Vector(UserDefinedType[str]):
         return "vector"
 
 
-EMBEDDING = LargeBinary().with_variant(Vector(), "postgresql")
+EMBEDDING = LargeBinary().with_variant(VectorColumn(), "postgresql")
 """In SQLite the bytes of float32 numbers, as the machine has them."""
 
 

@@ -29,19 +29,19 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from redstart.core.change import EditKind, Tally
+from redstart.core.change import EditKind, FitCounts
 from redstart.core.errors import StoreError
 from redstart.core.events import Event, Phase
 from redstart.core.formats import STATE, current_status
 from redstart.core.run import Attempt, RunState, Status, Step
 from redstart.core.run_options import RunOptions
-from redstart.core.standing import Control, Holder, RunRow, Stop
+from redstart.core.standing import Control, DriveStop, RunHolder, RunRow
 from redstart.ports.sql.commit import progress, rows_of, write
 from redstart.ports.sql.engine import Database, parse
 from redstart.ports.sql.journal import record_of
 from redstart.ports.sql.schema import GOAL_SHOWN, edits, events, journal, runs, steps, told
-from redstart.ports.store.port.journal import Record
-from redstart.ports.store.port.runs import Claim, Commit, Past, StepRow, Told, Word
+from redstart.ports.store.port.journal import JournalRecord
+from redstart.ports.store.port.runs import PastRun, PersonMessage, PersonWord, RunClaim, StepCommit, StepRow
 
 PAGE = 200
 SHOWN = [column for column in runs.c if column.name not in ("state", "first_state")]
@@ -62,19 +62,19 @@ def run_row(row: Row[Any]) -> RunRow:
         control=Control(row.control),
         holder=holder_of(row.holder),
         beat=row.beat,
-        stop=Stop(Status(row.stopped), row.stop_reason) if row.stopped else None,
+        stop=DriveStop(Status(row.stopped), row.stop_reason) if row.stopped else None,
         options=parse(RunOptions, row.options) if row.options else None,
     )
 
 
-def holder_of(text: str) -> Holder | None:
+def holder_of(text: str) -> RunHolder | None:
     if not text:
         return None
     host, _, pid = text.rpartition("/")
-    return Holder(host, int(pid))
+    return RunHolder(host, int(pid))
 
 
-def pages(database: Database, since: datetime | None, size: int = PAGE) -> Iterator[list[Past]]:
+def pages(database: Database, since: datetime | None, size: int = PAGE) -> Iterator[list[PastRun]]:
     """What `Store.past` gives, a page at a time; between two pages nothing is held open."""
     query = select(*SHOWN).where(runs.c.tenant == database.tenant).order_by(runs.c.created, runs.c.id).limit(size)
     if since is not None:
@@ -93,7 +93,7 @@ def pages(database: Database, since: datetime | None, size: int = PAGE) -> Itera
         following = query.where(or_(runs.c.created > last.created, later))
 
 
-def _pasts(connection: Connection, tenant: str, rows: Sequence[Row[Any]]) -> list[Past]:
+def _pasts(connection: Connection, tenant: str, rows: Sequence[Row[Any]]) -> list[PastRun]:
     ids = [row.id for row in rows]
     ends: dict[str, list[Event]] = defaultdict(list)
     mine = (events.c.tenant == tenant, events.c.run_id.in_(ids))
@@ -107,11 +107,11 @@ def _pasts(connection: Connection, tenant: str, rows: Sequence[Row[Any]]) -> lis
     mine = (steps.c.tenant == tenant, steps.c.run_id.in_(ids), steps.c.step == Step.reproduce.value)
     for row in connection.execute(select(steps.c.run_id, steps.c.artifact).where(*mine).order_by(steps.c.version)):
         reproduced[row.run_id].append(row.artifact)
-    answers: dict[str, list[Record]] = defaultdict(list)
+    answers: dict[str, list[JournalRecord]] = defaultdict(list)
     mine = (journal.c.tenant == tenant, journal.c.run_id.in_(ids), journal.c.kind == "model")
     for row in connection.execute(select(journal).where(*mine).order_by(journal.c.attempt, journal.c.position)):
         answers[row.run_id].append(record_of(row))
-    return [Past(run_row(row), ends[row.id], reproduced[row.id], answers[row.id]) for row in rows]
+    return [PastRun(run_row(row), ends[row.id], reproduced[row.id], answers[row.id]) for row in rows]
 
 
 # Made once: putting a statement together costs more than running it.
@@ -165,35 +165,35 @@ class SqlStore:
             except IntegrityError as error:
                 raise StoreError(f"there is a run {state.run_id} already") from error
 
-    async def claim(self, run_id: str) -> Claim:
+    async def claim(self, run_id: str) -> RunClaim:
         await self.load(run_id)  # A run that cannot be read is left as it is.
         with self._database.single() as connection:
             bound = {**self._of(run_id), "by": _this_process(), "moment": self._now()}
             row = connection.execute(_CLAIM, bound).one_or_none()
         if row is None:
             raise _unknown(run_id)
-        return Claim(parse(RunState, row.state), row.fence)
+        return RunClaim(parse(RunState, row.state), row.fence)
 
     async def renew(self, run_id: str, fence: int) -> None:
         self._change(update(runs).where(*_MINE, runs.c.fence == fence).values(beat=self._now()), run_id)
 
-    async def release(self, run_id: str, fence: int, stop: Stop | None = None) -> None:
+    async def release(self, run_id: str, fence: int, stop: DriveStop | None = None) -> None:
         given_back = update(runs).where(*_MINE, runs.c.fence == fence)
         self._change(given_back.values(holder="", **_stopped(stop)), run_id)
 
-    async def mark(self, run_id: str, stop: Stop) -> None:
+    async def mark(self, run_id: str, stop: DriveStop) -> None:
         self._change(update(runs).where(*_MINE, runs.c.holder == "").values(**_stopped(stop)), run_id)
 
     async def choose(self, run_id: str, options: RunOptions) -> None:
         if self._change(update(runs).where(*_MINE).values(options=options.model_dump_json()), run_id) == 0:
             raise _unknown(run_id)
 
-    async def holder(self, run_id: str) -> Holder | None:
+    async def holder(self, run_id: str) -> RunHolder | None:
         with self._database.reading() as connection:
             text = connection.execute(select(runs.c.holder).where(*_MINE), self._of(run_id)).scalar()
         return holder_of(text or "")
 
-    async def commit(self, commit: Commit, fence: int) -> Control:
+    async def commit(self, commit: StepCommit, fence: int) -> Control:
         return write(self._database, rows_of(commit, self._tenant, fence, self._now()))
 
     async def load(self, run_id: str) -> RunState:
@@ -242,10 +242,10 @@ class SqlStore:
             rows = connection.execute(query).all()
         return [run_row(row) for row in rows]
 
-    async def past(self, since: datetime | None = None) -> AsyncIterator[Past]:
+    async def past(self, since: datetime | None = None) -> AsyncIterator[PastRun]:
         for page in pages(self._database, since):
-            for one in page:
-                yield one
+            for item in page:
+                yield item
 
     async def control(self, run_id: str, control: Control) -> None:
         if self._change(update(runs).where(*_MINE).values(control=control.value), run_id) == 0:
@@ -258,7 +258,7 @@ class SqlStore:
             raise _unknown(run_id)
         return Control(text)
 
-    async def tell(self, run_id: str, word: Word, text: str, *, version: int) -> None:
+    async def tell(self, run_id: str, word: PersonWord, text: str, *, version: int) -> None:
         last = select(func.coalesce(func.max(told.c.number), -1)).where(*self._mine(told, run_id))
         row = {"word": word.value, "text": _storable(text), "version": version, "time": self._now()}
         with self._database.writing() as connection:
@@ -269,19 +269,22 @@ class SqlStore:
             numbered = insert(told).values(number=last.scalar_subquery() + 1)
             connection.execute(numbered, {**row, "tenant": self._tenant, "run_id": run_id})
 
-    async def told(self, run_id: str) -> list[Told]:
+    async def told(self, run_id: str) -> list[PersonMessage]:
         query = select(told).where(*self._mine(told, run_id)).order_by(told.c.number)
         with self._database.reading() as connection:
             rows = connection.execute(query).all()
-        return [Told(Word(row.word), row.text, row.version, datetime.fromtimestamp(row.time, UTC)) for row in rows]
+        return [
+            PersonMessage(PersonWord(row.word), row.text, row.version, datetime.fromtimestamp(row.time, UTC))
+            for row in rows
+        ]
 
-    async def tally(self, model: str, *, tenant: str) -> dict[EditKind, Tally]:
+    async def tally(self, model: str, *, tenant: str) -> dict[EditKind, FitCounts]:
         fitted = func.sum(case((edits.c.rung != "", 1), else_=0))
         mine = (edits.c.tenant == self._tenant, edits.c.tenant == tenant, edits.c.model == model)
         counted = select(edits.c.kind, fitted, func.count()).where(*mine)
         with self._database.reading() as connection:
             rows = connection.execute(counted.group_by(edits.c.kind)).all()
-        return {EditKind(kind): Tally(fitting, tried) for kind, fitting, tried in rows}
+        return {EditKind(kind): FitCounts(fitting, tried) for kind, fitting, tried in rows}
 
     def _change(self, change: Update, run_id: str) -> int:
         """How many rows it changed: one or none."""
@@ -295,7 +298,7 @@ class SqlStore:
         return table.c.tenant == self._tenant, table.c.run_id == run_id
 
 
-def _stopped(stop: Stop | None) -> dict[str, str]:
+def _stopped(stop: DriveStop | None) -> dict[str, str]:
     """The columns that say it."""
     if stop is None:
         return {"stopped": "", "stop_reason": ""}

@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import evaluations, trials
-from redstart.ports.trials.port import Trial
+from redstart.ports.trials.port import EvaluationTrial
 
 _KEY = ["tenant", "evaluation", "task", "seed", "run"]
 
@@ -46,16 +46,16 @@ class SqlTrials:
         with self._database.reading() as connection:
             return list(connection.execute(mine).scalars())
 
-    def assign(self, evaluation: str, trial: Trial, run_id: str) -> None:
+    def assign(self, evaluation: str, trial: EvaluationTrial, run_id: str) -> None:
         self._write(self._assign, evaluation, trial, run_id=run_id, outcome="", final=0)
 
-    def assigned(self, evaluation: str) -> dict[Trial, str]:
+    def assigned(self, evaluation: str) -> dict[EvaluationTrial, str]:
         which = (trials.c.task, trials.c.seed, trials.c.run, trials.c.run_id)
         query = select(*which).where(*self._of(evaluation), trials.c.run_id != "")
         with self._database.reading() as connection:
-            return {Trial(task, seed, run): run_id for task, seed, run, run_id in connection.execute(query)}
+            return {EvaluationTrial(task, seed, run): run_id for task, seed, run, run_id in connection.execute(query)}
 
-    def settle(self, evaluation: str, trial: Trial, outcome: str, *, final: bool) -> None:
+    def settle(self, evaluation: str, trial: EvaluationTrial, outcome: str, *, final: bool) -> None:
         self._write(self._settle, evaluation, trial, run_id="", outcome=outcome, final=int(final))
 
     def outcomes(self, evaluation: str) -> list[str]:
@@ -64,7 +64,7 @@ class SqlTrials:
             ordered = query.order_by(trials.c.seed, trials.c.run, trials.c.task)
             return list(connection.execute(ordered).scalars())
 
-    def _write(self, statement: Insert, evaluation: str, trial: Trial, **values: Any) -> None:
+    def _write(self, statement: Insert, evaluation: str, trial: EvaluationTrial, **values: Any) -> None:
         row = {"tenant": self._tenant, "evaluation": evaluation, **trial._asdict(), **values}
         with self._database.single() as connection:
             connection.execute(statement, row)

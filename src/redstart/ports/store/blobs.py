@@ -66,7 +66,7 @@ class DirectoryBlobs:
     def drop(self, names: Iterable[str], before: float) -> None:
         """Removes those of them that were last put before that moment; one that is put meanwhile stays."""
         wanted = frozenset(names)
-        for path in [one for one in self._folder.glob("??/*") if one.name in wanted]:
+        for path in [item for item in self._folder.glob("??/*") if item.name in wanted]:
             with suppress(OSError), self._lock(fcntl.LOCK_EX):
                 if path.stat().st_mtime < before:
                     path.unlink()

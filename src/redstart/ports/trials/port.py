@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 
-class Trial(NamedTuple):
+class EvaluationTrial(NamedTuple):
     """One of the runs that an evaluation asks for."""
 
     task: str
@@ -33,15 +33,15 @@ class Trials(Protocol):
         """The name of each, sorted."""
         ...
 
-    def assign(self, evaluation: str, trial: Trial, run_id: str) -> None:
+    def assign(self, evaluation: str, trial: EvaluationTrial, run_id: str) -> None:
         """Keeps which run the trial has, until its outcome is final; of several the last one counts."""
         ...
 
-    def assigned(self, evaluation: str) -> dict[Trial, str]:
+    def assigned(self, evaluation: str) -> dict[EvaluationTrial, str]:
         """The run of each trial that has one."""
         ...
 
-    def settle(self, evaluation: str, trial: Trial, outcome: str, *, final: bool) -> None:
+    def settle(self, evaluation: str, trial: EvaluationTrial, outcome: str, *, final: bool) -> None:
         """Keeps what the trial came to. The first outcome that is final stays; any other gives way to a later one."""
         ...
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from redstart.core.course import Strategy
 from redstart.core.finding import TRIPWIRE
 from redstart.core.noun import many
-from redstart.core.report import Judged, Reproduced, ReproductionProblem
+from redstart.core.report import ReproductionProblem, ReproductionResult, TestResult
 from redstart.core.run import Action, Decision, Result, RunState
 from redstart.toolkit.honesty.verdict.shortfall import failing_tests, green_in_words, unproven_in_words
-from redstart.toolkit.learning.stuck import Broken, broken, is_open, repeated
+from redstart.toolkit.learning.stuck import BreakerTrip, broken, is_open, repeated
 
 GIVE_UP_AFTER = 2
 """How often the same patch may come again."""
@@ -22,7 +22,7 @@ def end(result: Result, reason: str) -> Decision:
     return Decision(action=Action.stop, reason=reason, result=result)
 
 
-def accept_green(run: RunState, judged: Judged) -> Decision:
+def accept_green(run: RunState, judged: TestResult) -> Decision:
     if language := run.foreign_language:
         return accept(Result.unproven, unproven_in_words(language))
     return accept(Result.verified, green_in_words(judged.verdict.fixed.count))
@@ -42,12 +42,12 @@ def limit_reached(run: RunState) -> str:
     return ""
 
 
-def can_ask_for_tests(run: RunState, found: Reproduced) -> bool:
+def can_ask_for_tests(run: RunState, found: ReproductionResult) -> bool:
     problems = (ReproductionProblem.no_tests, ReproductionProblem.already_green)
     return run.spec.task.writes_first_tests and found.trouble in problems
 
 
-def trouble_decision(run: RunState, found: Reproduced) -> Decision:
+def trouble_decision(run: RunState, found: ReproductionResult) -> Decision:
     if run.spec.lacks_test and (limit := limit_reached(run)):
         return end(Result.capped, limit)
     if found.trouble is ReproductionProblem.already_green:
@@ -74,7 +74,7 @@ def stop(run: RunState) -> Decision | None:
         return end(Result.refused, f"the last patch was refused: {named}")
     if reasons := refuted(run):
         return end(Result.refused, reasons[0])
-    cheats = [one for one in run.now.check.first if one.tool == TRIPWIRE] if run.now.check else []
+    cheats = [item for item in run.now.check.first if item.tool == TRIPWIRE] if run.now.check else []
     if cheats:
         return end(Result.refused, f"the last patch was refused: {cheats[0].path}: {cheats[0].message}")
     return end(Result.unsolved, _unsolved(run))
@@ -89,12 +89,12 @@ def _unsolved(run: RunState) -> str:
     """What is left undone when the attempts are used up."""
     attempts = many(run.tries, "attempt")
     found = run.now.reproduce
-    if found is not None and can_ask_for_tests(run, found) and not any(one.red is not None for one in run.history):
+    if found is not None and can_ask_for_tests(run, found) and not any(entry.red is not None for entry in run.history):
         plan = "no usable plan and " if run.now.plan is not None and run.now.plan.fault else ""
         return f"the model wrote {plan}no usable tests in {attempts}"
     return f"{failing_tests(run)} after {attempts}"
 
 
-def _has_another(run: RunState, held: Broken) -> bool:
+def _has_another(run: RunState, held: BreakerTrip) -> bool:
     """Whether only a model has come to its end, and there is a stronger one."""
     return bool(held.model) and is_open(run, Strategy.stronger)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from redstart.core.finding import Findings
 from redstart.core.noun import clip
-from redstart.core.report import Judged
+from redstart.core.report import TestResult
 from redstart.core.run import Action, Decision, Result, RunState, Step
 from redstart.ports.bundle import Ports
-from redstart.ports.store.port.person import Reply
+from redstart.ports.store.port.person import PersonReply
 from redstart.steps.decide.ending import accept, end, stop
 from redstart.steps.decide.retry import again
 
@@ -38,7 +38,7 @@ def ask_about_packages(found: Findings) -> Decision:
     return Decision(action=Action.ask, reason=found.asks, result=Result.needs_human, next=Step.check)
 
 
-def answered(run: RunState, asked: Decision, reply: Reply) -> Decision:
+def answered(run: RunState, asked: Decision, reply: PersonReply) -> Decision:
     """What a person's answer leads to.
 
     A patch that they accept is verified only if its tests are green: nobody's word makes a red test so. One that they
@@ -55,7 +55,7 @@ def answered(run: RunState, asked: Decision, reply: Reply) -> Decision:
     return accept(Result.verified, clip(f"you accepted the patch: {asked.reason}", 400))
 
 
-def _about_packages(run: RunState, asked_by: Step, packages: tuple[str, ...], reply: Reply) -> Decision:
+def _about_packages(run: RunState, asked_by: Step, packages: tuple[str, ...], reply: PersonReply) -> Decision:
     """Install what a person approved; else ask for another plan, or for another patch."""
     names = ", ".join(name.partition(":")[2] for name in packages)
     if reply.accepts:
@@ -72,7 +72,7 @@ def _rejected(run: RunState, back: Step, said: str) -> Decision:
     return ended or again(back, said)
 
 
-def _green_by_its_tests(judged: Judged | None) -> bool:
+def _green_by_its_tests(judged: TestResult | None) -> bool:
     """Whether all that speaks against the patch is what a person may take upon themselves, such as a changed test."""
     if judged is None:
         return False

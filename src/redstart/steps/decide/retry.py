@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redstart.core.course import Pattern, Strategy, Turn
+from redstart.core.course import CourseChange, CoursePattern, Strategy
 from redstart.core.noun import clip
 from redstart.core.run import Action, Decision, RunState, Step
 from redstart.steps.decide.ending import refuted
@@ -55,7 +55,7 @@ def turned(run: RunState, plain: Decision) -> Decision:
     held = broken(run)
     differs = turn(run)
     if held is not None and held.ends:
-        differs = Turn(pattern=Pattern.exhausted, strategy=Strategy.stronger, attempts=(run.now.number,))
+        differs = CourseChange(pattern=CoursePattern.exhausted, strategy=Strategy.stronger, attempts=(run.now.number,))
     warning = held.words if held and not held.ends else ""
     known = plain.model_copy(update={"trend": trend(run), "warning": warning})
     if differs is None or plain.next is Step.reproduce:
@@ -69,20 +69,20 @@ def turned(run: RunState, plain: Decision) -> Decision:
     return known.model_copy(update=otherwise)
 
 
-def _why(run: RunState, turned: Turn) -> str:
+def _why(run: RunState, turned: CourseChange) -> str:
     """What the attempts show, in the user's words."""
     last = turned.attempts[-1:] or (run.now.number,)
     several = f"attempts {', '.join(map(str, turned.attempts[:-1]))} and {last[0]}"
     first = run.now.test.report.cases[0].id if run.now.test and run.now.test.report.cases else "the same test"
-    if turned.pattern is Pattern.revisited and not repeated(run):
+    if turned.pattern is CoursePattern.revisited and not repeated(run):
         return f"other edits made the same code as attempt {turned.attempts[0]}"
     return {
-        Pattern.unfit: f"{several} gave no usable edit",
-        Pattern.revisited: "the model proposed the same patch again",
-        Pattern.oscillation: f"{several} alternated between two failures",
-        Pattern.regress: "more tests fail than before",
-        Pattern.same_signature: f"{several} ended in the same failure",
-        Pattern.same_test: f"{several} left {clip(first, 120)} failing, each in another way",
-        Pattern.no_progress: f"{several} did not reduce the number of failing tests",
-        Pattern.exhausted: "",
+        CoursePattern.unfit: f"{several} gave no usable edit",
+        CoursePattern.revisited: "the model proposed the same patch again",
+        CoursePattern.oscillation: f"{several} alternated between two failures",
+        CoursePattern.regress: "more tests fail than before",
+        CoursePattern.same_signature: f"{several} ended in the same failure",
+        CoursePattern.same_test: f"{several} left {clip(first, 120)} failing, each in another way",
+        CoursePattern.no_progress: f"{several} did not reduce the number of failing tests",
+        CoursePattern.exhausted: "",
     }[turned.pattern]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redstart.core.chat import Ask, Fault, Tier
+from redstart.core.chat import AnswerFault, Ask, Tier
 from redstart.core.learning import Plan
 from redstart.core.noun import clip
 from redstart.core.run import RunState
@@ -37,8 +37,8 @@ async def plan_audit(run: RunState, ports: Ports) -> Plan:
     found = heard.value
     if found is None:
         fault = clip(heard.fault or "what to look at could not be read; everything is", 400)
-        return Plan(fault=fault, over_budget=heard.answer.fault is Fault.budget)
-    reviews = tuple(dict.fromkeys(one for one in found.reviews if one in ("sql", "code")))
+        return Plan(fault=fault, over_budget=heard.answer.fault is AnswerFault.budget)
+    reviews = tuple(dict.fromkeys(item for item in found.reviews if item in ("sql", "code")))
     return Plan(
-        summary=clip(found.summary, 600), reviews=reviews, files=tuple(clip(one, 200) for one in found.files[:50])
+        summary=clip(found.summary, 600), reviews=reviews, files=tuple(clip(file, 200) for file in found.files[:50])
     )

@@ -18,7 +18,7 @@ from redstart.steps.plan.question import (
 )
 from redstart.toolkit.installs.planned import keep_installed, packages_of, readable_requests, settle_packages
 from redstart.toolkit.prompts import sections
-from redstart.toolkit.prompts.answers import Reading
+from redstart.toolkit.prompts.answers import ParsedAnswer
 from redstart.toolkit.prompts.projects import project
 from redstart.toolkit.prompts.shapes import ProgramPlanAnswer
 
@@ -35,11 +35,11 @@ async def plan_program(run: RunState, ports: Ports) -> Plan:
         reason = approved.error or reason
     known = await recall_failure(run, ports)
     reached = await reached_goals(run, ports)
-    known = known.model_copy(update={"patterns": tuple(one.pattern.id for one in reached)})
+    known = known.model_copy(update={"patterns": tuple(entry.pattern.id for entry in reached)})
     about = {"package": project(run.spec, run.packages, planned=False), "patterns": sections.patterns(reached)}
     messages = await plan_messages(run, ports, known, "create/plan", about, reason)
 
-    async def accept(answer: ProgramPlanAnswer) -> Reading[Plan]:
+    async def accept(answer: ProgramPlanAnswer) -> ParsedAnswer[Plan]:
         plan = with_subtasks(ports, known, answer)
         # Packages belong to the first plan: once tests exist, the program asks for more in its own manifest.
         if run.now.reproduce is None:
@@ -64,16 +64,16 @@ def _given(run: RunState) -> Plan | None:
     return Plan(summary=clip(spec.goal, 600), subtasks=parts)
 
 
-async def _with_packages(run: RunState, ports: Ports, plan: Plan) -> Reading[Plan]:
+async def _with_packages(run: RunState, ports: Ports, plan: Plan) -> ParsedAnswer[Plan]:
     """The plan with its packages installed, or waiting for approval; the error says which cannot be used, and why."""
     requests = plan.packages
     names = tuple(request.name for request in requests)
     settled = await settle_packages(run, ports, names) if names else None
     plan = plan.model_copy(update={"asks": "", "to_approve": ()})
     if settled is None:
-        return Reading(plan)
+        return ParsedAnswer(plan)
     if settled.refused:
-        return Reading(None, clip(f"these packages cannot be used: {' '.join(settled.refused)}", 600))
+        return ParsedAnswer(None, clip(f"these packages cannot be used: {' '.join(settled.refused)}", 600))
     if settled.asks:
         waiting = {name.partition(":")[2] for name in settled.names}
         listed = ", ".join(
@@ -82,5 +82,5 @@ async def _with_packages(run: RunState, ports: Ports, plan: Plan) -> Reading[Pla
             if request.name in waiting
         )
         asks = clip(f"the plan needs packages that are not on your allow list: {listed}", 600)
-        return Reading(plan.model_copy(update={"asks": asks, "to_approve": settled.names}))
-    return Reading(plan.model_copy(update={"installed": keep_installed(ports, settled, names)}))
+        return ParsedAnswer(plan.model_copy(update={"asks": asks, "to_approve": settled.names}))
+    return ParsedAnswer(plan.model_copy(update={"installed": keep_installed(ports, settled, names)}))

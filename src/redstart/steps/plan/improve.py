@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from redstart.core.chat import Ask, Fault, Tier
+from redstart.core.chat import AnswerFault, Ask, Tier
 from redstart.core.context import Context
 from redstart.core.learning import Plan, Subtask
 from redstart.core.noun import clip
@@ -29,7 +29,7 @@ from redstart.toolkit.prompts.asking import ask_for
 from redstart.toolkit.prompts.fit import CHARACTERS_A_TOKEN, fitted
 from redstart.toolkit.prompts.render import section
 from redstart.toolkit.prompts.shapes import ImprovementAnswer
-from redstart.toolkit.retrieval.rank import Question
+from redstart.toolkit.retrieval.rank import RankingQuestion
 from redstart.toolkit.retrieval.rank import retrieve as rank
 from redstart.toolkit.retrieval.survey import survey
 
@@ -50,7 +50,7 @@ async def plan_cycle(run: RunState, ports: Ports) -> Plan:
     if not (run.spec.goal or run.history) and run.spec.effort is not Effort.full:
         return known
     reached = await reached_goals(run, ports)
-    known = known.model_copy(update={"patterns": tuple(one.pattern.id for one in reached)})
+    known = known.model_copy(update={"patterns": tuple(item.pattern.id for item in reached)})
     return await ask_for_change(run, ports, known, CIRCLES if run.history else "")
 
 
@@ -78,10 +78,10 @@ async def _improvement(run: RunState, ports: Ports) -> Plan:
     asked = Ask(question="plan", tier=Tier.fast, messages=messages, max_tokens=most)
     heard = await ask_for(ports.model, asked, ImprovementAnswer)
     found = heard.value
-    seen = tuple(one.pattern.id for one in reached)
+    seen = tuple(item.pattern.id for item in reached)
     if found is None or not found.title.strip():
         fault = clip(heard.fault or "no improvement was named", 400)
-        return Plan(patterns=seen, fault=fault, over_budget=heard.answer.fault is Fault.budget)
+        return Plan(patterns=seen, fault=fault, over_budget=heard.answer.fault is AnswerFault.budget)
     kind = found.kind.strip().lower()
     named = kind if kind in KINDS else KINDS[-1]
     title = clip(" ".join(found.title.split()), 200)
@@ -101,6 +101,6 @@ def _code_to_judge(run: RunState, ports: Ports) -> Context:
     window = run.spec.asks.room(ANSWER) * CHARACTERS_A_TOKEN // 2
     budget = min(JUDGED, window) if window else JUDGED
     named = [finding.path for finding in run.now.audit.first] if run.now.audit else []
-    sought = Question(cases=(), goal=f"{run.spec.goal}\n{run.spec.hint}", tests=(), is_test=is_test_path)
+    sought = RankingQuestion(cases=(), goal=f"{run.spec.goal}\n{run.spec.hint}", tests=(), is_test=is_test_path)
     fitting = [chunk.path for chunk in rank(sought, files, read, walk_search(files, read)).chunks]
     return survey(files, read, first=(*named, *fitting), turn=max(run.spec.errand, 1), budget=budget)

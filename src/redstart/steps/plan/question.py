@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Tier
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Tier
 from redstart.core.course import Strategy
-from redstart.core.learning import Plan, Recalled, Subtask
+from redstart.core.learning import Plan, RecalledCard, Subtask
 from redstart.core.noun import clip
 from redstart.core.pattern import RecalledPattern
 from redstart.core.run import MOST_CRITERIA, RunState
@@ -19,7 +19,7 @@ from redstart.toolkit.learning.lessons import taught
 from redstart.toolkit.looking.converse import converse
 from redstart.toolkit.looking.desk import desk
 from redstart.toolkit.prompts import sections
-from redstart.toolkit.prompts.answers import Reading, read_json, schema
+from redstart.toolkit.prompts.answers import ParsedAnswer, read_json, schema
 from redstart.toolkit.prompts.asking import REPAIRS, json_note, mend_tried, reader
 from redstart.toolkit.prompts.fit import fitted
 from redstart.toolkit.prompts.render import section
@@ -43,7 +43,7 @@ async def recall_failure(run: RunState, ports: Ports) -> Plan:
     return Plan(recalled=recalled, taught=await taught(run, ports, red_cases(run, ports.blobs)))
 
 
-async def _recall(run: RunState, ports: Ports) -> tuple[Recalled, ...]:
+async def _recall(run: RunState, ports: Ports) -> tuple[RecalledCard, ...]:
     found = run.now.reproduce
     if found is None or found.report.signature is None:
         return ()
@@ -73,8 +73,8 @@ async def ask_for_change(run: RunState, ports: Ports, known: Plan, reason: str) 
     notes = {"notes": sections.notes(partial(ports.trees.read, run.ground))}
     messages = await plan_messages(run, ports, known, "plan", notes, reason)
 
-    async def accept(answer: PlanAnswer) -> Reading[Plan]:
-        return Reading(with_subtasks(ports, known, answer))
+    async def accept(answer: PlanAnswer) -> ParsedAnswer[Plan]:
+        return ParsedAnswer(with_subtasks(ports, known, answer))
 
     return await ask_for_plan(run, ports, messages, known, PlanAnswer, accept)
 
@@ -110,7 +110,7 @@ async def ask_for_plan(
     messages: tuple[Message, ...],
     known: Plan,
     shape: type[AnswerT],
-    accept: Callable[[AnswerT], Awaitable[Reading[Plan]]],
+    accept: Callable[[AnswerT], Awaitable[ParsedAnswer[Plan]]],
 ) -> Plan:
     """The plan that `accept` makes of the model's answer; `known` with a fault where none can be used."""
     said = await converse(
@@ -123,14 +123,14 @@ async def ask_for_plan(
     )
     read = reader(said.ask, shape)
 
-    async def attempt(answer: Answer) -> Reading[Plan]:
+    async def attempt(answer: Answer) -> ParsedAnswer[Plan]:
         reading = read(answer)
-        return Reading(None, reading.error) if reading.value is None else await accept(reading.value)
+        return ParsedAnswer(None, reading.error) if reading.value is None else await accept(reading.value)
 
     heard = await mend_tried(ports.model, said.ask, said.answer, attempt, note=json_note, repairs=REPAIRS)
     if heard.value is None:
         fault = clip(heard.fault or "the plan could not be read", 400)
-        return known.model_copy(update={"fault": fault, "over_budget": heard.answer.fault is Fault.budget})
+        return known.model_copy(update={"fault": fault, "over_budget": heard.answer.fault is AnswerFault.budget})
     return heard.value
 
 
@@ -164,16 +164,16 @@ def with_subtasks(ports: Ports, known: Plan, answer: PlanAnswer) -> Plan:
 def _subtasks(found: PlanAnswer) -> _Criteria:
     """As far as there may be. What a model says of their order is taken where it names one of them, and not itself."""
     first = found.subtasks[:SUBTASKS]
-    places = {one.title.strip().casefold(): place for place, one in enumerate(first, 1)}
+    places = {item.title.strip().casefold(): place for place, item in enumerate(first, 1)}
     places |= {str(place): place for place in range(1, len(first) + 1)}
     room, made = CRITERIA_BYTES, list[Subtask]()
-    for place, one in enumerate(first, 1):
-        criteria = whole_criteria(one.criteria, room)
+    for place, item in enumerate(first, 1):
+        criteria = whole_criteria(item.criteria, room)
         room -= sum(len(criterion.encode()) for criterion in criteria)
-        needs = tuple(sorted({places.get(_plain(each), place) for each in one.needs} - {place}))
-        made.append(Subtask(title=clip(one.title, 200), criteria=criteria, needs=needs))
-    given = sum(len(one.criteria) for one in first)
-    return _Criteria(tuple(made), given - sum(len(one.criteria) for one in made))
+        needs = tuple(sorted({places.get(_plain(each), place) for each in item.needs} - {place}))
+        made.append(Subtask(title=clip(item.title, 200), criteria=criteria, needs=needs))
+    given = sum(len(item.criteria) for item in first)
+    return _Criteria(tuple(made), given - sum(len(item.criteria) for item in made))
 
 
 def whole_criteria(criteria: Sequence[str], room: int = CRITERIA_BYTES) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ from posixpath import join
 from typing import Any
 
 from redstart.core.change import Snapshot
-from redstart.core.chat import Fault
+from redstart.core.chat import AnswerFault
 from redstart.core.learning import Signature
 from redstart.core.noun import clip
-from redstart.core.report import FIRST, Case, CaseList, Counts, Ids, Report, Reproduced
+from redstart.core.report import FIRST, Case, CaseList, Ids, OutcomeCounts, Report, ReproductionResult
 from redstart.core.report import ReproductionProblem as Problem
 from redstart.core.run import RunState
 from redstart.core.shell import PINNED, Environment, ExitCause, Variation
@@ -19,17 +19,17 @@ from redstart.ports.bundle import Ports
 from redstart.toolkit.languages.registry import is_code, is_test_path, language_of_runner
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.patching.policy import protected
-from redstart.toolkit.prompts.asking import Heard
+from redstart.toolkit.prompts.asking import AnswerOutcome
 from redstart.toolkit.retrieval.rank import BUDGET
 from redstart.toolkit.suites.detection.target_language import foreign_language
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
-from redstart.toolkit.suites.problems.ground import Ground, classify, classify_run
+from redstart.toolkit.suites.problems.ground import EnvironmentProblem, classify, classify_run
 from redstart.toolkit.suites.problems.problem import SuiteProblem
-from redstart.toolkit.suites.problems.project import Project, project_of
+from redstart.toolkit.suites.problems.project import ProjectView, project_of
 from redstart.toolkit.suites.problems.reasons import reasons, sentence
 from redstart.toolkit.suites.select import Chooses, chooser
 from redstart.toolkit.suites.spectrum import watch
-from redstart.toolkit.suites.view import View
+from redstart.toolkit.suites.view import TreeView
 
 NONE_CHOSEN = "no test matches the ids or the expression that you gave. What to do: run redstart fix without them."
 CHOSEN_GREEN = "the tests that you chose pass already"
@@ -52,7 +52,7 @@ async def run_tests(
 
 
 def _sign_with(run: RunState, ports: Ports, snapshot: Snapshot) -> Callable[[Case], Signature]:
-    view = View(run.spec.suite, ports.trees.files(snapshot), partial(ports.trees.read, snapshot))
+    view = TreeView(run.spec.suite, ports.trees.files(snapshot), partial(ports.trees.read, snapshot))
     return partial(sign, is_source=view.source(protected))
 
 
@@ -63,7 +63,7 @@ def reproduced(
     tests: tuple[str, ...] = (),
     snapshot: Snapshot | None = None,
     chosen: Chooses = EVERY,
-) -> Reproduced:
+) -> ReproductionResult:
     """What the run has to make pass, of the tests that `chosen` means; `tests` are those that were written for it."""
     red = [case for case in done.cases if case.red]
     # Tests that were just written may import what is still to be made.
@@ -73,16 +73,16 @@ def reproduced(
     known = {SuiteProblem.none: Problem.none, SuiteProblem.no_tests: Problem.no_tests}
     trouble = known.get(done.trouble, Problem.environment)
     if why := done.misplaced or ("" if red else done.unexplained):
-        return Reproduced(report=done.report, trouble=Problem.environment, remedy=clip(why, 600))
+        return ReproductionResult(report=done.report, trouble=Problem.environment, remedy=clip(why, 600))
     if not trouble and not wanted:
         trouble = Problem.environment if asked else Problem.already_green
         if not any(chosen(case.id) for case in done.cases):
-            return Reproduced(report=done.report, trouble=Problem.no_tests, remedy=NONE_CHOSEN)
+            return ReproductionResult(report=done.report, trouble=Problem.no_tests, remedy=NONE_CHOSEN)
         if red and not asked:
-            return Reproduced(report=done.report, trouble=trouble, remedy=CHOSEN_GREEN)
+            return ReproductionResult(report=done.report, trouble=trouble, remedy=CHOSEN_GREEN)
     grounds, first = reasons(lacking)
     remedy = first.remedy if first else ""
-    return Reproduced(
+    return ReproductionResult(
         report=about_targets(ports, run, done.report, wanted) if lacking and wanted else done.report,
         targets=Ids.of(case.id for case in wanted),
         targets_full=ports.blobs.put("\n".join(case.id for case in wanted).encode()),
@@ -95,7 +95,7 @@ def reproduced(
     )
 
 
-def _lacking(run: RunState, ports: Ports, done: SuiteRun) -> dict[str, Ground]:
+def _lacking(run: RunState, ports: Ports, done: SuiteRun) -> dict[str, EnvironmentProblem]:
     """The red tests that no edit can make green, each with its reason; a run without results is named by nothing."""
     project = project_on(run, ports, run.spec.base)
     if done.trouble:
@@ -106,10 +106,10 @@ def _lacking(run: RunState, ports: Ports, done: SuiteRun) -> dict[str, Ground]:
     return {id_: ground for id_, ground in found if ground is not None}
 
 
-def project_on(run: RunState, ports: Ports, snapshot: Snapshot) -> Project:
+def project_on(run: RunState, ports: Ports, snapshot: Snapshot) -> ProjectView:
     suite = run.spec.suite
     environment = Environment.model_validate_json(ports.blobs.get(suite.environment))
-    view = View(suite, ports.trees.files(snapshot), partial(ports.trees.read, snapshot))
+    view = TreeView(suite, ports.trees.files(snapshot), partial(ports.trees.read, snapshot))
     root = join(environment.mount, suite.folder).rstrip("/")
     return project_of(view.kept, view.read, root, environment.python)
 
@@ -120,13 +120,15 @@ def about_targets(ports: Ports, run: RunState, report: Report, wanted: Sequence[
     return report.model_copy(update={"cases": shown, "signature": _sign_with(run, ports, run.spec.base)(wanted[0])})
 
 
-def no_tests(run: RunState, heard: Heard[Any], trouble: Problem = Problem.no_tests) -> Reproduced:
-    nothing = Report(runner=run.spec.suite.runner, counts=Counts(), cause=ExitCause.ok, exit_code=0, fault=heard.fault)
-    is_over = heard.answer.fault is Fault.budget
-    return Reproduced(report=nothing, trouble=trouble, over_budget=is_over, remedy=heard.fault)
+def no_tests(run: RunState, heard: AnswerOutcome[Any], trouble: Problem = Problem.no_tests) -> ReproductionResult:
+    nothing = Report(
+        runner=run.spec.suite.runner, counts=OutcomeCounts(), cause=ExitCause.ok, exit_code=0, fault=heard.fault
+    )
+    is_over = heard.answer.fault is AnswerFault.budget
+    return ReproductionResult(report=nothing, trouble=trouble, over_budget=is_over, remedy=heard.fault)
 
 
-async def with_traced_lines(run: RunState, ports: Ports, found: Reproduced) -> Reproduced:
+async def with_traced_lines(run: RunState, ports: Ports, found: ReproductionResult) -> ReproductionResult:
     """With the lines that the targets run, where there is more code than can be shown whole."""
     base, trees = run.spec.base, ports.trees
     code = (path for path in trees.files(base) if is_code(path) and not is_test_path(path))

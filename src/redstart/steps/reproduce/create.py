@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from redstart.core.chat import Message
-from redstart.core.report import Reproduced
 from redstart.core.report import ReproductionProblem as Problem
+from redstart.core.report import ReproductionResult
 from redstart.core.run import RunState
 from redstart.core.tasks import CreateTask
 from redstart.ports.bundle import Ports
@@ -23,7 +23,7 @@ from redstart.toolkit.prompts.render import section
 from redstart.toolkit.suites.new_tests.counted import with_count
 
 
-async def reproduce_program(run: RunState, ports: Ports) -> Reproduced:
+async def reproduce_program(run: RunState, ports: Ports) -> ReproductionResult:
     """The tests of a new program, seen red where there is no program yet: the user's, those of its parts, or new ones.
 
     Tests that did not notice a broken program are written anew; what they were is kept where it is not replaced.
@@ -32,7 +32,7 @@ async def reproduce_program(run: RunState, ports: Ports) -> Reproduced:
     spec, trees, own = run.spec, ports.trees, run.spec.task_of(CreateTask).own_tests
     if own:
         return _asking_for_something(await _red(run, ports, {path: trees.read(spec.base, path) for path in own}))
-    weak = next((one.weak for one in reversed(run.history) if one.weak), "")
+    weak = next((entry.weak for entry in reversed(run.history) if entry.weak), "")
     held = run.draft if run.work.begun and run.draft is not None else run.base
     before = set(trees.files(spec.base))
     kept = {path: trees.read(held, path) for path in trees.files(held) if is_test_path(path) and path not in before}
@@ -46,14 +46,14 @@ async def reproduce_program(run: RunState, ports: Ports) -> Reproduced:
     return await _red(run, ports, (kept if weak else {}) | new)
 
 
-async def _red(run: RunState, ports: Ports, tests: Mapping[str, bytes | None]) -> Reproduced:
+async def _red(run: RunState, ports: Ports, tests: Mapping[str, bytes | None]) -> ReproductionResult:
     """These tests on the ground without the program that they are about."""
     snapshot = ports.trees.write(run.spec.base, tests)
     done = await run_tests(run, ports, snapshot)
     return with_count(reproduced(run, ports, done, tuple(sorted(tests)), snapshot), tests)
 
 
-def _asking_for_something(found: Reproduced) -> Reproduced:
+def _asking_for_something(found: ReproductionResult) -> ReproductionResult:
     """The user's own tests; those that are green where there is no program ask for none."""
     if found.trouble is not Problem.already_green:
         return found

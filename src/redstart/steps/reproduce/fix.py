@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redstart.core.report import Reproduced
+from redstart.core.report import ReproductionResult
 from redstart.core.run import RunState
 from redstart.core.tasks import FixTask
 from redstart.ports.bundle import Ports
@@ -14,7 +14,7 @@ from redstart.toolkit.prompts.render import section
 from redstart.toolkit.suites.select import chooser
 
 
-async def reproduce_failure(run: RunState, ports: Ports) -> Reproduced:
+async def reproduce_failure(run: RunState, ports: Ports) -> ReproductionResult:
     task, done = run.spec.task_of(FixTask), await run_tests(run, ports, run.spec.base)
     if task.issue and can_be_joined(done):
         return await write_red_test(run, ports, section("Issue", data("issue", run.spec.goal, 16_000)), done)

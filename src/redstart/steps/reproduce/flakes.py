@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from redstart.core.noun import clip
-from redstart.core.report import FIRST, CaseList, Ids, Repeat, Reproduced
+from redstart.core.report import FIRST, CaseList, Ids, Repeat, ReproductionResult
 from redstart.core.report import ReproductionProblem as Problem
 from redstart.core.run import RunState
 from redstart.core.shell import Variation
@@ -16,7 +16,7 @@ from redstart.toolkit.honesty.verdict.verdict import green_among
 from redstart.toolkit.suites.problems.reasons import SAID
 
 
-async def without_flakes(run: RunState, ports: Ports, found: Reproduced) -> Reproduced:
+async def without_flakes(run: RunState, ports: Ports, found: ReproductionResult) -> ReproductionResult:
     """The same without the flakes: a red test that is green when one thing is done otherwise is no target."""
     measures = MEASURES[run.spec.verify].before
     if found.trouble:
@@ -26,7 +26,7 @@ async def without_flakes(run: RunState, ports: Ports, found: Reproduced) -> Repr
     repeats: list[Repeat] = []
     seconds = 0.0
     for number, (varied, vary) in enumerate(measures, 1):
-        left = [one for one in wanted if one not in flaky]
+        left = [item for item in wanted if item not in flaky]
         if not left:
             break
         ports.announce(f"rerun {number} of {len(measures)}", tests=len(left))
@@ -59,9 +59,9 @@ async def _name_flakes(run: RunState, ports: Ports, flaky: Mapping[str, tuple[st
     return tuple(f"{clip(id_, 200)} (green {when})" for id_, when in whens.items())[:FIRST]
 
 
-def _leave_out(run: RunState, ports: Ports, found: Reproduced, flaky: set[str]) -> Reproduced:
+def _leave_out(run: RunState, ports: Ports, found: ReproductionResult, flaky: set[str]) -> ReproductionResult:
     every = CaseList.model_validate_json(ports.blobs.get(found.report.full)).cases
-    wanted = [one for one in ports.blobs.get(found.targets_full).decode().splitlines() if one not in flaky]
+    wanted = [line for line in ports.blobs.get(found.targets_full).decode().splitlines() if line not in flaky]
     if not wanted:
         remedy = f"every failing test is flaky: {'; '.join(found.flaky[:SAID])}"
         return found.model_copy(update={"targets": Ids(), "trouble": Problem.flaky, "remedy": remedy})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from redstart.core.report import Reproduced
+from redstart.core.report import ReproductionResult
 from redstart.core.run import RunState
 from redstart.core.tasks import ImproveTask
 from redstart.ports.bundle import Ports
@@ -12,7 +12,7 @@ from redstart.steps.reproduce.red_test import can_be_joined, write_red_test
 from redstart.toolkit.prompts import sections
 
 
-async def reproduce_for_cycle(run: RunState, ports: Ports) -> Reproduced:
+async def reproduce_for_cycle(run: RunState, ports: Ports) -> ReproductionResult:
     """What an earlier improvement has proven is not run again without the new test."""
     before = None if run.spec.task_of(ImproveTask).proven else await run_tests(run, ports, run.spec.base)
     if before and not can_be_joined(before):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from redstart.core.change import Edit, EditKind
-from redstart.core.chat import Answer, Ask, Fault, Message, Tier
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Tier
 from redstart.core.run import RunState
 from redstart.toolkit.languages.registry import language_of_test
 from redstart.toolkit.patching.reading.parse import parse
-from redstart.toolkit.prompts.answers import Reading
+from redstart.toolkit.prompts.answers import ParsedAnswer
 from redstart.toolkit.suites.new_tests.written import said_in_full, why_no_test
 
 ANSWER = 4096
@@ -20,17 +20,17 @@ def question_for_tests(run: RunState, messages: tuple[Message, ...]) -> Ask:
     return Ask(question="reproduce", tier=Tier.strong, messages=messages, max_tokens=run.spec.asks.answer(ANSWER))
 
 
-def read_new_tests(there: Collection[str], answer: Answer) -> Reading[Sequence[Edit]]:
+def read_new_tests(there: Collection[str], answer: Answer) -> ParsedAnswer[Sequence[Edit]]:
     reading = _read_tests(answer)
     taken = [edit.path for edit in reading.value or () if edit.path in there]
-    return Reading(None, f"{taken[0]} is there already: choose another name") if taken else reading
+    return ParsedAnswer(None, f"{taken[0]} is there already: choose another name") if taken else reading
 
 
-def _read_tests(answer: Answer) -> Reading[Sequence[Edit]]:
-    is_cut = answer.fault is Fault.truncated
+def _read_tests(answer: Answer) -> ParsedAnswer[Sequence[Edit]]:
+    is_cut = answer.fault is AnswerFault.truncated
     parsed = parse(said_in_full(answer.text) if is_cut else answer.text)
     fault = parsed.fault or _why_not(parsed.edits)
-    return Reading(None, fault) if fault or (answer.fault and not is_cut) else Reading(parsed.edits)
+    return ParsedAnswer(None, fault) if fault or (answer.fault and not is_cut) else ParsedAnswer(parsed.edits)
 
 
 def _why_not(edits: Sequence[Edit]) -> str:

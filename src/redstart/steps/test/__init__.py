@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from redstart.core.change import Probe
 from redstart.core.errors import InternalError
-from redstart.core.report import Judged
+from redstart.core.report import TestResult
 from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
 from redstart.steps.test.mutants import count_mutants
 from redstart.steps.test.probe import run_probe
-from redstart.steps.test.trial import Trial
+from redstart.steps.test.trial import PatchTrial
 from redstart.toolkit.suites.execute import warm_session
 
 
-async def test(run: RunState, ports: Ports) -> Judged:
+async def test(run: RunState, ports: Ports) -> TestResult:
     run = run.model_copy(update={"spec": run.suited})
     if run.now.patch is not None and run.now.patch.probe:
         return await run_probe(run, ports, Probe.model_validate_json(ports.blobs.get(run.now.patch.probe)))
@@ -21,7 +21,7 @@ async def test(run: RunState, ports: Ports) -> Judged:
     if patched is None:
         raise InternalError("there is nothing to test: the attempt has no applied patch")
     async with warm_session(ports.sandbox, ports.blobs, run.spec) as session:
-        trial = Trial(run, ports, patched, session)
+        trial = PatchTrial(run, ports, patched, session)
         first = await (trial.near(patched) if trial.is_long else trial.whole(patched))
         if not first.verdict.honest_green:
             return trial.judged(first)

@@ -8,7 +8,7 @@ from redstart.core.change import Snapshot
 from redstart.core.report import Mutants
 from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
-from redstart.toolkit.honesty.mutants import FEWEST, Written, counted, is_decided, sample
+from redstart.toolkit.honesty.mutants import FEWEST, ProgramFile, counted, is_decided, sample
 from redstart.toolkit.honesty.verdict.baseline import targets
 from redstart.toolkit.honesty.verdict.verdict import green_among
 from redstart.toolkit.languages.registry import is_test_path
@@ -28,10 +28,10 @@ async def count_mutants(run: RunState, ports: Ports, made: Snapshot, took: float
     spec = run.spec.model_copy(update={"sandbox": brief})
     noticed: list[bool] = []
     async with warm_session(ports.sandbox, ports.blobs, spec) as session:
-        for number, one in enumerate(chosen, 1):
+        for number, item in enumerate(chosen, 1):
             if is_decided(len(chosen), noticed) or len(chosen) < FEWEST:
                 break
-            broken = ports.trees.write(made, {one.path: one.of(ports.trees.read(made, one.path) or b"")})
+            broken = ports.trees.write(made, {item.path: item.of(ports.trees.read(made, item.path) or b"")})
             unsigned = partial(sign, is_source=lambda _: False)
             ports.announce(f"mutant {number} of {len(chosen)}", tests=len(wanted), seconds=took)
             done = await run_suite(session, ports.blobs, spec, broken, sign=unsigned, ids=wanted)
@@ -39,9 +39,9 @@ async def count_mutants(run: RunState, ports: Ports, made: Snapshot, took: float
     return counted(len(chosen), noticed, chosen)
 
 
-def _source(run: RunState, ports: Ports, made: Snapshot) -> dict[str, Written]:
+def _source(run: RunState, ports: Ports, made: Snapshot) -> dict[str, ProgramFile]:
     """The files of the new program: what the run itself has written, and no test of it."""
     trees, base = ports.trees, run.spec.base
-    changed = (one.path for one in trees.changes(base, made))
+    changed = (change.path for change in trees.changes(base, made))
     mine = (path for path in changed if not (protected(path, run.spec.protect) or is_test_path(path)))
-    return {path: Written(trees.read(base, path) or b"", trees.read(made, path) or b"") for path in mine}
+    return {path: ProgramFile(trees.read(base, path) or b"", trees.read(made, path) or b"") for path in mine}

@@ -9,27 +9,27 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.noun import clip
-from redstart.core.report import Case, CaseList, Ids, Judged, Repeat, Verdict
+from redstart.core.report import Case, CaseList, Ids, Repeat, TestResult, Verdict
 from redstart.core.run import RunState
 from redstart.core.shell import PINNED, Completed, Variation
 from redstart.ports.bundle import Ports
-from redstart.ports.sandbox.port import Session
+from redstart.ports.sandbox.port import SandboxSession
 from redstart.toolkit.honesty.controls.rewritten import doubt_text, rewrite
-from redstart.toolkit.honesty.examine import Green
+from redstart.toolkit.honesty.examine import GreenPatch
 from redstart.toolkit.honesty.examining import examine
 from redstart.toolkit.honesty.verdict.baseline import baseline_cases, targets
 from redstart.toolkit.honesty.verdict.hunks import compose, hunks_of
 from redstart.toolkit.honesty.verdict.levels import MEASURES, SHRINK_SECONDS
-from redstart.toolkit.honesty.verdict.shrink import Budget, shrink
+from redstart.toolkit.honesty.verdict.shrink import ShrinkBudget, shrink
 from redstart.toolkit.honesty.verdict.verdict import green_among, judge, tampered
 from redstart.toolkit.languages.registry import is_test_path
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.patching.policy import is_about_packages, protected
 from redstart.toolkit.retrieval.reach import tests_reaching
 from redstart.toolkit.suites.execute import SuiteRun, environment_of, execution, run_suite
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import SuiteRequest
 from redstart.toolkit.suites.runner import selects
-from redstart.toolkit.suites.view import View
+from redstart.toolkit.suites.view import TreeView
 
 LONG_SUITE = 5.0
 """Seconds at the baseline above which the whole suite runs only on what is green by its nearest tests."""
@@ -43,20 +43,20 @@ class TrialRun(NamedTuple):
     unsteady: Collection[str] = ()
 
 
-class Trial:
-    """The runs on one attempt's patch, as its checks may ask for them (`Runs`). Each is on a fresh copy of a tree.
+class PatchTrial:
+    """The runs on one attempt's patch, as its checks may ask for them (`CheckRuns`). Each is on a fresh copy of a tree.
 
     Those that only look ahead, at the nearest tests of the patch or of a part of it, are in `session`; whatever a
     verdict of the whole suite stands on is in a fresh sandbox each.
     """
 
-    def __init__(self, run: RunState, ports: Ports, patched: Snapshot, session: Session) -> None:
+    def __init__(self, run: RunState, ports: Ports, patched: Snapshot, session: SandboxSession) -> None:
         self._run, self._ports, self._patched, self._session = run, ports, patched, session
         self._before, self._wanted = baseline_cases(run, ports.blobs), targets(run, ports.blobs)
         self._changed = [change.path for change in ports.trees.changes(run.base, patched)]
         self._proposed = run.now.apply.proposes if run.now.apply else ()
         # What the check let pass only for a person to look at: it is blocked by findings of any other kind.
-        self._doubts = tuple(f"{one.path}: {one.message}" for one in run.now.check.first) if run.now.check else ()
+        self._doubts = tuple(f"{item.path}: {item.message}" for item in run.now.check.first) if run.now.check else ()
         self._measures = MEASURES[run.spec.verify]
         self._known: dict[str, TrialRun] = {}
         self._bare: frozenset[str] | None = None
@@ -122,12 +122,12 @@ class Trial:
 
         seconds = max(SHRINK_SECONDS, self._measures.shrink_suites * self._suite_seconds)
         # Time is what the runs say that they took, so that a replay decides alike.
-        budget = Budget(most, seconds)
+        budget = ShrinkBudget(most, seconds)
         found = await shrink(before, hunks, is_green, budget=budget, clock=lambda: self._seconds)
         self._dropped = len(hunks) - len(found.kept)
         return trees.write(base, compose(before, hunks, found.kept)) if self._dropped else None
 
-    async def proven(self, final: TrialRun, shrunk: Snapshot | None) -> Judged:
+    async def proven(self, final: TrialRun, shrunk: Snapshot | None) -> TestResult:
         """With every measure of the level: the suite again, repeats with one thing done otherwise, no patch at all."""
         tree = shrunk or self._patched
         for _ in range(self._measures.full_runs - 1):
@@ -171,13 +171,13 @@ class Trial:
         """For every draw: nobody who writes a patch can foresee it, and a replay makes the same."""
         return f"{self._run.run_id}/{tree.tree}"
 
-    async def examined(self, judged: Judged, tree: Snapshot) -> Judged:
+    async def examined(self, judged: TestResult, tree: Snapshot) -> TestResult:
         """The same, held against every check of a green, if it is one or a person may make it one."""
         verdict = judged.verdict
         if not (verdict.honest_green or verdict.asks):
             return judged
         run, blobs = self._run, self._ports.blobs
-        green = Green(
+        green = GreenPatch(
             base=run.base,
             patched=self._with_baseline_tests(tree),
             suite=run.spec.suite,
@@ -200,10 +200,10 @@ class Trial:
         update = {"verdict": verdict.model_copy(update=doubted), "runs": self._runs}
         return judged.model_copy(update={**update, "evidence": tuple(result.evidence for result in results)})
 
-    def judged(self, seen: TrialRun) -> Judged:
+    def judged(self, seen: TrialRun) -> TestResult:
         """What a patch proposes to change of the tests stands in the verdict: nothing but a person can allow it."""
         verdict = seen.verdict.model_copy(update={"tampered": (*seen.verdict.tampered, *self._proposed, *self._doubts)})
-        return Judged(report=seen.done.report, verdict=verdict, runs=self._runs, unsteady=Ids.of(seen.unsteady))
+        return TestResult(report=seen.done.report, verdict=verdict, runs=self._runs, unsteady=Ids.of(seen.unsteady))
 
     def _verdict(
         self,
@@ -244,7 +244,7 @@ class Trial:
     def _near(self) -> tuple[str, ...]:
         """The targets, and of the files from which a touched one is imported every test."""
         trees, suite = self._ports.trees, self._run.spec.suite
-        view = View(suite, trees.files(self._run.base), partial(trees.read, self._run.base))
+        view = TreeView(suite, trees.files(self._run.base), partial(trees.read, self._run.base))
         touched = [suite.as_shown(path) for path in self._changed]
         files = set(tests_reaching(touched, sorted(view.kept), view.read, is_test_path))
         nearby = (case.id for case in self._before if view.file_of(case.id) in files)
@@ -269,7 +269,7 @@ class Trial:
         run, ports = self._run, self._ports
         ports.announce(activity, tests=len(ids or self._before), seconds=0.0 if ids else self._suite_seconds)
         where = self._session if ahead else ports.sandbox
-        view = View(run.spec.suite, ports.trees.files(tree), partial(ports.trees.read, tree))
+        view = TreeView(run.spec.suite, ports.trees.files(tree), partial(ports.trees.read, tree))
         named = partial(sign, is_source=view.source(protected))
         done = await run_suite(where, ports.blobs, run.spec, tree, sign=named, ids=ids, vary=vary)
         self._runs += 1
@@ -288,7 +288,7 @@ class Trial:
     def write(self, tree: Snapshot, files: dict[str, bytes | None]) -> Snapshot:
         return self._ports.trees.write(tree, files)
 
-    async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
+    async def execute(self, activity: str, tree: Snapshot, asked: SuiteRequest) -> Completed:
         """Runs another command on exactly this tree."""
         ports, spec = self._ports, self._run.spec
         ports.announce(activity)

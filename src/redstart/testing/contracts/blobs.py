@@ -60,8 +60,8 @@ class SweptBlobsContract:
 
     def test_every_blob_is_told_with_its_size_and_when_it_was_put(self, blobs: SweptBlobs) -> None:
         names = {blobs.put(data): len(data) for data in (b"", b"one", b"three")}
-        assert {one.name: one.size for one in blobs.kept()} == names
-        assert all(abs(one.put - time.time()) < 60 for one in blobs.kept())
+        assert {item.name: item.size for item in blobs.kept()} == names
+        assert all(abs(item.put - time.time()) < 60 for item in blobs.kept())
 
     def test_what_is_dropped_is_gone_and_the_rest_stays(self, blobs: SweptBlobs) -> None:
         names = [blobs.put(str(number).encode()) for number in range(250)]
@@ -69,16 +69,16 @@ class SweptBlobsContract:
         for name in (names[7], stays):
             self.age(blobs, name, 1000.0)
         blobs.drop([*names, "not there"], time.time() - 600)
-        assert {one.name for one in blobs.kept()} == {*names, stays} - {names[7]}, "only that is old enough"
+        assert {item.name for item in blobs.kept()} == {*names, stays} - {names[7]}, "only that is old enough"
         blobs.drop(names, time.time() + 600)
-        assert [one.name for one in blobs.kept()] == [stays]
+        assert [item.name for item in blobs.kept()] == [stays]
         with pytest.raises(StoreError, match="missing"):
             blobs.get(names[0])
 
     def test_one_that_is_put_again_is_new(self, blobs: SweptBlobs) -> None:
         name = blobs.put(b"one")
         self.age(blobs, name, 1000.0)
-        assert [one.put for one in blobs.kept()] == [1000.0]
+        assert [item.put for item in blobs.kept()] == [1000.0]
         assert blobs.put(b"one") == name
         blobs.drop([name], time.time() - 600)
         assert blobs.get(name) == b"one"

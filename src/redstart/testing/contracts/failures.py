@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from redstart.core.failures import FailureQuery
-from redstart.core.learning import FailureRecord, Remembered, Signature
+from redstart.core.learning import FailureRecord, NewMemories, Signature
 from redstart.core.run import Step
 from redstart.testing.contracts.store import Stores, begin
 from redstart.testing.states import commit, failure, signature, spec
@@ -31,7 +31,7 @@ async def fail(
     stores, stores.clock.time = stores.of(tenant), stores.clock.time + 60
     left = failure(id, of, **{"patch": f"patch of {id}", "provenance": {"run": f"run of {id}"}, **over})
     new, fence = await begin(stores.store, f"run of {id}", spec=spec(tenant=tenant, repo=repo))
-    await stores.store.commit(commit(new, Step.remember, remembered=Remembered(failure=left)), fence)
+    await stores.store.commit(commit(new, Step.remember, remembered=NewMemories(failure=left)), fence)
     return left
 
 
@@ -47,7 +47,7 @@ async def failed(
     """The ids of what is recalled."""
     query = FailureQuery(signatures=signatures or (BUG,), test_id=test_id, without=without)
     found = await stores.of(tenant).memory.failures(query, tenant=tenant, repo=repo, limit=limit)
-    return " ".join(one.record.id for one in found)
+    return " ".join(item.record.id for item in found)
 
 
 class FailuresContract:

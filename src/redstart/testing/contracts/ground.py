@@ -85,7 +85,7 @@ def living(token: str) -> list[int]:
     return found
 
 
-class Fixtures:
+class ContractFixtures:
     """What this contract and that of isolation stand on."""
 
     @pytest.fixture
@@ -116,11 +116,11 @@ class Fixtures:
         return f"redstart-{uuid.uuid4().hex}"
 
     @pytest.fixture
-    def python(self, sandbox: Sandbox, snapshot: Snapshot, environment: Environment) -> Python:
-        return Python(sandbox, snapshot, environment)
+    def python(self, sandbox: Sandbox, snapshot: Snapshot, environment: Environment) -> PythonProgram:
+        return PythonProgram(sandbox, snapshot, environment)
 
 
-class Python:
+class PythonProgram:
     """Runs a Python program in the sandbox at hand; `request` only makes the execution."""
 
     def __init__(self, sandbox: Sandbox, snapshot: Snapshot, environment: Environment) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from redstart.core.errors import Fenced, StoreError
-from redstart.ports.store.port.journal import Call
+from redstart.ports.store.port.journal import CallPlace
 from redstart.testing.contracts.store import Stores, begin
 from redstart.testing.states import record
 
@@ -16,7 +16,7 @@ class JournalContract:
     def test_what_was_added_is_found(self, stores: Stores) -> None:
         async def scenario() -> None:
             _, fence = await begin(stores.store)
-            call = Call("run-1", 1, "patch", 0)
+            call = CallPlace("run-1", 1, "patch", 0)
             assert await stores.journal.find(call) is None
             await stores.journal.add(record(call), fence)
             assert await stores.journal.find(call) == record(call)
@@ -33,7 +33,7 @@ class JournalContract:
     def test_a_call_is_recorded_once(self, stores: Stores) -> None:
         async def scenario() -> None:
             _, fence = await begin(stores.store)
-            call = Call("run-1", 1, "patch", 0)
+            call = CallPlace("run-1", 1, "patch", 0)
             await stores.journal.add(record(call), fence)
             with pytest.raises(StoreError) as raised:
                 await stores.journal.add(record(call, result="other"), fence)
@@ -48,10 +48,10 @@ class JournalContract:
             _, other = await begin(stores.store, "run-2")
             written = [(2, "patch", 0), (1, "test", 1), (1, "test", 0), (2, "apply", 0), (1, "plan", 0)]
             for place in written:
-                await stores.journal.add(record(Call("run-1", *place)), fence)
-                await stores.journal.add(record(Call("run-2", *place)), other)
+                await stores.journal.add(record(CallPlace("run-1", *place)), fence)
+                await stores.journal.add(record(CallPlace("run-2", *place)), other)
             expected = [(1, "test", 1), (1, "test", 0), (1, "plan", 0), (2, "patch", 0), (2, "apply", 0)]
-            assert await stores.journal.records("run-1") == [record(Call("run-1", *place)) for place in expected]
+            assert await stores.journal.records("run-1") == [record(CallPlace("run-1", *place)) for place in expected]
             assert await stores.journal.records("nobody") == []
 
         asyncio.run(scenario())
@@ -60,27 +60,31 @@ class JournalContract:
         async def scenario() -> None:
             _, fence = await begin(stores.store)
             _, other = await begin(stores.store, "run-2")
-            kept = [Call("run-1", 1, "patch", 0), Call("run-1", 1, "test", 5), Call("run-1", 2, "patch", 5)]
-            gone = [Call("run-1", 1, "patch", ordinal) for ordinal in (1, 2, 10)]
+            kept = [
+                CallPlace("run-1", 1, "patch", 0),
+                CallPlace("run-1", 1, "test", 5),
+                CallPlace("run-1", 2, "patch", 5),
+            ]
+            gone = [CallPlace("run-1", 1, "patch", ordinal) for ordinal in (1, 2, 10)]
             for call in (*kept, *gone):
                 await stores.journal.add(record(call), fence)
-            await stores.journal.add(record(Call("run-2", 1, "patch", 2)), other)
+            await stores.journal.add(record(CallPlace("run-2", 1, "patch", 2)), other)
 
             assert await stores.journal.discard(gone[0], fence) == 3
             assert await stores.journal.discard(gone[0], fence) == 0
-            assert {one.call for one in await stores.journal.records("run-1")} == set(kept)
+            assert {item.call for item in await stores.journal.records("run-1")} == set(kept)
             assert len(await stores.journal.records("run-2")) == 1
 
             await stores.journal.add(record(gone[0], result="anew"), fence)
-            assert [one.result for one in await stores.journal.records("run-1") if one.call == gone[0]] == ["anew"]
-            assert [one.call for one in await stores.journal.records("run-1")] == [*kept[:2], gone[0], kept[2]]
+            assert [item.result for item in await stores.journal.records("run-1") if item.call == gone[0]] == ["anew"]
+            assert [item.call for item in await stores.journal.records("run-1")] == [*kept[:2], gone[0], kept[2]]
 
         asyncio.run(scenario())
 
     def test_a_stale_driver_writes_nothing(self, stores: Stores) -> None:
         async def scenario() -> None:
             _, stale = await begin(stores.store)
-            call = Call("run-1", 1, "patch", 0)
+            call = CallPlace("run-1", 1, "patch", 0)
             await stores.journal.add(record(call), stale)
             _, fence = await stores.store.claim("run-1")
             with pytest.raises(Fenced):
@@ -96,7 +100,7 @@ class JournalContract:
 
     def test_an_unknown_run_has_no_journal(self, stores: Stores) -> None:
         async def scenario() -> None:
-            call = Call("nobody", 1, "patch", 0)
+            call = CallPlace("nobody", 1, "patch", 0)
             with pytest.raises(Fenced):
                 await stores.journal.add(record(call), 0)
             with pytest.raises(Fenced):

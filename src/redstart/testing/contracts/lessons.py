@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from redstart.core.learning import Remembered
-from redstart.core.lesson import Coin, Lesson, Scope, Shown, Use
-from redstart.core.lesson import Status as Standing
+from redstart.core.learning import NewMemories
+from redstart.core.lesson import Lesson, LessonDraw, LessonDraws, LessonOutcome, LessonScope
+from redstart.core.lesson import LessonStatus as Standing
 from redstart.core.run import Result, Status, Step
 from redstart.ports.memory.port import LessonUse
 from redstart.testing.contracts.store import Stores, begin
@@ -28,7 +28,7 @@ async def teach(
     stores, stores.clock.time = stores.of(tenant), stores.clock.time + 60
     left = lesson(id, tenant=tenant, **over)
     new, fence = await begin(stores.store, f"run of {id}", spec=spec(tenant=tenant))
-    done = commit(new, Step.remember, remembered=Remembered(lesson=left))
+    done = commit(new, Step.remember, remembered=NewMemories(lesson=left))
     await stores.store.commit(done, fence)
     await stores.store.commit(commit(done.after, Step.decide, status=Status.finished, result=result), fence)
     return left
@@ -38,12 +38,12 @@ async def use(stores: Stores, run_id: str, coins: dict[str, bool], *, result: Re
     """A run that was shown these lessons or not, and ended so."""
     stores.clock.time += 60
     new, fence = await begin(stores.store, run_id)
-    fell = tuple(Coin(lesson=name, shown=shown, probability=0.5) for name, shown in coins.items())
-    ended: dict[str, Any] = {"status": Status.finished, "result": result, "taught": Shown(coins=fell)}
+    fell = tuple(LessonDraw(lesson=name, shown=shown, probability=0.5) for name, shown in coins.items())
+    ended: dict[str, Any] = {"status": Status.finished, "result": result, "taught": LessonDraws(coins=fell)}
     await stores.store.commit(commit(new, Step.decide, **ended), fence)
 
 
-class ShelfContract:
+class LessonStoreContract:
     def test_what_a_verified_run_taught_is_there_the_oldest_first(self, stores: Stores) -> None:
         async def scenario() -> None:
             first, second = await teach(stores, "z"), await teach(stores, "a", files={"cart.py": "1f"})
@@ -71,11 +71,11 @@ class ShelfContract:
             found = await stores.shelf.uses(["a", "b", "c"])
             start = stores.clock.time - 180
             assert found["a"] == [
-                LessonUse(Use(probability=0.5, shown=True, green=True, cost=0.0), start + 60),
-                LessonUse(Use(probability=0.5, shown=False, green=False, cost=0.0), start + 120),
-                LessonUse(Use(probability=0.5, shown=True, green=None, cost=0.0), start + 180),
+                LessonUse(LessonOutcome(probability=0.5, shown=True, green=True, cost=0.0), start + 60),
+                LessonUse(LessonOutcome(probability=0.5, shown=False, green=False, cost=0.0), start + 120),
+                LessonUse(LessonOutcome(probability=0.5, shown=True, green=None, cost=0.0), start + 180),
             ]
-            assert [one.use.shown for one in found["b"]] == [False]
+            assert [item.use.shown for item in found["b"]] == [False]
             assert found["c"] == []
 
         asyncio.run(scenario())
@@ -83,7 +83,9 @@ class ShelfContract:
     def test_another_status_and_scope_are_kept(self, stores: Stores) -> None:
         async def scenario() -> None:
             taught = await teach(stores, "one")
-            wider = taught.model_copy(update={"scope": Scope.tenant, "status": Standing.retired, "reason": "it harms"})
+            wider = taught.model_copy(
+                update={"scope": LessonScope.tenant, "status": Standing.retired, "reason": "it harms"}
+            )
             assert await stores.shelf.put(wider)
             assert await stores.shelf.lessons() == [wider]
             assert not await stores.shelf.put(lesson("nobody's"))
@@ -92,8 +94,8 @@ class ShelfContract:
 
     def test_another_tenant_sees_only_what_is_for_everyone(self, stores: Stores) -> None:
         async def scenario() -> None:
-            await teach(stores, "narrow", scope=Scope.tenant)
-            wide = await teach(stores, "wide", scope=Scope.everyone)
+            await teach(stores, "narrow", scope=LessonScope.tenant)
+            wide = await teach(stores, "wide", scope=LessonScope.everyone)
             await use(stores, "run-1", {"wide": True})
             them = stores.of("them").shelf
             assert await them.lessons() == [wide]

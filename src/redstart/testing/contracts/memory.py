@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from redstart.core.learning import FixCard, Remembered, Signature
+from redstart.core.learning import FixCard, NewMemories, Signature
 from redstart.core.run import Result, Status, Step
 from redstart.testing.contracts.failures import FailuresContract
 from redstart.testing.contracts.patterns import PatternsContract
@@ -35,13 +35,13 @@ async def learn(
     stores, stores.clock.time = stores.of(tenant), stores.clock.time + 60
     left = card(id, of, signature=of, **over)
     new, fence = await begin(stores.store, f"run of {id}", spec=spec(tenant=tenant, repo=repo))
-    await stores.store.commit(commit(new, Step.remember, remembered=Remembered(card=left)), fence)
+    await stores.store.commit(commit(new, Step.remember, remembered=NewMemories(card=left)), fence)
     return left
 
 
 async def ids(stores: Stores, of: Signature = BUG, *, tenant: str = "home", repo: str = "shop", limit: int = 3) -> str:
     found = await stores.of(tenant).memory.recall(of, tenant=tenant, repo=repo, limit=limit)
-    return " ".join(one.card.id for one in found)
+    return " ".join(item.card.id for item in found)
 
 
 class MemoryContract(PatternsContract, FailuresContract):
@@ -56,7 +56,7 @@ class MemoryContract(PatternsContract, FailuresContract):
             kin = await learn(stores, "kin", KIN)
             await learn(stores, "stranger", STRANGER)
             found = await stores.memory.recall(BUG, tenant="home", repo="shop")
-            assert [(one.card, one.source) for one in found] == [(same, "signature"), (kin, "family")]
+            assert [(item.card, item.source) for item in found] == [(same, "signature"), (kin, "family")]
             assert found[0].score > found[1].score
 
         asyncio.run(scenario())
@@ -115,7 +115,7 @@ class MemoryContract(PatternsContract, FailuresContract):
     def test_what_failed_is_no_card(self, stores: Stores) -> None:
         async def scenario() -> None:
             new, fence = await begin(stores.store)
-            await stores.store.commit(commit(new, Step.remember, remembered=Remembered(failure=failure())), fence)
+            await stores.store.commit(commit(new, Step.remember, remembered=NewMemories(failure=failure())), fence)
             assert await ids(stores) == ""
 
         asyncio.run(scenario())
@@ -127,7 +127,7 @@ class MemoryContract(PatternsContract, FailuresContract):
             await learn(stores, "kin", KIN, repo="bank")
             await learn(stores, "stranger", STRANGER)
             found = await stores.memory.recall(BUG, tenant="home", repo="shop", limit=9)
-            assert [(one.card.id, one.source) for one in found] == [
+            assert [(item.card.id, item.source) for item in found] == [
                 ("kin", "family"),
                 ("alike", "likeness"),
                 ("alike-elsewhere", "likeness"),
@@ -165,7 +165,7 @@ class MemoryContract(PatternsContract, FailuresContract):
             await learn(stores, "other")
             stores.clock.time += 60
             new, fence = await begin(stores.store)
-            green = commit(new, Step.remember, remembered=Remembered(card=card("green", signature=BUG)))
+            green = commit(new, Step.remember, remembered=NewMemories(card=card("green", signature=BUG)))
             await stores.store.commit(green, fence)
             assert await ids(stores) == "green other"
             await stores.store.commit(commit(green.after, Step.decide, status=Status.finished, result=result), fence)
@@ -178,7 +178,7 @@ class MemoryContract(PatternsContract, FailuresContract):
             old = card("old", BUG)
             assert old.signature is None
             new, fence = await begin(stores.store)
-            await stores.store.commit(commit(new, Step.remember, remembered=Remembered(card=old)), fence)
+            await stores.store.commit(commit(new, Step.remember, remembered=NewMemories(card=old)), fence)
             assert await ids(stores) == "old"
 
         asyncio.run(scenario())

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Tool, ToolCall
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Tool, ToolCall
 from redstart.core.errors import ModelError
 from redstart.ports.model.port import Model
 
@@ -31,7 +31,7 @@ READ = Tool(
 """A tool to offer."""
 
 
-def say(text: str, fault: Fault | None = None, calls: tuple[ToolCall, ...] = ()) -> Answer:
+def say(text: str, fault: AnswerFault | None = None, calls: tuple[ToolCall, ...] = ()) -> Answer:
     return Answer(text=text, model="", fault=fault, calls=calls)
 
 
@@ -97,9 +97,14 @@ class ModelContract:
 
     @pytest.mark.parametrize(
         ("text", "fault"),
-        [("half of it", Fault.truncated), ("", Fault.truncated), ("", Fault.refused), ("", Fault.empty)],
+        [
+            ("half of it", AnswerFault.truncated),
+            ("", AnswerFault.truncated),
+            ("", AnswerFault.refused),
+            ("", AnswerFault.empty),
+        ],
     )
-    def test_an_answer_that_cannot_be_used_is_an_answer(self, text: str, fault: Fault) -> None:
+    def test_an_answer_that_cannot_be_used_is_an_answer(self, text: str, fault: AnswerFault) -> None:
         answer = self.answers({"?": say(text, fault)})[0]
         assert (answer.text, answer.fault) == (text, fault)
 

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from redstart.core.events import Phase
 from redstart.core.run import Step
-from redstart.ports.store.port.journal import Call
-from redstart.ports.store.port.runs import Past, Store
+from redstart.ports.store.port.journal import CallPlace
+from redstart.ports.store.port.runs import PastRun, Store
 from redstart.testing.contracts.store import DAWN, Stores, begin
 from redstart.testing.states import commit, event, record, spec, state
 
@@ -16,8 +16,8 @@ MANY = 450
 """More than are read at once."""
 
 
-async def past(store: Store, since: datetime | None = None) -> list[Past]:
-    return [one async for one in store.past(since)]
+async def past(store: Store, since: datetime | None = None) -> list[PastRun]:
+    return [item async for item in store.past(since)]
 
 
 class PastContract:
@@ -33,9 +33,9 @@ class PastContract:
             later = first.after.model_copy(update={"seq": 3})
             await stores.store.commit(first._replace(events=said, after=later), fence)
             await stores.store.commit(commit(later, Step.plan, artifact='{"plan": 1}'), fence)
-            asked = [record(Call("run-1", 1, "patch", number)) for number in range(2)]
-            for one in (*asked, record(Call("run-1", 1, "test", 0))._replace(kind="sandbox")):
-                await stores.journal.add(one, fence)
+            asked = [record(CallPlace("run-1", 1, "patch", number)) for number in range(2)]
+            for item in (*asked, record(CallPlace("run-1", 1, "test", 0))._replace(kind="sandbox")):
+                await stores.journal.add(item, fence)
             (found,) = await past(stores.store)
             assert [found.row] == await stores.store.runs()
             assert found.ends == [said[2]]
@@ -51,11 +51,11 @@ class PastContract:
                 moment = DAWN + timedelta(seconds=number // 300)
                 run_id = f"run-{(number * 7) % MANY:03}" + (".1" if number % 5 == 0 else "")
                 await stores.store.create(state(run_id=run_id), folder="", created=moment)
-            found = [(one.row.created, one.row.run_id) for one in await past(stores.store)]
+            found = [(item.row.created, item.row.run_id) for item in await past(stores.store)]
             assert len(set(found)) == MANY
             assert found == sorted(found)
             later = await past(stores.store, DAWN + timedelta(seconds=1))
-            assert [one.row.run_id for one in later] == [name for _, name in found[300:]]
+            assert [item.row.run_id for item in later] == [name for _, name in found[300:]]
             assert await past(stores.store, DAWN + timedelta(days=1)) == []
 
         asyncio.run(scenario())
@@ -67,11 +67,11 @@ class PastContract:
                 now, fence = await begin(mine.store, spec=spec(tenant=tenant, goal=f"of {tenant}"))
                 done = commit(now, Step.reproduce, artifact=f'"{tenant}"')
                 await mine.store.commit(done, fence)
-                await mine.journal.add(record(Call("run-1", 1, "patch", 0), result=f'"{tenant}"'), fence)
+                await mine.journal.add(record(CallPlace("run-1", 1, "patch", 0), result=f'"{tenant}"'), fence)
             for tenant in ("home", "other"):
                 (found,) = await past(stores.of(tenant).store)
                 assert found.row.goal == f"of {tenant}"
                 assert found.reproduced == [f'"{tenant}"']
-                assert [one.result for one in found.answers] == [f'"{tenant}"']
+                assert [answer.result for answer in found.answers] == [f'"{tenant}"']
 
         asyncio.run(scenario())

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from redstart.core.learning import Remembered
-from redstart.core.pattern import Pattern
+from redstart.core.learning import NewMemories
+from redstart.core.pattern import SolutionPattern
 from redstart.core.run import Mode, Result, Status, Step
 from redstart.testing.contracts.store import Stores, begin
 from redstart.testing.states import commit, pattern, spec
@@ -28,19 +28,19 @@ async def reach(
     tenant: str = "home",
     repo: str = "shop",
     **over: Any,
-) -> Pattern:
+) -> SolutionPattern:
     """A pattern that a run of its own left, a minute after the one before."""
     stores, stores.clock.time = stores.of(tenant), stores.clock.time + 60
     left = pattern(id, goal=goal, **over)
     new, fence = await begin(stores.store, f"run of {id}", spec=spec(mode=Mode.create, tenant=tenant, repo=repo))
-    await stores.store.commit(commit(new, Step.remember, remembered=Remembered(pattern=left)), fence)
+    await stores.store.commit(commit(new, Step.remember, remembered=NewMemories(pattern=left)), fence)
     return left
 
 
 async def found(stores: Stores, goal: str = SORTER, *, tenant: str = "home", repo: str = "shop", limit: int = 3) -> str:
     """The ids of what is recalled."""
     recalled = await stores.of(tenant).memory.patterns(goal, tenant=tenant, repo=repo, limit=limit)
-    return " ".join(one.pattern.id for one in recalled)
+    return " ".join(item.pattern.id for item in recalled)
 
 
 class PatternsContract:
@@ -66,7 +66,9 @@ class PatternsContract:
             await reach(stores, "stranger", STRANGER)
             assert await found(stores, limit=9) == "same alike"
             assert await found(stores, STRANGER, limit=9) == "stranger"
-            likeness = [one.likeness for one in await stores.memory.patterns(SORTER, tenant="home", repo="shop")]
+            likeness = [
+                pattern.likeness for pattern in await stores.memory.patterns(SORTER, tenant="home", repo="shop")
+            ]
             assert likeness == sorted(likeness, reverse=True)
 
         asyncio.run(scenario())
@@ -147,7 +149,7 @@ class PatternsContract:
         async def scenario() -> None:
             await reach(stores, "other", ALIKE)
             new, fence = await begin(stores.store)
-            green = commit(new, Step.remember, remembered=Remembered(pattern=pattern("green", goal=SORTER)))
+            green = commit(new, Step.remember, remembered=NewMemories(pattern=pattern("green", goal=SORTER)))
             await stores.store.commit(green, fence)
             assert await found(stores) == "green other"
             await stores.store.commit(commit(green.after, Step.decide, status=Status.finished, result=result), fence)
@@ -158,9 +160,9 @@ class PatternsContract:
     def test_the_pattern_that_an_attempt_left_is_kept_once(self, stores: Stores) -> None:
         async def scenario() -> None:
             new, fence = await begin(stores.store)
-            first = commit(new, Step.remember, remembered=Remembered(pattern=pattern("first")))
+            first = commit(new, Step.remember, remembered=NewMemories(pattern=pattern("first")))
             await stores.store.commit(first, fence)
-            again = commit(first.after, Step.remember, remembered=Remembered(pattern=pattern("again", goal=ALIKE)))
+            again = commit(first.after, Step.remember, remembered=NewMemories(pattern=pattern("again", goal=ALIKE)))
             await stores.store.commit(again, fence)
             assert await found(stores, limit=9) == "first"
 

@@ -18,11 +18,11 @@ import pytest
 
 from redstart.core.shell import IN, OUT, Completed, ExitCause, SandboxLimits
 from redstart.ports.sandbox.port import Sandbox
-from redstart.testing.contracts.ground import DAEMON, Fixtures, Python, living, with_copies, with_history
+from redstart.testing.contracts.ground import DAEMON, ContractFixtures, PythonProgram, living, with_copies, with_history
 from redstart.testing.contracts.limits import LimitsContract
 from redstart.testing.sandbox import FolderWorkspaces
 
-__all__ = ["DAEMON", "Fixtures", "Python", "SandboxContract", "living"]
+__all__ = ["DAEMON", "ContractFixtures", "PythonProgram", "SandboxContract", "living"]
 
 
 class SandboxContract(LimitsContract):
@@ -31,40 +31,40 @@ class SandboxContract(LimitsContract):
     def test_a_tier_is_named(self, sandbox: Sandbox) -> None:
         assert sandbox.tier
 
-    def test_success(self, python: Python) -> None:
+    def test_success(self, python: PythonProgram) -> None:
         done = python("print('fine')")
         assert (done.exit_code, done.cause, done.output, done.truncated) == (0, ExitCause.ok, "fine\n", False)
 
     @pytest.mark.parametrize("code", [1, 2, 42, 255])
-    def test_a_code_that_the_program_chose(self, python: Python, code: int) -> None:
+    def test_a_code_that_the_program_chose(self, python: PythonProgram, code: int) -> None:
         done = python(f"raise SystemExit({code})")
         assert (done.exit_code, done.cause) == (code, ExitCause.failed)
 
     @pytest.mark.parametrize("program", ["redstart-no-such-program", "/redstart/no/such/program"])
-    def test_a_program_that_does_not_exist(self, python: Python, program: str) -> None:
+    def test_a_program_that_does_not_exist(self, python: PythonProgram, program: str) -> None:
         done = python(argv=(program, "argument"))
         assert (done.exit_code, done.cause) == (127, ExitCause.failed)
         assert program in done.output
 
-    def test_a_program_that_talks_like_a_sandbox(self, python: Python) -> None:
+    def test_a_program_that_talks_like_a_sandbox(self, python: PythonProgram) -> None:
         done = python("print('bwrap: execvp true: No such file or directory'); raise SystemExit(1)")
         assert (done.exit_code, done.cause) == (1, ExitCause.failed)
 
-    def test_a_folder_that_does_not_exist(self, python: Python) -> None:
+    def test_a_folder_that_does_not_exist(self, python: PythonProgram) -> None:
         done = python("print('started')", cwd="no/such/folder")
         assert (done.exit_code, done.cause) == (127, ExitCause.failed)
         assert "started" not in done.output
 
     @pytest.mark.parametrize(("name", "number"), [("SIGKILL", 9), ("SIGSEGV", 11), ("SIGTERM", 15), ("SIGABRT", 6)])
-    def test_a_signal(self, python: Python, name: str, number: int) -> None:
+    def test_a_signal(self, python: PythonProgram, name: str, number: int) -> None:
         done = python(f"import os, signal; print('here', flush=True); os.kill(os.getpid(), signal.{name})")
         assert (done.exit_code, done.cause, done.output) == (128 + number, ExitCause.signal, "here\n")
 
-    def test_both_streams_come_in_order(self, python: Python) -> None:
+    def test_both_streams_come_in_order(self, python: PythonProgram) -> None:
         code = "import sys\nfor n in range(3):\n print(n, flush=True); print('e', n, file=sys.stderr, flush=True)"
         assert python(code).output == "0\ne 0\n1\ne 1\n2\ne 2\n"
 
-    def test_long_output_keeps_head_and_tail(self, python: Python) -> None:
+    def test_long_output_keeps_head_and_tail(self, python: PythonProgram) -> None:
         code = "print('first'); print('middle' * 100_000); print('last')"
         done = python(code, limits=SandboxLimits(wall=60, output=1000))
         assert done.truncated
@@ -73,34 +73,34 @@ class SandboxContract(LimitsContract):
         assert f"[... {600_000 + 6 + 1 + 5 - 1000} bytes left out ...]" in done.output
         assert len(done.output) < 1100
 
-    def test_output_of_just_the_limit_is_whole(self, python: Python) -> None:
+    def test_output_of_just_the_limit_is_whole(self, python: PythonProgram) -> None:
         done = python("print('x' * 999)", limits=SandboxLimits(wall=60, output=1000))
         assert (done.output, done.truncated) == ("x" * 999 + "\n", False)
 
-    def test_very_long_output(self, python: Python) -> None:
+    def test_very_long_output(self, python: PythonProgram) -> None:
         code = "import sys\nfor _ in range(50): sys.stdout.write('y' * (1 << 20))"
         done = python(code, limits=SandboxLimits(wall=60, output=10_000))
         assert (done.cause, done.truncated) == (ExitCause.ok, True)
 
-    def test_output_that_is_no_text(self, python: Python) -> None:
+    def test_output_that_is_no_text(self, python: PythonProgram) -> None:
         done = python(r"import sys; sys.stdout.buffer.write(b'a\xff\xfe\x00z')")
         assert done.output == "a\ufffd\ufffd\x00z"
 
-    def test_standard_input_is_empty(self, python: Python) -> None:
+    def test_standard_input_is_empty(self, python: PythonProgram) -> None:
         assert python("import sys; print(repr(sys.stdin.read()))").output == "''\n"
 
-    def test_the_files_of_the_snapshot(self, python: Python) -> None:
+    def test_the_files_of_the_snapshot(self, python: PythonProgram) -> None:
         assert python("print(open('hello.txt').read() + open('pkg/inner.txt').read())").output == "hello\ninner\n\n"
 
-    def test_a_folder_to_run_in(self, python: Python) -> None:
+    def test_a_folder_to_run_in(self, python: PythonProgram) -> None:
         assert python("print(open('inner.txt').read())", cwd="pkg").output == "inner\n\n"
 
-    def test_a_path_under_the_mount_in_an_argument(self, python: Python) -> None:
+    def test_a_path_under_the_mount_in_an_argument(self, python: PythonProgram) -> None:
         path = f"{python.environment.mount}/hello.txt"
         done = python(argv=(sys.executable, "-c", "import sys; print(open(sys.argv[1]).read())", path))
         assert done.output == "hello\n\n"
 
-    def test_every_execution_has_a_fresh_copy(self, python: Python) -> None:
+    def test_every_execution_has_a_fresh_copy(self, python: PythonProgram) -> None:
         first = python(
             "open('hello.txt', 'w').write('changed'); open('new', 'w'); import os; os.remove('pkg/inner.txt')"
         )
@@ -108,7 +108,7 @@ class SandboxContract(LimitsContract):
         second = python("import os; print(open('hello.txt').read(), os.path.exists('new'), os.listdir('pkg'))")
         assert second.output == "hello\n False ['inner.txt']\n"
 
-    def test_copies_come_beside_the_snapshot_and_are_thrown_away(self, python: Python) -> None:
+    def test_copies_come_beside_the_snapshot_and_are_thrown_away(self, python: PythonProgram) -> None:
         environment = with_copies(python.environment, "pkg/inner.txt", "pkg/built.so", "data", "gone", "hello.txt/a")
         real = Path(environment.mount)
         code = "import os; print(open('pkg/inner.txt').read(), open('pkg/built.so').read(), sorted(os.listdir('data')))"
@@ -119,7 +119,7 @@ class SandboxContract(LimitsContract):
         assert (real / "pkg/built.so").read_text() == "pkg/built.so"
         assert sorted(path.name for path in (real / "data").iterdir()) == ["deep", "run"]
 
-    def test_copies_follow_no_link(self, python: Python, workspaces: FolderWorkspaces, tmp_path: Path) -> None:
+    def test_copies_follow_no_link(self, python: PythonProgram, workspaces: FolderWorkspaces, tmp_path: Path) -> None:
         outside = tmp_path / "outside"
         outside.mkdir()
         (outside / "secret").write_text("of the host")
@@ -135,7 +135,7 @@ class SandboxContract(LimitsContract):
         assert python(code, environment=environment).output == "False hello.txt ['a']\n"
         assert [path.name for path in outside.iterdir()] == ["secret"]
 
-    def test_git_describes_the_workspace(self, python: Python) -> None:
+    def test_git_describes_the_workspace(self, python: PythonProgram) -> None:
         environment = with_history(python.environment)
         assert python(argv=("git", "describe", "--tags"), environment=environment).output == "v1.0\n"
         assert python(argv=("git", "rev-parse", "HEAD"), environment=environment).output == f"{environment.git_head}\n"
@@ -144,7 +144,7 @@ class SandboxContract(LimitsContract):
         assert python(argv=("git", "remote", "-v"), environment=environment).output == ""
         assert python(argv=("git", "config", "--local", "user.name"), environment=environment).exit_code == 1
 
-    def test_what_git_writes_does_not_reach_the_host(self, python: Python) -> None:
+    def test_what_git_writes_does_not_reach_the_host(self, python: PythonProgram) -> None:
         environment = with_history(python.environment)
         git_folder = Path(environment.git_objects).parent
         before = {path: path.read_bytes() for path in git_folder.rglob("*") if path.is_file()}
@@ -153,17 +153,17 @@ class SandboxContract(LimitsContract):
         assert {path: path.read_bytes() for path in git_folder.rglob("*") if path.is_file()} == before
         assert python(argv=("git", "describe", "--tags"), environment=environment).output == "v1.0\n"
 
-    def test_home_and_temporary_files_are_thrown_away(self, python: Python) -> None:
+    def test_home_and_temporary_files_are_thrown_away(self, python: PythonProgram) -> None:
         code = "import os, tempfile\nfor f in (os.environ['HOME'], tempfile.gettempdir()):"
         assert python(code + "\n  open(f + '/redstart-left', 'x')").cause is ExitCause.ok
         assert python(code + "\n  print(os.path.exists(f + '/redstart-left'))").output == "False\nFalse\n"
 
-    def test_nothing_is_left_on_the_host(self, python: Python, scratch: Path) -> None:
+    def test_nothing_is_left_on_the_host(self, python: PythonProgram, scratch: Path) -> None:
         code = "import os, sys; os.makedirs(sys.argv[1] + '/a/b'); os.chmod(sys.argv[1] + '/a', 0)"
         assert python(argv=(sys.executable, "-c", code, OUT), collect=("x",)).cause is ExitCause.ok
         assert list(scratch.iterdir()) == []
 
-    def test_files_go_in_and_come_out(self, python: Python) -> None:
+    def test_files_go_in_and_come_out(self, python: PythonProgram) -> None:
         code = "import os, sys; t = open(sys.argv[1]).read(); open(os.environ['TARGET'] + '/b.txt', 'w').write(t * 2)"
         done = python(
             argv=(sys.executable, "-c", code, f"{IN}/sub/a.txt"),
@@ -173,7 +173,7 @@ class SandboxContract(LimitsContract):
         )
         assert done.files == {"b.txt": "grün\n" * 2}
 
-    def test_only_plain_files_come_out(self, python: Python, tmp_path: Path) -> None:
+    def test_only_plain_files_come_out(self, python: PythonProgram, tmp_path: Path) -> None:
         secret = tmp_path / "secret"
         secret.write_text("of the host")
         code = f"""
@@ -191,49 +191,49 @@ os.link('twice', 'hard')
         done = python(argv=(sys.executable, "-c", code, OUT), collect=names)
         assert (done.output, done.files) == ("", {"plain": "plain \ufffd"})
 
-    def test_files_are_collected_of_a_failed_command_too(self, python: Python) -> None:
+    def test_files_are_collected_of_a_failed_command_too(self, python: PythonProgram) -> None:
         code = (
             "import sys; open(sys.argv[1] + '/a', 'w').write('kept'); sys.stdout.flush(); import time; time.sleep(60)"
         )
         done = python.cut_short(argv=(sys.executable, "-c", code, OUT), collect=("a",), wall=2)
         assert (done.cause, done.files) == (ExitCause.timeout, {"a": "kept"})
 
-    def test_variables_are_a_short_list(self, python: Python, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_variables_are_a_short_list(self, python: PythonProgram, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("REDSTART_CANARY", "a secret")
         monkeypatch.setenv("PYTHONSTARTUP", "/nowhere")
         code = "import os; print(sorted(set(os.environ) - {'PWD', 'OLDPWD', 'PYTHONPATH'}))"
         names = ["HOME", "LANG", "LC_ALL", "PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "TMPDIR", "TZ"]
         assert python(code).output == f"{names}\n"
 
-    def test_variables_of_the_request(self, python: Python) -> None:
+    def test_variables_of_the_request(self, python: PythonProgram) -> None:
         environment = python.environment.model_copy(update={"variables": {"A": "environment", "B": "environment"}})
         code = "import os; print(os.environ['A'], os.environ['B'], os.environ['TZ'])"
         done = python(code, environment=environment, variables={"B": "request", "TZ": "CET"})
         assert done.output == "environment request CET\n"
 
-    def test_the_interpreter_is_first_on_the_path(self, python: Python) -> None:
+    def test_the_interpreter_is_first_on_the_path(self, python: PythonProgram) -> None:
         code = (
             "import os, shutil, sys; print(os.path.dirname(shutil.which('python')) == os.path.dirname(sys.executable))"
         )
         assert python(code).output == "True\n"
 
-    def test_a_daemon_is_dead_at_the_end(self, python: Python, token: str) -> None:
+    def test_a_daemon_is_dead_at_the_end(self, python: PythonProgram, token: str) -> None:
         done = python(f"{DAEMON}# {token}")
         assert (done.cause, done.output) == (ExitCause.ok, "the daemon is up\n")
         assert living(token) == []
 
-    def test_a_daemon_is_dead_after_a_time_out(self, python: Python, token: str) -> None:
+    def test_a_daemon_is_dead_after_a_time_out(self, python: PythonProgram, token: str) -> None:
         done = python.cut_short(f"{DAEMON}time.sleep(300)  # {token}", wall=3)
         assert (done.cause, done.output) == (ExitCause.timeout, "the daemon is up\n")
         assert living(token) == []
 
-    def test_a_background_process_does_not_delay_the_end(self, python: Python, token: str) -> None:
+    def test_a_background_process_does_not_delay_the_end(self, python: PythonProgram, token: str) -> None:
         code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)'])"
         done = python(f"{code}  # {token}")
         assert done.cause is ExitCause.ok
         assert done.wall < 50
 
-    def test_a_cancelled_execution_leaves_nothing(self, python: Python, scratch: Path, token: str) -> None:
+    def test_a_cancelled_execution_leaves_nothing(self, python: PythonProgram, scratch: Path, token: str) -> None:
         async def cancel_when_it_runs() -> None:
             task = asyncio.create_task(python.sandbox.run(python.request(f"{DAEMON}time.sleep(300)  # {token}")))
             async with asyncio.timeout(60):
@@ -247,7 +247,7 @@ os.link('twice', 'hard')
         assert living(token) == []
         assert list(scratch.iterdir()) == []
 
-    def test_four_at_once(self, python: Python) -> None:
+    def test_four_at_once(self, python: PythonProgram) -> None:
         code = "import os, time; open('mine', 'x'); a = time.monotonic(); time.sleep(3); print(a, time.monotonic())"
 
         async def all_of_them() -> list[Completed]:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from redstart.core.shell import IN, OUT, Completed, Environment, Execution, ExitCause, SandboxLimits
-from redstart.ports.sandbox.port import Session, WarmSandbox
-from redstart.testing.contracts.ground import DAEMON, MEGABYTE, Fixtures, living, with_history
+from redstart.ports.sandbox.port import SandboxSession, WarmSandbox
+from redstart.testing.contracts.ground import DAEMON, MEGABYTE, ContractFixtures, living, with_history
 from redstart.testing.sandbox import FolderWorkspaces
 
 PASSES, FAILS = "def test_it(): pass", "def test_it(): assert 1 == 2"
@@ -64,7 +64,7 @@ def test_it():
 """
 
 
-class SessionContract(Fixtures):
+class SessionContract(ContractFixtures):
     """How the executions of one session behave."""
 
     @pytest.fixture
@@ -88,7 +88,7 @@ class SessionContract(Fixtures):
 
         return asyncio.run(all_of_them())
 
-    def opened(self, sandbox: WarmSandbox, first: Execution) -> AbstractAsyncContextManager[Session]:
+    def opened(self, sandbox: WarmSandbox, first: Execution) -> AbstractAsyncContextManager[SandboxSession]:
         return sandbox.session(first.environment, first.limits)
 
     def test_green_and_red_in_turn(self, sandbox: WarmSandbox, suite: Callable[..., Execution]) -> None:
@@ -233,7 +233,7 @@ class SessionContract(Fixtures):
                 while len(living(token)) != count:  # noqa: ASYNC110 (what is waited for happens in another process)
                     await asyncio.sleep(0.01)
 
-        async def look(session: Session) -> Completed:
+        async def look(session: SandboxSession) -> Completed:
             task = asyncio.create_task(session.run(suite(text, limits=SandboxLimits(wall=300))))
             await wait_for(1)
             task.cancel()

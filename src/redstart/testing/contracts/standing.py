@@ -12,7 +12,7 @@ import pytest
 from redstart.core.errors import StoreError
 from redstart.core.run import Mode, Result, Status
 from redstart.core.run_options import ChosenEndpoint, ChosenModels, RunOptions
-from redstart.core.standing import Control, Holder, RunRow, Stop
+from redstart.core.standing import Control, DriveStop, RunHolder, RunRow
 from redstart.ports.store.port.runs import Store
 from redstart.testing.contracts.store import DAWN, Stores, begin
 from redstart.testing.states import commit, spec, state
@@ -62,7 +62,7 @@ class StandingContract:
             _, stale = await begin(stores.store)
             _, fence = await stores.store.claim("run-1")
             held = await row_of(stores.store)
-            assert (held.holder, held.beat) == (Holder(platform.node(), os.getpid()), 100.0)
+            assert (held.holder, held.beat) == (RunHolder(platform.node(), os.getpid()), 100.0)
             stores.clock.time = 200.0
             await stores.store.renew("run-1", stale)
             assert (await row_of(stores.store)).beat == 100.0
@@ -73,16 +73,16 @@ class StandingContract:
 
     def test_how_a_drive_stopped_is_known_until_the_run_is_claimed_again(self, stores: Stores) -> None:
         async def scenario() -> None:
-            store, failed = stores.store, Stop(Status.failed, "the endpoint refuses the key")
+            store, failed = stores.store, DriveStop(Status.failed, "the endpoint refuses the key")
             _, fence = await begin(store)
-            await store.mark("run-1", Stop(Status.queued))
+            await store.mark("run-1", DriveStop(Status.queued))
             assert (await row_of(store)).stop is None, "somebody drives it"
             await store.release("run-1", fence - 1, failed)
             assert (await row_of(store)).stop is None, "that one drives it no more"
             await store.release("run-1", fence, failed)
             assert (await row_of(store)).stop == failed
-            await store.mark("run-1", Stop(Status.queued))
-            assert (await row_of(store)).stop == Stop(Status.queued)
+            await store.mark("run-1", DriveStop(Status.queued))
+            assert (await row_of(store)).stop == DriveStop(Status.queued)
             await store.claim("run-1")
             assert (await row_of(store)).stop is None
             await store.mark("nobody", failed)

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import pytest
 
-from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung, Tally
+from redstart.core.change import ApplyResult, EditFit, EditKind, EditRecord, FitCounts, Patch
 from redstart.core.errors import Fenced, StoreError
-from redstart.core.learning import Remembered
+from redstart.core.learning import NewMemories
 from redstart.core.run import Attempt, RunState, Step
 from redstart.core.standing import Control
-from redstart.ports.memory.port import Memory, Shelf
+from redstart.ports.memory.port import LessonStore, Memory
 from redstart.ports.store.port.journal import Journal
-from redstart.ports.store.port.runs import Store, Told, Word
+from redstart.ports.store.port.runs import PersonMessage, PersonWord, Store
 from redstart.testing.states import card, commit, failure, signature, spec, state
 
 DAWN = datetime(2030, 1, 1, 6, 30, 0, 123456, tzinfo=UTC)
@@ -39,7 +39,7 @@ class Stores(NamedTuple):
     store: Store
     journal: Journal
     memory: Memory
-    shelf: Shelf
+    shelf: LessonStore
     clock: Clock
     of: Callable[[str], Stores]
 
@@ -56,10 +56,10 @@ async def trace(store: Store, run_id: str = "run-1") -> object:
     return (await store.load(run_id), steps, events, await store.runs(prefix=run_id))
 
 
-def _tried(model: str, *edits: tuple[EditKind, Rung | None]) -> Attempt:
+def _tried(model: str, *edits: tuple[EditKind, EditFit | None]) -> Attempt:
     """The first attempt, in which this model's edits fitted so."""
-    rungs = tuple(EditRung(kind=kind, rung=rung) for kind, rung in edits)
-    return Attempt(entry=Step.reproduce, patch=Patch(model=model), apply=Applied(ok=False, rungs=rungs))
+    rungs = tuple(EditRecord(kind=kind, rung=rung) for kind, rung in edits)
+    return Attempt(entry=Step.reproduce, patch=Patch(model=model), apply=ApplyResult(ok=False, rungs=rungs))
 
 
 class StoreContract:
@@ -146,7 +146,7 @@ class StoreContract:
             store = stores.store
             new, stale = await begin(store)
             _, fence = await store.claim("run-1")
-            left = Remembered(card=card(), failure=failure())
+            left = NewMemories(card=card(), failure=failure())
             before = await trace(store)
             with pytest.raises(Fenced):
                 await store.commit(commit(new, Step.remember, remembered=left), stale)
@@ -195,7 +195,7 @@ class StoreContract:
             one = commit(new)
             await store.commit(one, fence)
             before = await trace(store)
-            again = commit(one.after, Step.remember, remembered=Remembered(card=card()))._replace(events=one.events)
+            again = commit(one.after, Step.remember, remembered=NewMemories(card=card()))._replace(events=one.events)
             with pytest.raises(StoreError):
                 await store.commit(again, fence)
             assert await trace(store) == before
@@ -220,21 +220,21 @@ class StoreContract:
     def test_what_an_attempt_left_is_kept_once(self, stores: Stores) -> None:
         async def scenario() -> None:
             new, fence = await begin(stores.store)
-            one = commit(new, Step.remember, remembered=Remembered(card=card("first"), failure=failure("first")))
+            one = commit(new, Step.remember, remembered=NewMemories(card=card("first"), failure=failure("first")))
             await stores.store.commit(one, fence)
             two = commit(
-                one.after, Step.remember, remembered=Remembered(card=card("second"), failure=failure("second"))
+                one.after, Step.remember, remembered=NewMemories(card=card("second"), failure=failure("second"))
             )
             await stores.store.commit(two, fence)
             assert await stores.store.load("run-1") == two.after
             found = await stores.memory.recall(signature(), tenant="home", repo="shop")
-            assert [one.card for one in found] == [card("first")]
+            assert [item.card for item in found] == [card("first")]
 
         asyncio.run(scenario())
 
     def test_the_id_of_a_card_is_taken_once(self, stores: Stores) -> None:
         async def scenario() -> None:
-            left = Remembered(card=card(), failure=failure())
+            left = NewMemories(card=card(), failure=failure())
             for run_id in ("run-1", "run-2"):
                 new, fence = await begin(stores.store, run_id)
                 one = commit(new, Step.remember, remembered=left)
@@ -250,15 +250,15 @@ class StoreContract:
     def test_each_attempt_may_leave_something(self, stores: Stores) -> None:
         async def scenario() -> None:
             new, fence = await begin(stores.store)
-            one = commit(new, Step.remember, remembered=Remembered(card=card("first")))
+            one = commit(new, Step.remember, remembered=NewMemories(card=card("first")))
             await stores.store.commit(one, fence)
             retried = commit(one.after, Step.decide, now=Attempt(number=2, entry=Step.patch))
             await stores.store.commit(retried, fence)
             await stores.store.commit(
-                commit(retried.after, Step.remember, remembered=Remembered(card=card("second"))), fence
+                commit(retried.after, Step.remember, remembered=NewMemories(card=card("second"))), fence
             )
             found = await stores.memory.recall(signature(), tenant="home", repo="shop")
-            assert {one.card.id for one in found} == {"first", "second"}
+            assert {item.card.id for item in found} == {"first", "second"}
 
         asyncio.run(scenario())
 
@@ -266,7 +266,7 @@ class StoreContract:
         async def scenario() -> None:
             store = stores.store
             new, fence = await begin(store)
-            one = commit(new, Step.apply, now=_tried("a:1", (EditKind.block, Rung.exact), (EditKind.block, None)))
+            one = commit(new, Step.apply, now=_tried("a:1", (EditKind.block, EditFit.exact), (EditKind.block, None)))
             with pytest.raises(Fenced):
                 await store.commit(one, fence + 1)
             assert await store.tally("a:1", tenant="home") == {}
@@ -276,15 +276,17 @@ class StoreContract:
             again = commit(one.after, Step.apply, now=_tried("a:1", (EditKind.block, None)))
             await store.commit(again, fence)
             await store.commit(commit(again.after, Step.check), fence)
-            assert await store.tally("a:1", tenant="home") == {EditKind.block: Tally(1, 2)}, "an attempt counts once"
+            assert await store.tally("a:1", tenant="home") == {EditKind.block: FitCounts(1, 2)}, (
+                "an attempt counts once"
+            )
 
             tenants = (("run-2", "home", "a:1"), ("run-3", "home", "b:2"), ("run-4", "other", "a:1"))
             for run_id, tenant, model in tenants:
                 begun, held = await begin(stores.of(tenant).store, run_id, spec=spec(tenant=tenant))
-                tried = _tried(model, (EditKind.diff, Rung.merge), (EditKind.block, Rung.exact))
+                tried = _tried(model, (EditKind.diff, EditFit.merge), (EditKind.block, EditFit.exact))
                 await stores.of(tenant).store.commit(commit(begun, Step.apply, now=tried), held)
-            both = {EditKind.diff: Tally(1, 1), EditKind.block: Tally(1, 1)}
-            assert await store.tally("a:1", tenant="home") == {**both, EditKind.block: Tally(2, 3)}
+            both = {EditKind.diff: FitCounts(1, 1), EditKind.block: FitCounts(1, 1)}
+            assert await store.tally("a:1", tenant="home") == {**both, EditKind.block: FitCounts(2, 3)}
             theirs = stores.of("other").store
             assert await store.tally("b:2", tenant="home") == await theirs.tally("a:1", tenant="other") == both
             assert await theirs.tally("b:2", tenant="other") == await store.tally("a:1", tenant="other") == {}
@@ -318,17 +320,17 @@ class StoreContract:
             new, fence = await begin(store)
             await begin(store, "run-2")
             stores.clock.time = DAWN.timestamp()
-            await store.tell("run-1", Word.say, "it is the tax é", version=0)
-            await store.tell("run-1", Word.say, "it is the tax é", version=0)
+            await store.tell("run-1", PersonWord.say, "it is the tax é", version=0)
+            await store.tell("run-1", PersonWord.say, "it is the tax é", version=0)
             one = commit(new)
             assert await store.commit(one, fence) is Control.none, "the driver goes on"
-            await store.tell("run-1", Word.reject, "", version=1)
-            said = Told(Word.say, "it is the tax é", 0, DAWN)
-            assert await store.told("run-1") == [said, said, Told(Word.reject, "", 1, DAWN)]
+            await store.tell("run-1", PersonWord.reject, "", version=1)
+            said = PersonMessage(PersonWord.say, "it is the tax é", 0, DAWN)
+            assert await store.told("run-1") == [said, said, PersonMessage(PersonWord.reject, "", 1, DAWN)]
             assert await store.told("run-2") == await store.told("nobody") == []
             assert await store.load("run-1") == one.after
             with pytest.raises(StoreError):
-                await store.tell("nobody", Word.say, "hello", version=0)
+                await store.tell("nobody", PersonWord.say, "hello", version=0)
 
         asyncio.run(scenario())
 

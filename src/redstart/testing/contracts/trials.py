@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.errors import StoreError
-from redstart.ports.trials.port import Trial, Trials
+from redstart.ports.trials.port import EvaluationTrial, Trials
 
-FIRST = Trial("a", 0, 1)
+FIRST = EvaluationTrial("a", 0, 1)
 
 
 class TrialsContract:
@@ -24,9 +24,9 @@ class TrialsContract:
             trials.begin(name, "plan")
         trials.assign("one", FIRST, "run-1")
         trials.assign("one", FIRST, "run-2")
-        trials.assign("one", Trial("a", 1, 1), "run-3")
-        trials.settle("one", Trial("b", 0, 1), "outcome without a run", final=False)
-        assert trials.assigned("one") == {FIRST: "run-2", Trial("a", 1, 1): "run-3"}
+        trials.assign("one", EvaluationTrial("a", 1, 1), "run-3")
+        trials.settle("one", EvaluationTrial("b", 0, 1), "outcome without a run", final=False)
+        assert trials.assigned("one") == {FIRST: "run-2", EvaluationTrial("a", 1, 1): "run-3"}
         assert trials.assigned("two") == {}
         assert trials.outcomes("one") == ["outcome without a run"]
 
@@ -47,7 +47,9 @@ class TrialsContract:
 
     def test_outcomes_come_by_seed_run_and_task(self, trials: Trials) -> None:
         trials.begin("one", "plan")
-        keys = [Trial(task, seed, run) for seed in (0, 1) for run in (1, 2, 10) for task in ("B", "a", "a/b", "ä")]
+        keys = [
+            EvaluationTrial(task, seed, run) for seed in (0, 1) for run in (1, 2, 10) for task in ("B", "a", "a/b", "ä")
+        ]
         for key in reversed(keys):
             trials.settle("one", key, repr(key), final=True)
         assert trials.outcomes("one") == [repr(key) for key in keys]

@@ -22,7 +22,7 @@ _SCRIPT_DEFINES = re.compile(rb"(?:export )?(?:default )?(?:abstract )?(?:async 
 _SECONDS = 60
 
 
-class Hit(NamedTuple):
+class WordHit(NamedTuple):
     """A line that holds the word as a whole, whether once or more often."""
 
     path: str
@@ -32,7 +32,7 @@ class Hit(NamedTuple):
     """It is the `def`, `class`, `function` or `const` of that name."""
 
 
-Search = Callable[[Sequence[str]], list[Hit]]
+Search = Callable[[Sequence[str]], list[WordHit]]
 """Finds identifiers (other words are passed over); what it gives is sorted, and the same whichever way it looks."""
 
 
@@ -46,7 +46,7 @@ def walk_search(files: Iterable[str], read: Read) -> Search:
     texts: list[_Text] = []
     unread = sorted({path for path in files if is_searchable(path)})
 
-    def search(words: Sequence[str]) -> list[Hit]:
+    def search(words: Sequence[str]) -> list[WordHit]:
         while unread:
             path = unread.pop(0)
             data = read(path)
@@ -60,7 +60,7 @@ def walk_search(files: Iterable[str], read: Read) -> Search:
 def ripgrep_search(folder: Path) -> Search:
     """Lets ripgrep say which files of the folder to look through; where there is no ripgrep, looks through all."""
 
-    def search(words: Sequence[str]) -> list[Hit]:
+    def search(words: Sequence[str]) -> list[WordHit]:
         wanted = _identifiers(words)
         if not wanted:
             return []
@@ -74,7 +74,7 @@ def _identifiers(words: Sequence[str]) -> list[str]:
     return sorted({word for word in words if word.isidentifier() and word.isascii()})
 
 
-def _find(words: Sequence[str], texts: Sequence[_Text]) -> Iterator[Hit]:
+def _find(words: Sequence[str], texts: Sequence[_Text]) -> Iterator[WordHit]:
     # one pass that takes every file apart costs less than one pass a word
     wanted = frozenset(word.encode() for word in words)
     holders: dict[bytes, list[_Text]] = {word: [] for word in sorted(wanted)}
@@ -87,7 +87,7 @@ def _find(words: Sequence[str], texts: Sequence[_Text]) -> Iterator[Hit]:
                 yield from _in_file(path, data, word)
 
 
-def _in_file(path: str, data: bytes, needle: bytes) -> list[Hit]:
+def _in_file(path: str, data: bytes, needle: bytes) -> list[WordHit]:
     lines: dict[int, bool] = {}
     line, counted = 1, 0
     at = data.find(needle)
@@ -98,7 +98,7 @@ def _in_file(path: str, data: bytes, needle: bytes) -> list[Hit]:
             counted = at
             lines[line] = lines.get(line, False) or _defined(data, at)
         at = data.find(needle, end)
-    return [Hit(path, number, needle.decode(), defines) for number, defines in lines.items()]
+    return [WordHit(path, number, needle.decode(), defines) for number, defines in lines.items()]
 
 
 def _defined(data: bytes, at: int) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from redstart.core.finding import Finding, Kind, Risk
+from redstart.core.finding import Finding, FindingKind, Risk
 from redstart.toolkit.checks.narrow import REMARKS
 from redstart.toolkit.checks.secrets import secrets
 from redstart.toolkit.checks.source import Source, source_of
@@ -24,13 +24,13 @@ def lint(files: Mapping[str, bytes]) -> list[Finding]:
 
     Raises `ConfigError` where a tool is not there or does not work.
     """
-    return [one for checks in _all_checks() for one in checks.lint(files)]
+    return [item for checks in _all_checks() for item in checks.lint(files)]
 
 
 def blocked_calls(files: Mapping[str, bytes], names: Sequence[str]) -> list[Finding]:
     """The calls in these files that the user refuses, by their full names."""
     sources = [source_of(path, data) for path, data in files.items()] if names else []
-    return [one for source in sources for checks in _all_checks() for one in checks.blocked_calls(source, names)]
+    return [call for source in sources for checks in _all_checks() for call in checks.blocked_calls(source, names)]
 
 
 def run_tools(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> list[Finding]:
@@ -44,15 +44,15 @@ def run_tools(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> lis
     programs = [named for checks in known for named in checks.programs()]
     with ThreadPoolExecutor(max(len(programs), 1)) as pool:
         apart = [pool.submit(tool, sources) for name, tool in programs if name not in left_out]
-        own = [one for name, tool in rules if name not in left_out for one in tool(sources)]
-        said = [one for each in apart for one in each.result()]
+        own = [item for name, tool in rules if name not in left_out for item in tool(sources)]
+        said = [item for each in apart for item in each.result()]
     return merged([*own, *said])
 
 
 def security(files: Mapping[str, bytes], left_out: Collection[str] = ()) -> list[Finding]:
     """What all tools but ruff say of these files that a patch may not bring along."""
     found = run_tools(files, {*left_out, "ruff"})
-    return [one for one in found if one.kind is not Kind.code and one.risk.reaches(Risk.medium)]
+    return [item for item in found if item.kind is not FindingKind.code and item.risk.reaches(Risk.medium)]
 
 
 def merged(found: Sequence[Finding]) -> list[Finding]:
@@ -60,22 +60,25 @@ def merged(found: Sequence[Finding]) -> list[Finding]:
 
     What only counts when confirmed is dropped where nobody else saw it.
     """
-    sure = [one for one in found if not _only_confirms(one)]
+    sure = [item for item in found if not _only_confirms(item)]
     result: list[Finding] = []
-    for one in sorted(sure, key=lambda each: (each.path, each.line, -list(Risk).index(each.risk))):
-        if not _joined(result, one, 0):
-            result.append(one)
+    for item in sorted(sure, key=lambda each: (each.path, each.line, -list(Risk).index(each.risk))):
+        if not _joined(result, item, 0):
+            result.append(item)
     places: dict[str, list[Finding]] = {}
-    for one in result:
-        places.setdefault(one.path, []).append(one)
-    for one in found:
-        if _only_confirms(one):
-            near = places.get(one.path, [])
-            _ = _joined(near, one, 0) or _joined(near, one, NEAR)
-    grave = {(one.path, one.line) for one in result if one.kind is not Kind.code}
+    for item in result:
+        places.setdefault(item.path, []).append(item)
+    for item in found:
+        if _only_confirms(item):
+            near = places.get(item.path, [])
+            _ = _joined(near, item, 0) or _joined(near, item, NEAR)
+    grave = {(item.path, item.line) for item in result if item.kind is not FindingKind.code}
     # a remark on a line of which something worse is told adds nothing
     told = (
-        one for each in places.values() for one in each if one.rule not in REMARKS or (one.path, one.line) not in grave
+        item
+        for each in places.values()
+        for item in each
+        if item.rule not in REMARKS or (item.path, item.line) not in grave
     )
     return sorted(told, key=lambda each: (each.path, each.line, each.rule, each.message))
 
@@ -86,7 +89,7 @@ def _joined(told: list[Finding], one: Finding, apart: int) -> bool:
         other = told[place]
         if one.path != other.path:
             return False
-        alike = one.kind is other.kind and one.kind is not Kind.code and abs(one.line - other.line) <= apart
+        alike = one.kind is other.kind and one.kind is not FindingKind.code and abs(one.line - other.line) <= apart
         if not alike or (one.tool == other.tool and one.rule != other.rule):
             continue
         said = f"{one.tool} {one.rule}"
@@ -112,9 +115,9 @@ def without_suppressed(found: Sequence[Finding], files: Mapping[str, bytes]) -> 
     """
     sources: dict[str, Source] = {}
     kept: list[Finding] = []
-    for one in found:
-        source = sources.setdefault(one.path, Source(one.path, files.get(one.path, b"")))
-        line = source.line(one.line)
-        if one.kind is Kind.code or "#" not in line or not _SUPPRESSED.search(line):
-            kept.append(one)
+    for item in found:
+        source = sources.setdefault(item.path, Source(item.path, files.get(item.path, b"")))
+        line = source.line(item.line)
+        if item.kind is FindingKind.code or "#" not in line or not _SUPPRESSED.search(line):
+            kept.append(item)
     return kept

@@ -15,13 +15,13 @@ WORDS = 300
 """Characters of what a tool says that failed and named no line."""
 
 
-class Said(NamedTuple):
+class ToolFindings(NamedTuple):
     findings: list[Finding]
     silent: dict[str, str]
     """By name: the last words of tools that failed without naming a line."""
 
 
-class Place(NamedTuple):
+class ToolContext(NamedTuple):
     """Where the tools run, and what of it they may speak of."""
 
     snapshot: Snapshot
@@ -30,9 +30,9 @@ class Place(NamedTuple):
     files: Mapping[str, bytes]
 
 
-async def ask_commands(sandbox: Sandbox, commands: Mapping[str, tuple[str, ...]], place: Place) -> Said:
+async def ask_commands(sandbox: Sandbox, commands: Mapping[str, tuple[str, ...]], place: ToolContext) -> ToolFindings:
     """What each command prints, as findings of its name; an empty command is none. Raises what the sandbox raises."""
-    said = Said([], {})
+    said = ToolFindings([], {})
     for name, command in sorted(commands.items()):
         if not command:
             continue

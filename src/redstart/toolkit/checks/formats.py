@@ -22,10 +22,10 @@ def as_json(report: FindingList) -> str:
 def as_sarif(report: FindingList, version: str) -> str:
     """A SARIF log of one run. What the audit could not do is a notification."""
     found = report.findings
-    rules = sorted({_rule_id(one): one for one in found}.items())
+    rules = sorted({_rule_id(item): item for item in found}.items())
     places = {name: place for place, (name, _) in enumerate(rules)}
-    driver = {"name": "redstart", "version": version, "rules": [_rule(name, one) for name, one in rules]}
-    results = [_result(one, places[_rule_id(one)]) for one in found]
+    driver = {"name": "redstart", "version": version, "rules": [_rule(name, rule) for name, rule in rules]}
+    results = [_result(item, places[_rule_id(item)]) for item in found]
     run: dict[str, Any] = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     if report.warnings:
         notifications = [{"level": "warning", "message": {"text": text}} for text in report.warnings]
@@ -70,9 +70,9 @@ def _location(path: str, line: int) -> dict[str, Any]:
 def as_github(report: FindingList) -> str:
     """A workflow command for each finding, which GitHub shows beside the line, and for each warning."""
     lines = [
-        f"::{_COMMANDS[one.risk]} file={_property(one.path)},line={max(one.line, 1)},"
-        f"title={_property(_rule_id(one))}::{_data(one.message)}"
-        for one in report.findings
+        f"::{_COMMANDS[finding.risk]} file={_property(finding.path)},line={max(finding.line, 1)},"
+        f"title={_property(_rule_id(finding))}::{_data(finding.message)}"
+        for finding in report.findings
     ]
     return "\n".join([*lines, *(f"::warning::{_data(text)}" for text in report.warnings)])
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from redstart.core.finding import Finding, Kind, Risk
+from redstart.core.finding import Finding, FindingKind, Risk
 
 SYNTAX = "syntax"
 """The rule of a finding that says: this file cannot be read."""
@@ -17,30 +17,30 @@ REMARKS = frozenset({"S104", "S108", "S113", "S310", "S324"})
 
 def on_changed_lines(found: Sequence[Finding], changed: Mapping[str, Sequence[int]]) -> list[Finding]:
     """Those on a line that was changed, or that are used on one."""
-    lines = {path: frozenset(one) for path, one in changed.items()}
-    return [one for one in found if {one.line, one.reaches} & lines.get(one.path, frozenset())]
+    lines = {path: frozenset(item) for path, item in changed.items()}
+    return [item for item in found if {item.line, item.reaches} & lines.get(item.path, frozenset())]
 
 
 def new_since(found: Sequence[Finding], known: Mapping[str, int]) -> list[Finding]:
     """Those that are not known yet; of equal ones as many as there are more of now."""
     left = Counter(known)
     new: list[Finding] = []
-    for one in found:
-        if left[one.fingerprint] > 0:
-            left[one.fingerprint] -= 1
+    for item in found:
+        if left[item.fingerprint] > 0:
+            left[item.fingerprint] -= 1
         else:
-            new.append(one)
+            new.append(item)
     return new
 
 
 def new_findings(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
     """Those of `after` that `before` has not, by fingerprint; where a line's finding is doubled, one of them is new."""
-    return new_since(after, Counter(one.fingerprint for one in before))
+    return new_since(after, Counter(item.fingerprint for item in before))
 
 
 def syntax_errors(findings: Sequence[Finding]) -> list[Finding]:
     """Those that say that a file cannot be read at all."""
-    return [one for one in findings if one.rule == SYNTAX]
+    return [finding for finding in findings if finding.rule == SYNTAX]
 
 
 def more_than(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
@@ -48,14 +48,14 @@ def more_than(before: Sequence[Finding], after: Sequence[Finding]) -> list[Findi
 
     What was moved, or stands on a line that was changed otherwise, is as much as it was: nobody added it.
     """
-    had = Counter(one.rule for one in before)
+    had = Counter(item.rule for item in before)
     new = new_findings(before, after)
     grown: list[Finding] = []
-    now = Counter(one.rule for one in after)
-    for one in new:
-        if now[one.rule] > had[one.rule]:
-            had[one.rule] += 1
-            grown.append(one)
+    now = Counter(item.rule for item in after)
+    for item in new:
+        if now[item.rule] > had[item.rule]:
+            had[item.rule] += 1
+            grown.append(item)
     return grown
 
 
@@ -77,4 +77,6 @@ def _is_noise(finding: Finding, is_test: Callable[[str], bool]) -> bool:
 def most_telling(found: Sequence[Finding]) -> list[Finding]:
     """The same with the gravest first, and of equal risk those about security."""
     order = list(Risk)
-    return sorted(found, key=lambda one: (-order.index(one.risk), one.kind is Kind.code, one.path, one.line))
+    return sorted(
+        found, key=lambda item: (-order.index(item.risk), item.kind is FindingKind.code, item.path, item.line)
+    )

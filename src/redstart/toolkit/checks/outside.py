@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from redstart.core.finding import Finding, Kind, Risk
+from redstart.core.finding import Finding, FindingKind, Risk
 from redstart.core.noun import clip
 from redstart.toolkit.checks.source import Source
 
@@ -29,7 +29,7 @@ def outside_findings(tool: str, output: str, files: Mapping[str, bytes]) -> list
             continue
         source = sources.setdefault(path, Source(path, files[path]))
         risk = _RISKS.get(level, Risk.medium)
-        found.append(source.finding(tool, rule, line, clip(message, 400), Kind.code, risk))
+        found.append(source.finding(tool, rule, line, clip(message, 400), FindingKind.code, risk))
     return found
 
 
@@ -40,9 +40,15 @@ def _said(output: str) -> Iterator[tuple[str, int, str, str, str]]:
             return
         except (ValueError, KeyError, TypeError, AttributeError, IndexError):
             pass  # not SARIF after all: its lines are read
-    for one in _LINE.finditer(output):
-        path = one["path"].strip().removeprefix("./")
-        yield path, int(one["line"]), one["rule"] or "said", (one["level"] or "error").lower(), one["message"].strip()
+    for match in _LINE.finditer(output):
+        path = match["path"].strip().removeprefix("./")
+        yield (
+            path,
+            int(match["line"]),
+            match["rule"] or "said",
+            (match["level"] or "error").lower(),
+            match["message"].strip(),
+        )
 
 
 def _from_sarif(document: dict[str, Any]) -> Iterator[tuple[str, int, str, str, str]]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from redstart.core.finding import Finding, Kind, Risk
+from redstart.core.finding import Finding, FindingKind, Risk
 from redstart.core.noun import clip
 from redstart.toolkit.checks.source import Source
 
@@ -17,7 +17,7 @@ LEAST = 4
 """Letters that a quote must have to say anything."""
 
 
-class Claim(NamedTuple):
+class ReviewClaim(NamedTuple):
     path: str
     line: int
     quote: str
@@ -26,12 +26,12 @@ class Claim(NamedTuple):
     message: str
 
 
-class Reviewed(NamedTuple):
+class ReviewResult(NamedTuple):
     findings: list[Finding]
     dropped: int
 
 
-def verified(claims: Iterable[Claim], files: Mapping[str, bytes]) -> Reviewed:
+def verified(claims: Iterable[ReviewClaim], files: Mapping[str, bytes]) -> ReviewResult:
     """The claims whose file is among these, and whose quoted line stands where they say, or a few lines off."""
     found: dict[str, Finding] = {}
     dropped = 0
@@ -42,14 +42,14 @@ def verified(claims: Iterable[Claim], files: Mapping[str, bytes]) -> Reviewed:
         if source is None or line is None or not claim.message.strip():
             dropped += 1
             continue
-        kind = next((one for one in Kind if one.value == claim.kind.strip().lower()), Kind.code)
-        risk = next((one for one in Risk if one.value == claim.risk.strip().lower()), Risk.medium)
+        kind = next((item for item in FindingKind if item.value == claim.kind.strip().lower()), FindingKind.code)
+        risk = next((item for item in Risk if item.value == claim.risk.strip().lower()), Risk.medium)
         one = source.finding(TOOL, f"review-{kind.value.replace('_', '-')}", line, clip(claim.message, 400), kind, risk)
         found.setdefault(one.fingerprint, one)
-    return Reviewed(list(found.values()), dropped)
+    return ReviewResult(list(found.values()), dropped)
 
 
-def _place(source: Source, claim: Claim) -> int | None:
+def _place(source: Source, claim: ReviewClaim) -> int | None:
     """The line nearest to the claimed one whose text is what was quoted; None where there is none."""
     quote = _plain(next((line for line in claim.quote.splitlines() if line.strip()), ""))
     if len(quote) < LEAST or not 1 <= claim.line <= len(source.lines):

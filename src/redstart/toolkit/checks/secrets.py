@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Protocol
 
-from redstart.core.finding import Finding, Kind, Risk
+from redstart.core.finding import Finding, FindingKind, Risk
 from redstart.toolkit.checks.source import LARGEST, NamedString, Source
 
 TOOL = "detect-secrets"
@@ -98,7 +98,7 @@ class _Detector(Protocol):
 
 def secrets(sources: Sequence[Source]) -> list[Finding]:
     """Every secret in these files, one for a line. What is plainly a placeholder, an example or test data is none."""
-    return [one for source in sources for one in _of(source)]
+    return [item for source in sources for item in _of(source)]
 
 
 def _of(source: Source) -> Iterator[Finding]:
@@ -109,14 +109,16 @@ def _of(source: Source) -> Iterator[Finding]:
         if line not in told:
             told.add(line)
             rule = re.sub(r"\W+", "-", what.lower()).strip("-")
-            yield source.finding(TOOL, rule, line, f"a secret stands in the code: {what}", Kind.secret, Risk.high)
+            yield source.finding(
+                TOOL, rule, line, f"a secret stands in the code: {what}", FindingKind.secret, Risk.high
+            )
     if source.is_test or _EXAMPLE_FILE.search(source.path):
         return
     for held in _named(source):
         if held.line not in told and (is_secret(held.name, held.value) or _opens(held.value)):
             told.add(held.line)
             words = f"a secret stands in the code: {held.name[:60]}"
-            yield source.finding(TOOL, BY_NAME, held.line, words, Kind.secret, Risk.high)
+            yield source.finding(TOOL, BY_NAME, held.line, words, FindingKind.secret, Risk.high)
 
 
 # -- by form -----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from functools import cached_property
 from io import BytesIO
 from typing import NamedTuple
 
-from redstart.core.finding import Finding, Kind, Risk, Severity
+from redstart.core.finding import Finding, FindingKind, Risk, Severity
 from redstart.toolkit.languages.registry import is_test_path, language_of_file
 
 LARGEST = 1 << 20
@@ -60,7 +60,7 @@ class Source:
         return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
 
     def finding(
-        self, tool: str, rule: str, line: int, message: str, kind: Kind, risk: Risk, *, reaches: int = 0
+        self, tool: str, rule: str, line: int, message: str, kind: FindingKind, risk: Risk, *, reaches: int = 0
     ) -> Finding:
         """A finding on a line of this file. It blocks a patch unless its risk is low."""
         return Finding(

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from redstart.core.change import Snapshot
-from redstart.core.report import Case, Evidence
+from redstart.core.report import Case, CheckEvidence
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
 from redstart.toolkit.suites.execute import SuiteRun
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import SuiteRequest
 
 
-class Doubt(NamedTuple):
+class PatchDoubt(NamedTuple):
     """What a check holds against a patch, in one sentence that names the test."""
 
     words: str
@@ -25,12 +25,12 @@ class Doubt(NamedTuple):
     """Whether no honest patch does this; otherwise a person is asked."""
 
 
-class Examined(NamedTuple):
-    evidence: Evidence
-    doubts: tuple[Doubt, ...] = ()
+class CheckOutcome(NamedTuple):
+    evidence: CheckEvidence
+    doubts: tuple[PatchDoubt, ...] = ()
 
 
-class Green(NamedTuple):
+class GreenPatch(NamedTuple):
     """A patch whose targets pass."""
 
     base: Snapshot
@@ -51,14 +51,14 @@ class Green(NamedTuple):
     """Every case on the patched code."""
 
 
-class Runs(Protocol):
+class CheckRuns(Protocol):
     """What a check may run. A run is journaled: on re-entry the same one gives the same result."""
 
     async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
         """Runs these tests as the verdict's runs are made. `activity` is shown: `control 2 of 4`."""
         ...
 
-    async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
+    async def execute(self, activity: str, tree: Snapshot, asked: SuiteRequest) -> Completed:
         """Runs any other command on that tree, within the limits of the run."""
         ...
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from redstart.core.report import Evidence
+from redstart.core.report import CheckEvidence
 from redstart.toolkit.honesty.controls.examine import examine_controls
 from redstart.toolkit.honesty.controls.subjects import is_chosen
-from redstart.toolkit.honesty.examine import Examined, Green, Runs
+from redstart.toolkit.honesty.examine import CheckOutcome, CheckRuns, GreenPatch
 from redstart.toolkit.honesty.expected_data import examine_data
 from redstart.toolkit.honesty.neutral import examine_neutral
 from redstart.toolkit.honesty.used_files import examine_files
@@ -15,9 +15,9 @@ from redstart.toolkit.languages.registry import language_of_runner
 NOT_COMPARED = "compared in Python only"
 
 
-async def examine(green: Green, runs: Runs, measures: Measures) -> list[Examined]:
+async def examine(green: GreenPatch, runs: CheckRuns, measures: Measures) -> list[CheckOutcome]:
     """What the checks of the level say, up to the first that refuses the patch."""
-    results: list[Examined] = []
+    results: list[CheckOutcome] = []
     results.append(await examine_controls(green, runs, rounds=measures.controls))
     if not _is_refused(results):
         results.append(await examine_neutral(green, runs, far=measures.far))
@@ -34,11 +34,11 @@ async def examine(green: Green, runs: Runs, measures: Measures) -> list[Examined
     return results
 
 
-def _not_compared(green: Green) -> Examined:
+def _not_compared(green: GreenPatch) -> CheckOutcome:
     cases = {case.id for case in green.after or green.before if is_chosen(case.id, green.targets)}
-    evidence = Evidence(check="nearby", targets=len(cases or set(green.targets)), covered=0, notes=(NOT_COMPARED,))
-    return Examined(evidence)
+    evidence = CheckEvidence(check="nearby", targets=len(cases or set(green.targets)), covered=0, notes=(NOT_COMPARED,))
+    return CheckOutcome(evidence)
 
 
-def _is_refused(results: list[Examined]) -> bool:
+def _is_refused(results: list[CheckOutcome]) -> bool:
     return any(doubt.refuses for result in results for doubt in result.doubts)

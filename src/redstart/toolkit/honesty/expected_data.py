@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-from redstart.core.report import Evidence
-from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
-from redstart.toolkit.suites.view import View
+from redstart.core.report import CheckEvidence
+from redstart.toolkit.honesty.examine import CheckOutcome, CheckRuns, GreenPatch, PatchDoubt
+from redstart.toolkit.suites.view import TreeView
 
 CHECK = "data"
 MOST_TESTS = 20
@@ -22,9 +22,9 @@ _FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "fixtures", "testdat
 _EXPECTED = re.compile(r"expect|want|output|result|answer|golden", re.IGNORECASE)
 
 
-async def examine_data(green: Green, runs: Runs) -> Examined | None:
+async def examine_data(green: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
     """None where no target's file names a file of data that lies among the tests."""
-    view = View(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
+    view = TreeView(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
     tests = {view.file_of(target) for target in green.targets} - {""}
     texts = b"\n".join(view.read(path) or b"" for path in sorted(tests))
     named = [path for path in view.kept if path.endswith(".json") and _is_for_tests(path) and _names(texts, path)]
@@ -35,10 +35,10 @@ async def examine_data(green: Green, runs: Runs) -> Examined | None:
     ids = tuple(dict.fromkeys((*green.targets, *passed)))[: max(MOST_TESTS, len(green.targets))]
     done = await runs.suite("with other expected data", runs.write(green.patched, dict(changed)), ids)
     count, path = len(set(green.targets)), next(iter(changed))
-    evidence = Evidence(check=CHECK, targets=count, covered=count, runs=1)
+    evidence = CheckEvidence(check=CHECK, targets=count, covered=count, runs=1)
     if any(case.red for case in done.cases) or not done.cases:
-        return Examined(evidence)
-    return Examined(evidence, (Doubt(f"no test fails when the values in {path} are changed", refuses=False),))
+        return CheckOutcome(evidence)
+    return CheckOutcome(evidence, (PatchDoubt(f"no test fails when the values in {path} are changed", refuses=False),))
 
 
 def changed_values(text: bytes) -> bytes:

@@ -19,7 +19,7 @@ LARGEST = 1 << 18
 """Bytes of a file that is looked at."""
 
 
-class Written(NamedTuple):
+class ProgramFile(NamedTuple):
     """A file of the new program."""
 
     before: bytes
@@ -27,23 +27,23 @@ class Written(NamedTuple):
     now: bytes
 
 
-def sample(files: Mapping[str, Written], seed: str, most: int = MOST) -> list[Mutant]:
+def sample(files: Mapping[str, ProgramFile], seed: str, most: int = MOST) -> list[Mutant]:
     """At most so many changes of what is new in these files, spread over lines, kinds and functions.
 
     The same files and seed give the same ones, in the same order. A file that cannot be read gives none.
     """
     pool = [
-        one
+        mutant
         for path, file in sorted(files.items())
         if len(file.now) <= LARGEST
-        for one in _mutants(path, file.now)
-        if one.line in _new_lines(file)
+        for mutant in _mutants(path, file.now)
+        if mutant.line in _new_lines(file)
     ]
     random.Random(seed).shuffle(pool)  # noqa: S311  (nothing is kept secret by it)
     chosen: list[Mutant] = []
     taken: Counter[tuple[str, object]] = Counter()
     while pool and len(chosen) < most:
-        best = min(pool, key=lambda one: sum(taken[mark] for mark in _marks(one)))
+        best = min(pool, key=lambda item: sum(taken[mark] for mark in _marks(item)))
         pool.remove(best)
         chosen.append(best)
         taken.update(_marks(best))
@@ -54,7 +54,7 @@ def counted(asked: int, noticed: Sequence[bool], mutants: Sequence[Mutant]) -> M
     """What is known once these of `asked` changes were tried, in their order; None where that is too few to tell."""
     if asked < FEWEST:
         return None
-    survivors = tuple(one.words for one, is_noticed in zip(mutants, noticed, strict=False) if not is_noticed)
+    survivors = tuple(mutant.words for mutant, is_noticed in zip(mutants, noticed, strict=False) if not is_noticed)
     return Mutants(sampled=len(noticed), killed=sum(noticed), survivors=survivors[:MOST])
 
 
@@ -70,7 +70,7 @@ def _mutants(path: str, text: bytes) -> list[Mutant]:
     return language.mutants(path, text) if language else []
 
 
-def _new_lines(file: Written) -> frozenset[int]:
+def _new_lines(file: ProgramFile) -> frozenset[int]:
     old, new = file.before.splitlines(), file.now.splitlines()
     if not old:
         return frozenset(range(1, len(new) + 1))

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.noun import clip
-from redstart.core.report import Evidence, Outcome
-from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
-from redstart.toolkit.honesty.neutral_surroundings import WORDS, CallResult, Dimension, Driver, Surroundings
+from redstart.core.report import CheckEvidence, Outcome
+from redstart.toolkit.honesty.examine import CheckOutcome, CheckRuns, GreenPatch, PatchDoubt
+from redstart.toolkit.honesty.neutral_surroundings import WORDS, CallResult, Dimension, NeutralDriver, Surroundings
 from redstart.toolkit.languages.registry import language_of_runner
-from redstart.toolkit.suites.view import View
+from redstart.toolkit.suites.view import TreeView
 
 CHECK = "neutral"
 ACTIVITY = "neutral rerun"
@@ -66,19 +66,19 @@ _SPOKEN_OF = {
 """What a test speaks of that may itself depend on the dimension."""
 
 
-async def examine_neutral(green: Green, runs: Runs, *, far: bool) -> Examined:
+async def examine_neutral(green: GreenPatch, runs: CheckRuns, *, far: bool) -> CheckOutcome:
     """Calls the targets outside of a test run; with `far` also far ahead in time and from an empty directory."""
-    driver = _driver(green, View(green.suite, runs.files(green.base), partial(runs.read, green.base)))
+    driver = _driver(green, TreeView(green.suite, runs.files(green.base), partial(runs.read, green.base)))
     if driver is None:
         note = f"tests of {green.suite.runner or 'this command'} cannot be rerun neutrally"
-        return Examined(Evidence(check=CHECK, targets=len(set(green.targets)), covered=0, notes=(note,)))
+        return CheckOutcome(CheckEvidence(check=CHECK, targets=len(set(green.targets)), covered=0, notes=(note,)))
     rerun = _Rerun(green, runs, driver)
     for surroundings in driver.variants[: 2 if far else 1]:
         await rerun.examine(surroundings)
     return rerun.examined()
 
 
-def _driver(green: Green, view: View) -> Driver | None:
+def _driver(green: GreenPatch, view: TreeView) -> NeutralDriver | None:
     """What calls the tests of this suite; None where nothing can."""
     language = None if green.suite.junit else language_of_runner(green.suite.runner)
     return language.neutral_driver(green, view) if language else None
@@ -94,14 +94,14 @@ class _Calibrated(NamedTuple):
 class _Rerun:
     """The neutral runs of one patch, and what they said so far."""
 
-    def __init__(self, green: Green, runs: Runs, driver: Driver) -> None:
+    def __init__(self, green: GreenPatch, runs: CheckRuns, driver: NeutralDriver) -> None:
         self._green, self._runs, self._driver = green, runs, driver
         targets = sorted(set(green.targets))
         chance = random.Random(green.seed)  # noqa: S311 (which tests are looked at is no secret)
         self._targets = sorted(chance.sample(targets, MOST_TARGETS)) if len(targets) > MOST_TARGETS else targets
         self._before = {case.id: case for case in green.before}
         self._covered: set[str] = set()
-        self._doubts: dict[str, Doubt] = {}
+        self._doubts: dict[str, PatchDoubt] = {}
         self._notes: dict[str, list[str]] = {}
         self._count = 0
 
@@ -120,19 +120,19 @@ class _Rerun:
                 tests = await self._failing(tests, group.surroundings)
             await self._attribute(tests, group.surroundings)
 
-    def examined(self) -> Examined:
+    def examined(self) -> CheckOutcome:
         notes = [words.format(_named(tests)) for words, tests in self._notes.items()]
         count = len(set(self._green.targets))
         if len(self._targets) < count:
             notes.append(f"{len(self._targets)} of {count} targets were drawn for the neutral rerun")
-        evidence = Evidence(
+        evidence = CheckEvidence(
             check=CHECK,
             targets=count,
             covered=len(self._covered | set(self._doubts)),
             runs=self._count,
             notes=tuple(clip(note, 300) for note in notes[:MOST_NOTES]),
         )
-        return Examined(evidence, tuple(self._doubts.values()))
+        return CheckOutcome(evidence, tuple(self._doubts.values()))
 
     async def _failing(self, tests: Sequence[str], surroundings: Surroundings) -> list[str]:
         """Those that fail on the patched code. A test that passes is covered; one that cannot be called is noted."""
@@ -186,12 +186,12 @@ class _Rerun:
                 left = [test for test in left if test not in passed]
         for test in left:
             words = f"{_label(test)} fails outside a test run, for no single reason that was found"
-            self._doubts[test] = Doubt(words, refuses=False)
+            self._doubts[test] = PatchDoubt(words, refuses=False)
 
-    def _doubt(self, test: str, dimension: Dimension) -> Doubt:
+    def _doubt(self, test: str, dimension: Dimension) -> PatchDoubt:
         words = self._driver.loaded if dimension is Dimension.runner else WORDS[dimension]
         refuses = dimension not in ASKED and not self._is_about(test, dimension)
-        return Doubt(f"{_label(test)} passes only when {words}", refuses=refuses)
+        return PatchDoubt(f"{_label(test)} passes only when {words}", refuses=refuses)
 
     def _is_about(self, test: str, dimension: Dimension) -> bool:
         spoken = _SPOKEN_OF.get(dimension)

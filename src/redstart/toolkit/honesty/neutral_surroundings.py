@@ -10,10 +10,10 @@ from typing import Literal, NamedTuple, Protocol
 
 from pydantic import Field, ValidationError
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.report import Case
 from redstart.core.shell import HOST_NAME, Completed, Environment
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import SuiteRequest
 
 STATE = "state.json"
 """What a driver leaves."""
@@ -78,7 +78,7 @@ class Surroundings(NamedTuple):
         return self._replace(applied=self.applied - restored)
 
 
-class CallResult(Noun):
+class CallResult(FrozenValue):
     """What became of one test that was called plainly."""
 
     outcome: Literal["passed", "failed", "unsupported"]
@@ -89,7 +89,7 @@ class CallResult(Noun):
     text: str = ""
 
 
-class _State(Noun):
+class _State(FrozenValue):
     results: dict[str, CallResult] = Field(default={})
     late: bool = False
 
@@ -98,7 +98,7 @@ LOST = CallResult(outcome="failed", reason="the process ended before it")
 LATE = CallResult(outcome="unsupported", reason="it does not end in time")
 
 
-class Driver(Protocol):
+class NeutralDriver(Protocol):
     """Calls the tests of one language without their runner."""
 
     variants: tuple[Surroundings, ...]
@@ -106,7 +106,7 @@ class Driver(Protocol):
     loaded: str
     """What a test depends on that passes only in a test run, to follow `only when`: `pytest is loaded`."""
 
-    def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> Request: ...
+    def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> SuiteRequest: ...
 
     def read(self, completed: Completed, tests: Sequence[str]) -> dict[str, CallResult]:
         """What became of each of these tests."""

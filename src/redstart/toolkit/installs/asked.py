@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from redstart.ports.install.port import Refusal, Requirement
+from redstart.ports.install.port import PackageRefusal, Requirement
 from redstart.toolkit.installs.manager import PackageManager, managers
 
 LARGEST = 2_000_000
@@ -14,9 +14,9 @@ LARGEST = 2_000_000
 _PASSED_OVER = frozenset({"node_modules", ".venv", "venv", ".git", ".tox", ".nox"})
 
 
-class Asked(NamedTuple):
+class RequestedPackages(NamedTuple):
     requirements: tuple[Requirement, ...]
-    refused: tuple[Refusal, ...]
+    refused: tuple[PackageRefusal, ...]
     """What was asked for in a way that no index answers: an address, a folder, another index, an unreadable line."""
     own: tuple[str, ...]
     """The project's own names, its modules among them."""
@@ -27,25 +27,25 @@ def is_manifest(path: str) -> bool:
     return _manager(path) is not None
 
 
-def read(files: Mapping[str, bytes]) -> Asked:
+def read(files: Mapping[str, bytes]) -> RequestedPackages:
     """What the files ask for; those that are no manifest are only looked at for the names of the project's modules.
 
     A file that cannot be read is a refusal with its path: what it asks for is not known.
     """
     requirements: list[Requirement] = []
-    refused: list[Refusal] = []
+    refused: list[PackageRefusal] = []
     own = {name for manager in managers() for name in manager.modules(files)}
     for path in sorted(path for path in files if is_manifest(path)):
         try:
             found = list(_of_file(path, files[path], own))
         except (ValueError, RecursionError) as error:
-            refused.append(Refusal(name="", reason=f"{path} cannot be read: {str(error)[:200]}."))
+            refused.append(PackageRefusal(name="", reason=f"{path} cannot be read: {str(error)[:200]}."))
             continue
-        requirements += [one for one in found if isinstance(one, Requirement)]
-        refused += [one for one in found if isinstance(one, Refusal)]
+        requirements += [item for item in found if isinstance(item, Requirement)]
+        refused += [item for item in found if isinstance(item, PackageRefusal)]
     ours = {manager.normal(name) for name in own for manager in managers()}
-    kept = [one for one in dict.fromkeys(requirements) if not _is_itself(one, ours)]
-    return Asked(tuple(kept), tuple(dict.fromkeys(refused)), tuple(sorted(own)))
+    kept = [fromkey for fromkey in dict.fromkeys(requirements) if not _is_itself(fromkey, ours)]
+    return RequestedPackages(tuple(kept), tuple(dict.fromkeys(refused)), tuple(sorted(own)))
 
 
 def _is_itself(one: Requirement, own: set[str]) -> bool:
@@ -53,7 +53,7 @@ def _is_itself(one: Requirement, own: set[str]) -> bool:
     return one.name in own and (one.text.startswith(f"{one.name}[") or one.text.startswith("workspace:"))
 
 
-def _of_file(path: str, data: bytes, own: set[str]) -> Iterator[Requirement | Refusal]:
+def _of_file(path: str, data: bytes, own: set[str]) -> Iterator[Requirement | PackageRefusal]:
     if len(data) > LARGEST:
         raise ValueError("it is too large")
     manager = _manager(path)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from redstart.ports.install.port import InstallRequest
-from redstart.toolkit.installs.judge import Judgement
+from redstart.toolkit.installs.judge import PackageJudgement
 from redstart.toolkit.installs.manager import managers
 
 
-def requests_of(judgement: Judgement, interpreter: str = "") -> tuple[InstallRequest, ...]:
+def requests_of(judgement: PackageJudgement, interpreter: str = "") -> tuple[InstallRequest, ...]:
     """What is to be installed, one request a language; none for a language of which nothing is asked.
 
     Only what is allowed is in it: a judgement that refuses, or still asks, is settled before.
     """
     made: list[InstallRequest] = []
     for manager in managers():
-        wanted = tuple(one for one in judgement.allowed if one.language == manager.key and one.installed)
+        wanted = tuple(item for item in judgement.allowed if item.language == manager.key and item.installed)
         if wanted:
             made.append(
                 InstallRequest(
                     language=manager.key,
                     requirements=wanted,
-                    trusted=tuple(dict.fromkeys(one.name for one in wanted)),
+                    trusted=tuple(dict.fromkeys(item.name for item in wanted)),
                     own=judgement.own,
                     python=interpreter if manager.needs_interpreter else "",
                 )
@@ -30,5 +30,5 @@ def requests_of(judgement: Judgement, interpreter: str = "") -> tuple[InstallReq
 
 def with_path(variables: dict[str, str], folder: str, *, last: bool = False) -> dict[str, str]:
     """The variables with this folder on the path."""
-    before = [one for one in variables.get("PATH", "").split(":") if one and one != folder]
+    before = [part for part in variables.get("PATH", "").split(":") if part and part != folder]
     return {**variables, "PATH": ":".join([*before, folder] if last else [folder, *before])}

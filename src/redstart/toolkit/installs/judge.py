@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from redstart.core.noun import Noun
-from redstart.ports.install.port import Refusal, Requirement
+from redstart.core.noun import FrozenValue
+from redstart.ports.install.port import PackageRefusal, Requirement
 from redstart.toolkit.installs.asked import read
 from redstart.toolkit.installs.manager import manager_of
 from redstart.toolkit.installs.names import hyphenated, imitated, normal, popular
@@ -17,29 +17,29 @@ Names = Mapping[str, Collection[str]]
 """Names of packages by language."""
 
 
-class ToApprove(Noun):
+class ToApprove(FrozenValue):
     requirement: Requirement
     reason: str
     """A sentence for a person."""
 
 
-class Judgement(Noun):
+class PackageJudgement(FrozenValue):
     """What becomes of each package that the project asks for. Each is in one of the three."""
 
     allowed: tuple[Requirement, ...] = ()
     to_approve: tuple[ToApprove, ...] = ()
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[PackageRefusal, ...] = ()
     own: tuple[str, ...] = ()
     """The project's own names, which no package may take."""
 
     @property
     def question(self) -> str:
         """What a person is asked; empty where there is nothing to ask."""
-        named = ", ".join(dict.fromkeys(one.requirement.name for one in self.to_approve))
+        named = ", ".join(dict.fromkeys(item.requirement.name for item in self.to_approve))
         return f"the program needs packages that are not on your allow list: {named}" if named else ""
 
 
-def judge(files: Mapping[str, bytes], allow: Names, approved: Names) -> Judgement:
+def judge(files: Mapping[str, bytes], allow: Names, approved: Names) -> PackageJudgement:
     """Judges by name alone, without asking any index.
 
     `files` are the project's by path; `allow` is the list of the settings, `approved` what a person said yes to. A
@@ -51,15 +51,15 @@ def judge(files: Mapping[str, bytes], allow: Names, approved: Names) -> Judgemen
     to_approve: list[ToApprove] = []
     refused = list(asked.refused)
     own = {hyphenated(name) for name in asked.own}
-    for one in asked.requirements:
-        named = {normal(name, one.language) for source in (allow, approved) for name in source.get(one.language, ())}
-        if one.name in named or (not one.installed and one.name in BUILDERS):
-            allowed.append(one)
-        elif reason := suspicion(one.name, one.language, own):
-            refused.append(Refusal(name=one.name, reason=reason))
+    for item in asked.requirements:
+        named = {normal(name, item.language) for source in (allow, approved) for name in source.get(item.language, ())}
+        if item.name in named or (not item.installed and item.name in BUILDERS):
+            allowed.append(item)
+        elif reason := suspicion(item.name, item.language, own):
+            refused.append(PackageRefusal(name=item.name, reason=reason))
         else:
-            to_approve.append(ToApprove(requirement=one, reason=_unknown(one)))
-    return Judgement(
+            to_approve.append(ToApprove(requirement=item, reason=_unknown(item)))
+    return PackageJudgement(
         allowed=tuple(allowed),
         to_approve=tuple(to_approve),
         refused=tuple(dict.fromkeys(refused)),

@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from redstart.core.shell import Environment
-from redstart.ports.install.port import InstallRequest, Prepared, Refusal, Requirement
+from redstart.ports.install.port import InstallRequest, InstallResult, PackageRefusal, Requirement
 from redstart.toolkit.languages.registry import languages
 
-Asks = Iterator[Requirement | Refusal]
+Asks = Iterator[Requirement | PackageRefusal]
 
 
 class PackageManager(Protocol):
@@ -68,11 +68,11 @@ class PackageManager(Protocol):
         """The project's manifest with these packages; empty where it has no list to add them to."""
         ...
 
-    def prepare(self, request: InstallRequest, home: Path, environ: Mapping[str, str]) -> Prepared:
+    def prepare(self, request: InstallRequest, home: Path, environ: Mapping[str, str]) -> InstallResult:
         """As `Installer.prepare`; `home` holds the environments."""
         ...
 
-    def with_packages(self, environment: Environment, prepared: Prepared) -> Environment:
+    def with_packages(self, environment: Environment, prepared: InstallResult) -> Environment:
         """The same environment with what was installed, read-only."""
         ...
 

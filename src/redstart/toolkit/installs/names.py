@@ -48,7 +48,7 @@ def imitated(name: str, language: str) -> str:
     looks = _looks(name)
     if same := _by_looks(language).get(looks):
         return same
-    near = (one for one in sorted(popular(language)) if len(one) >= SHORTEST and within_one(name.lower(), one))
+    near = (item for item in sorted(popular(language)) if len(item) >= SHORTEST and within_one(name.lower(), item))
     return next(near, "")
 
 
@@ -80,4 +80,4 @@ def _looks(name: str) -> str:
 
 @cache
 def _by_looks(language: str) -> dict[str, str]:
-    return {_looks(one): one for one in sorted(popular(language))}
+    return {_looks(item): item for item in sorted(popular(language))}

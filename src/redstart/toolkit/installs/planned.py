@@ -13,7 +13,7 @@ from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
 from redstart.toolkit.installs.asked import is_manifest, read
 from redstart.toolkit.installs.manager import PackageManager
-from redstart.toolkit.installs.wanted import Known, Wanted, install
+from redstart.toolkit.installs.wanted import PackageChange, SettledPackages, install
 from redstart.toolkit.languages.registry import ability_of
 
 MOST_PACKAGES = 10
@@ -53,7 +53,7 @@ def with_planned_packages(run: RunState, ports: Ports) -> RunState:
     return run.model_copy(update={"spec": run.spec.model_copy(update={"base": base})})
 
 
-async def settle_packages(run: RunState, ports: Ports, names: Sequence[str]) -> Wanted | None:
+async def settle_packages(run: RunState, ports: Ports, names: Sequence[str]) -> PackageChange | None:
     """Judge the packages of a plan and install them; None where nothing has to be installed.
 
     Raises what the installer raises.
@@ -64,11 +64,11 @@ async def settle_packages(run: RunState, ports: Ports, names: Sequence[str]) -> 
     if packages is None or not added:
         return None
     environment = Environment.model_validate_json(ports.blobs.get(run.spec.suite.environment))
-    known = Known(packages, run.approved, run.installed, before)
+    known = SettledPackages(packages, run.approved, run.installed, before)
     return await install(ports.installer, environment, {**before, **added}, known)
 
 
-def keep_installed(ports: Ports, wanted: Wanted, packages: Sequence[str] = ()) -> Installed:
+def keep_installed(ports: Ports, wanted: PackageChange, packages: Sequence[str] = ()) -> Installed:
     """What was installed, as a run carries it."""
     return Installed(
         asked=wanted.asked,
@@ -80,7 +80,11 @@ def keep_installed(ports: Ports, wanted: Wanted, packages: Sequence[str] = ()) -
 
 def add_dependencies(files: Mapping[str, bytes], names: Sequence[str], manager: PackageManager) -> dict[str, bytes]:
     """The project's manifest with these packages; empty where it names them already, or has no list to add them to."""
-    present = {one.name for one in read(files).requirements if one.language == manager.key and one.installed}
+    present = {
+        requirement.name
+        for requirement in read(files).requirements
+        if requirement.language == manager.key and requirement.installed
+    }
     missing = [name for name in names if manager.normal(name) not in present]
     if not missing:
         return {}

@@ -28,14 +28,14 @@ _PASSED_ON = re.compile(
 """What a program that fetches packages needs: how to reach and trust the index, and where its cache lies."""
 
 
-class Done(NamedTuple):
+class StageResult(NamedTuple):
     code: int
     output: str
 
 
 def run(
     command: Sequence[str], folder: Path, environ: Mapping[str, str], added: Mapping[str, str] | None = None
-) -> Done:
+) -> StageResult:
     """Runs one program in `folder`, with only those variables that it needs to reach the index.
 
     Raises `PortError` where it cannot be started or does not end in time.
@@ -57,7 +57,7 @@ def run(
         raise PortError(f"{name} did not finish within {WITHIN:.0f} seconds while installing packages") from error
     except OSError as error:
         raise PortError(f"{name} cannot be started: {error.strerror or error}") from error
-    return Done(done.returncode, done.stdout.decode("utf-8", "replace"))
+    return StageResult(done.returncode, done.stdout.decode("utf-8", "replace"))
 
 
 def key_of(lock: str, *made_for: str) -> str:

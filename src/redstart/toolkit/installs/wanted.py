@@ -11,13 +11,13 @@ from redstart.core.shell import Environment
 from redstart.ports.install.port import Installs
 from redstart.toolkit.installs.asked import is_manifest, read
 from redstart.toolkit.installs.environment import requests_of
-from redstart.toolkit.installs.judge import Judgement, judge
+from redstart.toolkit.installs.judge import PackageJudgement, judge
 from redstart.toolkit.installs.manager import manager_of, managers
 
 Files = Mapping[str, bytes]
 
 
-class Known(NamedTuple):
+class SettledPackages(NamedTuple):
     """What was settled before the change at hand."""
 
     packages: Packages
@@ -28,7 +28,7 @@ class Known(NamedTuple):
     """The files that the project came with: what they ask for is the user's own choice."""
 
 
-class Wanted(NamedTuple):
+class PackageChange(NamedTuple):
     asked: str
     environment: Environment
     locks: dict[str, str] = {}
@@ -39,7 +39,9 @@ class Wanted(NamedTuple):
     """Why it cannot be installed, a sentence each; then nothing was."""
 
 
-async def install(installer: Installs, environment: Environment, after: Files, known: Known) -> Wanted | None:
+async def install(
+    installer: Installs, environment: Environment, after: Files, known: SettledPackages
+) -> PackageChange | None:
     """Judges what the files ask for, and installs it; None where the environment at hand has it already.
 
     Raises what the installer raises.
@@ -48,35 +50,35 @@ async def install(installer: Installs, environment: Environment, after: Files, k
     if asked == (known.installed.asked if known.installed else _digest(known.before)):
         return None
     judgement = _judged(after, known)
-    refused = tuple(one.reason for one in judgement.refused)
+    refused = tuple(item.reason for item in judgement.refused)
     if refused or judgement.to_approve:
-        names = tuple(f"{one.requirement.language}:{one.requirement.name}" for one in judgement.to_approve)
-        return Wanted(asked, environment, asks=judgement.question, names=names, refused=refused)
+        names = tuple(f"{item.requirement.language}:{item.requirement.name}" for item in judgement.to_approve)
+        return PackageChange(asked, environment, asks=judgement.question, names=names, refused=refused)
     requests = requests_of(judgement, environment.python)
     locks: dict[str, str] = {}
     for request in requests:
         prepared = await installer.prepare(request)
         if prepared.refused:
-            return Wanted(asked, environment, refused=tuple(one.reason for one in prepared.refused))
+            return PackageChange(asked, environment, refused=tuple(item.reason for item in prepared.refused))
         manager = manager_of(request.language)
         environment = manager.with_packages(environment, prepared)
         locks[manager.lock_name] = prepared.lock
-    return Wanted(asked, environment, locks) if requests else None
+    return PackageChange(asked, environment, locks) if requests else None
 
 
-def _judged(after: Files, known: Known) -> Judgement:
-    theirs = [f"{one.language}:{one.name}" for one in read(known.before).requirements]
+def _judged(after: Files, known: SettledPackages) -> PackageJudgement:
+    theirs = [f"{item.language}:{item.name}" for item in read(known.before).requirements]
     approved = _by_language((*known.approved, *theirs))
     judgement = judge(after, known.packages.allow, approved)
     if not known.packages.approve or not judgement.to_approve:
         return judgement
-    more = [f"{one.requirement.language}:{one.requirement.name}" for one in judgement.to_approve]
+    more = [f"{item.requirement.language}:{item.requirement.name}" for item in judgement.to_approve]
     return judge(after, known.packages.allow, _by_language((*known.approved, *theirs, *more)))
 
 
 def _by_language(names: Sequence[str]) -> dict[str, list[str]]:
     return {
-        manager.key: [name for kind, _, name in (one.partition(":") for one in names) if kind == manager.key]
+        manager.key: [name for kind, _, name in (item.partition(":") for item in names) if kind == manager.key]
         for manager in managers()
     }
 

@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
     from redstart.core.shell import Environment
     from redstart.toolkit.checks.source import Source
-    from redstart.toolkit.honesty.examine import Examined, Green, Runs
+    from redstart.toolkit.honesty.examine import CheckOutcome, CheckRuns, GreenPatch
     from redstart.toolkit.suites.detection.environment import Interpreter
-    from redstart.toolkit.suites.problems.ground import Ground
+    from redstart.toolkit.suites.problems.ground import EnvironmentProblem
     from redstart.toolkit.suites.problems.problem import SuiteProblem
-    from redstart.toolkit.suites.problems.project import Project
+    from redstart.toolkit.suites.problems.project import ProjectView
 
 
 class GreenChecks(Protocol):
     """Checks of a patch whose targets pass, beside those that are made in every language."""
 
-    async def examine_assertions(self, green: Green, runs: Runs) -> Examined | None:
+    async def examine_assertions(self, green: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
         """Whether the targets still execute their assertions; None where there is nothing to count."""
         ...
 
-    async def examine_nearby(self, green: Green, runs: Runs) -> Examined:
+    async def examine_nearby(self, green: GreenPatch, runs: CheckRuns) -> CheckOutcome:
         """Whether a patch answers more than the tests' own questions."""
         ...
 
@@ -65,15 +65,15 @@ class CodeChecks(Protocol):
 class EnvironmentProblems(Protocol):
     """What tests lack that no edit of the code gives them; None where it may be a bug of the project."""
 
-    def of_case(self, case: Case, project: Project) -> Ground | None:
+    def of_case(self, case: Case, project: ProjectView) -> EnvironmentProblem | None:
         """What a red test lacks."""
         ...
 
-    def of_output(self, problem: SuiteProblem, output: str, project: Project) -> Ground | None:
+    def of_output(self, problem: SuiteProblem, output: str, project: ProjectView) -> EnvironmentProblem | None:
         """What a run without results lacks, by what the runner says of it."""
         ...
 
-    def of_start(self, output: str, project: Project) -> Ground | None:
+    def of_start(self, output: str, project: ProjectView) -> EnvironmentProblem | None:
         """The same by what was raised before any test ran."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from textwrap import shorten
 from typing import NamedTuple, Protocol
 
-from redstart.core.wishes import Kind
+from redstart.core.wishes import ProgramKind
 
 _ABOUT = 200
 PIPELINE = (
@@ -20,7 +20,7 @@ class NewProject(NamedTuple):
 
     package: str
     goal: str
-    kind: Kind | None = None
+    kind: ProgramKind | None = None
     language: str = "python"
     """By `Language.key`."""
     offers: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class ProgramWords(NamedTuple):
     """Made with no packages."""
     together: str
     """What it is made with besides packages."""
-    kinds: Mapping[Kind, str]
+    kinds: Mapping[ProgramKind, str]
     starts: str
     """How a web application is started, to follow its description."""
     test_rules: str

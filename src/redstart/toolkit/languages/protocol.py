@@ -18,9 +18,9 @@ from redstart.core.suite import Suite
 if TYPE_CHECKING:
     from redstart.toolkit.checks.source import Source
     from redstart.toolkit.honesty.controls.alteration import Alterer
-    from redstart.toolkit.honesty.examine import Green
+    from redstart.toolkit.honesty.examine import GreenPatch
     from redstart.toolkit.honesty.mutant import Mutant
-    from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.honesty.neutral_surroundings import NeutralDriver
     from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
     from redstart.toolkit.installs.manager import PackageManager
     from redstart.toolkit.languages.abilities import (
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
     from redstart.toolkit.suites.problems.problem import SuiteProblem
-    from redstart.toolkit.suites.request import Request
-    from redstart.toolkit.suites.view import View
+    from redstart.toolkit.suites.request import SuiteRequest
+    from redstart.toolkit.suites.view import TreeView
 
 Read = Callable[[str], bytes | None]
 """The bytes of a file of the tree; None where there is none."""
@@ -49,7 +49,7 @@ STARTERS = ("make", "sh", "bash")
 """Programs that start whatever runs the tests."""
 
 
-class Place(NamedTuple):
+class SuitePlace(NamedTuple):
     """Where a suite of tests lies, and what runs it."""
 
     folder: str
@@ -95,7 +95,7 @@ class SuiteRunner:
         sentinel: Sequence[str],
         vary: Variation,
         test_cpu: int,
-    ) -> Request:
+    ) -> SuiteRequest:
         """The request that runs the whole suite, or at least the tests `ids` of it."""
         raise NotImplementedError
 
@@ -105,7 +105,7 @@ class SuiteRunner:
 
     def another_command(
         self, suite: Suite, environment: Environment, completed: Completed, vary: Variation
-    ) -> Request | None:
+    ) -> SuiteRequest | None:
         """What to run in place of a run that did not come to its tests because of us; None for any other run."""
         return None
 
@@ -135,7 +135,9 @@ class SuiteRunner:
         """What to do about a run without results, in sentences that end with a blank; empty where nobody knows."""
         return ""
 
-    def watched(self, suite: Suite, environment: Environment, red: Sequence[str], ids: Sequence[str]) -> Request | None:
+    def watched(
+        self, suite: Suite, environment: Environment, red: Sequence[str], ids: Sequence[str]
+    ) -> SuiteRequest | None:
         """What runs the tests `ids` and leaves which lines they run (`suites.spectrum`), the `red` ones among them.
 
         None where nobody can see it.
@@ -167,7 +169,7 @@ def beside(named: Sequence[str], files: Sequence[str]) -> list[str]:
     return [file for file in files if not any(file == place or file.startswith(f"{place}/") for place in places)]
 
 
-class Language:
+class InstallLanguage:
     """A language without abilities: subclasses add those that they have."""
 
     name: str
@@ -215,15 +217,15 @@ class Language:
         """Why a patch may not touch this file, which is no test; None where it may. `path` is in lower case."""
         return None
 
-    def suite_in(self, folder: str, paths: Sequence[str], read: Read) -> Place | None:
+    def suite_in(self, folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
         """The suite of this folder; None where it has none in this language."""
         return None
 
-    def suites_of(self, paths: Sequence[str], read: Read) -> tuple[Place, ...]:
+    def suites_of(self, paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
         """The suites of a tree, in the root or in the projects below it."""
         return ()
 
-    def started_by(self, folder: str, paths: Sequence[str], read: Read, words: Sequence[str]) -> Place | None:
+    def started_by(self, folder: str, paths: Sequence[str], read: Read, words: Sequence[str]) -> SuitePlace | None:
         """The suite as a command of the user's starts it; None where that cannot be told, or starts none."""
         return None
 
@@ -351,7 +353,7 @@ class Language:
         """What in this change of its code games the tests; None where Redstart has no rules for the language."""
         return None
 
-    def neutral_driver(self, green: Green, view: View) -> Driver | None:
+    def neutral_driver(self, green: GreenPatch, view: TreeView) -> NeutralDriver | None:
         """What calls the tests of this suite without their runner; None where that cannot be done."""
         return None
 

@@ -10,11 +10,20 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from redstart.core.lesson import LONGEST, Counts, Lesson, Offered, Placed, Provenance, Situation, Status
+from redstart.core.lesson import (
+    LONGEST,
+    Lesson,
+    LessonCounts,
+    LessonOffer,
+    LessonPlacement,
+    LessonStatus,
+    Provenance,
+    Situation,
+)
 from redstart.core.visible import is_seen
-from redstart.ports.memory.port import LessonUse, Shelf
+from redstart.ports.memory.port import LessonStore, LessonUse
 from redstart.toolkit.learning.lessons import applying, duplicate_of, merged
-from redstart.toolkit.learning.worth import Evidence, Pooled, Worth, pooled, spent, standing
+from redstart.toolkit.learning.worth import LessonEffect, LessonEvidence, PooledEffect, pooled, spent, standing
 
 _ADDRESS = re.compile(
     r"[a-z][a-z0-9+.-]*://|\bhxxps?\b|\bwww\.|\bmailto:|\b\w[\w.+-]*@[\w-]+\.\w|\b(?:\d{1,3}\.){3}\d{1,3}\b"
@@ -132,24 +141,24 @@ WIDE = 100_000
 Uses = Mapping[str, Sequence[LessonUse]]
 
 
-class Advisor:
+class LessonSelector:
     """Stands between the shelf and the runs. `now` gives seconds since the epoch."""
 
-    def __init__(self, shelf: Shelf, now: Callable[[], float], has_secret: Callable[[str], bool]) -> None:
+    def __init__(self, shelf: LessonStore, now: Callable[[], float], has_secret: Callable[[str], bool]) -> None:
         self._shelf, self._now, self._has_secret = shelf, now, has_secret
 
-    async def offered(self, situation: Situation) -> Offered:
+    async def offered(self, situation: Situation) -> LessonOffer:
         now = self._now()
         lessons = applying(await self.judged(), situation, now, most=OFFERED, room=WIDE)
-        return Offered(lessons=tuple(lessons), now=now)
+        return LessonOffer(lessons=tuple(lessons), now=now)
 
-    async def placed(self, lesson: Lesson) -> Placed:
+    async def placed(self, lesson: Lesson) -> LessonPlacement:
         reasons = refusals(lesson.when, lesson.advice, lesson.provenance, self._has_secret)
         if reasons:
-            return Placed(refused=reasons)
-        same = duplicate_of(lesson, [one for one in await self._shelf.lessons() if not one.same_as])
+            return LessonPlacement(refused=reasons)
+        same = duplicate_of(lesson, [item for item in await self._shelf.lessons() if not item.same_as])
         kept = lesson.model_copy(update={"made_at": self._now(), "same_as": same.id if same else ""})
-        return Placed(lesson=kept)
+        return LessonPlacement(lesson=kept)
 
     async def judged(self) -> list[Lesson]:
         """All lessons, those that say the same put together, with their counts and the status that they have by now.
@@ -162,26 +171,26 @@ class Advisor:
         found: list[Lesson] = []
         for lesson in lessons:
             counted = lesson.model_copy(update={"counts": counts_of(lesson, uses)})
-            kin = [green[one.id] for one in lessons if one.id != lesson.id and one.family == lesson.family]
+            kin = [green[item.id] for item in lessons if item.id != lesson.id and item.family == lesson.family]
             stands = standing(lesson.status, green[lesson.id], cost=evidence_of(lesson, uses, cost=True), family=kin)
             if stands.status is not lesson.status:
                 counted = await self._kept(counted, stands.status, stands.reason)
             found.append(counted)
         return found
 
-    async def _kept(self, lesson: Lesson, status: Status, reason: str) -> Lesson:
-        confirmed = {"confirmed_at": self._now()} if status is Status.active else {}
+    async def _kept(self, lesson: Lesson, status: LessonStatus, reason: str) -> Lesson:
+        confirmed = {"confirmed_at": self._now()} if status is LessonStatus.active else {}
         changed = lesson.model_copy(update={"status": status, "reason": reason, **confirmed})
         # A run that is refused while this is read puts what it taught into quarantine, and there it stays.
-        await self._shelf.put(changed.model_copy(update={"counts": Counts()}), unless=Status.quarantined)
+        await self._shelf.put(changed.model_copy(update={"counts": LessonCounts()}), unless=LessonStatus.quarantined)
         return changed
 
-    async def measured(self, lesson: Lesson) -> tuple[Worth, Pooled]:
+    async def measured(self, lesson: Lesson) -> tuple[LessonEffect, PooledEffect]:
         """What it is worth by its own runs alone, and with its family in mind."""
-        lessons = [one for one in gathered(await self._shelf.lessons()) if one.family == lesson.family]
-        uses = await self._shelf.uses([one.id for one in lessons])
+        lessons = [item for item in gathered(await self._shelf.lessons()) if item.family == lesson.family]
+        uses = await self._shelf.uses([item.id for item in lessons])
         own = evidence_of(lesson, uses)
-        return own.worth(), pooled(own, [evidence_of(one, uses) for one in lessons if one.id != lesson.id])
+        return own.worth(), pooled(own, [evidence_of(item, uses) for item in lessons if item.id != lesson.id])
 
 
 def gathered(lessons: Iterable[Lesson]) -> list[Lesson]:
@@ -190,22 +199,22 @@ def gathered(lessons: Iterable[Lesson]) -> list[Lesson]:
     for lesson in lessons:
         if not lesson.same_as:
             first[lesson.id] = lesson
-        elif lesson.same_as in first and lesson.status is not Status.quarantined:
+        elif lesson.same_as in first and lesson.status is not LessonStatus.quarantined:
             first[lesson.same_as] = merged(first[lesson.same_as], lesson)
     return list(first.values())
 
 
 def _counting(lesson: Lesson, uses: Uses) -> list[LessonUse]:
     since = lesson.measured_from or 0.0
-    return [one for one in uses.get(lesson.id, ()) if one.at >= since]
+    return [item for item in uses.get(lesson.id, ()) if item.at >= since]
 
 
-def counts_of(lesson: Lesson, uses: Uses) -> Counts:
-    counts = Counts()
-    for one in _counting(lesson, uses):
-        counts = counts.plus(one.use)
+def counts_of(lesson: Lesson, uses: Uses) -> LessonCounts:
+    counts = LessonCounts()
+    for item in _counting(lesson, uses):
+        counts = counts.plus(item.use)
     return counts
 
 
-def evidence_of(lesson: Lesson, uses: Uses, *, cost: bool = False) -> Evidence:
-    return Evidence([one.use for one in _counting(lesson, uses)], outcome=spent if cost else None)
+def evidence_of(lesson: Lesson, uses: Uses, *, cost: bool = False) -> LessonEvidence:
+    return LessonEvidence([item.use for item in _counting(lesson, uses)], outcome=spent if cost else None)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from redstart.core.failures import FailureQuery, RecalledFailure
-from redstart.core.learning import FailureRecord, Recalled, Reflection, Signature
+from redstart.core.learning import FailureRecord, RecalledCard, Reflection, Signature
 from redstart.core.noun import clip
-from redstart.core.report import Judged
+from redstart.core.report import TestResult
 from redstart.core.run import RunState
 from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
@@ -21,7 +21,7 @@ CHANGE = 1200
 class KnownOfFailure(NamedTuple):
     """What memory says of the failure at hand."""
 
-    fixes: tuple[Recalled, ...]
+    fixes: tuple[RecalledCard, ...]
     """By the failure of the attempt before, as far as they fit it better than the bug that the plan was made for."""
     failures: tuple[RecalledFailure, ...]
 
@@ -30,19 +30,19 @@ async def recall_for_attempt(run: RunState, ports: Ports) -> KnownOfFailure:
     """Ask memory by the bug and by the failure of the attempt before, which may be another one by now."""
     bug, last = first_failure(run), last_failure(run)
     is_other = last is not None and (bug is None or last.key != bug.key)
-    signatures = tuple(one for one in (bug, last if is_other else None) if one is not None)
+    signatures = tuple(item for item in (bug, last if is_other else None) if item is not None)
     tenant, repo = run.spec.tenant, run.spec.repo
     found: list[RecalledFailure] = []
-    fixes: list[Recalled] = []
+    fixes: list[RecalledCard] = []
     if signatures:
         cases = run.now.reproduce.report.cases if run.now.reproduce else ()
-        without = tuple(one for one in (run.run_id, run.spec.parent) if one)
+        without = tuple(item for item in (run.run_id, run.spec.parent) if item)
         query = FailureQuery(signatures=signatures, test_id=cases[0].id if cases else "", without=without)
         found = await ports.memory.failures(query, tenant=tenant, repo=repo, limit=SHOWN)
     if is_other and last is not None:
         fixes = await ports.memory.recall_again(last, tenant=tenant, repo=repo)
-    planned = {one.card.id: one.score for one in run.now.plan.recalled} if run.now.plan else {}
-    return KnownOfFailure(tuple(one for one in fixes if one.score > planned.get(one.card.id, 0.0)), tuple(found))
+    planned = {item.card.id: item.score for item in run.now.plan.recalled} if run.now.plan else {}
+    return KnownOfFailure(tuple(fix for fix in fixes if fix.score > planned.get(fix.card.id, 0.0)), tuple(found))
 
 
 def first_failure(run: RunState) -> Signature | None:
@@ -52,10 +52,10 @@ def first_failure(run: RunState) -> Signature | None:
 
 def last_failure(run: RunState) -> Signature | None:
     """What the last attempt whose tests ran failed with."""
-    return next((one.failure for one in reversed(run.history) if one.failure is not None), None)
+    return next((entry.failure for entry in reversed(run.history) if entry.failure is not None), None)
 
 
-def failure_record(run: RunState, tested: Judged, diff: str, provenance: dict[str, str]) -> FailureRecord | None:
+def failure_record(run: RunState, tested: TestResult, diff: str, provenance: dict[str, str]) -> FailureRecord | None:
     """What this attempt leaves; None where it is not known what it was to mend.
 
     Edits of a fix are made on the code as it was at the start. A program that is being written grows, so its edits are

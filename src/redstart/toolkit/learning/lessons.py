@@ -12,16 +12,16 @@ from redstart.core.learning import Signature
 from redstart.core.lesson import (
     LONGEST,
     PREFIX,
-    Coin,
-    Counts,
     Lesson,
-    Offered,
-    Placed,
+    LessonCounts,
+    LessonDraw,
+    LessonDraws,
+    LessonOffer,
+    LessonPlacement,
+    LessonScope,
+    LessonStatus,
     Provenance,
-    Scope,
-    Shown,
     Situation,
-    Status,
 )
 from redstart.core.noun import clip
 from redstart.core.report import Case
@@ -51,7 +51,7 @@ _COMMON_WORDS = """a an and are as at be because before by do for from has have 
 the their then there these this to use was when where which while will with you your"""
 _COMMON = frozenset(_COMMON_WORDS.split())
 _NOT = re.compile(r"\b(?:not|never|no|without|avoid|cannot|instead|unless)\b|n['’]t\b", re.IGNORECASE)
-_ORDER = (Scope.repo, Scope.tenant, Scope.everyone)
+_ORDER = (LessonScope.repo, LessonScope.tenant, LessonScope.everyone)
 
 
 def words(text: str) -> frozenset[str]:
@@ -61,10 +61,10 @@ def words(text: str) -> frozenset[str]:
 
 def in_scope(lesson: Lesson, situation: Situation) -> bool:
     """Whether it may be shown there at all. A lesson of another tenant never is, unless it was approved for all."""
-    if lesson.scope is Scope.everyone:
+    if lesson.scope is LessonScope.everyone:
         return True
     same = lesson.tenant == situation.tenant
-    return same and (lesson.scope is Scope.tenant or lesson.repo == situation.repo)
+    return same and (lesson.scope is LessonScope.tenant or lesson.repo == situation.repo)
 
 
 def fit(lesson: Lesson, situation: Situation) -> float:
@@ -101,7 +101,11 @@ def applying(
     """
     ranked: list[tuple[float, Lesson]] = []
     for lesson in lessons:
-        if lesson.same_as or lesson.status not in (Status.new, Status.active) or not in_scope(lesson, situation):
+        if (
+            lesson.same_as
+            or lesson.status not in (LessonStatus.new, LessonStatus.active)
+            or not in_scope(lesson, situation)
+        ):
             continue
         fresh = freshness(lesson, now, (changed or {}).get(lesson.id, 0.0))
         score = fit(lesson, situation) * fresh * probability(lesson.status)
@@ -116,9 +120,9 @@ def applying(
     return chosen
 
 
-def probability(status: Status) -> float:
+def probability(status: LessonStatus) -> float:
     """With which a lesson is shown."""
-    return {Status.new: SHOW_NEW, Status.active: SHOW_ACTIVE}.get(status, 0.0)
+    return {LessonStatus.new: SHOW_NEW, LessonStatus.active: SHOW_ACTIVE}.get(status, 0.0)
 
 
 def drawn(seed: str, lesson: str) -> float:
@@ -127,20 +131,20 @@ def drawn(seed: str, lesson: str) -> float:
     return int.from_bytes(digest[:7], "big") / 2**56
 
 
-def flipped(lessons: Sequence[Lesson], seed: str, *, explore: bool = True) -> Shown:
+def flipped(lessons: Sequence[Lesson], seed: str, *, explore: bool = True) -> LessonDraws:
     """A coin for each lesson that applies. The coins of a run are independent, and the order does not matter.
 
     `seed` has to be new for each run and must not be chosen by its content, or a repeated task would always fall the
     same way. Without `explore` all are shown, and the run says nothing of their worth (`Use.counts`).
     """
-    coins: list[Coin] = []
+    coins: list[LessonDraw] = []
     for lesson in lessons:
         chance = probability(lesson.status)
         chance = chance if explore or not chance else 1.0
         shown = drawn(seed, lesson.id) < chance
         told = {"when": lesson.when, "advice": lesson.advice, "taught_by": lesson.provenance.run} if shown else {}
-        coins.append(Coin(lesson=lesson.id, shown=shown, probability=chance, **told))
-    return Shown(coins=tuple(coins))
+        coins.append(LessonDraw(lesson=lesson.id, shown=shown, probability=chance, **told))
+    return LessonDraws(coins=tuple(coins))
 
 
 # -- the same lesson twice ---------------------------------------------------------------------------------------------
@@ -176,9 +180,9 @@ def duplicate_of(lesson: Lesson, lessons: Iterable[Lesson]) -> Lesson | None:
 
 def _covers(other: Lesson, lesson: Lesson) -> bool:
     """Whether all who would be shown the one are in reach of the other."""
-    if other.scope is Scope.everyone:
+    if other.scope is LessonScope.everyone:
         return True
-    return other.tenant == lesson.tenant and (other.scope is Scope.tenant or other.repo == lesson.repo)
+    return other.tenant == lesson.tenant and (other.scope is LessonScope.tenant or other.repo == lesson.repo)
 
 
 def merged(kept: Lesson, again: Lesson) -> Lesson:
@@ -193,7 +197,7 @@ def merged(kept: Lesson, again: Lesson) -> Lesson:
 # -- by a person's word ------------------------------------------------------------------------------------------------
 
 
-def approved(lesson: Lesson, by: str, now: float, scope: Scope | None = None) -> Lesson:
+def approved(lesson: Lesson, by: str, now: float, scope: LessonScope | None = None) -> Lesson:
     """The lesson with a wider scope, or let out of quarantine or retirement, by a named person; ConfigError otherwise.
 
     Its measuring begins anew: what was seen elsewhere, or before, says little of how it does now.
@@ -208,12 +212,12 @@ def approved(lesson: Lesson, by: str, now: float, scope: Scope | None = None) ->
     return lesson.model_copy(
         update={
             "scope": wider,
-            "status": Status.new,
+            "status": LessonStatus.new,
             "reason": f"approved by {by.strip()}",
             "approved_by": by.strip(),
             "confirmed_at": now,
             "measured_from": now,
-            "counts": Counts(),
+            "counts": LessonCounts(),
         }
     )
 
@@ -222,7 +226,7 @@ CASES = 3
 """Red tests whose words say what a run is about."""
 
 
-async def taught(run: RunState, ports: Ports, red: Sequence[Case]) -> Shown | None:
+async def taught(run: RunState, ports: Ports, red: Sequence[Case]) -> LessonDraws | None:
     """The lessons that apply to this run, each shown or withheld by its coin; None where that was settled before.
 
     The coins fall once for a run, before the first question: what it is told later is not to depend on how it went.
@@ -244,11 +248,12 @@ async def taught(run: RunState, ports: Ports, red: Sequence[Case]) -> Shown | No
     return flipped(chosen, run.run_id, explore=run.spec.explore)
 
 
-def changes(offered: Offered, repo: str, read: Read) -> dict[str, float]:
+def changes(offered: LessonOffer, repo: str, read: Read) -> dict[str, float]:
     """By a lesson's id, the share of its files that are other ones now. Of another repo's nothing is known."""
-    told = [one for one in offered.lessons if one.files and one.provenance.repo == repo]
+    told = [lesson for lesson in offered.lessons if lesson.files and lesson.provenance.repo == repo]
     return {
-        one.id: sum(digest(read(path)) != known for path, known in one.files.items()) / len(one.files) for one in told
+        message.id: sum(digest(read(path)) != known for path, known in message.files.items()) / len(message.files)
+        for message in told
     }
 
 
@@ -256,13 +261,13 @@ def digest(text: bytes | None) -> str:
     return "" if text is None else hashlib.sha256(text).hexdigest()[:16]
 
 
-async def proposed(run: RunState, ports: Ports, signature: Signature, when: str, advice: str) -> Placed:
+async def proposed(run: RunState, ports: Ports, signature: Signature, when: str, advice: str) -> LessonPlacement:
     """What a verified run would teach the next one. What is too long is refused here: it could not be held."""
     when, advice = " ".join(when.split()), " ".join(advice.split())
     if not when and not advice:
-        return Placed()
+        return LessonPlacement()
     if len(when) + len(advice) > LONGEST:
-        return Placed(refused=(f"it is longer than {LONGEST} characters",))
+        return LessonPlacement(refused=(f"it is longer than {LONGEST} characters",))
     model = run.now.patch.model if run.now.patch else ""
     spec, made = run.spec, run.now.made
     of = Provenance(repo=spec.repo, commit=spec.base.tree, run=run.run_id, model=model, outcome="verified")

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from redstart.core.noun import clip, many
-from redstart.core.pattern import FILES, Part
+from redstart.core.pattern import FILES, SolutionFile
 from redstart.toolkit.languages.registry import is_code
 
 NAMES = 6
@@ -20,12 +20,12 @@ _PROSE = (".md", ".rst", ".txt")
 
 
 class Shape(NamedTuple):
-    parts: tuple[Part, ...]
+    parts: tuple[SolutionFile, ...]
     left_out: int
     """Files for which there was no room."""
 
 
-class Known(NamedTuple):
+class TreeFiles(NamedTuple):
     """What is known of the files of a tree."""
 
     is_test: Callable[[str], bool]
@@ -33,22 +33,22 @@ class Known(NamedTuple):
     """What a file of code defines at its top, in order."""
 
 
-def shape(paths: Iterable[str], known: Known, gone: Iterable[str] = ()) -> Shape:
+def shape(paths: Iterable[str], known: TreeFiles, gone: Iterable[str] = ()) -> Shape:
     """Code first, then tests, then all else, and at the end what the solution took away."""
     removed = set(gone)
     ranked = sorted(set(paths) - removed, key=lambda path: (_rank(path, known), path))
-    parts = [Part(path=clip(path, PATH), role=clip(_role(path, known), ROLE)) for path in ranked]
-    parts += [Part(path=clip(path, PATH), role="taken away") for path in sorted(removed)]
+    parts = [SolutionFile(path=clip(path, PATH), role=clip(_role(path, known), ROLE)) for path in ranked]
+    parts += [SolutionFile(path=clip(path, PATH), role="taken away") for path in sorted(removed)]
     return Shape(tuple(parts[:FILES]), max(len(parts) - FILES, 0))
 
 
-def _rank(path: str, known: Known) -> int:
+def _rank(path: str, known: TreeFiles) -> int:
     if known.is_test(path):
         return 1
     return 0 if is_code(path) else 2
 
 
-def _role(path: str, known: Known) -> str:
+def _role(path: str, known: TreeFiles) -> str:
     name = PurePosixPath(path).name
     if known.is_test(path):
         return _tests(name, known.names(path))
@@ -62,12 +62,12 @@ def _role(path: str, known: Known) -> str:
 def _tests(name: str, names: list[str]) -> str:
     if name == "conftest.py":
         return "fixtures of the tests"
-    count = sum(one.startswith("test") for one in names)
+    count = sum(item.startswith("test") for item in names)
     return f"tests: {many(count, 'function')}" if count else "tests"
 
 
 def _code(name: str, names: list[str]) -> str:
     kind = {"__init__.py": "package", "__main__.py": "entry point of the package"}.get(name, "module")
-    public = [one for one in names if not one.startswith("_")]
+    public = [item for item in names if not item.startswith("_")]
     more = " …" if len(public) > NAMES else ""
     return f"{kind}: {', '.join(public[:NAMES])}{more}" if public else kind

@@ -19,7 +19,7 @@ from redstart.toolkit.base.tracebacks import Traceback, plain, tracebacks
 from redstart.toolkit.learning.wording import (
     CUT,
     LINE_LIMIT,
-    Place,
+    FailurePlace,
     general,
     normal,
     one_type,
@@ -57,14 +57,14 @@ def read_id(id_: str) -> CaseId:
     script = _SCRIPT.match(id_)
     if script is None:
         return CaseId(id_.partition("::")[0], name, parameters.removesuffix("]"), script=False)
-    quoted = ("".join(one) for one in _QUOTES.findall(id_[script.end() :]))
+    quoted = ("".join(item) for item in _QUOTES.findall(id_[script.end() :]))
     return CaseId(script[0], name, "\n".join(quoted), script=True)
 
 
 def shows(said: str, wanted: str) -> bool:
     """Whether a value that is said is one of those in `wanted`."""
     shown = dict.fromkeys(literal.strip("'\"") for literal in _LITERAL.findall(said))
-    telling = [re.escape(one) for one in shown if one][:_MOST_LITERALS]
+    telling = [re.escape(item) for item in shown if item][:_MOST_LITERALS]
     return bool(telling) and re.search(rf"(?<![\w.])(?:{'|'.join(telling)})(?![\w.])", wanted) is not None
 
 
@@ -167,7 +167,7 @@ def sign(case: Case, *, is_source: Callable[[str], bool], roots: Sequence[str] =
     )
 
 
-def _said(told: str, differs: str, test: CaseId, where: Place, roots: Sequence[str]) -> str:
+def _said(told: str, differs: str, test: CaseId, where: FailurePlace, roots: Sequence[str]) -> str:
     """What an assertion says that is part of the bug's name: no values where a parameter of the test decides them, else
     those that are not of chance."""
     seen = f"{told} {differs}"[:LINE_LIMIT]

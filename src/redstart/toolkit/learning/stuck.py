@@ -1,7 +1,7 @@
 """Knowing when a run goes in circles, at the first attempt that shows it, and what to do otherwise then.
 
-Attempts are compared by what they came to (`Seen`), not by their words: the tree that was made, the tests that are red,
-the failure's signature. Probes, and attempts that wait for a person, are none of them.
+Attempts are compared by what they came to (`AttemptOutcome`), not by their words: the tree that was made,
+the tests that are red, the failure's signature. Probes, and attempts that wait for a person, are none of them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from redstart.core.change import EditKind
-from redstart.core.course import Pattern, Seen, Stall, Strategy, Trend, Turn
+from redstart.core.course import AttemptOutcome, CourseChange, CoursePattern, StallLimits, Strategy, Trend
 from redstart.core.noun import many
-from redstart.core.report import Judged, digest_of_ids
+from redstart.core.report import TestResult, digest_of_ids
 from redstart.core.run import RunState
 from redstart.toolkit.learning.signature import sign
 
@@ -25,24 +25,24 @@ COUNTS = 4
 """Counts of red tests, the newest of them, that a trend is read from."""
 MARKS = 8
 
-_ORDER: dict[Pattern, tuple[Strategy, ...]] = {
-    Pattern.unfit: (Strategy.form, Strategy.stronger, Strategy.hypothesis, Strategy.plan),
-    Pattern.revisited: (Strategy.plan, Strategy.stronger, Strategy.hypothesis, Strategy.wider),
-    Pattern.oscillation: (Strategy.both, Strategy.plan, Strategy.stronger, Strategy.hypothesis),
-    Pattern.regress: (Strategy.restart, Strategy.hypothesis, Strategy.stronger, Strategy.plan),
-    Pattern.same_signature: (Strategy.wider, Strategy.hypothesis, Strategy.stronger, Strategy.plan),
-    Pattern.same_test: (Strategy.stronger, Strategy.wider, Strategy.hypothesis, Strategy.plan),
-    Pattern.no_progress: (Strategy.hypothesis, Strategy.wider, Strategy.stronger, Strategy.plan),
+_ORDER: dict[CoursePattern, tuple[Strategy, ...]] = {
+    CoursePattern.unfit: (Strategy.form, Strategy.stronger, Strategy.hypothesis, Strategy.plan),
+    CoursePattern.revisited: (Strategy.plan, Strategy.stronger, Strategy.hypothesis, Strategy.wider),
+    CoursePattern.oscillation: (Strategy.both, Strategy.plan, Strategy.stronger, Strategy.hypothesis),
+    CoursePattern.regress: (Strategy.restart, Strategy.hypothesis, Strategy.stronger, Strategy.plan),
+    CoursePattern.same_signature: (Strategy.wider, Strategy.hypothesis, Strategy.stronger, Strategy.plan),
+    CoursePattern.same_test: (Strategy.stronger, Strategy.wider, Strategy.hypothesis, Strategy.plan),
+    CoursePattern.no_progress: (Strategy.hypothesis, Strategy.wider, Strategy.stronger, Strategy.plan),
 }
 """What helps against each, best first. Those that were taken before come after those that were not."""
 
 
-class Look(NamedTuple):
+class ComparedAttempt(NamedTuple):
     """An attempt, as far as it is compared."""
 
     number: int
     fingerprint: str
-    seen: Seen
+    seen: AttemptOutcome
 
 
 def repeated(run: RunState) -> int:
@@ -53,19 +53,19 @@ def repeated(run: RunState) -> int:
     return sum(attempt.fingerprint == patch.fingerprint for attempt in run.history)
 
 
-def seen(run: RunState) -> Seen:
+def seen(run: RunState) -> AttemptOutcome:
     """What the attempt at hand came to; empty where there is nothing to compare."""
     now = run.now
     patch, tested = now.patch, now.test
     waits = bool(now.check and now.check.asks) or bool(tested and tested.verdict.asks)
     if patch is None or patch.probe or waits:
-        return Seen()
+        return AttemptOutcome()
     rejected = now.apply is not None and not now.apply.ok and not now.apply.refused
-    plain = Seen(base=run.base.tree, unfit=bool(patch.fault) or rejected, form=patch.form, model=patch.model)
+    plain = AttemptOutcome(base=run.base.tree, unfit=bool(patch.fault) or rejected, form=patch.form, model=patch.model)
     return plain if tested is None or now.apply is None or now.apply.snapshot is None else _tested(plain, run, tested)
 
 
-def _tested(plain: Seen, run: RunState, judged: Judged) -> Seen:
+def _tested(plain: AttemptOutcome, run: RunState, judged: TestResult) -> AttemptOutcome:
     """What was red before and is no target is left out, as far as the verdict names all the others."""
     found, report = judged.verdict, judged.report
     against = (found.still_red, found.newly_red, found.missing)
@@ -92,13 +92,17 @@ def _tested(plain: Seen, run: RunState, judged: Judged) -> Seen:
     )
 
 
-def looks(run: RunState) -> list[Look]:
+def looks(run: RunState) -> list[ComparedAttempt]:
     """The attempts that can be compared with the one at hand, which is the last of them; none where it cannot."""
     now = seen(run)
     if not now.base:
         return []
-    before = [Look(one.number, one.fingerprint, one.seen) for one in run.history if one.seen.base == now.base]
-    return [*before, Look(run.now.number, run.now.patch.fingerprint if run.now.patch else "", now)]
+    before = [
+        ComparedAttempt(entry.number, entry.fingerprint, entry.seen)
+        for entry in run.history
+        if entry.seen.base == now.base
+    ]
+    return [*before, ComparedAttempt(run.now.number, run.now.patch.fingerprint if run.now.patch else "", now)]
 
 
 def start(run: RunState) -> int | None:
@@ -108,7 +112,7 @@ def start(run: RunState) -> int | None:
 
 def trend(run: RunState) -> Trend | None:
     """Where the number of tests that speak against the patches goes; None where fewer than two counts are known."""
-    found = [one.seen.wrong for one in looks(run) if one.seen.wrong is not None]
+    found = [look.seen.wrong for look in looks(run) if look.seen.wrong is not None]
     first = start(run)
     counts = ([] if first is None or not found else [first]) + found
     steps = [after - before for before, after in pairwise(counts[-COUNTS:])]
@@ -119,21 +123,21 @@ def trend(run: RunState) -> Trend | None:
     return Trend.regressing if any(step > 0 for step in steps) else Trend.stable
 
 
-def turn(run: RunState) -> Turn | None:
+def turn(run: RunState) -> CourseChange | None:
     """What the attempts show, and what to do otherwise; None where the run is on its way."""
     every = looks(run)
     for pattern, find in _PATTERNS.items():
         if every and (shown := find(run, every)):
-            return Turn(pattern=pattern, strategy=chosen(run, pattern), attempts=shown[-MARKS:])
+            return CourseChange(pattern=pattern, strategy=chosen(run, pattern), attempts=shown[-MARKS:])
     if repeated(run):  # A probe, which is compared with nothing else.
-        return Turn(pattern=Pattern.revisited, strategy=chosen(run, Pattern.revisited))
+        return CourseChange(pattern=CoursePattern.revisited, strategy=chosen(run, CoursePattern.revisited))
     return None
 
 
-def chosen(run: RunState, pattern: Pattern) -> Strategy:
+def chosen(run: RunState, pattern: CoursePattern) -> Strategy:
     """Of what helps against it and would change something: the best that was taken least often in this run."""
     order = _ORDER[pattern]
-    return min((one for one in order if is_open(run, one)), key=lambda one: (run.taken(one), order.index(one)))
+    return min((item for item in order if is_open(run, item)), key=lambda item: (run.taken(item), order.index(item)))
 
 
 def is_open(run: RunState, strategy: Strategy) -> bool:
@@ -155,50 +159,50 @@ def is_open(run: RunState, strategy: Strategy) -> bool:
     return strategy is not Strategy.plan or not (asks.brief and new and not run.spec.whole)
 
 
-def _unfit(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+def _unfit(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ...]:
     """Unless something was gained between them: then the form of the edits is not what keeps the run from its end."""
     last = every[-LONG:]
-    bad = tuple(one.number for one in last if one.seen.unfit)
+    bad = tuple(item.number for item in last if item.seen.unfit)
     if not every[-1].seen.unfit or len(bad) < MISFITS or _gained(_best(run, every[:-LONG]), last):
         return ()
     return bad
 
 
-def _revisited(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+def _revisited(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ...]:
     """The tests of a tree may be red one time and not the next: then they are unsteady, and nobody goes in circles."""
     del run
     *before, now = every
     state = (now.seen.tree, now.seen.failing, now.seen.signature)
     same = [
-        one.number
-        for one in before
-        if (now.fingerprint and one.fingerprint == now.fingerprint)
-        or (now.seen.tree and (one.seen.tree, one.seen.failing, one.seen.signature) == state)
+        item.number
+        for item in before
+        if (now.fingerprint and item.fingerprint == now.fingerprint)
+        or (now.seen.tree and (item.seen.tree, item.seen.failing, item.seen.signature) == state)
     ]
     return (*same, now.number) if same else ()
 
 
-def _oscillation(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+def _oscillation(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ...]:
     """To and fro, not merely back: of two sets of red tests of which one holds the other, one is better."""
     del run
-    keys: tuple[Callable[[Look], str], ...] = (lambda one: one.fingerprint, lambda one: one.seen.tree)
+    keys: tuple[Callable[[ComparedAttempt], str], ...] = (lambda item: item.fingerprint, lambda item: item.seen.tree)
     for key in keys:
         last = every[-3:]
         if len(last) == 3 and all(map(key, last)) and key(last[0]) == key(last[2]) != key(last[1]):
-            return tuple(one.number for one in last)
+            return tuple(item.number for item in last)
     tested = _since_tested(every)
     last = tested[-3:]
     if len(last) == 3 and last[0].seen.failing == last[2].seen.failing != last[1].seen.failing:
         between, now = set(last[1].seen.tests), set(last[2].seen.tests)
-        return tuple(one.number for one in last) if between - now and now - between else ()
-    four = [one.seen.signature for one in tested[-4:]]
-    alike = len(four) == 4 and len({one.seen.failing for one in tested[-4:]}) == 1 and all(four)
+        return tuple(item.number for item in last) if between - now and now - between else ()
+    four = [item.seen.signature for item in tested[-4:]]
+    alike = len(four) == 4 and len({item.seen.failing for item in tested[-4:]}) == 1 and all(four)
     if alike and four[0] == four[2] != four[1] == four[3]:
-        return tuple(one.number for one in tested[-4:])
+        return tuple(item.number for item in tested[-4:])
     return ()
 
 
-def _regress(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+def _regress(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ...]:
     tested = _since_tested(every)
     if not tested:
         return ()
@@ -206,65 +210,65 @@ def _regress(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
     now = tested[-1]
     if before is None or (now.seen.wrong or 0) <= before:
         return ()
-    return tuple(one.number for one in tested[-2:])
+    return tuple(item.number for item in tested[-2:])
 
 
-def _same_signature(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+def _same_signature(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ...]:
     del run
     last = _since_tested(every)[-2:]
     if len(last) < 2 or not last[1].seen.signature:
         return ()
-    first, now = (one.seen for one in last)
+    first, now = (item.seen for item in last)
     same = (first.failing, first.signature) == (now.failing, now.signature) and first.tree != now.tree
-    return tuple(one.number for one in last) if same else ()
+    return tuple(item.number for item in last) if same else ()
 
 
-def _same_test(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+def _same_test(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ...]:
     del run
     last = _since_tested(every)[-LONG:]
     if len(last) < LONG:
         return ()
-    common = set(last[0].seen.tests).intersection(*(one.seen.tests for one in last[1:]))
-    return tuple(one.number for one in last) if common and not _gained(last[0].seen.wrong, last[1:]) else ()
+    common = set(last[0].seen.tests).intersection(*(item.seen.tests for item in last[1:]))
+    return tuple(item.number for item in last) if common and not _gained(last[0].seen.wrong, last[1:]) else ()
 
 
-def _no_progress(run: RunState, every: Sequence[Look]) -> tuple[int, ...]:
+def _no_progress(run: RunState, every: Sequence[ComparedAttempt]) -> tuple[int, ...]:
     last = every[-LONG:]
     if len(last) < LONG or _gained(_best(run, every[:-LONG]), last):
         return ()
-    return tuple(one.number for one in last)
+    return tuple(item.number for item in last)
 
 
-def _best(run: RunState, before: Sequence[Look]) -> int | None:
+def _best(run: RunState, before: Sequence[ComparedAttempt]) -> int | None:
     """The least that was red in these attempts and at the start; None where that is not known."""
-    counts = [start(run), *(one.seen.wrong for one in before)]
+    counts = [start(run), *(item.seen.wrong for item in before)]
     return min((count for count in counts if count is not None), default=None)
 
 
-def _since_tested(every: Sequence[Look]) -> list[Look]:
+def _since_tested(every: Sequence[ComparedAttempt]) -> list[ComparedAttempt]:
     """Those that were tested, where the one at hand is among them."""
-    return [one for one in every if one.seen.wrong is not None] if every[-1].seen.wrong is not None else []
+    return [item for item in every if item.seen.wrong is not None] if every[-1].seen.wrong is not None else []
 
 
-def _gained(best: int | None, later: Sequence[Look]) -> bool:
+def _gained(best: int | None, later: Sequence[ComparedAttempt]) -> bool:
     """Whether one of them has less red than there was at best; where that is not known, whether any was tested."""
-    counts = [one.seen.wrong for one in later if one.seen.wrong is not None]
+    counts = [item.seen.wrong for item in later if item.seen.wrong is not None]
     return any(best is None or count < best for count in counts)
 
 
-_PATTERNS: dict[Pattern, Callable[[RunState, Sequence[Look]], tuple[int, ...]]] = {
-    Pattern.unfit: _unfit,
-    Pattern.oscillation: _oscillation,
-    Pattern.revisited: _revisited,
-    Pattern.regress: _regress,
-    Pattern.same_signature: _same_signature,
-    Pattern.same_test: _same_test,
-    Pattern.no_progress: _no_progress,
+_PATTERNS: dict[CoursePattern, Callable[[RunState, Sequence[ComparedAttempt]], tuple[int, ...]]] = {
+    CoursePattern.unfit: _unfit,
+    CoursePattern.oscillation: _oscillation,
+    CoursePattern.revisited: _revisited,
+    CoursePattern.regress: _regress,
+    CoursePattern.same_signature: _same_signature,
+    CoursePattern.same_test: _same_test,
+    CoursePattern.no_progress: _no_progress,
 }
 """The most telling first: what is said of an attempt is the first of them that it shows."""
 
 
-class Broken(NamedTuple):
+class BreakerTrip(NamedTuple):
     """Too many attempts brought nothing."""
 
     words: str
@@ -280,34 +284,34 @@ def fruitless(run: RunState, model: str = "") -> int:
     Only those of one model where it is named. Probes and attempts that wait for a person are not counted.
     """
     best, count = start(run), 0
-    for one in looks(run):
-        wrong = one.seen.wrong
+    for look in looks(run):
+        wrong = look.seen.wrong
         if wrong is not None and (best is None or wrong < best):
             best, count = wrong, 0
-        elif not model or one.seen.model == model:
+        elif not model or look.seen.model == model:
             count += 1
     return count
 
 
-def broken(run: RunState) -> Broken | None:
+def broken(run: RunState) -> BreakerTrip | None:
     """What the thresholds of the run, and of the model that wrote the attempt at hand, have to say."""
     limits = run.spec.limits
     writer = run.now.patch.model if run.now.patch else ""
-    own = _held(fruitless(run), Stall(warning=limits.stall_warning, end=limits.stall))
+    own = _held(fruitless(run), StallLimits(warning=limits.stall_warning, end=limits.stall))
     stall = run.spec.asks.stalls.get(writer)
     of_model = _held(fruitless(run, writer), stall, writer) if writer and stall else None
-    found = [one for one in (own, of_model) if one is not None]
-    return max(found, key=lambda one: one.ends, default=None)
+    found = [item for item in (own, of_model) if item is not None]
+    return max(found, key=lambda item: item.ends, default=None)
 
 
-def _held(count: int, stall: Stall, model: str = "") -> Broken | None:
+def _held(count: int, stall: StallLimits, model: str = "") -> BreakerTrip | None:
     who = f" of {model}" if model else ""
     if stall.end is not None and count >= stall.end:
-        return Broken(f"{many(count, 'attempt')}{who} in a row brought nothing", ends=True, model=model)
+        return BreakerTrip(f"{many(count, 'attempt')}{who} in a row brought nothing", ends=True, model=model)
     if stall.warning is None or count < stall.warning:
         return None
     then = ""
     if stall.end is not None:
         left = stall.end - count
         then = f"; {many(left, 'more such attempt')}, and {'another model writes, or ' if model else ''}the run ends"
-    return Broken(f"{many(count, 'attempt')}{who} in a row brought nothing{then}", ends=False, model=model)
+    return BreakerTrip(f"{many(count, 'attempt')}{who} in a row brought nothing{then}", ends=False, model=model)

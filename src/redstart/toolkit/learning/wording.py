@@ -98,7 +98,7 @@ _HEAD = re.compile(r"@|(?:async )?def ")
 """Where a test is wrapped, as Hypothesis does, each Python has another line of its head for the place of the call."""
 
 
-class Place(NamedTuple):
+class FailurePlace(NamedTuple):
     """Where in the repo a failure is."""
 
     source: str
@@ -110,20 +110,20 @@ class Place(NamedTuple):
 
 def place(
     found: Sequence[Traceback], is_source: Callable[[str], bool], roots: Sequence[str], *, test: str, recursive: bool
-) -> Place:
+) -> FailurePlace:
     """Of the exception that reached the test first, then of its causes. `test` is the file of the test, from the repo's
     root. `recursive`: the innermost frame is chance."""
-    view = _view([frame for one in found for frame in one.frames], roots, test)
+    view = _view([frame for item in found for frame in item.frames], roots, test)
     source = ""
-    for one in reversed(found):
-        within = [(path, frame.name) for frame in one.frames if (path := view.local(frame.path)) and is_source(path)]
+    for item in reversed(found):
+        within = [(path, frame.name) for frame in item.frames if (path := view.local(frame.path)) and is_source(path)]
         if within:
             source = _recurring(within) if recursive else _innermost(within)
             break
     shown = (frame.code for frame in found[-1].frames if view.local(frame.path))
     own = [line for line in shown if line and not _HEAD.match(line)]
     asked = " ".join(dict.fromkeys((own[0], own[-1]))) if own and not source else ""
-    return Place(source, " ".join(asked.split()))
+    return FailurePlace(source, " ".join(asked.split()))
 
 
 class _View(NamedTuple):

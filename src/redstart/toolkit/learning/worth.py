@@ -9,7 +9,7 @@ has the mean E[y | shown] - E[y | withheld], whatever the tasks, whatever the ot
 chosen from what was seen before (inverse probability weighting; Waudby-Smith, Wu, Ramdas, Karampatziakis, Mineiro,
 "Anytime-valid off-policy inference for contextual bandits", arXiv 2210.10768).
 
-**Proven, per lesson, at every look** (`Evidence.worth`). If the effect is d, a gambler who stakes the share l of
+**Proven, per lesson, at every look** (`LessonEvidence.worth`). If the effect is d, a gambler who stakes the share l of
 what he has on x - d plays a fair game: the product of 1 + l (x - d) is a martingale, and by Ville's inequality passes
 1/a with a probability of at most a, ever. The interval is what no such gambler has refuted (Waudby-Smith and Ramdas,
 "Estimating means of bounded random variables by betting", JRSS B 86, 2024). Our gamblers spread what they have over a
@@ -36,7 +36,7 @@ from collections.abc import Callable, Sequence
 from operator import add, mul
 from typing import NamedTuple
 
-from redstart.core.lesson import Status, Use
+from redstart.core.lesson import LessonOutcome, LessonStatus
 
 ALPHA = 0.05
 """Of the interval, half on each side."""
@@ -75,7 +75,7 @@ _CAUTION = 0.9
 """The largest share of what he has that a gambler can lose at once."""
 
 
-class Play(NamedTuple):
+class LessonBet(NamedTuple):
     """One use, as gamblers see it."""
 
     score: float
@@ -85,7 +85,7 @@ class Play(NamedTuple):
     """The largest stake that cannot ruin, whatever the score and the effect."""
 
 
-class Worth(NamedTuple):
+class LessonEffect(NamedTuple):
     """The measured worth of one lesson. An effect is in points of green (0.10 is ten), or in a run's greatest cost."""
 
     uses: int
@@ -95,7 +95,7 @@ class Worth(NamedTuple):
     high: float
 
 
-class Pooled(NamedTuple):
+class PooledEffect(NamedTuple):
     """What its own runs and its family say together. An estimate under the stated prior, not a proof."""
 
     mean: float
@@ -105,7 +105,7 @@ class Pooled(NamedTuple):
     harms: float
 
 
-class Bets:
+class BettingCapital:
     """What gamblers have made of 1 by betting that the true effect is above, or below, a supposed one."""
 
     def __init__(self, supposed: float, unit: float = 1.0) -> None:
@@ -115,7 +115,7 @@ class Bets:
         """As logarithms, for each effect that is bet on."""
         self.below = [0.0] * len(EFFECTS)
 
-    def settle(self, play: Play) -> None:
+    def settle(self, play: LessonBet) -> None:
         away = play.score - self.supposed
         for number, effect in enumerate(EFFECTS):
             won = min(effect * self._unit * play.precision, play.most) * away
@@ -132,23 +132,25 @@ class Bets:
         return _spread_over(self.below) >= _RICH
 
 
-class Evidence:
+class LessonEvidence:
     """What was seen of one lesson, in the order in which its coins fell. Runs may have gone on side by side."""
 
-    def __init__(self, uses: Sequence[Use] = (), *, outcome: Callable[[Use], float | None] | None = None) -> None:
+    def __init__(
+        self, uses: Sequence[LessonOutcome] = (), *, outcome: Callable[[LessonOutcome], float | None] | None = None
+    ) -> None:
         """`outcome` says what is compared, from 0 to 1: whether the run was green, unless something else is given."""
-        self.plays: list[Play] = []
+        self.plays: list[LessonBet] = []
         self._outcome = outcome or _green
         self._unit = 1.0 if outcome is None else COST_UNIT
         self._sum = self._squares = 0.0
         self._weighted = self._precision = 0.0
-        self.bets = Bets(0.0, self._unit)
+        self.bets = BettingCapital(0.0, self._unit)
         """Against an effect of 0."""
         self._likelihood: list[float] | None = None
         for use in uses:
             self.add(use)
 
-    def add(self, use: Use) -> None:
+    def add(self, use: LessonOutcome) -> None:
         """One more run. A use that says nothing changes nothing."""
         outcome = self._outcome(use)
         if outcome is None or not use.counts:
@@ -159,7 +161,7 @@ class Evidence:
         p = use.probability
         score = (outcome - expected) / p if use.shown else (expected - outcome) / (1 - p)
         furthest = 1 + max(expected, 1 - expected) / min(p, 1 - p)
-        play = Play(score, p * (1 - p) / spread, _CAUTION / furthest)
+        play = LessonBet(score, p * (1 - p) / spread, _CAUTION / furthest)
         self.plays.append(play)
         self._sum += outcome
         self._squares += (outcome - expected) ** 2
@@ -174,7 +176,7 @@ class Evidence:
         if self._likelihood is None:
             made = (*reversed(self.bets.below), 0.0, *self.bets.above)
             largest = max(made)
-            self._likelihood = [math.exp(one - largest) for one in made]
+            self._likelihood = [math.exp(item - largest) for item in made]
         return self._likelihood
 
     @property
@@ -191,21 +193,21 @@ class Evidence:
         """Whether it is proven: `worth().high < 0`."""
         return self.bets.too_high
 
-    def against(self, supposed: float) -> Bets:
+    def against(self, supposed: float) -> BettingCapital:
         """All bets against another effect, between -1 and 1."""
-        bets = Bets(supposed, self._unit)
+        bets = BettingCapital(supposed, self._unit)
         for play in self.plays:
             bets.settle(play)
         return bets
 
-    def worth(self) -> Worth:
+    def worth(self) -> LessonEffect:
         """With its interval, widened by at most 0.0005. Before anything is known it is all of [-1, 1]."""
         low = self._bound(-1.0, 1.0, lambda bets: bets.too_low)
         high = self._bound(1.0, -1.0, lambda bets: bets.too_high)
         estimate = self._weighted / self._precision if self._precision else 0.0
-        return Worth(self.uses, min(max(estimate, low), high), low, high)
+        return LessonEffect(self.uses, min(max(estimate, low), high), low, high)
 
-    def _bound(self, refuted: float, open_end: float, is_refuted: Callable[[Bets], bool]) -> float:
+    def _bound(self, refuted: float, open_end: float, is_refuted: Callable[[BettingCapital], bool]) -> float:
         """Where the refuted effects end, from the one end of all effects towards the other."""
         if not is_refuted(self.against(refuted)):
             return refuted
@@ -218,30 +220,30 @@ class Evidence:
         return refuted
 
 
-def _green(use: Use) -> float | None:
+def _green(use: LessonOutcome) -> float | None:
     return None if use.green is None else float(use.green)
 
 
-def spent(use: Use) -> float | None:
-    """For `Evidence(outcome=spent)`: what it cost. An effect below 0 is a saving."""
+def spent(use: LessonOutcome) -> float | None:
+    """For `LessonEvidence(outcome=spent)`: what it cost. An effect below 0 is a saving."""
     return use.cost
 
 
 def _spread_over(made: Sequence[float]) -> float:
     """The logarithm of the sum over all effects, each with its stake; `made` from the smallest effect on."""
     largest = max(made)
-    return largest + math.log(sum(stake * math.exp(one - largest) for stake, one in zip(STAKES, made, strict=True)))
+    return largest + math.log(sum(stake * math.exp(item - largest) for stake, item in zip(STAKES, made, strict=True)))
 
 
-def learned(family: Sequence[Evidence]) -> list[float]:
+def learned(family: Sequence[LessonEvidence]) -> list[float]:
     """The prior after these lessons, in the order of `PRIOR`. Without any it is the stated one."""
     shares = list(PRIOR)
     likelihoods = [evidence.likelihood for evidence in family if evidence.uses]
     for _ in range(ROUNDS if likelihoods else 0):
-        sums = [STRENGTH * one for one in PRIOR]
+        sums = [STRENGTH * item for item in PRIOR]
         for likelihood in likelihoods:
             sums = list(map(add, sums, _posterior(shares, likelihood)))
-        shares = [one / (STRENGTH + len(likelihoods)) for one in sums]
+        shares = [item / (STRENGTH + len(likelihoods)) for item in sums]
     return shares
 
 
@@ -251,47 +253,57 @@ def _posterior(prior: Sequence[float], likelihood: Sequence[float]) -> list[floa
     return [chance / total for chance in chances]
 
 
-def pooled(own: Evidence, family: Sequence[Evidence] = ()) -> Pooled:
+def pooled(own: LessonEvidence, family: Sequence[LessonEvidence] = ()) -> PooledEffect:
     """What to think of a lesson with its family in mind. `family` is its other lessons, without itself."""
     chances = _posterior(learned(family), own.likelihood)
     mean = sum(map(mul, chances, _SIGNED))
     square = sum(chance * effect * effect for chance, effect in zip(chances, _SIGNED, strict=True))
     middle = len(EFFECTS)
-    return Pooled(mean, math.sqrt(max(square - mean * mean, 0.0)), sum(chances[middle + 1 :]), sum(chances[:middle]))
+    return PooledEffect(
+        mean, math.sqrt(max(square - mean * mean, 0.0)), sum(chances[middle + 1 :]), sum(chances[:middle])
+    )
 
 
-class Standing(NamedTuple):
-    status: Status
+class StatusDecision(NamedTuple):
+    status: LessonStatus
     reason: str
 
 
 def standing(
-    status: Status, green: Evidence, *, cost: Evidence | None = None, family: Sequence[Evidence] = ()
-) -> Standing:
+    status: LessonStatus,
+    green: LessonEvidence,
+    *,
+    cost: LessonEvidence | None = None,
+    family: Sequence[LessonEvidence] = (),
+) -> StatusDecision:
     """What a lesson is from now on, with the reason in the user's words. Never leaves `retired` or `quarantined`.
 
     By proof alone a lesson that neither helps nor saves becomes active with at most 5 %, however often one asks: 2.5 %
     by green and 2.5 % by cost. The pooled chance may make it active sooner, and that is a bet on the family.
     """
-    if status in (Status.retired, Status.quarantined):
-        return Standing(status, "")
+    if status in (LessonStatus.retired, LessonStatus.quarantined):
+        return StatusDecision(status, "")
     if green.below_zero:
-        return Standing(Status.retired, f"it harms: proven over {green.uses} runs")
+        return StatusDecision(LessonStatus.retired, f"it harms: proven over {green.uses} runs")
     if green.above_zero:
-        return Standing(Status.active, f"it helps: proven over {green.uses} runs")
+        return StatusDecision(LessonStatus.active, f"it helps: proven over {green.uses} runs")
     if green.uses < FEWEST:
-        return Standing(status, "")
+        return StatusDecision(status, "")
     chance = pooled(green, family)
     if chance.harms >= HARMS:
-        return Standing(Status.retired, f"it likely harms ({chance.harms:.0%}), by {green.uses} runs and its family")
+        return StatusDecision(
+            LessonStatus.retired, f"it likely harms ({chance.harms:.0%}), by {green.uses} runs and its family"
+        )
     if cost is not None and cost.below_zero and chance.harms < HOPE:
-        return Standing(Status.active, f"it saves: proven over {cost.uses} runs")
+        return StatusDecision(LessonStatus.active, f"it saves: proven over {cost.uses} runs")
     if chance.helps >= SURE:
-        return Standing(Status.active, f"it likely helps ({chance.helps:.0%}), by {green.uses} runs and its family")
+        return StatusDecision(
+            LessonStatus.active, f"it likely helps ({chance.helps:.0%}), by {green.uses} runs and its family"
+        )
     if cost is not None and cost.above_zero and chance.helps < HOPE:
-        return Standing(Status.retired, f"it makes runs dearer: proven over {cost.uses} runs")
+        return StatusDecision(LessonStatus.retired, f"it makes runs dearer: proven over {cost.uses} runs")
     if green.uses >= TRIAL and chance.helps < min(green.uses / FULL_TRIAL, HOPE):
-        return Standing(Status.retired, f"it takes room and showed nothing in {green.uses} runs")
-    if status is Status.new and green.uses >= LAST:
-        return Standing(Status.retired, f"it was not shown to help in {green.uses} runs")
-    return Standing(status, "")
+        return StatusDecision(LessonStatus.retired, f"it takes room and showed nothing in {green.uses} runs")
+    if status is LessonStatus.new and green.uses >= LAST:
+        return StatusDecision(LessonStatus.retired, f"it was not shown to help in {green.uses} runs")
+    return StatusDecision(status, "")

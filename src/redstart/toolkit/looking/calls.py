@@ -68,7 +68,7 @@ _MARKS = re.compile(r"^[ \t]*(?:\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call\|>)
 _LINE = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
 
 
-class Written(NamedTuple):
+class WrittenCalls(NamedTuple):
     """The calls in a text, and what of the text is left without them."""
 
     calls: tuple[ToolCall, ...]
@@ -81,19 +81,19 @@ def arguments_of(call: ToolCall) -> Arguments | None:
     return cast("Arguments", found) if isinstance(found, dict) else None
 
 
-def written_calls(text: str) -> Written:
+def written_calls(text: str) -> WrittenCalls:
     """The calls that a model wrote into its text, in the shapes that models use for it. Never raises.
 
     Only what can be nothing else is taken for a call: JSON that names one of the looks, with arguments that fit it, in
     a fence or tag of its own, or beginning a line. All else is left as it stands.
     """
     if len(text) > LONGEST or not any(name in text for name in NAMES):
-        return Written((), text)
+        return WrittenCalls((), text)
     found: list[ToolCall] = []
     rest = _from_tags(_NAMED, _from_tags(_TAGS, text, found), found)
     rest = _from_lines(_MARKS.sub("", _from_fences(rest, found)), found)
     calls = tuple(call.model_copy(update={"id": f"look-{number}"}) for number, call in enumerate(found, 1))
-    return Written(calls, rest.strip() if calls else text)
+    return WrittenCalls(calls, rest.strip() if calls else text)
 
 
 def _from_tags(shape: re.Pattern[str], text: str, found: list[ToolCall]) -> str:
@@ -171,7 +171,7 @@ def _calls(value: object) -> Iterator[ToolCall]:
     if len(values) == 1 and isinstance(values[0], dict):
         inner = cast("dict[str, object]", values[0]).get("tool_calls")
         values = cast("list[object]", inner) if isinstance(inner, list) else values
-    calls = [_call(one) for one in values]
+    calls = [_call(item) for item in values]
     if all(calls):
         yield from (call for call in calls if call is not None)
 
@@ -190,7 +190,7 @@ def _call(value: object) -> ToolCall | None:
     name = cast("str", said[key])
     inner = next((said[other] for other in _WITH if other in said), None)
     if inner is None:
-        inner = {other: one for other, one in said.items() if other not in (key, "id", "type")}
+        inner = {other: message for other, message in said.items() if other not in (key, "id", "type")}
     return _fitting(name, inner)
 
 

@@ -9,7 +9,7 @@ from redstart.core.chat import Answer, Ask, Message, Role, ToolCall
 from redstart.core.noun import clip
 from redstart.ports.model.port import Model
 from redstart.toolkit.base.text import data
-from redstart.toolkit.looking.desk import Desk
+from redstart.toolkit.looking.desk import Toolset
 
 AT_ONCE = 5
 """Calls of one turn; further ones are as if they had not been made."""
@@ -19,7 +19,7 @@ SHOWN = 60_000
 _LAST = "That was the last look: no more are possible. Answer now, in the form that was asked for."
 
 
-class Said(NamedTuple):
+class ConversationAnswer(NamedTuple):
     """The answer at the end of a conversation, and how many looks led to it.
 
     The answer's `calls` are looks that it asks for although none was left. `ask` is the question as it was put last,
@@ -34,12 +34,12 @@ class Said(NamedTuple):
 async def converse(
     model: Model,
     ask: Ask,
-    desk: Desk,
+    desk: Toolset,
     limit: int,
     *,
     is_answer: Callable[[str], bool],
     note: Callable[[str, bool], None],
-) -> Said:
+) -> ConversationAnswer:
     """Asks until the model answers instead of looking, at most `limit` looks and as many turns and one long.
 
     Each turn is one call to the model, so that it is recorded and paid for like any other; what a look shows is data
@@ -48,14 +48,14 @@ async def converse(
     question.
     """
     if limit <= 0:
-        return Said(await model.ask(ask), ask)
+        return ConversationAnswer(await model.ask(ask), ask)
     ask = ask.model_copy(update={"tools": desk.tools})
     table = _Table(desk, limit, note)
     while True:
         answer = await model.ask(ask)
         turn = _turn(answer, desk, is_answer)
         if answer.fault is not None or not turn.calls or not table.left:
-            return Said(answer.model_copy(update=turn._asdict()), ask, table.used)
+            return ConversationAnswer(answer.model_copy(update=turn._asdict()), ask, table.used)
         calls = tuple(call.model_copy(update={"id": table.fresh_id(call)}) for call in turn.calls[:AT_ONCE])
         said = Message(role=Role.assistant, text=turn.text, calls=calls)
         ask = ask.model_copy(update={"messages": (*ask.messages, said, *table.replies(calls))})
@@ -66,7 +66,7 @@ class _Turn(NamedTuple):
     calls: tuple[ToolCall, ...]
 
 
-def _turn(answer: Answer, desk: Desk, is_answer: Callable[[str], bool]) -> _Turn:
+def _turn(answer: Answer, desk: Toolset, is_answer: Callable[[str], bool]) -> _Turn:
     """What the model says and what it wants to see. Small models write their calls into the text."""
     if answer.calls:
         return _Turn(answer.text, answer.calls)
@@ -79,7 +79,7 @@ def _turn(answer: Answer, desk: Desk, is_answer: Callable[[str], bool]) -> _Turn
 class _Table:
     """Serves looks and counts them: one that is refused counts too, so that every conversation ends."""
 
-    def __init__(self, desk: Desk, limit: int, note: Callable[[str, bool], None]) -> None:
+    def __init__(self, desk: Toolset, limit: int, note: Callable[[str, bool], None]) -> None:
         self._desk, self._limit, self._note = desk, limit, note
         self._seen: set[tuple[str, str]] = set()
         self._ids: set[str] = set()

@@ -12,8 +12,8 @@ from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
 from redstart.toolkit.base.search import Search, walk_search
 from redstart.toolkit.languages.registry import language_of_file
-from redstart.toolkit.looking.calls import LOOKS, Arguments, Written, arguments_of, named, written_calls
-from redstart.toolkit.looking.files import Files, Refused, Text, plain
+from redstart.toolkit.looking.calls import LOOKS, Arguments, WrittenCalls, arguments_of, named, written_calls
+from redstart.toolkit.looking.files import Files, FileText, ReadRefusal, plain
 from redstart.toolkit.looking.past import attempts, commits
 from redstart.toolkit.looking.search import Matches, find_pattern, find_text
 from redstart.toolkit.looking.symbols import Symbol, symbols
@@ -30,7 +30,7 @@ PARSED = 40_000
 """Lines of a folder's files that are looked through for what they define; of further ones only the names are told."""
 
 
-class Shown(NamedTuple):
+class ToolResult(NamedTuple):
     """What a look gives: text from the snapshot with where it is from, or a few words of ours on why there is none."""
 
     source: str
@@ -41,7 +41,7 @@ class Shown(NamedTuple):
 def desk(
     run: RunState,
     ports: Ports,
-) -> Desk:
+) -> Toolset:
     """The desk of a run: what it shows is what the next edits are made on."""
 
     def read(path: str) -> bytes | None:
@@ -54,7 +54,7 @@ def desk(
     files = Files(
         ports.trees.files(run.ground) if run.spec.looks else (), read, lambda path: ports.trees.size(run.ground, path)
     )
-    return Desk(
+    return Toolset(
         files,
         walk_search(files.under(""), read),
         lambda: attempts(run.history, lambda diff: ports.blobs.get(diff).decode(errors="replace")),
@@ -62,7 +62,7 @@ def desk(
     )
 
 
-class Desk:
+class Toolset:
     """Serves looks at `files`. `find` gives where names stand; `tried` what the run did so far; `log` a file's commits.
 
     `tried` and `log` give text that is not ours; an empty one where there is nothing to tell.
@@ -79,11 +79,11 @@ class Desk:
     ) -> None:
         self._files, self._find, self._tried, self._log = files, find, tried, log
 
-    def written(self, text: str) -> Written:
+    def written(self, text: str) -> WrittenCalls:
         """The looks that a model asked for in its text."""
         return written_calls(text)
 
-    def serve(self, call: ToolCall) -> Shown:
+    def serve(self, call: ToolCall) -> ToolResult:
         """Whatever was asked, there is an answer of a bounded size, in a bounded time."""
         looks = {
             "read": self._read,
@@ -94,70 +94,70 @@ class Desk:
         }
         given = arguments_of(call)
         if call.name not in looks:
-            return _no(Refused(f"there is no {clip(call.name, 40)!r}: there are {', '.join(looks)}"))
+            return _no(ReadRefusal(f"there is no {clip(call.name, 40)!r}: there are {', '.join(looks)}"))
         if given is None:
-            return _no(Refused("the arguments are no JSON object"))
+            return _no(ReadRefusal("the arguments are no JSON object"))
         shown = looks[call.name](named(call.name, given))
         return shown._replace(source=clip(shown.source, 300), text=clip(shown.text, SHOWN))
 
-    def _read(self, given: Arguments) -> Shown:
+    def _read(self, given: Arguments) -> ToolResult:
         path, symbol = _word(given, "path"), _word(given, "symbol")
         path, start, end = _with_lines(path, given)
         if symbol:
             return self._symbol(path, symbol)
         text = self._files.text(path)
-        if isinstance(text, Refused):
+        if isinstance(text, ReadRefusal):
             return _no(text)
         if start is None or end is None or start < 1 or end < start or end - start >= FAR:
-            return _no(Refused("start and end are to be numbers of lines, from 1"))
+            return _no(ReadRefusal("start and end are to be numbers of lines, from 1"))
         if start > max(len(text.lines), 1):
-            return _no(Refused(f"{text.path} has {len(text.lines)} lines"))
+            return _no(ReadRefusal(f"{text.path} has {len(text.lines)} lines"))
         return _lines(text, start, min(end, start + LINES - 1, len(text.lines)))
 
-    def _symbol(self, path: str, name: str) -> Shown:
+    def _symbol(self, path: str, name: str) -> ToolResult:
         if path:
             text = self._files.text(path)
-            if isinstance(text, Refused):
+            if isinstance(text, ReadRefusal):
                 return _no(text)
             texts = [text]
         else:
             places = dict.fromkeys(hit.path for hit in self._find([name.rpartition(".")[2]]) if hit.defines)
-            texts = [text for one in places if isinstance(text := self._files.text(one), Text)]
-        found = [(text, one) for text in texts for one in symbols(text) if _is_called(one, name)]
+            texts = [text for place in places if isinstance(text := self._files.text(place), FileText)]
+        found = [(text, symbol) for text in texts for symbol in symbols(text) if _is_called(symbol, name)]
         if not found:
-            return _no(Refused(f"no definition of {clip(name, 80)} was found"))
+            return _no(ReadRefusal(f"no definition of {clip(name, 80)} was found"))
         text, one = found[0]
         shown = _lines(text, one.start, min(one.end, one.start + LINES - 1))
-        others = [f"{text.path}:{one.start}" for text, one in found[1:6]]
+        others = [f"{text.path}:{item.start}" for text, item in found[1:6]]
         return shown._replace(text=f"{shown.text}\n(also defined: {', '.join(others)})") if others else shown
 
-    def _search(self, given: Arguments) -> Shown:
+    def _search(self, given: Arguments) -> ToolResult:
         wanted, folder = given.get("text"), self._folder(_word(given, "path"))
-        if isinstance(folder, Refused):
+        if isinstance(folder, ReadRefusal):
             return _no(folder)
         if not isinstance(wanted, str) or not wanted.strip() or "\0" in wanted or "\n" in wanted or len(wanted) > 2000:
-            return _no(Refused("say in `text` what to look for, in one line"))
+            return _no(ReadRefusal("say in `text` what to look for, in one line"))
         ignore = _is_true(given, "ignore_case")
         if _is_true(given, "regex"):
             found = find_pattern(self._files, folder, wanted, ignore_case=ignore)
         else:
             found = find_text(self._files, folder, wanted, ignore_case=ignore)
-        return _no(found) if isinstance(found, Refused) else _found(found, wanted)
+        return _no(found) if isinstance(found, ReadRefusal) else _found(found, wanted)
 
-    def _outline(self, given: Arguments) -> Shown:
+    def _outline(self, given: Arguments) -> ToolResult:
         path = self._folder(_word(given, "path"))
-        if isinstance(path, Refused):
+        if isinstance(path, ReadRefusal):
             return _no(path)
         paths = self._files.under(path)
         if paths == [path]:
             text = self._files.text(path)
-            if isinstance(text, Refused):
+            if isinstance(text, ReadRefusal):
                 return _no(text)
-            told = [f"{one.start}-{one.end}  {one.head}" for one in symbols(text)]
-            return Shown(f"outline of {path}", "\n".join(told) or f"{len(text.lines)} lines, which define nothing")
+            told = [f"{symbol.start}-{symbol.end}  {symbol.head}" for symbol in symbols(text)]
+            return ToolResult(f"outline of {path}", "\n".join(told) or f"{len(text.lines)} lines, which define nothing")
         if not paths:
-            return _no(Refused(f"there is no file or folder {clip(path, 200)}"))
-        return Shown(f"outline of {path or 'the project'}", "\n".join(self._entries(path, paths)))
+            return _no(ReadRefusal(f"there is no file or folder {clip(path, 200)}"))
+        return ToolResult(f"outline of {path or 'the project'}", "\n".join(self._entries(path, paths)))
 
     def _entries(self, folder: str, paths: Sequence[str]) -> list[str]:
         """A folder's files with what they define; where there are many, its folders with how many files each has."""
@@ -173,39 +173,45 @@ class Desk:
         entries: list[str] = []
         lines = 0
         for path in paths:
-            text = self._files.text(path) if _is_listed(path) and lines < PARSED else Refused("")
-            lines += len(text.lines) if isinstance(text, Text) else 0
-            names = [one.name for one in symbols(text) if "." not in one.name][:12] if isinstance(text, Text) else []
+            text = self._files.text(path) if _is_listed(path) and lines < PARSED else ReadRefusal("")
+            lines += len(text.lines) if isinstance(text, FileText) else 0
+            names = (
+                [symbol.name for symbol in symbols(text) if "." not in symbol.name][:12]
+                if isinstance(text, FileText)
+                else []
+            )
             entries.append(f"{path}: {', '.join(names)}" if names else path)
         return entries
 
-    def _references(self, given: Arguments) -> Shown:
+    def _references(self, given: Arguments) -> ToolResult:
         name = _word(given, "name").rpartition(".")[2]
         if not name.isidentifier() or len(name) > 200:
-            return _no(Refused("say in `name` an identifier"))
-        hits = [hit for hit in self._find([name]) if not isinstance(plain(hit.path), Refused)]
+            return _no(ReadRefusal("say in `name` an identifier"))
+        hits = [hit for hit in self._find([name]) if not isinstance(plain(hit.path), ReadRefusal)]
         if not hits:
-            return _no(Refused(f"{name} was not found, or in too many files: search for it in a folder"))
+            return _no(ReadRefusal(f"{name} was not found, or in too many files: search for it in a folder"))
         told: list[str] = []
-        for hit in sorted(hits, key=lambda one: not one.defines)[:REFERENCES]:
+        for hit in sorted(hits, key=lambda item: not item.defines)[:REFERENCES]:
             text = self._files.text(hit.path)
-            line = text.lines[hit.line - 1].strip() if isinstance(text, Text) and hit.line <= len(text.lines) else ""
+            line = (
+                text.lines[hit.line - 1].strip() if isinstance(text, FileText) and hit.line <= len(text.lines) else ""
+            )
             told.append(f"{hit.path}:{hit.line}:{' (defines)' if hit.defines else ''} {clip(line, 200)}")
         more = [f"({len(hits) - REFERENCES} more)"] if len(hits) > REFERENCES else []
-        return Shown(f"references of {name}", "\n".join((*told, *more)))
+        return ToolResult(f"references of {name}", "\n".join((*told, *more)))
 
-    def _history(self, given: Arguments) -> Shown:
+    def _history(self, given: Arguments) -> ToolResult:
         asked = _word(given, "path")
         if not asked:
-            return Shown("this run", self._tried() or "nothing was tried yet")
+            return ToolResult("this run", self._tried() or "nothing was tried yet")
         path = plain(asked)
-        if isinstance(path, Refused):
+        if isinstance(path, ReadRefusal):
             return _no(path)
         if not self._files.under(path):
-            return _no(Refused(f"there is no file {clip(path, 200)}"))
-        return Shown(f"commits of {path}", self._log(path) or "no commits are known of it")
+            return _no(ReadRefusal(f"there is no file {clip(path, 200)}"))
+        return ToolResult(f"commits of {path}", self._log(path) or "no commits are known of it")
 
-    def _folder(self, asked: str) -> str | Refused:
+    def _folder(self, asked: str) -> str | ReadRefusal:
         """A place to look below; empty for the root."""
         if asked.strip() in ("", ".", "./", "*"):
             return ""
@@ -218,8 +224,8 @@ def _is_listed(path: str) -> bool:
     return language is not None and path.endswith(language.listed_suffixes)
 
 
-def _no(refused: Refused) -> Shown:
-    return Shown("", refused.reason, refused=True)
+def _no(refused: ReadRefusal) -> ToolResult:
+    return ToolResult("", refused.reason, refused=True)
 
 
 def _word(given: Arguments, key: str) -> str:
@@ -251,21 +257,21 @@ def _with_lines(path: str, given: Arguments) -> tuple[str, int | None, int | Non
     return path, start, None if start is None else start + LINES - 1
 
 
-def _lines(text: Text, start: int, end: int) -> Shown:
+def _lines(text: FileText, start: int, end: int) -> ToolResult:
     last = len(text.lines)
     shown = "\n".join(text.lines[start - 1 : end])
     more = f"\n(the file has {last} lines)" if (start, end) != (1, last) else ""
-    return Shown(f"{text.path} lines {start}-{end}", shown + more)
+    return ToolResult(f"{text.path} lines {start}-{end}", shown + more)
 
 
 def _is_called(one: Symbol, name: str) -> bool:
     return one.name == name or one.name.endswith(f".{name}")
 
 
-def _found(found: Matches, wanted: str) -> Shown:
-    told = [f"{one.path}:{one.line}: {clip(one.text.strip(), 200)}" for one in found.first]
+def _found(found: Matches, wanted: str) -> ToolResult:
+    told = [f"{item.path}:{item.line}: {clip(item.text.strip(), 200)}" for item in found.first]
     if found.more:
         told.append("(there are more: narrow it down)")
     if found.left_out:
         told.append(f"({found.left_out} files were not looked through: name a folder)")
-    return Shown(f"search for {clip(wanted, 100)}", "\n".join(told) or "nothing was found")
+    return ToolResult(f"search for {clip(wanted, 100)}", "\n".join(told) or "nothing was found")

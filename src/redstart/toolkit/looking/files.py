@@ -31,13 +31,13 @@ _SECRET_STEMS = (
 """As the name of a file that is no code."""
 
 
-class Refused(NamedTuple):
+class ReadRefusal(NamedTuple):
     """Why something is not shown, in a few words that can go to a model."""
 
     reason: str
 
 
-class Text(NamedTuple):
+class FileText(NamedTuple):
     path: str
     lines: tuple[str, ...]
 
@@ -49,62 +49,62 @@ class Files:
         self.paths = tuple(sorted(set(paths)))
         self._known = frozenset(self.paths)
         self._read, self._size = read, size
-        self._texts: dict[str, Text | Refused] = {}
+        self._texts: dict[str, FileText | ReadRefusal] = {}
 
-    def text(self, asked: str) -> Text | Refused:
+    def text(self, asked: str) -> FileText | ReadRefusal:
         """The lines of a text file, or why they are not shown. Nothing outside the snapshot is ever read."""
         path = plain(asked)
-        if isinstance(path, Refused):
+        if isinstance(path, ReadRefusal):
             return path
         if path not in self._texts:
             self._texts[path] = self._open(path)
         return self._texts[path]
 
-    def _open(self, path: str) -> Text | Refused:
+    def _open(self, path: str) -> FileText | ReadRefusal:
         if path not in self._known:
-            return Refused(self._missing(path))
+            return ReadRefusal(self._missing(path))
         if self._size is not None and (self._size(path) or 0) > LARGEST:
-            return Refused(f"{path} is too large")
+            return ReadRefusal(f"{path} is too large")
         data = self._read(path)
         if data is None:
-            return Refused(f"{path} is no regular file: links are not followed")
+            return ReadRefusal(f"{path} is no regular file: links are not followed")
         if len(data) > LARGEST:
-            return Refused(f"{path} is too large")
+            return ReadRefusal(f"{path} is too large")
         if b"\0" in data:
-            return Refused(f"{path} is binary")
+            return ReadRefusal(f"{path} is binary")
         text = data.decode(errors="replace")
-        return Text(path, tuple(text.removesuffix("\n").split("\n")) if text else ())
+        return FileText(path, tuple(text.removesuffix("\n").split("\n")) if text else ())
 
     def under(self, folder: str) -> list[str]:
         """What may be shown below a folder, or everywhere; of a file that file; nothing where there is neither."""
         if folder in self._known:
-            return [folder] if not isinstance(plain(folder), Refused) else []
+            return [folder] if not isinstance(plain(folder), ReadRefusal) else []
         prefix = "" if folder in ("", ".") else f"{folder.strip('/')}/"
-        return [path for path in self.paths if path.startswith(prefix) and not isinstance(plain(path), Refused)]
+        return [path for path in self.paths if path.startswith(prefix) and not isinstance(plain(path), ReadRefusal)]
 
     def _missing(self, path: str) -> str:
-        if any(one.startswith(f"{path}/") for one in self.paths):
+        if any(item.startswith(f"{path}/") for item in self.paths):
             return f"{path} is a folder: ask for its outline"
-        alike = [one for one in self.under("") if basename(one) == basename(path)][:5]
+        alike = [item for item in self.under("") if basename(item) == basename(path)][:5]
         return f"there is no file {path}" + (f"; there is {', '.join(alike)}" if alike else "")
 
 
-def plain(asked: str) -> str | Refused:
+def plain(asked: str) -> str | ReadRefusal:
     """A path inside the snapshot, or why it is none that may be shown."""
     path = asked.strip()
     while path.startswith("./"):
         path = path[2:]
     if not path or len(path) > LONGEST_PATH or any(unicodedata.category(letter) == "Cc" for letter in path):
-        return Refused("that is no path")
+        return ReadRefusal("that is no path")
     if path.startswith(("/", "~", "\\")) or "\\" in path or ":" in path.split("/")[0] or "://" in path:
-        return Refused("only paths inside the project, from its root, can be looked at")
+        return ReadRefusal("only paths inside the project, from its root, can be looked at")
     parts = path.rstrip("/").split("/")
     if any(part in ("", ".", "..") for part in parts):
-        return Refused("only paths inside the project, from its root, can be looked at")
+        return ReadRefusal("only paths inside the project, from its root, can be looked at")
     if any(_is_git(part) for part in parts):
-        return Refused("git's own folder is not shown")
+        return ReadRefusal("git's own folder is not shown")
     if secret(parts):
-        return Refused("that may hold secrets: it is not shown")
+        return ReadRefusal("that may hold secrets: it is not shown")
     return "/".join(parts)
 
 

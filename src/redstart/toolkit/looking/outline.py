@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from redstart.toolkit.languages.registry import is_code
-from redstart.toolkit.looking.files import Files, Text
+from redstart.toolkit.looking.files import Files, FileText
 from redstart.toolkit.looking.symbols import symbols
 
 OF_A_FILE = 30
@@ -34,8 +34,12 @@ def outline(files: Files, is_test: Callable[[str], bool], most: int) -> str:
 
 def _of_code(files: Files, path: str) -> str:
     text = files.text(path)
-    if not isinstance(text, Text):
+    if not isinstance(text, FileText):
         return path
-    public = [one for one in symbols(text) if not one.name.rpartition(".")[2].startswith("_") or "__init__" in one.name]
-    heads = [f"  {one.head[:_LINE]}" for one in public[:OF_A_FILE]]
+    public = [
+        symbol
+        for symbol in symbols(text)
+        if not symbol.name.rpartition(".")[2].startswith("_") or "__init__" in symbol.name
+    ]
+    heads = [f"  {item.head[:_LINE]}" for item in public[:OF_A_FILE]]
     return "\n".join((path, *heads))

@@ -17,14 +17,14 @@ COMMITS = 15
 def attempts(history: Sequence[AttemptSummary], diff: Callable[[str], str]) -> str:
     """What each attempt changed, and how it ended."""
     told: list[str] = []
-    for one in history:
-        if one.probe:
-            told.append(f"attempt {one.number}: a probe, nothing was changed")
+    for entry in history:
+        if entry.probe:
+            told.append(f"attempt {entry.number}: a probe, nothing was changed")
             continue
-        red = f", {one.red} red" if one.red is not None else ""
-        told.append(f"attempt {one.number}{red}: {one.outcome or one.reason}")
-        if one.diff:
-            told.append(clip(diff(one.diff), 2000))
+        red = f", {entry.red} red" if entry.red is not None else ""
+        told.append(f"attempt {entry.number}{red}: {entry.outcome or entry.reason}")
+        if entry.diff:
+            told.append(clip(diff(entry.diff), 2000))
     return "\n".join(told)
 
 

@@ -42,14 +42,14 @@ class Snippets(Protocol):
         ...
 
 
-class Found(NamedTuple):
+class ParsedProbe(NamedTuple):
     """A probe in an answer, and what of the answer is left without it."""
 
     probe: Probe
     rest: str
 
 
-def find_probe(answer: str) -> Found | None:
+def find_probe(answer: str) -> ParsedProbe | None:
     """What the answer asks to be run: after `PROBE:` test ids, or a fenced snippet. None where it asks for nothing."""
     label = _LABEL.search(answer) if len(answer) <= LONGEST_ANSWER else None
     if label is None:
@@ -59,9 +59,9 @@ def find_probe(answer: str) -> Found | None:
     if fenced is not None:
         snippet = fenced["body"]
         usable = snippet.strip() and len(snippet) <= LONGEST and "\0" not in snippet
-        return Found(Probe(snippet=snippet), before + after[fenced.end() :]) if usable else None
+        return ParsedProbe(Probe(snippet=snippet), before + after[fenced.end() :]) if usable else None
     ids, rest = _ids(label["said"], after)
-    return Found(Probe(ids=tuple(dict.fromkeys(ids))[:MOST_IDS]), before + rest) if ids else None
+    return ParsedProbe(Probe(ids=tuple(dict.fromkeys(ids))[:MOST_IDS]), before + rest) if ids else None
 
 
 def _ids(said: str, after: str) -> tuple[list[str], str]:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from redstart.toolkit.looking.files import Files, Refused, Text
+from redstart.toolkit.looking.files import Files, FileText, ReadRefusal
 
 MOST_FILES, MOST_BYTES = 20_000, 64 << 20
 """No search goes through more than this."""
@@ -36,42 +36,42 @@ def find_text(files: Files, folder: str, text: str, *, ignore_case: bool) -> Mat
     wanted = text.casefold() if ignore_case else text
     texts, left_out = _texts(files, folder)
     found: list[Match] = []
-    for one in texts:
-        for number, line in enumerate(one.lines, 1):
+    for item in texts:
+        for number, line in enumerate(item.lines, 1):
             if wanted in (line.casefold() if ignore_case else line):
-                found.append(Match(one.path, number, line))
+                found.append(Match(item.path, number, line))
                 if len(found) > MATCHES:
                     return Matches(found[:MATCHES], True, left_out)
     return Matches(found, False, left_out)
 
 
-def find_pattern(files: Files, folder: str, pattern: str, *, ignore_case: bool) -> Matches | Refused:
+def find_pattern(files: Files, folder: str, pattern: str, *, ignore_case: bool) -> Matches | ReadRefusal:
     """The lines that a regular expression matches; refused where it is none, or takes too long or too much."""
     if len(pattern) > LONGEST_PATTERN:
-        return Refused(f"the pattern is longer than {LONGEST_PATTERN} characters")
+        return ReadRefusal(f"the pattern is longer than {LONGEST_PATTERN} characters")
     texts, left_out = _texts(files, folder)
-    bodies = ["\n".join(one.lines).encode() for one in texts]
+    bodies = ["\n".join(text.lines).encode() for text in texts]
     request = {
         "pattern": pattern,
         "ignore_case": ignore_case,
         "most": MATCHES,
         "seconds": CPU_SECONDS,
         "memory": MEMORY,
-        "texts": [(one.path, len(body)) for one, body in zip(texts, bodies, strict=True)],
+        "texts": [(text.path, len(body)) for text, body in zip(texts, bodies, strict=True)],
     }
     said = _matched(json.dumps(request).encode() + b"\n" + b"".join(bodies))
-    if isinstance(said, Refused):
+    if isinstance(said, ReadRefusal):
         return said
     if "found" not in said:
-        return Refused(f"the pattern cannot be used: {said.get('wrong', '')}")
-    by_path = {one.path: one for one in texts}
+        return ReadRefusal(f"the pattern cannot be used: {said.get('wrong', '')}")
+    by_path = {text.path: text for text in texts}
     places = cast("list[tuple[str, int]]", said["found"])
     found = [Match(path, line, by_path[path].lines[line - 1]) for path, line in places]
     return Matches(found[:MATCHES], len(found) > MATCHES, left_out)
 
 
-def _matched(request: bytes) -> dict[str, object] | Refused:
-    too_long = Refused("the pattern takes too long: make it simpler, or search for a text")
+def _matched(request: bytes) -> dict[str, object] | ReadRefusal:
+    too_long = ReadRefusal("the pattern takes too long: make it simpler, or search for a text")
     program = Path(__file__).with_name("matcher.py")
     try:
         done = subprocess.run(
@@ -90,16 +90,16 @@ def _matched(request: bytes) -> dict[str, object] | Refused:
     return cast("dict[str, object]", json.loads(done.stdout))
 
 
-def _texts(files: Files, folder: str) -> tuple[list[Text], int]:
+def _texts(files: Files, folder: str) -> tuple[list[FileText], int]:
     """The texts to look through, and how many files are not, being too many."""
     paths = files.under(folder)
-    texts: list[Text] = []
+    texts: list[FileText] = []
     size = 0
     for number, path in enumerate(paths):
         text = files.text(path)
-        size += sum(len(line) + 1 for line in text.lines) if isinstance(text, Text) else 0
+        size += sum(len(line) + 1 for line in text.lines) if isinstance(text, FileText) else 0
         if number >= MOST_FILES or size > MOST_BYTES:
             return texts, len(paths) - number
-        if isinstance(text, Text):
+        if isinstance(text, FileText):
             texts.append(text)
     return texts, 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from redstart.toolkit.languages.registry import language_of_file
-from redstart.toolkit.looking.files import Text
+from redstart.toolkit.looking.files import FileText
 
 MOST = 400
 _DEFINES = re.compile(
@@ -25,12 +25,12 @@ class Symbol(NamedTuple):
     """Its first line."""
 
 
-def symbols(text: Text) -> list[Symbol]:
+def symbols(text: FileText) -> list[Symbol]:
     """What the file defines, in order: exactly where its language has a parser for it, by its lines otherwise."""
     language = language_of_file(text.path)
     exact = language.outline(text.lines) if language else None
     found = _of_lines(text.lines) if exact is None else exact
-    return sorted(found, key=lambda one: (one.start, one.name))[:MOST]
+    return sorted(found, key=lambda item: (item.start, item.name))[:MOST]
 
 
 def _of_lines(lines: Sequence[str]) -> list[Symbol]:
@@ -38,6 +38,6 @@ def _of_lines(lines: Sequence[str]) -> list[Symbol]:
     heads = [(number, head) for number, line in enumerate(lines, 1) if (head := _DEFINES.match(line[:500]))]
     found: list[Symbol] = []
     for place, (number, head) in enumerate(heads):
-        after = (other for other, one in heads[place + 1 :] if len(one["margin"]) <= len(head["margin"]))
+        after = (other for other, item in heads[place + 1 :] if len(item["margin"]) <= len(head["margin"]))
         found.append(Symbol(head["name"], number, next(after, len(lines) + 1) - 1, lines[number - 1].strip()))
     return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from redstart.toolkit.languages.registry import language_of_file
-from redstart.toolkit.patching.hunks import Span
+from redstart.toolkit.patching.hunks import LineReplacement
 
 
 class SyntaxFlaw(NamedTuple):
@@ -25,7 +25,7 @@ class EditedCode(Protocol):
         """By how many columns blocks are indented below the line that opens them; empty for what is no program."""
         ...
 
-    def replaced(self, lines: Sequence[str], snippet: Sequence[str]) -> list[Span] | str:
+    def replaced(self, lines: Sequence[str], snippet: Sequence[str]) -> list[LineReplacement] | str:
         """The definitions of `snippet` put where the file has those of the same names; else why that cannot be done."""
         ...
 

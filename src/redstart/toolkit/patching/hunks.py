@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Text(NamedTuple):
+class TextLines(NamedTuple):
     """`lines` without their ends; `ends` has one for each, the last one empty where the file does not end in one."""
 
     lines: tuple[str, ...]
@@ -25,7 +25,7 @@ class Text(NamedTuple):
         return counted.most_common(1)[0][0] if counted else "\n"
 
 
-class Span(NamedTuple):
+class LineReplacement(NamedTuple):
     """Lines `start` to `stop` (exclusive) are to become `lines`."""
 
     start: int
@@ -33,7 +33,7 @@ class Span(NamedTuple):
     lines: tuple[str, ...]
 
 
-def read(data: bytes) -> Text:
+def read(data: bytes) -> TextLines:
     """Any bytes: what is not UTF-8 is carried along and comes out as it went in."""
     mark = data.startswith(codecs.BOM_UTF8)
     text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
@@ -45,15 +45,15 @@ def read(data: bytes) -> Text:
     else:
         lines.pop()
         ends.pop()
-    return Text(tuple(lines), tuple(ends), mark)
+    return TextLines(tuple(lines), tuple(ends), mark)
 
 
-def write(text: Text) -> bytes:
+def write(text: TextLines) -> bytes:
     body = "".join(line + end for line, end in zip(text.lines, text.ends, strict=True))
     return (codecs.BOM_UTF8 if text.mark else b"") + body.encode("utf-8", "surrogateescape")
 
 
-def splice(text: Text, spans: Sequence[Span]) -> Text:
+def splice(text: TextLines, spans: Sequence[LineReplacement]) -> TextLines:
     """The text with the spans replaced. New lines end as the file's lines do, and the last one as the last one did."""
     lines, ends = list(text.lines), list(text.ends)
     usual = text.end
@@ -66,7 +66,7 @@ def splice(text: Text, spans: Sequence[Span]) -> Text:
         ends[span.start : span.stop] = [kept[n] if n < len(kept) else usual for n in range(len(span.lines))]
     if ends:
         ends[-1] = last
-    return Text(tuple(lines), tuple(ends), text.mark)
+    return TextLines(tuple(lines), tuple(ends), text.mark)
 
 
 STAYS, GOES, COMES = " ", "-", "+"
@@ -83,15 +83,15 @@ _LEFT_OUT = re.compile(
 _IN_BRACKETS = re.compile(r"^\W*[\[(][^\])]*\b(?:unchanged|omitted|not shown)\b[^\])]*[\])]\W*$", re.IGNORECASE)
 
 
-class Line(NamedTuple):
+class HunkLine(NamedTuple):
     mark: str
     text: str
     raw: str = ""
     """A line that stays, with the marker that may have been part of it or may have been lost."""
 
 
-class Hunk(NamedTuple):
-    lines: tuple[Line, ...]
+class DiffHunk(NamedTuple):
+    lines: tuple[HunkLine, ...]
     start: int | None = None
     """The line of the file where it says that it begins, from 1."""
     counts: tuple[int, int] | None = None
@@ -102,11 +102,11 @@ class Hunk(NamedTuple):
     """It says that its last line is the file's last."""
 
     @property
-    def old(self) -> tuple[Line, ...]:
+    def old(self) -> tuple[HunkLine, ...]:
         return tuple(line for line in self.lines if line.mark != COMES)
 
     @property
-    def new(self) -> tuple[Line, ...]:
+    def new(self) -> tuple[HunkLine, ...]:
         return tuple(line for line in self.lines if line.mark != GOES)
 
     @property
@@ -129,63 +129,63 @@ def may_be_elision(text: str) -> bool:
     return bool(_LEFT_OUT.match(text))
 
 
-def of_block(search: Sequence[str], text: Sequence[str]) -> Hunk:
+def of_block(search: Sequence[str], text: Sequence[str]) -> DiffHunk:
     """Lines that both sides have stay; so the file's own form of them is what is kept."""
-    lines: list[Line] = []
+    lines: list[HunkLine] = []
     matcher = difflib.SequenceMatcher(None, search, text, autojunk=False)
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag == "equal":
-            lines += [Line(STAYS, line) for line in search[a:b]]
+            lines += [HunkLine(STAYS, line) for line in search[a:b]]
         else:
-            lines += [Line(GOES, line) for line in search[a:b]]
-            lines += [Line(COMES, line) for line in text[c:d]]
-    return Hunk(tuple(lines))
+            lines += [HunkLine(GOES, line) for line in search[a:b]]
+            lines += [HunkLine(COMES, line) for line in text[c:d]]
+    return DiffHunk(tuple(lines))
 
 
-def of_diff(body: Sequence[str]) -> tuple[Hunk, ...]:
+def of_diff(body: Sequence[str]) -> tuple[DiffHunk, ...]:
     """The hunks in the lines that follow a diff's header; prose between and behind them is dropped."""
-    hunks: list[Hunk] = []
+    hunks: list[DiffHunk] = []
     at = 0
     while at < len(body):
         headed = body[at].startswith("@@")
         if not headed and (hunks or not body[at].strip()):
             at += 1
             continue
-        hunk, at = _one(body, at + headed, _headed(body[at]) if headed else Hunk(()))
+        hunk, at = _one(body, at + headed, _headed(body[at]) if headed else DiffHunk(()))
         hunks.append(hunk)
     return tuple(hunks)
 
 
-def _headed(line: str) -> Hunk:
+def _headed(line: str) -> DiffHunk:
     found = _HEADER.match(line)
     if found is None or found[1] is None:
         heading = line.strip("@").strip()
-        return Hunk((), heading="" if elision(heading) or _NUMBERS.match(heading) else heading)
+        return DiffHunk((), heading="" if elision(heading) or _NUMBERS.match(heading) else heading)
     counts = (int(found[2] or 1), int(found[4] or 1))
-    return Hunk((), start=int(found[1]), counts=counts, heading=found["rest"].lstrip("@ ").rstrip())
+    return DiffHunk((), start=int(found[1]), counts=counts, heading=found["rest"].lstrip("@ ").rstrip())
 
 
-def _one(body: Sequence[str], at: int, head: Hunk) -> tuple[Hunk, int]:
+def _one(body: Sequence[str], at: int, head: DiffHunk) -> tuple[DiffHunk, int]:
     """The hunk whose lines begin at `at`, and where the next one may begin."""
-    lines: list[Line] = []
+    lines: list[HunkLine] = []
     ends_here = False
     while at < len(body) and not body[at].startswith("@@"):
         line = body[at]
         if line.strip() == END_OF_FILE:
             ends_here = True
         elif line[:1] in (GOES, COMES):
-            lines.append(Line(line[0], line[1:]))
+            lines.append(HunkLine(line[0], line[1:]))
         elif line[:1] == STAYS:
-            lines.append(Line(STAYS, line[1:], line))
+            lines.append(HunkLine(STAYS, line[1:], line))
         elif not line.startswith("\\"):
             if _full(lines, head) and not _changes_follow(body, at):
                 break
-            lines.append(Line(STAYS, line, line))
+            lines.append(HunkLine(STAYS, line, line))
         at += 1
     return head._replace(lines=_without_prose(lines, head), ends_here=ends_here), at
 
 
-def _full(lines: Sequence[Line], head: Hunk) -> bool:
+def _full(lines: Sequence[HunkLine], head: DiffHunk) -> bool:
     return head._replace(lines=tuple(lines)).counted_right
 
 
@@ -198,7 +198,7 @@ def _changes_follow(body: Sequence[str], at: int) -> bool:
     return False
 
 
-def _without_prose(lines: list[Line], head: Hunk) -> tuple[Line, ...]:
+def _without_prose(lines: list[HunkLine], head: DiffHunk) -> tuple[HunkLine, ...]:
     """Without what was said behind the hunk: from an empty line on, nothing that has a marker."""
     last = max((at for at, line in enumerate(lines) if line.mark != STAYS), default=-1)
     for at in range(last + 1, len(lines)):
@@ -206,11 +206,11 @@ def _without_prose(lines: list[Line], head: Hunk) -> tuple[Line, ...]:
         if not lines[at].raw and all(line.raw == line.text for line in rest) and any(line.raw for line in rest):
             lines = lines[:at]
             break
-    while lines and lines[-1] == Line(STAYS, "", "") and not _wanted(lines, head):
+    while lines and lines[-1] == HunkLine(STAYS, "", "") and not _wanted(lines, head):
         lines.pop()
     return tuple(lines)
 
 
-def _wanted(lines: Sequence[Line], head: Hunk) -> bool:
+def _wanted(lines: Sequence[HunkLine], head: DiffHunk) -> bool:
     """Whether the counts ask for an empty line at the end."""
     return head.counts is not None and sum(line.mark != COMES for line in lines) <= head.counts[0]

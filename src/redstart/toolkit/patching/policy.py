@@ -73,8 +73,8 @@ def is_about_packages(path: str, before: bytes | None, after: bytes | None) -> b
             return _without(old, "project", _OF_THE_PROJECT) == _without(new, "project", _OF_THE_PROJECT)
         if name == "package.json":
             both = [json.loads(text) for text in (before, after)]
-            if all(isinstance(one, dict) for one in both):
-                old, new = (_less(cast("dict[str, object]", one), _OF_THE_PACKAGE) for one in both)
+            if all(isinstance(item, dict) for item in both):
+                old, new = (_less(cast("dict[str, object]", item), _OF_THE_PACKAGE) for item in both)
                 return old == new
     except (ValueError, RecursionError):
         return False
@@ -209,7 +209,7 @@ def violations(
 
 def _outside(path: str, scope: Sequence[str]) -> Violation | None:
     """Unlike what is protected, a scope is kept to the letter: a folder in another case is another folder."""
-    if not scope or any(path.startswith(f"{one.rstrip('/')}/") or fnmatch(path, one) for one in scope):
+    if not scope or any(path.startswith(f"{item.rstrip('/')}/") or fnmatch(path, item) for item in scope):
         return None
     return Violation(path, f"only {', '.join(scope)} is to be changed in this run")
 

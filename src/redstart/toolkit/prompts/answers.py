@@ -15,7 +15,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from redstart.core.noun import clip
-from redstart.toolkit.prompts.loose import Broken, Found, objects
+from redstart.toolkit.prompts.loose import BrokenObject, LooseObject, objects
 from redstart.toolkit.prompts.shaping import bend, spelt, strangers, unwrap
 
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -36,7 +36,7 @@ _PLACE = 60
 _QUOTED = re.compile(r'"([^"\n]+)"')
 
 
-class Reading(NamedTuple, Generic[Value]):
+class ParsedAnswer(NamedTuple, Generic[Value]):
     """What an answer says, or None and the reason, in words that can go back to the model."""
 
     value: Value | None
@@ -53,25 +53,25 @@ def read_json(text: str, shape: type[Shape]) -> Shape | None:
     return read_answer(text, shape).value
 
 
-def read_answer(text: str, shape: type[Shape], *, asked: str = "", truncated: bool = False) -> Reading[Shape]:
+def read_answer(text: str, shape: type[Shape], *, asked: str = "", truncated: bool = False) -> ParsedAnswer[Shape]:
     """The one object of `shape` in `text`, with or without prose, fences and the usual mistakes. Never raises.
 
     `asked` is the question: what is only copied from its example is no answer. `truncated` says that the model was
     stopped by its token limit. Where the text ends too early, what is missing must be optional.
     """
     if len(text) > LONGEST:
-        return Reading(None, f"the answer is longer than {LONGEST} characters")
+        return ParsedAnswer(None, f"the answer is longer than {LONGEST} characters")
     examples = frozenset(_QUOTED.findall(asked)) - shape.model_fields.keys()
-    reading: Reading[Shape] = Reading(None, "the answer holds no JSON object")
+    reading: ParsedAnswer[Shape] = ParsedAnswer(None, "the answer holds no JSON object")
     for variant in _variants(text):
         found = list(objects(variant, truncated=truncated))
         judged = _judge(found, shape, examples)
         if judged.value is not None or judged.error:
             return judged
-        if not any(isinstance(one, Found) for one in found):
+        if not any(isinstance(item, LooseObject) for item in found):
             continue
         names = ", ".join(shape.model_fields)
-        reading = Reading(None, f"the answer holds JSON, but none with the fields that were asked for: {names}")
+        reading = ParsedAnswer(None, f"the answer holds JSON, but none with the fields that were asked for: {names}")
     return reading
 
 
@@ -83,32 +83,34 @@ class _Candidate(NamedTuple, Generic[Value]):
     cut: bool
 
 
-def _judge(found: list[Found | Broken], shape: type[Shape], examples: frozenset[str]) -> Reading[Shape]:
+def _judge(
+    found: list[LooseObject | BrokenObject], shape: type[Shape], examples: frozenset[str]
+) -> ParsedAnswer[Shape]:
     """The one that is meant among the objects of a text; nothing and no reason where none of them has a field of it."""
     candidates: list[_Candidate[Shape]] = []
-    for one in found:
-        if isinstance(one, Broken):
-            if spelt(one.first_key) in shape.model_fields:
-                return Reading(None, _short(one.reason))
+    for item in found:
+        if isinstance(item, BrokenObject):
+            if spelt(item.first_key) in shape.model_fields:
+                return ParsedAnswer(None, _short(item.reason))
             continue
-        inner = unwrap(one.value, shape)
+        inner = unwrap(item.value, shape)
         if inner is not None:
-            candidates.append(_candidate(inner, one, shape, examples))
-    own = [one for one in candidates if not one.copied]
-    real = own or [one for one in candidates if one.made is not None] or candidates
+            candidates.append(_candidate(inner, item, shape, examples))
+    own = [candidate for candidate in candidates if not candidate.copied]
+    real = own or [candidate for candidate in candidates if candidate.made is not None] or candidates
     if not real:
-        return Reading(None)
-    made = [one for one in real if one.made is not None]
+        return ParsedAnswer(None)
+    made = [item for item in real if item.made is not None]
     if not made:
-        return Reading(None, max(real, key=lambda one: len(one.value)).error)
-    best = max(made, key=lambda one: (not one.cut, len(one.value)))
-    if any(not _agrees(one, best) for one in real):
-        return Reading(None, f"the answer holds {len(real)} JSON objects that differ: give one")
-    return Reading(best.made)
+        return ParsedAnswer(None, max(real, key=lambda item: len(item.value)).error)
+    best = max(made, key=lambda item: (not item.cut, len(item.value)))
+    if any(not _agrees(item, best) for item in real):
+        return ParsedAnswer(None, f"the answer holds {len(real)} JSON objects that differ: give one")
+    return ParsedAnswer(best.made)
 
 
 def _candidate(
-    value: dict[str, object], found: Found, shape: type[Shape], examples: frozenset[str]
+    value: dict[str, object], found: LooseObject, shape: type[Shape], examples: frozenset[str]
 ) -> _Candidate[Shape]:
     kept = cast("dict[str, object]", _without(value, examples))
     copied = found.elided or kept != value
@@ -141,9 +143,9 @@ def _without(value: object, examples: frozenset[str]) -> object:
     """`value` without texts that are the question's own example, or stand for something that was not written."""
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value).items()
-        return {key: _without(one, examples) for key, one in pairs if not _is_example(one, examples)}
+        return {key: _without(pair, examples) for key, pair in pairs if not _is_example(pair, examples)}
     if isinstance(value, list):
-        return [_without(one, examples) for one in cast("list[object]", value) if not _is_example(one, examples)]
+        return [_without(item, examples) for item in cast("list[object]", value) if not _is_example(item, examples)]
     return value
 
 
@@ -193,7 +195,7 @@ def _unescaped(text: str) -> Iterator[str]:
 def _problems(error: ValidationError) -> str:
     """What pydantic found, one short clause a field."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    told = [f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}" for one in found[:4]]
+    told = [f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg']}" for item in found[:4]]
     return _short("; ".join(told))
 
 
@@ -204,7 +206,7 @@ def _short(text: str) -> str:
 def _untitled(value: object) -> object:
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value).items()
-        return {key: _untitled(one) for key, one in pairs if not (key == "title" and isinstance(one, str))}
+        return {key: _untitled(pair) for key, pair in pairs if not (key == "title" and isinstance(pair, str))}
     if isinstance(value, list):
-        return [_untitled(one) for one in cast("list[object]", value)]
+        return [_untitled(item) for item in cast("list[object]", value)]
     return value

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from redstart.core.chat import Message
 from redstart.core.noun import clip
-from redstart.ports.bundle import Note
+from redstart.ports.bundle import ProgressNote
 from redstart.toolkit.base.text import data
 from redstart.toolkit.prompts.render import render
 
@@ -39,7 +39,7 @@ NEEDED = frozenset({"answer", "goal", "hint", "package", "form", "looking", "ask
 _PASSAGE = re.compile(r'^<data from="(?P<source>[^"]*)">\n(?P<text>.*?)\n</data>$', re.MULTILINE | re.DOTALL)
 
 
-class Part(NamedTuple):
+class PromptPart(NamedTuple):
     """A passage that a prompt may show."""
 
     name: str
@@ -53,7 +53,7 @@ class Part(NamedTuple):
     """Put around what stays of the text, so that clipping never cuts a wrapping in two."""
 
 
-class LeftOut(NamedTuple):
+class LeftOutPart(NamedTuple):
     name: str
     tokens: int
     """How many of its tokens are not shown."""
@@ -61,20 +61,20 @@ class LeftOut(NamedTuple):
     """Whether nothing of it is."""
 
 
-class Fitted(NamedTuple):
+class FittedPrompt(NamedTuple):
     shown: dict[str, str]
     """What is shown of each part that is shown, wrapped, in the order in which they were given."""
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftOutPart, ...]
     tokens: int
 
 
-class Question(NamedTuple):
+class BuiltQuestion(NamedTuple):
     messages: tuple[Message, ...]
     left_out: tuple[str, ...]
     """What of the sections is not in them, each in a few words."""
 
 
-def fitted(note: Note, question: str, room: int, **sections: str) -> tuple[Message, ...]:
+def fitted(note: ProgressNote, question: str, room: int, **sections: str) -> tuple[Message, ...]:
     """The messages of a question in that room; `note` is told what of its sections is not in them."""
     asked = fit_question(question, room, **sections)
     if asked.left_out:
@@ -82,7 +82,7 @@ def fitted(note: Note, question: str, room: int, **sections: str) -> tuple[Messa
     return asked.messages
 
 
-def fit_question(question: str, room: int, **sections: str) -> Question:
+def fit_question(question: str, room: int, **sections: str) -> BuiltQuestion:
     """The messages of a question in at most about `room` tokens; see `render`. A `room` of 0 has no end.
 
     Sections lose whole passages (what stands between `<data>` and `</data>`), or the middle of one, the least
@@ -91,19 +91,19 @@ def fit_question(question: str, room: int, **sections: str) -> Question:
     messages = render(question, **sections)
     over = sum(tokens(message.text) for message in messages) - room
     if not room or over <= 0:
-        return Question(messages, ())
+        return BuiltQuestion(messages, ())
     parts = [part for name, text in sections.items() if name not in NEEDED for part in _passages(name, text)]
     fitted = fit(parts, max(sum(tokens(part.wrap(part.text)) for part in parts) - over, 0))
     kept = {name: _with_passages(name, text, fitted.shown) for name, text in sections.items()}
-    said = tuple(f"{one.name}: {'all' if one.all else f'{one.tokens} tokens'}" for one in fitted.left_out)
-    return Question(render(question, **kept), said)
+    said = tuple(f"{item.name}: {'all' if item.all else f'{item.tokens} tokens'}" for item in fitted.left_out)
+    return BuiltQuestion(render(question, **kept), said)
 
 
-def _passages(name: str, section: str) -> Iterator[Part]:
+def _passages(name: str, section: str) -> Iterator[PromptPart]:
     for number, found in enumerate(_PASSAGE.finditer(section), 1):
         wrap = partial(data, found["source"], limit=len(found["text"]) * 4 + 1)
         worth = WORTH.get(name, LITTLE) / number
-        yield Part(_named(name, number, found["source"]), found["text"], worth, LEAST, wrap)
+        yield PromptPart(_named(name, number, found["source"]), found["text"], worth, LEAST, wrap)
 
 
 def _with_passages(name: str, section: str, shown: dict[str, str]) -> str:
@@ -111,8 +111,8 @@ def _with_passages(name: str, section: str, shown: dict[str, str]) -> str:
     if name in NEEDED or not section:
         return section
     found = list(_PASSAGE.finditer(section))
-    names = [_named(name, number, one["source"]) for number, one in enumerate(found, 1)]
-    if found and not any(one in shown for one in names):
+    names = [_named(name, number, item["source"]) for number, item in enumerate(found, 1)]
+    if found and not any(item in shown for item in names):
         return ""
     left = iter(names)
     cut = _PASSAGE.sub(lambda _: shown.get(next(left), ""), section)
@@ -128,7 +128,7 @@ def tokens(text: str) -> int:
     return math.ceil(len(text) / CHARACTERS_A_TOKEN)
 
 
-def fit(parts: Sequence[Part], room: int, *, cost: Callable[[str], int] = tokens) -> Fitted:
+def fit(parts: Sequence[PromptPart], room: int, *, cost: Callable[[str], int] = tokens) -> FittedPrompt:
     """The parts that fit into `room` tokens, chosen by value per token; of equal ones, the first given.
 
     A part that does not fit as a whole is clipped to the room that is left, where it allows that and enough is left;
@@ -138,20 +138,20 @@ def fit(parts: Sequence[Part], room: int, *, cost: Callable[[str], int] = tokens
     whole = {part.name: cost(part.wrap(part.text)) for part in real}
     kept: dict[str, str] = {}
     used = 0
-    for part in sorted(real, key=lambda one: one.value / max(whole[one.name], 1), reverse=True):
+    for part in sorted(real, key=lambda item: item.value / max(whole[item.name], 1), reverse=True):
         text = _within(part, room - used, cost)
         if text:
             kept[part.name] = text
             used += cost(text)
     left = [
-        LeftOut(part.name, whole[part.name] - cost(kept.get(part.name, "")), part.name not in kept)
+        LeftOutPart(part.name, whole[part.name] - cost(kept.get(part.name, "")), part.name not in kept)
         for part in real
         if kept.get(part.name) != part.wrap(part.text)
     ]
-    return Fitted({part.name: kept[part.name] for part in real if part.name in kept}, tuple(left), used)
+    return FittedPrompt({part.name: kept[part.name] for part in real if part.name in kept}, tuple(left), used)
 
 
-def _within(part: Part, room: int, cost: Callable[[str], int]) -> str:
+def _within(part: PromptPart, room: int, cost: Callable[[str], int]) -> str:
     """As much of the part as fits into `room`; empty where that would be too little."""
     whole = part.wrap(part.text)
     if cost(whole) <= room:

@@ -22,24 +22,25 @@ _HIDES_STRUCTURE = re.compile(r"""["'“”]\s*[:：,，\[\]{}"“”\\]|[:：,�
 _SPACES = re.compile(r"\s*")
 
 
-class Unreadable(ValueError):
+class UnreadableJson(ValueError):
     """What stands there is no JSON, however loosely it is read; the message says what and where."""
 
 
-class Cut(Exception):
+class TextCut(Exception):
     """The text ends before the value does."""
 
 
-class Said(NamedTuple):
+class ReadString(NamedTuple):
     text: str
     end: int
     """Where the text goes on after the closing quote."""
 
 
-def read_string(text: str, at: int, *, guess: bool, key: bool, in_list: bool) -> Said:
+def read_string(text: str, at: int, *, guess: bool, key: bool, in_list: bool) -> ReadString:
     """The string that opens at `at`. With `guess`, a quote closes it only where what follows fits.
 
-    Raises `Cut` where it is not closed, and `Unreadable` where quotes inside it cannot be told from the closing one.
+    Raises `TextCut` where it is not closed, and `UnreadableJson` where quotes inside it cannot be told from
+    the closing one.
     """
     opener = text[at]
     if text.startswith((opener * 3,), at) and opener in "\"'":
@@ -64,14 +65,14 @@ def read_string(text: str, at: int, *, guess: bool, key: bool, in_list: bool) ->
             parts.append(char)
         elif not guess or _closes(text, at, key=key, in_list=in_list):
             if inner % 2 or (inner and _HIDES_STRUCTURE.search("".join(parts))):
-                raise Unreadable(f"quotes inside a text are not escaped: {''.join(parts)[-40:]!r}")
-            return Said("".join(parts), at)
+                raise UnreadableJson(f"quotes inside a text are not escaped: {''.join(parts)[-40:]!r}")
+            return ReadString("".join(parts), at)
         else:
             inner += 1
             parts.append(char)
     if opener in "'`" and '"' in text[start:]:
-        raise Unreadable(f"a text that opens with {opener} is not closed: {text[start : start + 30]!r}")
-    raise Cut(f"a text is not closed: {text[start : start + 30]!r}")
+        raise UnreadableJson(f"a text that opens with {opener} is not closed: {text[start : start + 30]!r}")
+    raise TextCut(f"a text is not closed: {text[start : start + 30]!r}")
 
 
 @cache
@@ -100,7 +101,7 @@ def _closes(text: str, at: int, *, key: bool, in_list: bool) -> bool:
 def _escape(text: str, at: int) -> tuple[str, int]:
     """What the backslash at `at` stands for, and where the text goes on. An unknown one stands for itself."""
     if at + 1 >= len(text):
-        raise Cut("the answer ends in the middle of a text")
+        raise TextCut("the answer ends in the middle of a text")
     char = text[at + 1]
     if char in _SIMPLE:
         return _SIMPLE[char], at + 2
@@ -117,12 +118,12 @@ def _escape(text: str, at: int) -> tuple[str, int]:
     return (chr(number) if plain else "\ufffd"), coded.end()
 
 
-def _tripled(text: str, at: int) -> Said:
+def _tripled(text: str, at: int) -> ReadString:
     quote = text[at : at + 3]
     end = text.find(quote, at + 3)
     if end < 0:
-        raise Cut("the answer ends in the middle of a text")
-    return Said(text[at + 3 : end], end + 3)
+        raise TextCut("the answer ends in the middle of a text")
+    return ReadString(text[at + 3 : end], end + 3)
 
 
 DEEPEST = 40
@@ -147,7 +148,7 @@ _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _WORDS: dict[str, object] = {"true": True, "false": False, "null": None, "none": None, "undefined": None, "nan": None}
 
 
-class Found(NamedTuple):
+class LooseObject(NamedTuple):
     """An object in a text. What it lacks because the text ended too early is left out of `value`, in whole items."""
 
     value: dict[str, object]
@@ -158,7 +159,7 @@ class Found(NamedTuple):
     """It says `...` somewhere: an example, or something that was not written out."""
 
 
-class Broken(NamedTuple):
+class BrokenObject(NamedTuple):
     """Something that begins as an object and cannot be read: why, and the name of its first field."""
 
     reason: str
@@ -166,7 +167,7 @@ class Broken(NamedTuple):
     first_key: str
 
 
-def objects(text: str, *, truncated: bool = False) -> Iterator[Found | Broken]:
+def objects(text: str, *, truncated: bool = False) -> Iterator[LooseObject | BrokenObject]:
     """The outermost objects of `text`, in order, whatever stands around them. Never raises.
 
     `truncated` says that the model was stopped by its token limit: then a string that ends with the text may go on.
@@ -178,23 +179,23 @@ def objects(text: str, *, truncated: bool = False) -> Iterator[Found | Broken]:
             return
         found = _object_at(text, start, truncated)
         yield found
-        at = found.end if isinstance(found, Found) else start + 1
+        at = found.end if isinstance(found, LooseObject) else start + 1
 
 
-def _object_at(text: str, start: int, truncated: bool) -> Found | Broken:
+def _object_at(text: str, start: int, truncated: bool) -> LooseObject | BrokenObject:
     fence = _FENCE.search(text, start)
     ends = [(len(text), truncated)] if fence is None else [(len(text), truncated), (fence.start(), False)]
-    partial: Found | None = None
+    partial: LooseObject | None = None
     reason = ""
     for guess in (False, True):
         for end, unsure in ends:
             reader = _Reader(text[:end], start, guess=guess, unsure=unsure)
             try:
                 value = reader.outermost()
-            except (Unreadable, Cut) as error:
+            except (UnreadableJson, TextCut) as error:
                 reason = reason or str(error)
                 continue
-            found = Found(value, start, reader.at, reader.cut, reader.elided)
+            found = LooseObject(value, start, reader.at, reader.cut, reader.elided)
             if not found.cut:
                 return found
             # To guess where a string ends and what followed it, both at once, would be to make an answer up.
@@ -203,7 +204,7 @@ def _object_at(text: str, start: int, truncated: bool) -> Found | Broken:
     if partial is not None:
         return partial
     key = re.compile(r"\{[\s{]*[\"'“”‘’`]?([^\W\d][\w -]*)").match(text, start)
-    return Broken(reason, start, key[1] if key else "")
+    return BrokenObject(reason, start, key[1] if key else "")
 
 
 def _goes_on(text: str, start: int, end: int) -> bool:
@@ -239,18 +240,18 @@ class _Reader:
         start = self.at
         value = self._object()
         if not self.cut and _goes_on(self._text, start, self.at):
-            raise Unreadable("the object is closed before its last field")
+            raise UnreadableJson("the object is closed before its last field")
         return value
 
     def _peek(self) -> str:
-        """The next character that means something; `Cut` at the end of the text."""
+        """The next character that means something; `TextCut` at the end of the text."""
         passed = _SPACE.match(self._text, self.at)
         if passed is not None:
             if _CODE.search(passed[0]):
-                raise Unreadable(self._where("a comment hides a part of the answer"))
+                raise UnreadableJson(self._where("a comment hides a part of the answer"))
             self.at = passed.end()
         if self.at >= len(self._text):
-            raise Cut("the answer ends in the middle")
+            raise TextCut("the answer ends in the middle")
         return self._text[self.at]
 
     def _value(self) -> object:
@@ -266,7 +267,7 @@ class _Reader:
     def _bare(self) -> object:
         found = _BARE.match(self._text, self.at)
         if found is None:
-            raise Unreadable(self._where("a value was expected"))
+            raise UnreadableJson(self._where("a value was expected"))
         self.at = found.end()
         if found.end() == len(self._text):
             raise self._ended("the answer ends in the middle of a value")
@@ -278,7 +279,7 @@ class _Reader:
             return _WORDS[word.casefold()]
         if not re.match(r"[-\d]", word) or len(word) > LONGEST_NUMBER:
             self.at = found.start()
-            raise Unreadable(self._where("text without quotes"))
+            raise UnreadableJson(self._where("text without quotes"))
         return float(word) if re.search(r"[.eE]", word) else int(word)
 
     def _string(self, *, key: bool) -> str:
@@ -287,20 +288,20 @@ class _Reader:
             self.at = more.end()
             whole += self._literal(key=False)
         if self._unsure and _NOTHING_MORE.match(self._text, self.at):
-            raise Cut("the answer ends in the middle of a text")
+            raise TextCut("the answer ends in the middle of a text")
         return whole
 
     def _literal(self, *, key: bool) -> str:
         try:
             said = read_string(self._text, self.at, guess=self._guess, key=key, in_list=self._open[-1:] == ["]"])
-        except Cut as error:
+        except TextCut as error:
             raise self._ended(str(error)) from None
         self.at = said.end
         return said.text
 
     def _ended(self, reason: str) -> Exception:
         """In the middle of a value only the token limit ends an answer: else something before it is amiss."""
-        return Cut(reason) if self._unsure else Unreadable(reason)
+        return TextCut(reason) if self._unsure else UnreadableJson(reason)
 
     def _object(self) -> dict[str, object]:
         self._enter("}")
@@ -310,7 +311,7 @@ class _Reader:
                 value = self._object()
             while not self._ends("}"):
                 self._pair(value)
-        except Cut:
+        except TextCut:
             self._cut_off()
         return value
 
@@ -325,16 +326,16 @@ class _Reader:
         elif bare := _BARE_KEY.match(self._text, self.at):
             key, self.at = bare[0], bare.end()
         else:
-            raise Unreadable(self._where("the name of a field was expected"))
+            raise UnreadableJson(self._where("the name of a field was expected"))
         self._peek()
         colon = _COLON.match(self._text, self.at)
         if colon is None:
-            raise Unreadable(self._where(f"a colon was expected after {key[:40]!r}"))
+            raise UnreadableJson(self._where(f"a colon was expected after {key[:40]!r}"))
         self.at = colon.end()
         found = self._value()
         if found is not _ELIDED:
             if key in value and value[key] != found:
-                raise Unreadable(f"the field {key[:40]!r} is there twice, with different values")
+                raise UnreadableJson(f"the field {key[:40]!r} is there twice, with different values")
             value[key] = found
         self._separate(value)
 
@@ -349,7 +350,7 @@ class _Reader:
                     items.append(found)
                 if not self.cut:
                     self._separate(found)
-        except Cut:
+        except TextCut:
             self._cut_off()
             return items
         if self._text[self.at - 1] != "]" and items and isinstance(last := items[-1], str):
@@ -373,11 +374,11 @@ class _Reader:
         else:
             missing = isinstance(before, dict) and char == "{"
         if not missing:
-            raise Unreadable(self._where("a comma or the end was expected"))
+            raise UnreadableJson(self._where("a comma or the end was expected"))
 
     def _enter(self, closer: str) -> None:
         if len(self._open) >= DEEPEST:
-            raise Unreadable("it is nested too deeply")
+            raise UnreadableJson("it is nested too deeply")
         self._open.append(closer)
         self.at += 1
 
@@ -391,7 +392,7 @@ class _Reader:
             return self._popped()
         if char in "]}":
             if char not in self._open[:-1]:
-                raise Unreadable(self._where(f"{closer!r} was expected"))
+                raise UnreadableJson(self._where(f"{closer!r} was expected"))
             return self._popped()
         return False
 

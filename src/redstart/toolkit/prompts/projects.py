@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from redstart.core.run import RunSpec
 from redstart.core.tasks import CreateTask
-from redstart.core.wishes import Kind
+from redstart.core.wishes import ProgramKind
 from redstart.toolkit.base.text import data
 from redstart.toolkit.languages.new_program import ProgramWords
 from redstart.toolkit.languages.registry import ability_of
@@ -34,7 +34,7 @@ def project(spec: RunSpec, packages: Sequence[str] = (), *, planned: bool = True
     if packages:
         made_with = f", with {said.together} and these packages, which are installed: {', '.join(packages)}"
     words = [said.about.format(name=spec.repo, made_with=made_with)]
-    if kind is Kind.web_app and (packages or not planned):
+    if kind is ProgramKind.web_app and (packages or not planned):
         words.append(_HTTP.format(started=said.starts.format(name=spec.repo)))
     elif kind is not None:
         words.append(said.kinds[kind].format(name=spec.repo))

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from redstart.core.change import RejectedEdit
 from redstart.core.context import Context
-from redstart.core.course import Strategy, Turn
+from redstart.core.course import CourseChange, Strategy
 from redstart.core.failures import RecalledFailure
 from redstart.core.finding import Findings
-from redstart.core.learning import Plan, Recalled, Reflection
-from redstart.core.lesson import Shown
+from redstart.core.learning import Plan, RecalledCard, Reflection
+from redstart.core.lesson import LessonDraws
 from redstart.core.noun import clip
 from redstart.core.pattern import RecalledPattern
 from redstart.core.report import Case
@@ -32,7 +32,7 @@ ANSWERED = "Give edits that differ from what was tried, and follow what was lear
 
 def request_to_reflect(history: Sequence[AttemptSummary], *, shaped: bool) -> str:
     """What the next question for edits asks about the last attempt; less where a reflection on it is there already."""
-    last = next((one for one in reversed(history) if not one.probe), None)
+    last = next((entry for entry in reversed(history) if not entry.probe), None)
     if last is not None and last.reflection is not None and last.reflection.explains:
         return ANSWERED
     return ASKED_IN_JSON if shaped else ASKED
@@ -54,8 +54,10 @@ def reflected(reflection: Reflection | None) -> list[str]:
 
 def learned(history: Sequence[AttemptSummary], shown: int = 3) -> str:
     """The reflections alone, for a question that shows no diffs of earlier attempts."""
-    explained = [one for one in history if one.reflection is not None and one.reflection.explains]
-    blocks = (data(f"attempt {one.number}", "\n".join(reflected(one.reflection)), 2000) for one in explained[-shown:])
+    explained = [entry for entry in history if entry.reflection is not None and entry.reflection.explains]
+    blocks = (
+        data(f"attempt {item.number}", "\n".join(reflected(item.reflection)), 2000) for item in explained[-shown:]
+    )
     return section("Learned from the last attempts", *blocks)
 
 
@@ -82,7 +84,7 @@ def goal(text: str, whole: str = "") -> str:
 
 def hint(text: str, said: Iterable[str] = ()) -> str:
     """The user's words: what they gave along, and what they said since."""
-    return section("The user says", *(data("user", one, 4000) for one in (text, *said) if one))
+    return section("The user says", *(data("user", message, 4000) for message in (text, *said) if message))
 
 
 def notes(read: Callable[[str], bytes | None]) -> str:
@@ -138,8 +140,8 @@ def failing_briefly(cases: Sequence[Case], shown: int = 3) -> str:
 
 def tried_briefly(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 2) -> str:
     """What the last attempts changed; those that changed nothing teach nothing."""
-    made = [one for one in history if one.diff and not one.probe][-shown:]
-    texts = ("\n".join((clip(diff(one.diff), 1500), *_explained(one.reflection))) for one in made)
+    made = [entry for entry in history if entry.diff and not entry.probe][-shown:]
+    texts = ("\n".join((clip(diff(item.diff), 1500), *_explained(item.reflection))) for item in made)
     return section("This was tried and is not right", *(data("attempt", text, 3000) for text in texts))
 
 
@@ -168,19 +170,19 @@ def code(context: Context | None, read: Callable[[str], bytes | None]) -> str:
 def findings(found: Findings | None) -> str:
     if found is None or not found.first:
         return ""
-    lines = [f"{one.path}:{one.line} {one.rule} {one.message}" for one in found.first]
+    lines = [f"{item.path}:{item.line} {item.rule} {item.message}" for item in found.first]
     return section("Static findings in this code", data("ruff", "\n".join(lines), 2000))
 
 
 _LIKE = {"signature": "the same failure", "family": "the same kind of failure"}
 
 
-def lessons(recalled: Iterable[Recalled]) -> str:
+def lessons(recalled: Iterable[RecalledCard]) -> str:
     """Cards of verified fixes, as hints. What they say is words: no line of theirs passes for one of ours."""
     blocks: list[str] = []
-    for one in recalled:
-        card = one.card
-        same = _LIKE.get(one.source, "a failure like it")
+    for item in recalled:
+        card = item.card
+        same = _LIKE.get(item.source, "a failure like it")
         summary, cause, fix = map(one_line, (card.summary, card.root_cause, card.fix))
         asked = " (its run asked a person, so trust it less)" if card.asked else ""
         told = f"{same}, fixed before{asked}: {summary}\ncause: {cause}\nfix: {fix}"
@@ -188,10 +190,10 @@ def lessons(recalled: Iterable[Recalled]) -> str:
     return section("Learned from earlier fixes", *blocks)
 
 
-def advised(taught: Shown | None) -> str:
+def advised(taught: LessonDraws | None) -> str:
     """Lessons that apply, as hints: those that were not withheld."""
-    shown = [one for one in taught.coins if one.shown] if taught else []
-    told = ((one.taught_by, f"when: {one_line(one.when)}\nadvice: {one_line(one.advice)}") for one in shown)
+    shown = [coin for coin in taught.coins if coin.shown] if taught else []
+    told = ((item.taught_by, f"when: {one_line(item.when)}\nadvice: {one_line(item.advice)}") for item in shown)
     return section("Lessons of earlier runs", *(data(f"lesson of run {run}", text, 1500) for run, text in told))
 
 
@@ -202,8 +204,8 @@ PATTERN = 1600
 def patterns(recalled: Iterable[RecalledPattern]) -> str:
     """How goals like this one were reached before, and where that is from: examples for a plan; words, as of cards."""
     blocks: list[str] = []
-    for one in recalled:
-        made, origin = one.pattern, one.pattern.provenance
+    for item in recalled:
+        made, origin = item.pattern, item.pattern.provenance
         told = [f"goal: {clip(one_line(made.goal), 400)}", f"plan: {clip(one_line(made.summary), 300)}"]
         told += [f"- {one_line(title)}" for title in made.subtasks]
         told += ["files:", *(f"- {one_line(f'{part.path}: {part.role}')}" for part in made.shape)] if made.shape else []
@@ -217,7 +219,7 @@ def patterns(recalled: Iterable[RecalledPattern]) -> str:
 def tried(history: Sequence[AttemptSummary], diff: Callable[[str], str], shown: int = 3) -> str:
     """What the last attempts changed, and why that was not enough. Those that only probed changed nothing."""
     blocks: list[str] = []
-    for attempt in [one for one in history if not one.probe][-shown:]:
+    for attempt in [entry for entry in history if not entry.probe][-shown:]:
         told = [f"attempt {attempt.number}"]
         if attempt.diff:
             told.append(clip(diff(attempt.diff), 3000))
@@ -240,7 +242,7 @@ ADVICE = {
 """By strategy, what the question for edits says of it."""
 
 
-def advice(turn: Turn | None) -> str:
+def advice(turn: CourseChange | None) -> str:
     """What a run that went in circles is told to do otherwise; empty where something else is changed than its words."""
     if turn is None or turn.strategy not in ADVICE:
         return ""
@@ -249,7 +251,7 @@ def advice(turn: Turn | None) -> str:
 
 def probed(history: Sequence[AttemptSummary], printed: Callable[[str], str]) -> str:
     """What the probes of this run were and printed."""
-    told = [data(f"probe of attempt {one.number}", printed(one.probe), 9000) for one in history if one.probe]
+    told = [data(f"probe of attempt {entry.number}", printed(entry.probe), 9000) for entry in history if entry.probe]
     return section("What was run to find out more", *told)
 
 
@@ -280,7 +282,7 @@ def tried_before(recalled: Iterable[RecalledFailure], repo: str) -> str:
 
     Lines of code are shown only in the repo that they are from.
     """
-    blocks = [data(f"failed attempt {one.record.id}", _lines(one, repo), 2500) for one in recalled]
+    blocks = [data(f"failed attempt {item.record.id}", _lines(item, repo), 2500) for item in recalled]
     said = "These edits did not work in earlier runs. Do not give them again." if blocks else ""
     return section("Tried before and failed", said, *blocks)
 

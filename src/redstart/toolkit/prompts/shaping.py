@@ -19,9 +19,9 @@ _DEEPEST = 3
 def own_fields(value: Mapping[str, object], shape: type[BaseModel]) -> dict[str, object]:
     """`value` with the names of its fields as `shape` spells them, where they are the same words; others stay."""
     named: dict[str, object] = {}
-    for key, one in value.items():
+    for key, item in value.items():
         plain = spelt(key)
-        named.setdefault(plain if plain in shape.model_fields else key, one)
+        named.setdefault(plain if plain in shape.model_fields else key, item)
     return named
 
 
@@ -39,8 +39,8 @@ def unwrap(value: Mapping[str, object], shape: type[BaseModel], deep: int = 0) -
         return named
     if deep >= _DEEPEST:
         return None
-    wrapped = [one for key, one in value.items() if len(value) == 1 or spelt(key) in WRAPPERS]
-    inner = [found for one in wrapped if (found := unwrap(_as_object(one), shape, deep + 1)) is not None]
+    wrapped = [item for key, item in value.items() if len(value) == 1 or spelt(key) in WRAPPERS]
+    inner = [found for item in wrapped if (found := unwrap(_as_object(item), shape, deep + 1)) is not None]
     return inner[0] if len(inner) == 1 else None
 
 
@@ -50,14 +50,14 @@ def bend(value: Mapping[str, object], shape: type[BaseModel], *, whole: bool = T
     Where it is not `whole`, a list may be the beginning of one, and makes no text.
     """
     bent: dict[str, object] = {}
-    for name, one in own_fields(value, shape).items():
+    for name, item in own_fields(value, shape).items():
         field = shape.model_fields.get(name)
         if field is None:
             continue
-        if one is None and not field.is_required():
+        if item is None and not field.is_required():
             continue
-        beginning = not whole and field.annotation is str and not isinstance(one, str)
-        bent[name] = one if beginning else _bent(one, field.annotation)
+        beginning = not whole and field.annotation is str and not isinstance(item, str)
+        bent[name] = item if beginning else _bent(item, field.annotation)
     return bent
 
 
@@ -70,10 +70,10 @@ def strangers(value: Mapping[str, object], shape: type[BaseModel]) -> list[str]:
     inner = {name for field in shape.model_fields.values() for name in _names_inside(field.annotation)}
     return [
         key
-        for key, one in value.items()
+        for key, item in value.items()
         if key not in shape.model_fields
-        and one
-        and (spelt(key) in inner or (not full and isinstance(one, list | dict)))
+        and item
+        and (spelt(key) in inner or (not full and isinstance(item, list | dict)))
     ]
 
 
@@ -81,19 +81,19 @@ def _names_inside(kind: object) -> set[str]:
     """The names of the fields of a model in an annotation."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return set(kind.model_fields)
-    return {name for one in get_args(kind) for name in _names_inside(one)}
+    return {name for arg in get_args(kind) for name in _names_inside(arg)}
 
 
 def _bent(value: object, kind: object) -> object:
     origin, inside = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        plain = [one for one in inside if one is not NoneType]
+        plain = [item for item in inside if item is not NoneType]
         return value if value is None or len(plain) != 1 else _bent(value, plain[0])
     if origin in (list, tuple):
         items = _as_list(value)
         if len(items) == 1 and isinstance(items[0], list):
             items = cast("list[object]", items[0])
-        return [cast("object", one) if isinstance(one, list) else _bent(one, inside[0]) for one in items]
+        return [cast("object", item) if isinstance(item, list) else _bent(item, inside[0]) for item in items]
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return _as_model(value, kind)
     return _as_text(value) if kind is str else value
@@ -122,7 +122,7 @@ def _as_text(value: object) -> object:
         return json.dumps(value)
     if isinstance(value, list):
         items = cast("list[object]", value)
-        return "\n".join(map(str, items)) if items and all(isinstance(one, str) for one in items) else items
+        return "\n".join(map(str, items)) if items and all(isinstance(item, str) for item in items) else items
     if isinstance(value, dict):
         only = list(cast("dict[str, object]", value).items())
         if len(only) == 1 and spelt(only[0][0]) in _TEXT_KEYS and isinstance(only[0][1], str):

@@ -17,8 +17,8 @@ from redstart.ports.store.port.trees import Trees
 from redstart.toolkit.base.git import GitFailed, git, split_z
 from redstart.toolkit.repo.worktree import (
     FileChange,
-    Move,
-    Refusal,
+    FileMove,
+    FileRefusal,
     Version,
     look,
     missing_folders,
@@ -30,7 +30,7 @@ from redstart.toolkit.repo.worktree import (
 )
 
 
-class Happened(StrEnum):
+class HandoverEvent(StrEnum):
     done = "done"
     already = "already"
     """There was nothing left to do: it is as it was asked for."""
@@ -48,8 +48,8 @@ class FileOutcome(NamedTuple):
     reason: str = ""
 
 
-class Outcome(NamedTuple):
-    happened: Happened
+class HandoverOutcome(NamedTuple):
+    happened: HandoverEvent
     files: tuple[FileOutcome, ...] = ()
     commit: str = ""
     """The commit that was made, where a branch was asked for."""
@@ -70,7 +70,7 @@ class _Record(NamedTuple):
     """Folders that were made for new files."""
 
 
-class Desk(NamedTuple):
+class HandoverContext(NamedTuple):
     """Where a patch is handed over: the user's folder, and what we keep about it.
 
     `record` is written before the first byte of the folder is, so that whatever is interrupted can be finished.
@@ -84,23 +84,23 @@ class Desk(NamedTuple):
     """Names our temporary files; the run's id."""
 
 
-def changes_between(trees: Trees, old: Snapshot, new: Snapshot) -> list[FileChange | Refusal]:
+def changes_between(trees: Trees, old: Snapshot, new: Snapshot) -> list[FileChange | FileRefusal]:
     """The files of a patch. One that is or becomes no regular file is a refusal."""
 
     def version(snapshot: Snapshot, path: str, mode: str) -> Version | None:
         data = trees.read(snapshot, path)
         return None if data is None else Version(data, mode == "100755")
 
-    found: list[FileChange | Refusal] = []
+    found: list[FileChange | FileRefusal] = []
     for path, old_mode, new_mode in trees.changes(old, new):
         if any(mode not in ("000000", "100644", "100755") for mode in (old_mode, new_mode)):
-            found.append(Refusal(path, "the patch changes something that is no regular file"))
+            found.append(FileRefusal(path, "the patch changes something that is no regular file"))
         else:
             found.append(FileChange(path, version(old, path, old_mode), version(new, path, new_mode)))
     return found
 
 
-def apply_patch(desk: Desk, changes: Sequence[FileChange | Refusal]) -> Outcome:
+def apply_patch(desk: HandoverContext, changes: Sequence[FileChange | FileRefusal]) -> HandoverOutcome:
     """Puts the changes into the folder, merged with what was changed there since. Git's index is not touched.
 
     Where a file conflicts nothing is written. Interrupted, it is finished by doing it again, or by `undo_patch`.
@@ -111,10 +111,10 @@ def apply_patch(desk: Desk, changes: Sequence[FileChange | Refusal]) -> Outcome:
     planned = [
         _plan(desk.root, change, (known[change.path].after,) if change.path in known else ()) for change in changes
     ]
-    moves = [one for one in planned if isinstance(one, Move)]
+    moves = [item for item in planned if isinstance(item, FileMove)]
     outcome = _outcome(changes, planned)
-    if outcome.happened is not Happened.done:
-        if known and outcome.happened is Happened.already:
+    if outcome.happened is not HandoverEvent.done:
+        if known and outcome.happened is HandoverEvent.already:
             _save(desk, record._replace(state="applied"))
         return outcome
     written = {move.path: _Entry(move.old, move.new) for move in moves if not same(move.old, move.new)}
@@ -123,11 +123,11 @@ def apply_patch(desk: Desk, changes: Sequence[FileChange | Refusal]) -> Outcome:
     return _carry_out(desk, moves, outcome, record)
 
 
-def undo_patch(desk: Desk) -> Outcome:
+def undo_patch(desk: HandoverContext) -> HandoverOutcome:
     """Takes back what `apply_patch` wrote and leaves in place what was changed since. Refuses in the same way."""
     record = _load(desk)
     if record.state == "undone":
-        return Outcome(Happened.unknown)
+        return HandoverOutcome(HandoverEvent.unknown)
     sweep(desk.root, record.files, desk.mark)
     changes = [FileChange(path, entry.after, entry.before) for path, entry in record.files.items()]
     settled = {
@@ -136,43 +136,45 @@ def undo_patch(desk: Desk) -> Outcome:
     }
     planned = [_plan(desk.root, change, settled[change.path]) for change in changes]
     outcome = _outcome(changes, planned)
-    if outcome.happened is Happened.refused:
+    if outcome.happened is HandoverEvent.refused:
         return outcome
-    moves = [one for one in planned if isinstance(one, Move)]
+    moves = [item for item in planned if isinstance(item, FileMove)]
     going = {move.path: record.files[move.path]._replace(back=move.new) for move in moves}
     _save(desk, record._replace(state="undoing", files=going))
     outcome = _carry_out(desk, moves, outcome, record)
-    if outcome.happened is Happened.refused:
+    if outcome.happened is HandoverEvent.refused:
         return outcome
     remove_empty(desk.root, record.made)
     _save(desk, record._replace(state="undone"))
     return outcome
 
 
-def _plan(root: Path, change: FileChange | Refusal, settled: Sequence[Version | None]) -> Move | Refusal:
+def _plan(root: Path, change: FileChange | FileRefusal, settled: Sequence[Version | None]) -> FileMove | FileRefusal:
     """What to do with one file. It stays as it is where it is one of `settled`, without a merge."""
-    if isinstance(change, Refusal):
+    if isinstance(change, FileRefusal):
         return change
     ours = look(root, change.path)
-    if isinstance(ours, Refusal):
+    if isinstance(ours, FileRefusal):
         return ours
-    if any(same(ours, one) for one in settled):
-        return Move(change.path, ours, ours)
+    if any(same(ours, item) for item in settled):
+        return FileMove(change.path, ours, ours)
     new = three_way(change, ours)
-    return new if isinstance(new, Refusal) else Move(change.path, ours, new)
+    return new if isinstance(new, FileRefusal) else FileMove(change.path, ours, new)
 
 
-def _outcome(changes: Sequence[FileChange | Refusal], planned: Sequence[Move | Refusal]) -> Outcome:
+def _outcome(changes: Sequence[FileChange | FileRefusal], planned: Sequence[FileMove | FileRefusal]) -> HandoverOutcome:
     """What the plan comes to. Where one file is refused, only those that are refused are told of."""
-    refused = tuple(FileOutcome(one.path, "refused", one.reason) for one in planned if isinstance(one, Refusal))
+    refused = tuple(FileOutcome(item.path, "refused", item.reason) for item in planned if isinstance(item, FileRefusal))
     if refused:
-        return Outcome(Happened.refused, refused)
+        return HandoverOutcome(HandoverEvent.refused, refused)
     pairs = zip(changes, planned, strict=True)
-    files = tuple(_told(c, p) for c, p in pairs if isinstance(c, FileChange) and isinstance(p, Move))
-    return Outcome(Happened.already if all(one.what == "already" for one in files) else Happened.done, files)
+    files = tuple(_told(c, p) for c, p in pairs if isinstance(c, FileChange) and isinstance(p, FileMove))
+    return HandoverOutcome(
+        HandoverEvent.already if all(file.what == "already" for file in files) else HandoverEvent.done, files
+    )
 
 
-def _told(change: FileChange, move: Move) -> FileOutcome:
+def _told(change: FileChange, move: FileMove) -> FileOutcome:
     if same(move.old, move.new):
         return FileOutcome(move.path, "already")
     if move.new is None:
@@ -181,20 +183,24 @@ def _told(change: FileChange, move: Move) -> FileOutcome:
     return FileOutcome(move.path, "written" if as_planned else "merged")
 
 
-def _carry_out(desk: Desk, moves: Sequence[Move], outcome: Outcome, earlier: _Record) -> Outcome:
+def _carry_out(
+    desk: HandoverContext, moves: Sequence[FileMove], outcome: HandoverOutcome, earlier: _Record
+) -> HandoverOutcome:
     """Makes the moves. The earlier record is in force again where a file was changed meanwhile."""
     needed = [move for move in moves if not same(move.old, move.new)]
     refused = replace_files(desk.root, needed, desk.mark)
     if not refused:
         return outcome
     _save(desk, earlier)
-    return Outcome(Happened.refused, tuple(FileOutcome(path, "refused", reason) for path, reason in refused))
+    return HandoverOutcome(
+        HandoverEvent.refused, tuple(FileOutcome(path, "refused", reason) for path, reason in refused)
+    )
 
 
 # -- the record ----------------------------------------------------------------------------------------------------
 
 
-def _load(desk: Desk) -> _Record:
+def _load(desk: HandoverContext) -> _Record:
     """What was applied; as if undone where nothing ever was. Raises `StoreError` where it cannot be read."""
     try:
         kept = json.loads(desk.record.read_bytes())
@@ -213,7 +219,7 @@ def _version(blobs: Blobs, side: Mapping[str, Any] | None) -> Version | None:
     return None if side is None else Version(blobs.get(side["blob"]), side["executable"], side["mode"])
 
 
-def _save(desk: Desk, record: _Record) -> None:
+def _save(desk: HandoverContext, record: _Record) -> None:
     """All of the record or none of it, and on the disk. ASCII, since a path may be no valid Unicode."""
 
     def side(version: Version | None) -> dict[str, Any] | None:
@@ -221,7 +227,7 @@ def _save(desk: Desk, record: _Record) -> None:
             return None
         return {"blob": desk.blobs.put(version.data), "executable": version.executable, "mode": version.mode}
 
-    files = {path: {name: side(one) for name, one in entry._asdict().items()} for path, entry in record.files.items()}
+    files = {path: {name: side(item) for name, item in entry._asdict().items()} for path, entry in record.files.items()}
     text = json.dumps({"state": record.state, "made": list(record.made), "files": files}, indent=1)
     temporary = desk.record.with_suffix(".new")
     try:
@@ -238,7 +244,9 @@ def _save(desk: Desk, record: _Record) -> None:
 # -- on a branch ---------------------------------------------------------------------------------------------------
 
 
-def commit_on_branch(root: Path, changes: Sequence[FileChange | Refusal], branch: str, message: str) -> Outcome:
+def commit_on_branch(
+    root: Path, changes: Sequence[FileChange | FileRefusal], branch: str, message: str
+) -> HandoverOutcome:
     """Makes a branch from HEAD with one commit that holds the changes; nothing else of the repo is touched.
 
     Raises `ConfigError` where there is no commit to begin from, where the branch exists or cannot be called that, and
@@ -248,9 +256,9 @@ def commit_on_branch(root: Path, changes: Sequence[FileChange | Refusal], branch
     entries = _files_of(root, head)
     planned = [_plan_on(root, prefix, change, entries) for change in changes]
     outcome = _outcome(changes, planned)
-    if outcome.happened is not Happened.done:
+    if outcome.happened is not HandoverEvent.done:
         return outcome
-    moves = [one for one in planned if isinstance(one, Move) and not same(one.old, one.new)]
+    moves = [item for item in planned if isinstance(item, FileMove) and not same(item.old, item.new)]
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index"
         git("read-tree", head, cwd=root, index=index)
@@ -299,22 +307,22 @@ def _files_of(root: Path, head: str) -> dict[str, tuple[str, str]]:
 
 
 def _plan_on(
-    root: Path, prefix: str, change: FileChange | Refusal, entries: Mapping[str, tuple[str, str]]
-) -> Move | Refusal:
-    if isinstance(change, Refusal):
+    root: Path, prefix: str, change: FileChange | FileRefusal, entries: Mapping[str, tuple[str, str]]
+) -> FileMove | FileRefusal:
+    if isinstance(change, FileRefusal):
         return change
     path = prefix + change.path
     outer = (path[:at] for at, letter in enumerate(path) if letter == "/")
-    if any(one in entries for one in outer) or any(one.startswith(f"{path}/") for one in entries):
-        return Refusal(change.path, "in the last commit, a folder stands where a file should, or the reverse")
+    if any(item in entries for item in outer) or any(entry.startswith(f"{path}/") for entry in entries):
+        return FileRefusal(change.path, "in the last commit, a folder stands where a file should, or the reverse")
     ours: Version | None = None
     if path in entries:
         mode, name = entries[path]
         if not mode.startswith("100"):
-            return Refusal(change.path, "in the last commit, it is no regular file")
+            return FileRefusal(change.path, "in the last commit, it is no regular file")
         ours = Version(git("cat-file", "blob", name, cwd=root), mode == "100755")
     new = three_way(_as_committed(change, ours), ours)
-    return new if isinstance(new, Refusal) else Move(change.path, ours, new)
+    return new if isinstance(new, FileRefusal) else FileMove(change.path, ours, new)
 
 
 def _as_committed(change: FileChange, ours: Version | None) -> FileChange:
@@ -327,7 +335,7 @@ def _as_committed(change: FileChange, ours: Version | None) -> FileChange:
     return change._replace(before=before, after=after)
 
 
-def _index_line(root: Path, prefix: str, move: Move, width: int) -> bytes:
+def _index_line(root: Path, prefix: str, move: FileMove, width: int) -> bytes:
     name = os.fsencode(prefix + move.path)
     if move.new is None:
         return b"0 %s\t%s\0" % (b"0" * width, name)

@@ -27,13 +27,13 @@ from redstart.toolkit.base.git import GitFailed, ask_git, batch_reader, git, spl
 _REF = "refs/heads/snapshot"
 
 
-class Intake(NamedTuple):
+class RepoIntake(NamedTuple):
     tree: str
     pack: Path
     """Its index lies beside it."""
 
 
-def take_in(root: Path, names: Iterable[str], git_dir: Path) -> Intake:
+def take_in(root: Path, names: Iterable[str], git_dir: Path) -> RepoIntake:
     """Packs these files of `root` into the empty folder `git_dir`. A file that vanishes meanwhile is left out."""
     git("init", "-q", "--bare", str(git_dir))
     stream = b"".join(_stream(root, names))
@@ -43,7 +43,7 @@ def take_in(root: Path, names: Iterable[str], git_dir: Path) -> Intake:
     packs = list((git_dir / "objects" / "pack").glob("*.pack"))
     if len(packs) != 1:
         raise StoreError(f"git made {len(packs)} packs of a snapshot instead of one")
-    return Intake(tree, packs[0])
+    return RepoIntake(tree, packs[0])
 
 
 def _stream(root: Path, names: Iterable[str]) -> Iterator[bytes]:
@@ -207,11 +207,11 @@ class GitTrees:
 
     def merge(self, base: Snapshot, ours: Snapshot, theirs: Snapshot) -> Snapshot | tuple[str, ...]:
         root = self._commit(base)
-        sides = [self._commit(one, root) for one in (ours, theirs)]
+        sides = [self._commit(item, root) for item in (ours, theirs)]
         try:
             merged = git("merge-tree", "--write-tree", *sides, git_dir=self._git_dir).decode().strip()
         except GitFailed:
-            mine, other = ({change.path for change in self.changes(base, one)} for one in (ours, theirs))
+            mine, other = ({change.path for change in self.changes(base, item)} for item in (ours, theirs))
             differ = {path for path in mine & other if self.read(ours, path) != self.read(theirs, path)}
             return tuple(sorted(differ)) or tuple(sorted(other))
         with self._index(ours) as index:
@@ -365,7 +365,7 @@ def _refuse_file_and_folder(made: set[str], files: Mapping[str, bytes | None], t
     for path in made:
         parts = path.split("/")
         above = ("/".join(parts[:depth]) for depth in range(1, len(parts)))
-        if blocked := next((one for one in above if one in left), ""):
+        if blocked := next((item for item in above if item in left), ""):
             raise PolicyViolation(f"{blocked!r} cannot be a file and a folder at once")
 
 

@@ -39,14 +39,14 @@ class FileChange(NamedTuple):
     after: Version | None
 
 
-class Refusal(NamedTuple):
+class FileRefusal(NamedTuple):
     """Why one file cannot be changed."""
 
     path: str
     reason: str
 
 
-class Move(NamedTuple):
+class FileMove(NamedTuple):
     """One file as it lies there, and as it will."""
 
     path: str
@@ -61,20 +61,20 @@ def same(one: Version | None, other: Version | None) -> bool:
     return one[:2] == other[:2]
 
 
-def three_way(change: FileChange, ours: Version | None) -> Version | Refusal | None:
+def three_way(change: FileChange, ours: Version | None) -> Version | FileRefusal | None:
     """`ours` with the change made. It is `ours` itself where the change is in it already."""
     path, before, after = change
     if before is None:
         if ours is None or (after is not None and ours.data == after.data):
             return ours or after
-        return Refusal(path, "a file with other content is there already")
+        return FileRefusal(path, "a file with other content is there already")
     if ours is None:
-        return None if after is None else Refusal(path, "it is not there")
+        return None if after is None else FileRefusal(path, "it is not there")
     if after is None:
-        return None if ours.data == before.data else Refusal(path, "it is to be deleted, but was changed since")
+        return None if ours.data == before.data else FileRefusal(path, "it is to be deleted, but was changed since")
     data = _merge(before.data, ours.data, after.data)
     if data is None:
-        return Refusal(path, "it was changed in the same place")
+        return FileRefusal(path, "it was changed in the same place")
     turned = before.executable != after.executable
     return ours._replace(data=data, executable=after.executable if turned else ours.executable)
 
@@ -96,17 +96,17 @@ def _merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
             raise
 
 
-def look(root: Path, path: str) -> Version | Refusal | None:
+def look(root: Path, path: str) -> Version | FileRefusal | None:
     """The file at a path of a folder, None where there is none; a refusal where no file of ours may be written."""
     try:
         with _parent(root, path) as (folder, name):
             return _read(folder, name)
     except _Refused as refused:
-        return Refusal(path, str(refused))
+        return FileRefusal(path, str(refused))
     except FileNotFoundError:
         return None
     except OSError as error:
-        return Refusal(path, f"it cannot be read: {error.strerror or error}")
+        return FileRefusal(path, f"it cannot be read: {error.strerror or error}")
 
 
 def missing_folders(root: Path, paths: Iterable[str]) -> list[str]:
@@ -115,7 +115,7 @@ def missing_folders(root: Path, paths: Iterable[str]) -> list[str]:
     return sorted(parent for parent in parents if not (root / parent).is_dir())
 
 
-def replace_files(root: Path, moves: Sequence[Move], mark: str) -> list[Refusal]:
+def replace_files(root: Path, moves: Sequence[FileMove], mark: str) -> list[FileRefusal]:
     """Makes all the moves. First every new file is put beside its place, then each is renamed into it.
 
     Refused with nothing changed where a file is not `old` any more. Raises `StoreError` where the disk says no; before
@@ -129,7 +129,7 @@ def replace_files(root: Path, moves: Sequence[Move], mark: str) -> list[Refusal]
         changed = [move.path for move in moves if not _is_still(root, move)]
         if changed:
             _clear(root, moves, mark, made)
-            return [Refusal(path, "it was changed at this very moment") for path in changed]
+            return [FileRefusal(path, "it was changed at this very moment") for path in changed]
     except (OSError, _Refused) as error:
         _clear(root, moves, mark, made)
         raise StoreError(f"nothing was changed: {error}") from error
@@ -209,7 +209,7 @@ def _read(folder: int, name: str) -> Version | None:
         return Version(file.read(), bool(mode & stat.S_IXUSR), mode)
 
 
-def _stage(root: Path, move: Move, mark: str) -> None:
+def _stage(root: Path, move: FileMove, mark: str) -> None:
     new = move.new
     if new is None:
         return
@@ -231,7 +231,7 @@ def _stage(root: Path, move: Move, mark: str) -> None:
             os.fsync(handle)
 
 
-def _settle(root: Path, move: Move, mark: str) -> None:
+def _settle(root: Path, move: FileMove, mark: str) -> None:
     with _parent(root, move.path) as (folder, name):
         if move.new is None:
             os.unlink(name, dir_fd=folder)
@@ -239,12 +239,12 @@ def _settle(root: Path, move: Move, mark: str) -> None:
             os.rename(_temporary(move.path, mark), name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def _is_still(root: Path, move: Move) -> bool:
+def _is_still(root: Path, move: FileMove) -> bool:
     found = look(root, move.path)
-    return not isinstance(found, Refusal) and same(found, move.old)
+    return not isinstance(found, FileRefusal) and same(found, move.old)
 
 
-def _clear(root: Path, moves: Sequence[Move], mark: str, made: Sequence[str]) -> None:
+def _clear(root: Path, moves: Sequence[FileMove], mark: str, made: Sequence[str]) -> None:
     sweep(root, (move.path for move in moves), mark)
     remove_empty(root, made)
 

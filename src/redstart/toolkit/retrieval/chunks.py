@@ -22,7 +22,7 @@ PIECES = 6
 """At most so many pieces of one file."""
 
 
-class Candidate(NamedTuple):
+class ChunkCandidate(NamedTuple):
     """A file worth showing. `marks` are lines in it with what was found there: name of the thing to its weight."""
 
     path: str
@@ -38,11 +38,11 @@ class _Offer(NamedTuple):
     path: str
     start: int
     end: int
-    candidate: Candidate
+    candidate: ChunkCandidate
     piece: Chunk | None
 
 
-def fill(first: Sequence[Chunk], candidates: Sequence[Candidate], sources: Sources, budget: int) -> Context:
+def fill(first: Sequence[Chunk], candidates: Sequence[ChunkCandidate], sources: Sources, budget: int) -> Context:
     """`first` and then the candidates by score, within `budget` characters; what overlaps is merged.
 
     The first chunk of `first` is always in, and no other one where it would take `first` beyond half of the budget.
@@ -57,7 +57,7 @@ def fill(first: Sequence[Chunk], candidates: Sequence[Candidate], sources: Sourc
         taken.append(chunk)
         spent += cost
     # a piece never scores more than its file, so that no file is parsed before its turn comes
-    queue = [_Offer(-one.score, one.path, 0, 0, one, None) for one in candidates]
+    queue = [_Offer(-item.score, item.path, 0, 0, item, None) for item in candidates]
     heapq.heapify(queue)
     while queue:
         offer = heapq.heappop(queue)
@@ -72,15 +72,15 @@ def fill(first: Sequence[Chunk], candidates: Sequence[Candidate], sources: Sourc
             for piece in cut(offer.candidate, sources):
                 place = (piece.path, piece.start, piece.end)
                 heapq.heappush(queue, _Offer(-piece.score, *place, offer.candidate, piece))
-    chunks = sorted(_merged(taken), key=lambda one: (one.source != "test", -one.score, one.path, one.start))
+    chunks = sorted(_merged(taken), key=lambda item: (item.source != "test", -item.score, item.path, item.start))
     return Context(chunks=tuple(chunks), left_out=left_out)
 
 
-def _whole(one: Candidate, sources: Sources) -> Chunk:
+def _whole(one: ChunkCandidate, sources: Sources) -> Chunk:
     return Chunk(path=one.path, start=1, end=len(sources.lines(one.path)), score=one.score, source=one.source)
 
 
-def cut(candidate: Candidate, sources: Sources) -> list[Chunk]:
+def cut(candidate: ChunkCandidate, sources: Sources) -> list[Chunk]:
     """The functions and classes around the marks, best first; the best has the candidate's own score."""
     length = len(sources.lines(candidate.path))
     spans = sources.reader(candidate.path).line_ranges(candidate.path)
@@ -90,7 +90,7 @@ def cut(candidate: Candidate, sources: Sources) -> list[Chunk]:
         for thing, weight in things.items():
             weights[thing] = max(weight, weights.get(thing, 0.0))
     weighed = sorted(
-        ((sum(weights.values()), span) for span, weights in found.items()), key=lambda one: (-one[0], one[1])
+        ((sum(weights.values()), span) for span, weights in found.items()), key=lambda item: (-item[0], item[1])
     )
     top = weighed[0][0] if weighed else 1.0
     return [
@@ -116,12 +116,12 @@ def _around(line: int, spans: Sequence[LineRange], length: int) -> LineRange:
 def _merged(chunks: Iterable[Chunk]) -> list[Chunk]:
     """Those of one file that overlap or touch made one, named after the best of them; a test's name wins."""
     merged: list[Chunk] = []
-    for chunk in sorted(chunks, key=lambda one: (one.path, one.start, one.end)):
+    for chunk in sorted(chunks, key=lambda item: (item.path, item.start, item.end)):
         last = merged[-1] if merged else None
         if last is None or last.path != chunk.path or chunk.start > last.end + 1:
             merged.append(chunk)
             continue
-        best = max(last, chunk, key=lambda one: (one.source == "test", one.score))
+        best = max(last, chunk, key=lambda item: (item.source == "test", item.score))
         merged[-1] = best.model_copy(update={"start": last.start, "end": max(last.end, chunk.end)})
     return merged
 

@@ -28,7 +28,7 @@ _IDLE = frozenset(
 """Words that nearly every test and every message has."""
 
 
-class Query(NamedTuple):
+class RetrievalQuery(NamedTuple):
     words: list[str]
     """Identifiers to look for, the most telling first."""
     imports: list[str]
@@ -39,7 +39,7 @@ class Query(NamedTuple):
     """What they use of their own files."""
 
 
-def ask(cases: Sequence[Case], goal: str, tests: Sequence[str], sources: Sources) -> Query:
+def ask(cases: Sequence[Case], goal: str, tests: Sequence[str], sources: Sources) -> RetrievalQuery:
     """Reads the failing tests: what they call, import and complain of is what the search is for."""
     told: dict[str, None] = {}
     used: dict[str, None] = {}
@@ -60,7 +60,7 @@ def ask(cases: Sequence[Case], goal: str, tests: Sequence[str], sources: Sources
     wanted = {**told, **used, **dict.fromkeys(_IDENTIFIER.findall(goal))}
     words = [word for word in wanted if len(word) > 2 and word not in _IDLE and not word.startswith("__")]
     alone = [place for place in helpers if place not in places]
-    return Query(words[:MAX_WORDS], list(imports), list(places), alone)
+    return RetrievalQuery(words[:MAX_WORDS], list(imports), list(places), alone)
 
 
 def locate(test_id: str, tests: Sequence[str]) -> tuple[str, list[str]]:
@@ -71,7 +71,7 @@ def locate(test_id: str, tests: Sequence[str]) -> tuple[str, list[str]]:
     if language is not None and language.reads_code:
         return path, language.names_in(test_id)
     dotted = bare.replace("::", ".")
-    for known in sorted(tests, key=lambda one: (-len(one), one)):
+    for known in sorted(tests, key=lambda test: (-len(test), test)):
         module = _without_suffix(known).replace("/", ".")
         while module:
             if dotted == module or dotted.startswith(module + "."):

@@ -13,12 +13,12 @@ from redstart.core.context import Chunk, Context
 from redstart.core.report import Case
 from redstart.core.spectrum import Spectrum
 from redstart.toolkit.base.code_files import Read, is_searchable
-from redstart.toolkit.base.search import Hit, Search
+from redstart.toolkit.base.search import Search, WordHit
 from redstart.toolkit.base.tracebacks import Frame, frames_within
 from redstart.toolkit.languages.registry import is_code
-from redstart.toolkit.retrieval.chunks import LONG, Candidate, fill
+from redstart.toolkit.retrieval.chunks import LONG, ChunkCandidate, fill
 from redstart.toolkit.retrieval.code_reader import CodePlace
-from redstart.toolkit.retrieval.query import Query, ask
+from redstart.toolkit.retrieval.query import RetrievalQuery, ask
 from redstart.toolkit.retrieval.sources import Sources
 
 MAX_CASES = 10
@@ -41,7 +41,7 @@ _SATURATION, _LENGTH = 1.2, 0.75  # BM25's k and b, at their usual values
 Scores = dict[str, float]
 
 
-class Question(NamedTuple):
+class RankingQuestion(NamedTuple):
     cases: Sequence[Case]
     """The red ones, with their `detail`; the first ten are looked at."""
     goal: str
@@ -55,7 +55,7 @@ class Question(NamedTuple):
     """Where the tests were seen running: which lines they ran."""
 
 
-def retrieve(question: Question, files: Sequence[str], read: Read, search: Search) -> Context:
+def retrieve(question: RankingQuestion, files: Sequence[str], read: Read, search: Search) -> Context:
     """The failing tests first, then the code that they most likely fail for, within the budget.
 
     Depends on its arguments alone: the same question of the same files has the same answer. A file that is binary,
@@ -69,13 +69,19 @@ def retrieve(question: Question, files: Sequence[str], read: Read, search: Searc
     run = _run(question, sources)
     scores = _signals(question, query, trail, hits, sources) | {"run": _by_lines(run)}
     candidates = _candidates(scores, _marks(trail, hits, run), _factors(question, run))
-    best = [one for one in candidates[: 2 * question.files] if sources.lines(one.path)][: question.files]
+    best = [candidate for candidate in candidates[: 2 * question.files] if sources.lines(candidate.path)][
+        : question.files
+    ]
     shown = fill(_tests(query), best, sources, question.budget)
     return shown.model_copy(update={"left_out": shown.left_out + max(len(candidates) - question.files, 0)})
 
 
 def _signals(
-    question: Question, query: Query, trail: Sequence[Sequence[Frame]], hits: Sequence[Hit], sources: Sources
+    question: RankingQuestion,
+    query: RetrievalQuery,
+    trail: Sequence[Sequence[Frame]],
+    hits: Sequence[WordHit],
+    sources: Sources,
 ) -> dict[str, Scores]:
     """By `Chunk.source`, and by file. Each is about 1 at its best."""
     code = [hit for hit in hits if not question.is_test(hit.path)]
@@ -91,12 +97,12 @@ def _signals(
     return {source: _sum(parts) for source, parts in signals.items()}
 
 
-def _run(question: Question, sources: Sources) -> dict[str, dict[int, float]]:
+def _run(question: RankingQuestion, sources: Sources) -> dict[str, dict[int, float]]:
     """How suspicious the lines of code are that the red tests ran, the most suspicious at 1."""
     found = question.spectrum.suspicion() if question.spectrum else {}
     code = {path: lines for path, lines in found.items() if path in sources.files and not question.is_test(path)}
-    most = max((one for lines in code.values() for one in lines.values()), default=1.0)
-    return {path: {line: one / most for line, one in lines.items()} for path, lines in code.items()}
+    most = max((item for lines in code.values() for item in lines.values()), default=1.0)
+    return {path: {line: item / most for line, item in lines.items()} for path, lines in code.items()}
 
 
 def _by_lines(run: Mapping[str, Mapping[int, float]]) -> Scores:
@@ -104,7 +110,7 @@ def _by_lines(run: Mapping[str, Mapping[int, float]]) -> Scores:
     return {path: RUN * max(lines.values()) ** 2 for path, lines in run.items() if lines}
 
 
-def _factors(question: Question, run: Mapping[str, object]) -> Callable[[str], float]:
+def _factors(question: RankingQuestion, run: Mapping[str, object]) -> Callable[[str], float]:
     """What a file's signals count for: less in prose and tests, and in code that no red test ran."""
     seen_running = tuple({ending for path in run if (ending := splitext(path)[1])})
 
@@ -137,7 +143,7 @@ def _by_frame(trail: Sequence[Sequence[Frame]], is_test: Callable[[str], bool]) 
     return scores
 
 
-def _by_words(hits: Sequence[Hit], sources: Sources) -> Scores:
+def _by_words(hits: Sequence[WordHit], sources: Sources) -> Scores:
     """BM25 over the lines that use the words: a rare word counts for more, a long file for less."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for hit in hits:
@@ -158,7 +164,7 @@ def _rarity(holders: int, files: int) -> float:
     return math.log(1 + (max(files - holders, 0) + 0.5) / (holders + 0.5))
 
 
-def _by_definition(hits: Sequence[Hit]) -> Scores:
+def _by_definition(hits: Sequence[WordHit]) -> Scores:
     """A name that is defined in one place says more than one that is defined in many."""
     places: dict[str, list[str]] = defaultdict(list)
     for hit in hits:
@@ -198,7 +204,7 @@ def _name_parts(path: str) -> set[str]:
 
 
 def _marks(
-    trail: Sequence[Sequence[Frame]], hits: Sequence[Hit], run: Mapping[str, Mapping[int, float]]
+    trail: Sequence[Sequence[Frame]], hits: Sequence[WordHit], run: Mapping[str, Mapping[int, float]]
 ) -> dict[str, dict[int, dict[str, float]]]:
     """By file and line: what was found there, and what that weighs when a large file is cut."""
     spread: dict[str, set[str]] = defaultdict(set)
@@ -222,20 +228,20 @@ def _candidates(
     signals: Mapping[str, Scores],
     marks: Mapping[str, Mapping[int, Mapping[str, float]]],
     factor: Callable[[str], float],
-) -> list[Candidate]:
-    found: list[Candidate] = []
+) -> list[ChunkCandidate]:
+    found: list[ChunkCandidate] = []
     for path in {path for scores in signals.values() for path in scores}:
         if not is_searchable(path):
             continue
         shares = {source: scores.get(path, 0.0) for source, scores in signals.items()}
         score = round(factor(path) * sum(shares.values()), 6)
         if score > 0:
-            source = max(shares, key=lambda one: (shares[one], one))
-            found.append(Candidate(path, score, source, marks.get(path) or {1: {"top": 1.0}}))
-    return sorted(found, key=lambda one: (-one.score, one.path))
+            source = max(shares, key=lambda share: (shares[share], share))
+            found.append(ChunkCandidate(path, score, source, marks.get(path) or {1: {"top": 1.0}}))
+    return sorted(found, key=lambda item: (-item.score, item.path))
 
 
-def _tests(query: Query) -> list[Chunk]:
+def _tests(query: RetrievalQuery) -> list[Chunk]:
     def shown(place: CodePlace, score: float) -> Chunk:
         end = min(place.end, place.start + LONG - 1)
         return Chunk(path=place.path, start=place.start, end=end, score=score, source="test")

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.learning import Signature
-from redstart.core.report import FIRST, Case, CaseList, Counts, Report, digest_of_ids
+from redstart.core.report import FIRST, Case, CaseList, OutcomeCounts, Report, digest_of_ids
 from redstart.core.run import RunSpec
 from redstart.core.shell import PINNED, Environment, Execution, Variation
-from redstart.ports.sandbox.port import Sandbox, Session, session_of
+from redstart.ports.sandbox.port import Sandbox, SandboxSession, session_of
 from redstart.ports.store.port.blobs import Blobs
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.problems.problem import SuiteProblem
-from redstart.toolkit.suites.request import PLUGINS, Request
+from redstart.toolkit.suites.request import PLUGINS, SuiteRequest
 
 
 class SuiteRun(NamedTuple):
@@ -29,13 +29,13 @@ class SuiteRun(NamedTuple):
     """Where the tests import a copy of the project that no edit would reach: what to do about it."""
 
 
-def warm_session(sandbox: Sandbox, blobs: Blobs, spec: RunSpec) -> AbstractAsyncContextManager[Session]:
+def warm_session(sandbox: Sandbox, blobs: Blobs, spec: RunSpec) -> AbstractAsyncContextManager[SandboxSession]:
     """A session for runs of this suite that follow one another, none of which is a verdict."""
     return session_of(sandbox, environment_of(blobs, spec), spec.sandbox)
 
 
 async def run_suite(
-    sandbox: Session,
+    sandbox: SandboxSession,
     blobs: Blobs,
     spec: RunSpec,
     snapshot: Snapshot,
@@ -62,7 +62,7 @@ async def run_suite(
     red = [case for case in cases if case.red]
     report = Report(
         runner=spec.suite.runner,
-        counts=Counts.of(cases),
+        counts=OutcomeCounts.of(cases),
         cases=tuple(case.brief() for case in red[:FIRST]),
         failing=digest_of_ids(case.id for case in red),
         full=blobs.put(CaseList(cases=cases).model_dump_json().encode()),
@@ -89,7 +89,7 @@ def _plugins(blobs: Blobs, names: str) -> str:
     return blobs.put("\n".join(sorted(set(names.splitlines()))).encode()) if names else ""
 
 
-def execution(spec: RunSpec, snapshot: Snapshot, environment: Environment, asked: Request) -> Execution:
+def execution(spec: RunSpec, snapshot: Snapshot, environment: Environment, asked: SuiteRequest) -> Execution:
     """What the suite asks for, on that snapshot, with the run's own limits."""
     return Execution(
         argv=asked.argv,

@@ -8,17 +8,17 @@ from pathlib import PurePosixPath
 from pydantic import ValidationError
 
 from redstart.core.errors import ConfigError
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Completed, Environment, Variation
 from redstart.toolkit.suites.detection.command import with_interpreter
-from redstart.toolkit.suites.request import Request, inside
+from redstart.toolkit.suites.request import SuiteRequest, inside
 
 COLLECTOR = "collect_reports.py"
 REPORTS = "reports.json"
 
 
-class Gathered(Noun):
+class GatheredReports(FrozenValue):
     """What a run left: path to text, in the order of the paths."""
 
     reports: dict[str, str] = {}
@@ -26,7 +26,7 @@ class Gathered(Noun):
     """Whether that is all of it: reports that are too large or too many are left out."""
 
 
-def command(suite: Suite, environment: Environment, *, vary: Variation = PINNED) -> Request:
+def command(suite: Suite, environment: Environment, *, vary: Variation = PINNED) -> SuiteRequest:
     """The request that runs the user's command, whole: such a runner's ids are not known to be arguments of it.
 
     Reports that lie there before do not count. Raises `ConfigError` where there is no command, or where the reports
@@ -42,12 +42,12 @@ def command(suite: Suite, environment: Environment, *, vary: Variation = PINNED)
         )
     start = (environment.python, f"{IN}/{COLLECTOR}", f"{OUT}/{REPORTS}", suite.junit)
     argv = (*start, *with_interpreter(suite.command, environment))
-    return Request(argv, vary.variables, {COLLECTOR: inside(COLLECTOR)}, (REPORTS,))
+    return SuiteRequest(argv, vary.variables, {COLLECTOR: inside(COLLECTOR)}, (REPORTS,))
 
 
-def gathered(completed: Completed) -> Gathered:
+def gathered(completed: Completed) -> GatheredReports:
     """What the run says that it left; nothing where it says nothing that can be read."""
     try:
-        return Gathered.model_validate(json.loads(completed.files.get(REPORTS, "{}")))
+        return GatheredReports.model_validate(json.loads(completed.files.get(REPORTS, "{}")))
     except (ValueError, ValidationError, RecursionError):
-        return Gathered()
+        return GatheredReports()

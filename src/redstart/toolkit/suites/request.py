@@ -17,7 +17,7 @@ RUNNING = "running.txt"
 """Where that says which test runs, until the run ends by itself."""
 
 
-class Request(NamedTuple):
+class SuiteRequest(NamedTuple):
     """The part of an `Execution` that the suite decides; a step adds snapshot, environment and limits.
 
     `variables` holds only what the suite adds or changes: it goes over the environment's own.
@@ -36,7 +36,7 @@ def inside(name: str) -> str:
     return (Path(__file__).parent / "inside" / name).read_text(encoding="utf-8")
 
 
-def importing(request: Request, files: Iterable[str], environment: Environment) -> Request:
+def importing(request: SuiteRequest, files: Iterable[str], environment: Environment) -> SuiteRequest:
     """The same request, whose Python processes can import these files of ours.
 
     They are last on the path, so that nothing is imported from another place than without them.
@@ -49,7 +49,7 @@ def importing(request: Request, files: Iterable[str], environment: Environment) 
     )
 
 
-def loading(hook: str, answer: str, request: Request, environment: Environment) -> Request:
+def loading(hook: str, answer: str, request: SuiteRequest, environment: Environment) -> SuiteRequest:
     """The same request, each of whose Python processes loads a file of ours when it starts, and adds to that answer."""
     asked = importing(request, (), environment)
     return asked._replace(

@@ -15,11 +15,11 @@ from redstart.toolkit.languages.registry import language_of_runner, runner_names
 from redstart.toolkit.suites import foreign
 from redstart.toolkit.suites.problems.problem import SuiteProblem
 from redstart.toolkit.suites.reading.junit import read_foreign
-from redstart.toolkit.suites.request import RUNNING, Request
+from redstart.toolkit.suites.request import RUNNING, SuiteRequest
 
 __all__ = [
     "EXIT_CODES",
-    "Parsed",
+    "ParsedRun",
     "another_request",
     "contradiction",
     "last_lines",
@@ -47,7 +47,7 @@ LAST_LINES = 12
 LAST_SIZE = 1500
 
 
-class Parsed(NamedTuple):
+class ParsedRun(NamedTuple):
     cases: list[Case]
     fault: str = ""
     """In a sentence, why there are no results per test; empty where there are."""
@@ -62,7 +62,7 @@ def request(
     sentinel: Sequence[str] = (),
     vary: Variation = PINNED,
     test_cpu: int = 0,
-) -> Request:
+) -> SuiteRequest:
     """What runs the suite, or at least the tests `ids` of it, and leaves where the packages `sentinel` come from.
 
     The latter is left by pytest and by our unittest runner, not by a foreign one. Raises `ConfigError` for a runner
@@ -85,7 +85,7 @@ def runner_of(suite: Suite) -> SuiteRunner | None:
 
 def another_request(
     suite: Suite, environment: Environment, completed: Completed, vary: Variation = PINNED
-) -> Request | None:
+) -> SuiteRequest | None:
     """What to run in place of a run that did not come to its tests because of us; None for any other run."""
     runner = runner_of(suite)
     return runner.another_command(suite, environment, completed, vary) if runner else None
@@ -97,23 +97,23 @@ def selects(suite: Suite) -> bool:
     return runner is not None and runner.selects(suite)
 
 
-def read(suite: Suite, completed: Completed) -> Parsed:
+def read(suite: Suite, completed: Completed) -> ParsedRun:
     """The results per test, or why there are none."""
     if suite.junit:
         found = foreign.gathered(completed)
         texts = list(found.reports.values())
         cases = read_foreign(found.reports) if texts else None
         if cases and not found.whole:
-            return Parsed([], "The reports are too large or too many to be read whole.", SuiteProblem.no_results)
+            return ParsedRun([], "The reports are too large or too many to be read whole.", SuiteProblem.no_results)
         return _parsed(suite, completed, cases, has_report=bool(texts))
     runner = runner_of(suite)
     return _parsed(suite, completed, *(runner.read(suite, completed) if runner else (None, False)))
 
 
-def _parsed(suite: Suite, completed: Completed, cases: list[Case] | None, has_report: bool) -> Parsed:
+def _parsed(suite: Suite, completed: Completed, cases: list[Case] | None, has_report: bool) -> ParsedRun:
     if cases:
-        return Parsed(cases)
-    return Parsed([], *_fault(suite, completed, has_report, cases is not None))
+        return ParsedRun(cases)
+    return ParsedRun([], *_fault(suite, completed, has_report, cases is not None))
 
 
 def contradiction(suite: Suite, cases: Sequence[Case], completed: Completed) -> str:

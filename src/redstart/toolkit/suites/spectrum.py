@@ -10,10 +10,10 @@ from redstart.core.report import Case, Outcome
 from redstart.core.run import RunSpec, Suite
 from redstart.core.shell import Completed, Environment
 from redstart.core.spectrum import Spectrum
-from redstart.ports.sandbox.port import Session
+from redstart.ports.sandbox.port import SandboxSession
 from redstart.ports.store.port.blobs import Blobs
 from redstart.toolkit.suites.execute import environment_of, execution
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import SuiteRequest
 from redstart.toolkit.suites.runner import runner_of
 
 ANSWER = "spectrum.json"
@@ -25,7 +25,7 @@ WALL = 120
 
 
 async def watch(
-    sandbox: Session, blobs: Blobs, spec: RunSpec, red: Sequence[str], cases: Sequence[Case]
+    sandbox: SandboxSession, blobs: Blobs, spec: RunSpec, red: Sequence[str], cases: Sequence[Case]
 ) -> Spectrum | None:
     """The lines that the red tests run on the code as it is; None where nobody could see it.
 
@@ -39,7 +39,7 @@ async def watch(
     return read_spectrum(await sandbox.run(execution(short, spec.base, environment, asked)))
 
 
-def watching(suite: Suite, environment: Environment, red: Sequence[str], cases: Sequence[Case]) -> Request | None:
+def watching(suite: Suite, environment: Environment, red: Sequence[str], cases: Sequence[Case]) -> SuiteRequest | None:
     """What runs the red tests and the green ones of their files under watch; None where that cannot be done.
 
     Red tests that take long by themselves are not run again.

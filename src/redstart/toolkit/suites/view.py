@@ -8,7 +8,7 @@ from redstart.core.run import Suite
 from redstart.toolkit.languages.registry import module_suffixes
 
 
-class View:
+class TreeView:
     """`kept` maps each path as the runner shows it to the snapshot's own. What was read is remembered."""
 
     def __init__(self, suite: Suite, paths: Iterable[str], read: Callable[[str], bytes | None]) -> None:

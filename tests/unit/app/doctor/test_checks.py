@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from redstart.app.doctor import checks, services
 from redstart.app.doctor.checks import check_python, examine
-from redstart.app.doctor.results import Check, Examination, Health, examination_of
+from redstart.app.doctor.results import DoctorCheck, Examination, Health, examination_of
 from redstart.cli.doctor import doctor as doctor_command
 from redstart.cli.doctor import row_of
 from redstart.ports.sandbox import bwrap
@@ -73,8 +73,8 @@ def script(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def found(name: str, project: Path | None = None) -> Check:
-    [check] = [one for one in examine(project=project).checks if one.name == name]
+def found(name: str, project: Path | None = None) -> DoctorCheck:
+    [check] = [item for item in examine(project=project).checks if item.name == name]
     assert check.health is Health.ok or check.name == "keys" or check.remedy, "what is not well has a remedy"
     return check
 
@@ -90,8 +90,8 @@ def everything(folder: Path) -> dict[str, tuple[str, int]]:
     """Every path below, with hash and time of change."""
     paths = [folder, *folder.rglob("*")] if folder.exists() else []
     return {
-        str(one): (hashlib.sha256(one.read_bytes()).hexdigest() if one.is_file() else "", one.stat().st_mtime_ns)
-        for one in paths
+        str(path): (hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "", path.stat().st_mtime_ns)
+        for path in paths
     }
 
 
@@ -100,9 +100,9 @@ def test_a_healthy_machine(home, tried, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     examination = examine()
     assert (examination.ok, examination.summary) == (True, "ready")
-    health = {one.name: one.health for one in examination.checks}
+    health = {check.name: check.health for check in examination.checks}
     assert "sandbox" in health
-    details = {one.name: one.detail for one in examination.checks}
+    details = {check.name: check.detail for check in examination.checks}
     assert set(health.values()) <= {Health.ok, Health.absent}
     assert details["database"] == f"revision {HEAD}"
     assert "blobs 0.3 MB" in details["size"]
@@ -117,7 +117,7 @@ def test_looking_changes_nothing(home, tmp_path, monkeypatch, state_of_home):
 
 def test_trying_the_sandboxes_changes_nothing(home, tmp_path, monkeypatch, tried):
     examination = examined_without_a_trace(home, tmp_path, monkeypatch, "in use")
-    assert [one.health for one in examination.checks if one.name == "sandbox"] == [Health.ok]
+    assert [check.health for check in examination.checks if check.name == "sandbox"] == [Health.ok]
 
 
 def examined_without_a_trace(
@@ -269,8 +269,8 @@ def test_online_each_model_is_asked_once(monkeypatch):
     monkeypatch.setenv("REDSTART_MODELS__FAST", "openai:two")
     with ScriptedServer(lambda request: "ok") as server:
         monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
-        checks = {one.name: one for one in examine(online=True).checks}
-        assert [(one.model, one.max_tokens) for one in server.requests] == [("one", 16), ("two", 16)]
+        checks = {check.name: check for check in examine(online=True).checks}
+        assert [(item.model, item.max_tokens) for item in server.requests] == [("one", 16), ("two", 16)]
         examine()
         assert len(server.requests) == 2, "without --online nobody is asked"
     assert checks["strong"].health is checks["fast"].health is Health.ok
@@ -292,10 +292,10 @@ def test_online_one_model_that_fails_does_not_hide_the_other(monkeypatch):
     with ScriptedServer(reply) as server:
         monkeypatch.setenv("REDSTART_MODELS__BASE_URL", server.openai_url)
         examination = examine(online=True)
-    health = {one.name: one.health for one in examination.checks}
+    health = {check.name: check.health for check in examination.checks}
     assert (health["strong"], health["fast"]) == (Health.fail, Health.ok)
     assert "sk-secret" not in examination.model_dump_json()
-    assert [one.remedy for one in examination.checks if one.name == "strong"] != [""]
+    assert [check.remedy for check in examination.checks if check.name == "strong"] != [""]
 
 
 def test_a_password_in_an_address_is_not_shown(monkeypatch):
@@ -339,7 +339,7 @@ def test_the_command_is_0_where_nothing_failed(tmp_path, monkeypatch):
 
 
 def test_a_row_is_broken_between_words_under_its_own_column():
-    check = Check(
+    check = DoctorCheck(
         group="machine",
         name="docker",
         health=Health.absent,
@@ -355,8 +355,8 @@ def test_a_row_is_broken_between_words_under_its_own_column():
 
 def test_the_summary_names_each_row_that_failed():
     failed = [("git", "not found"), ("sandbox", "bwrap is missing; install it"), ("disk", "full (0 GB)")]
-    checks = [Check(group="g", name=name, health=Health.fail, detail=detail) for name, detail in failed]
-    checks.append(Check(group="g", name="x", health=Health.warn, detail="y"))
+    checks = [DoctorCheck(group="g", name=name, health=Health.fail, detail=detail) for name, detail in failed]
+    checks.append(DoctorCheck(group="g", name="x", health=Health.warn, detail="y"))
     summary = examination_of(tuple(checks)).summary
     assert summary == "not ready: git not found; sandbox bwrap is missing; disk full"
 
@@ -396,7 +396,7 @@ def test_a_folder_without_tests_is_no_fault_and_an_env_file_is_mentioned(tmp_pat
 
 
 def test_servers_that_are_set_are_connected_to(monkeypatch):
-    assert not {"temporal", "neo4j"} & {one.name for one in examine().checks}
+    assert not {"temporal", "neo4j"} & {check.name for check in examine().checks}
     monkeypatch.setenv("REDSTART_FLEET__ADDRESS", "127.0.0.1:9")
     monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:9")
     temporal, neo4j = found("temporal"), found("neo4j")

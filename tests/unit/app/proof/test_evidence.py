@@ -13,20 +13,20 @@ from typing import Any, NamedTuple
 import pytest
 
 from redstart.app.proof.evidence import journal_mark, prove
-from redstart.app.proof.schema import CheckName, Mark, Proof
+from redstart.app.proof.schema import CheckMark, CheckName, Proof
 from redstart.app.proof.text import as_json, as_text
 from redstart.app.settings import Settings
-from redstart.app.wire import House
-from redstart.core.change import Applied, EditKind, EditRung, Rung
+from redstart.app.wire import AppContext
+from redstart.core.change import ApplyResult, EditFit, EditKind, EditRecord
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.finding import TRIPWIRE, Finding, FindingList, Severity
-from redstart.core.report import Case, CaseList, Counts, Ids, Outcome
+from redstart.core.report import Case, CaseList, Ids, Outcome, OutcomeCounts
 from redstart.core.run import Level, Limits, Result, RunState, Status, Step
 from redstart.core.tasks import CreateTask
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.engines.journal import digest
-from redstart.ports.store.port.journal import Record
+from redstart.ports.store.port.journal import JournalRecord
 from redstart.toolkit.repo.trees import GitTrees
 from support import rig as play
 from support.rig import Rig, make_rig
@@ -36,14 +36,14 @@ ONCE = Limits(attempts=1)
 
 class Ended(NamedTuple):
     rig: Rig
-    house: House
+    house: AppContext
     state: RunState
 
     def prove(self, **over: Any) -> Proof:
         """The proof of the run, as if its state said this."""
         return asyncio.run(prove(self.house, self.state.model_copy(update=over)))
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[JournalRecord]:
         return asyncio.run(self.rig.adapters.journal.records(self.state.run_id))
 
     def judged(self, **over: Any) -> RunState:
@@ -68,7 +68,7 @@ def ended(tmp_path: Path) -> Iterator[Callable[..., Ended]]:
             claim = await rig.adapters.store.claim(await rig.begin(**{"verify": Level.standard, **asked}))
             return (await drive(rig.adapters, claim, inline, until)).state
 
-        return Ended(rig, House(Settings(home=tmp_path), rig.adapters, rig.trees), asyncio.run(go()))
+        return Ended(rig, AppContext(Settings(home=tmp_path), rig.adapters, rig.trees), asyncio.run(go()))
 
     yield drive_it
     for rig in rigs:
@@ -76,12 +76,12 @@ def ended(tmp_path: Path) -> Iterator[Callable[..., Ended]]:
 
 
 def marks(proof: Proof) -> dict[str, str]:
-    assert [one.name for one in proof.checks] == list(CheckName)
-    return {one.name.value: one.mark.value for one in proof.checks}
+    assert [check.name for check in proof.checks] == list(CheckName)
+    return {check.name.value: check.mark.value for check in proof.checks}
 
 
 def said(proof: Proof, name: str) -> str:
-    return next(one.said for one in proof.checks if one.name == name)
+    return next(check.said for check in proof.checks if check.name == name)
 
 
 def test_a_verified_run_shows_what_was_checked_with_its_figures(ended):
@@ -91,20 +91,22 @@ def test_a_verified_run_shows_what_was_checked_with_its_figures(ended):
     assert proof.sentence == (
         "Verified: 1 test that failed without this patch passes with it; no other test got worse."
     )
-    assert set(marks(proof).values()) == {Mark.passed.value}
+    assert set(marks(proof).values()) == {CheckMark.passed.value}
     assert said(proof, "able_to_fail") == "1 of 1 failed when altered, 4 runs"
     assert said(proof, "neutral") == "1 of 1 passed in surroundings that look like production, 2 runs"
     assert said(proof, "others") == "before: 1 passed, 1 red, 0 skipped; after: 2 passed, 0 red, 0 skipped"
     assert said(proof, "repeats").startswith("4 repeats, each with one thing other (hash seed, random seed, time zone")
     assert said(proof, "red_without") == "1 of 1 red on the code without it"
-    assert [(one.id, one.target, one.before, one.after) for one in proof.cases] == [
+    assert [(case.id, case.target, case.before, case.after) for case in proof.cases] == [
         (play.RED, True, "failed", "passed")
     ]
-    assert [(one.patched, one.green, one.red) for one in proof.repeats_after] == [(True, 1, 0)] * 4 + [(False, 0, 1)]
-    assert [(one.patched, one.green, one.red) for one in proof.repeats_before] == [(False, 0, 1)] * 5
-    assert [(one.path, one.protected) for one in proof.files] == [(play.CODE, "")]
+    assert [(repeat.patched, repeat.green, repeat.red) for repeat in proof.repeats_after] == [(True, 1, 0)] * 4 + [
+        (False, 0, 1)
+    ]
+    assert [(repeat.patched, repeat.green, repeat.red) for repeat in proof.repeats_before] == [(False, 0, 1)] * 5
+    assert [(file.path, file.protected) for file in proof.files] == [(play.CODE, "")]
     assert (proof.findings.before, proof.findings.new) == (0, 0)
-    assert [one.number for one in proof.attempts] == [1, 2]
+    assert [attempt.number for attempt in proof.attempts] == [1, 2]
 
 
 def test_the_diff_is_what_makes_the_one_tree_of_the_other(ended):
@@ -127,7 +129,7 @@ def test_made_again_or_elsewhere_it_is_the_same_to_the_byte(ended, tmp_path):
     run = ended(play.WRONG, play.RIGHT)
     first = as_json(run.prove())
     trees = GitTrees(tmp_path / "elsewhere", run.rig.adapters.blobs)
-    there = House(Settings(home=tmp_path / "x"), replace(run.rig.adapters, trees=trees), trees)
+    there = AppContext(Settings(home=tmp_path / "x"), replace(run.rig.adapters, trees=trees), trees)
     again = as_json(asyncio.run(prove(there, run.state)))
     trees.close()
     assert first == again == as_json(run.prove())
@@ -189,7 +191,7 @@ def test_a_run_that_is_not_verified_says_what_is_missing(ended, answer, result, 
     assert {name for name, mark in shown.items() if mark == "failed"} == failed
     assert shown["repeats"] == shown["red_without"] == shown["shrunk"] == "not_done"
     assert any(line.startswith(lacks) for line in proof.lacking), proof.lacking
-    assert [one.after for one in proof.cases] == ["failed" if proof.after else "untested"]
+    assert [case.after for case in proof.cases] == ["failed" if proof.after else "untested"]
 
 
 def test_a_cheat_is_named_as_one(ended):
@@ -285,7 +287,7 @@ def test_before_and_after_are_of_every_test_that_changed_and_no_other(ended):
     run = ended(play.RIGHT)
     run = run._replace(state=run.judged(missing=Ids.of([play.GREEN])))
     proof = run.prove(now=with_results(run, lambda id_: id_ != play.GREEN))
-    assert [(one.id, one.before, one.after) for one in proof.cases] == [
+    assert [(case.id, case.before, case.after) for case in proof.cases] == [
         (play.RED, "failed", "passed"),
         (play.GREEN, "passed", "absent"),
     ]
@@ -309,7 +311,7 @@ def with_results(run: Ended, keep: Callable[[str], bool], *more: Case) -> Any:
     every = CaseList.model_validate_json(blobs.get(now.test.report.full)).cases
     cases = (*(case for case in every if keep(case.id)), *more)
     full = blobs.put(CaseList(cases=cases).model_dump_json().encode())
-    report = now.test.report.model_copy(update={"full": full, "counts": Counts.of(cases)})
+    report = now.test.report.model_copy(update={"full": full, "counts": OutcomeCounts.of(cases)})
     return now.model_copy(update={"test": now.test.model_copy(update={"report": report})})
 
 
@@ -318,7 +320,7 @@ def test_where_only_the_nearest_tests_ran_nothing_is_said_of_the_others(ended):
     proof = run.prove(now=with_results(run, lambda id_: id_ != play.GREEN))
     assert marks(proof)["others"] == "not_done"
     assert said(proof, "others") == "only 1 of 2 tests were run on it"
-    assert [one.id for one in proof.cases] == [play.RED]
+    assert [case.id for case in proof.cases] == [play.RED]
 
 
 def test_a_file_that_could_not_be_collected_passes_with_its_tests(ended):
@@ -326,13 +328,15 @@ def test_a_file_that_could_not_be_collected_passes_with_its_tests(ended):
     blobs, found = run.rig.adapters.blobs, run.state.now.reproduce
     broken = found.model_copy(update={"targets": Ids.of([play.TESTS]), "targets_full": blobs.put(play.TESTS.encode())})
     proof = run.prove(now=run.state.now.model_copy(update={"reproduce": broken}))
-    assert [(one.id, one.after) for one in proof.cases if one.target] == [(play.TESTS, "passed")]
+    assert [(case.id, case.after) for case in proof.cases if case.target] == [(play.TESTS, "passed")]
 
 
 def test_a_new_test_and_one_that_runs_now_are_listed_too(ended):
     run = ended(play.RIGHT)
     proof = run.prove(now=with_results(run, lambda id_: True, Case(id="new", outcome=Outcome.passed)))
-    assert ("new", False, "absent", "passed") in [(one.id, one.target, one.before, one.after) for one in proof.cases]
+    assert ("new", False, "absent", "passed") in [
+        (case.id, case.target, case.before, case.after) for case in proof.cases
+    ]
 
 
 @pytest.mark.parametrize(
@@ -340,18 +344,18 @@ def test_a_new_test_and_one_that_runs_now_are_listed_too(ended):
 )
 def test_a_question_that_the_budget_stopped_names_a_model_only_if_it_was_put_to_one(ended, used, named):
     run = ended(play.RIGHT)
-    asked = next(one for one in run.records() if one.kind == "model")
+    asked = next(record for record in run.records() if record.kind == "model")
     unasked = json.loads(asked.result)
     unasked["answer"] |= {"fault": "budget", "model": "other:model", "usage": used}
     new = asked._replace(result=json.dumps(unasked))
     proof = with_journal(run, lambda found: [*found, new._replace(digest=digest(new))])
-    assert [one.name for one in proof.models] == ["scripted:model", *named]
+    assert [model.name for model in proof.models] == ["scripted:model", *named]
 
 
 class Edited:
     """A store whose last attempt's edits fitted like this."""
 
-    def __init__(self, inner: Any, rungs: tuple[EditRung, ...]) -> None:
+    def __init__(self, inner: Any, rungs: tuple[EditRecord, ...]) -> None:
         self._inner, self._rungs = inner, rungs
 
     async def steps(self, run_id: str) -> list[Any]:
@@ -359,20 +363,20 @@ class Edited:
         return [self._bent(row) if row.step is Step.apply else row for row in rows]
 
     def _bent(self, row: Any) -> Any:
-        applied = Applied.model_validate_json(row.artifact).model_copy(update={"rungs": self._rungs})
+        applied = ApplyResult.model_validate_json(row.artifact).model_copy(update={"rungs": self._rungs})
         return row._replace(artifact=applied.model_dump_json())
 
 
 def test_how_the_edits_fitted_is_counted_by_form(ended):
     run = ended(play.RIGHT)
-    exact = EditRung(kind=EditKind.block, rung=Rung.exact)
-    rungs = (exact, exact, EditRung(kind=EditKind.diff, rung=Rung.realign), EditRung(kind=EditKind.whole))
+    exact = EditRecord(kind=EditKind.block, rung=EditFit.exact)
+    rungs = (exact, exact, EditRecord(kind=EditKind.diff, rung=EditFit.realign), EditRecord(kind=EditKind.whole))
     adapters = replace(run.rig.adapters, store=Edited(run.rig.adapters.store, rungs))
     proof = asyncio.run(prove(replace(run.house, adapters=adapters), run.state))
     (attempt,) = proof.attempts
-    assert [(one.form, one.fit, one.count) for one in attempt.edits] == [
-        (EditKind.block, Rung.exact, 2),
-        (EditKind.diff, Rung.realign, 1),
+    assert [(edit.form, edit.fit, edit.count) for edit in attempt.edits] == [
+        (EditKind.block, EditFit.exact, 2),
+        (EditKind.diff, EditFit.realign, 1),
         (EditKind.whole, None, 1),
     ]
     assert "2 edits (search and replace) fitted as written; 1 edit (diff) fitted at another line" in as_text(proof)

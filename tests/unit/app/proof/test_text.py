@@ -12,21 +12,21 @@ from markdown_it import MarkdownIt
 
 from redstart.app.proof.evidence import schema
 from redstart.app.proof.schema import (
+    AttemptRecord,
     CaseLine,
-    Check,
+    ChangedFile,
+    CheckMark,
     CheckName,
     Cost,
-    Found,
+    FindingSummary,
     JournalMark,
-    Lines,
-    Mark,
+    LineCounts,
     ModelUse,
+    OutcomeTally,
     Proof,
+    ProofCheck,
     Rerun,
-    Shrunk,
-    Tally,
-    Touched,
-    Tried,
+    ShrinkSummary,
 )
 from redstart.app.proof.text import RESULTS, SHOWN, TITLES, as_json, as_markdown, as_text
 from redstart.core.run import Level, Mode, Result
@@ -51,10 +51,10 @@ def proof_with(text: str, *, verified: bool = True, diff: str | None = None, **o
         by_person=False,
         sentence="Verified: 1 test that failed without this patch passes with it; no other test got worse.",
         reason=text,
-        checks=tuple(Check(name=name, mark=Mark.passed, said="1 of 1") for name in CheckName),
+        checks=tuple(ProofCheck(name=name, mark=CheckMark.passed, said="1 of 1") for name in CheckName),
         lacking=() if verified else (text,),
-        before=Tally(passed=1, failed=1, errors=0, skipped=0),
-        after=Tally(passed=2, failed=0, errors=0, skipped=0),
+        before=OutcomeTally(passed=1, failed=1, errors=0, skipped=0),
+        after=OutcomeTally(passed=2, failed=0, errors=0, skipped=0),
         cases=(
             CaseLine(id=text, target=True, before="failed", after="passed"),
             CaseLine(id=text, target=False, before="skipped", after="passed"),
@@ -66,11 +66,13 @@ def proof_with(text: str, *, verified: bool = True, diff: str | None = None, **o
         written=(text,),
         tree_before="a" * 40,
         tree_after="b" * 40,
-        files=(Touched(path=text, protected=""), Touched(path=text, protected="it is a test")),
-        findings=Found(before=0, new=0, blocking=0, tripwires=0),
-        shrunk=Shrunk(done=False, hunks_dropped=0, proposed=Lines(added=1, removed=1), kept=Lines(added=1, removed=1)),
+        files=(ChangedFile(path=text, protected=""), ChangedFile(path=text, protected="it is a test")),
+        findings=FindingSummary(before=0, new=0, blocking=0, tripwires=0),
+        shrunk=ShrinkSummary(
+            done=False, hunks_dropped=0, proposed=LineCounts(added=1, removed=1), kept=LineCounts(added=1, removed=1)
+        ),
         diff=f"diff --git a/x b/x\n@@ -1 +1 @@\n+{text}\n" if diff is None else diff,
-        attempts=(Tried(number=1, outcome=text, edits=()),),
+        attempts=(AttemptRecord(number=1, outcome=text, edits=()),),
         models=(ModelUse(name=text, calls=1, input_tokens=1, output_tokens=1),),
         cost=Cost(calls=1, input_tokens=1, output_tokens=1, usd=0.0, unpriced=1, seconds=1.0),
         journal=JournalMark(records=2, sha256="c" * 64),
@@ -151,7 +153,7 @@ def test_no_mix_of_markup_breaks_the_form(text):
 
 
 def test_a_check_in_markup_stays_in_its_cell():
-    hostile = Check(name=CheckName.targets, mark=Mark.failed, said="a | **b** `c`\n| d <i> [e](f)")
+    hostile = ProofCheck(name=CheckName.targets, mark=CheckMark.failed, said="a | **b** `c`\n| d <i> [e](f)")
     proof = proof_with(PLAIN)
     shown = as_markdown(proof.model_copy(update={"checks": (hostile, *proof.checks[1:]), "sentence": "**`|\n# x"}))
     kinds = [kind for kind, _, _ in structure(shown)]
@@ -173,7 +175,7 @@ def test_the_verdict_is_the_first_line_and_every_check_has_a_row():
         assert f"| {title} | yes | 1 of 1 |" in as_markdown(proof)
         assert title in as_text(proof)
     assert set(TITLES) == set(CheckName)
-    assert set(RESULTS) == set(Mark)
+    assert set(RESULTS) == set(CheckMark)
 
 
 def test_the_journal_and_how_to_check_it_are_named():
@@ -196,9 +198,9 @@ def test_however_large_the_patch_it_fits_into_a_pull_request(filler):
     cases = [CaseLine(id=long, target=number % 2 == 0, before="failed", after="passed") for number in range(100)]
     every = {
         "cases": tuple(cases),
-        "attempts": tuple(Tried(number=number, outcome=long, edits=()) for number in range(1, 200)),
+        "attempts": tuple(AttemptRecord(number=number, outcome=long, edits=()) for number in range(1, 200)),
         "models": (ModelUse(name=long, calls=1, input_tokens=1, output_tokens=1),) * 50,
-        "files": (Touched(path=long, protected=long),) * 50,
+        "files": (ChangedFile(path=long, protected=long),) * 50,
         **dict.fromkeys(("flaky", "written", "lacking"), (long,) * 50),
     }
     diff = f"+{long}\n" * 40 + "+x\n" * 50_000

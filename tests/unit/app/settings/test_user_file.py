@@ -130,7 +130,7 @@ def test_links_and_permissions_stay(path, tmp_path):
     run("set", "limits.usd", "3")
     assert path.is_symlink()
     assert (stat.S_IMODE(real.stat().st_mode), "usd = 3" in real.read_text()) == (0o600, True)
-    assert [one.name for one in real.parent.iterdir()] == ["redstart.toml"]
+    assert [item.name for item in real.parent.iterdir()] == ["redstart.toml"]
 
 
 def test_what_outranks_it_is_said(path, monkeypatch):

@@ -20,9 +20,9 @@ from redstart.app.settings import Models, Settings
 from redstart.core.events import Event
 from redstart.core.run import Level, Limits
 from redstart.evals.desk import evaluation, open_lab
-from redstart.evals.outcome import Plan
+from redstart.evals.outcome import EvaluationPlan
 from redstart.evals.runner import digest_of
-from redstart.evals.task import Base, Change, Task
+from redstart.evals.task import Base, Task, TaskChange
 from redstart.ports.world.system import SystemWorld
 from redstart.testing.sandbox import FakeSandbox
 from support.rig import BUGGY, CODE, TEST_TEXT, TESTS, computed_suite
@@ -36,8 +36,8 @@ class StillWorld(SystemWorld):
 
 
 def tasks() -> list[Task]:
-    base = Base(change=Change(files={CODE: BUGGY, TESTS: TEST_TEXT}))
-    fix = Change(files={CODE: BUGGY.replace(" + 1", "")})
+    base = Base(change=TaskChange(files={CODE: BUGGY, TESTS: TEST_TEXT}))
+    fix = TaskChange(files={CODE: BUGGY.replace(" + 1", "")})
     return [Task(id=f"double/{number}", base=base, fix=fix) for number in range(4)]
 
 
@@ -52,7 +52,7 @@ def main() -> None:
         if heard == die_after:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    plan = Plan(
+    plan = EvaluationPlan(
         name="small",
         source="double",
         tasks=digest_of(tasks()),

@@ -27,7 +27,7 @@ def test_a_place_has_the_length_1_or_is_nowhere() -> None:
     embedder = HashingEmbedder()
     places = asyncio.run(embedder.embed([ERROR, "", "\n \n", "<>", "x" * 10_000]))
     assert [len(place) for place in places] == [DIMENSION] * 5 == [embedder.dimension] * 5
-    lengths = [math.sqrt(sum(one * one for one in place)) for place in places]
+    lengths = [math.sqrt(sum(item * item for item in place)) for place in places]
     assert lengths == pytest.approx([1, 0, 0, 0, 1])
 
 

@@ -11,14 +11,14 @@ import pytest
 from neo4j import GraphDatabase
 from sqlalchemy import update
 
-from redstart.app.graph_export import Format, exported
+from redstart.app.graph_export import GraphFormat, exported
 from redstart.app.wire import mirror_to
 from redstart.core.errors import ConfigError, PortError
-from redstart.core.graph import ENDS, Graph, KeptEdge, Mirrored, graph_of
-from redstart.core.learning import EdgeKind, Remembered
+from redstart.core.graph import ENDS, Graph, KeptEdge, MirrorCounts, graph_of
+from redstart.core.learning import EdgeKind, NewMemories
 from redstart.core.run import Step
 from redstart.ports.memory import neo4j as adapter
-from redstart.ports.memory.neo4j import Server, mirror, statements
+from redstart.ports.memory.neo4j import Neo4jServer, mirror, statements
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import runs
 from redstart.ports.sql.store import SqlStore
@@ -43,19 +43,19 @@ HOSTILE = [
 
 def graph(tenant: str = "home", *, card: bool = True) -> Graph:
     ties = [KeptEdge(EdgeKind.iteration, "run-1", "run-1/1", "shop", 1.0)]
-    ties += [KeptEdge(EdgeKind.changed_file, "run-1/1", one, "sh/op", 1.0) for one in HOSTILE]
+    ties += [KeptEdge(EdgeKind.changed_file, "run-1/1", item, "sh/op", 1.0) for item in HOSTILE]
     ties += [KeptEdge(kind, "run-1/1", "x", "shop", 2.0) for kind in ENDS if kind is not EdgeKind.iteration]
-    return graph_of(tenant, [one for one in ties if card or one.kind is not EdgeKind.has_fix_card])
+    return graph_of(tenant, [tie for tie in ties if card or tie.kind is not EdgeKind.has_fix_card])
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServer]:
     with serve_bolt(tmp_path_factory.mktemp("bolt")) as running:
-        yield Server(*running)
+        yield Neo4jServer(*running)
 
 
 @pytest.fixture
-def ask(server: Server) -> Iterator[Ask]:
+def ask(server: Neo4jServer) -> Iterator[Ask]:
     """Asks the server; before, what other tests left is removed."""
     with GraphDatabase.driver(server.url, auth=(server.user, server.password)) as driver:
 
@@ -76,19 +76,19 @@ def everything(ask: Ask) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.soak
-def test_twice_comes_to_the_same(server: Server, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_twice_comes_to_the_same(server: Neo4jServer, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adapter, "AT_ONCE", 4)
     drawn = graph()
-    assert mirror(drawn, server) == Mirrored(len(drawn.nodes), len(drawn.links), 0)
+    assert mirror(drawn, server) == MirrorCounts(len(drawn.nodes), len(drawn.links), 0)
     first = everything(ask)
     assert (len(first[0]), len(first[1])) == (len(drawn.nodes), len(drawn.links))
     found = ask("MATCH (:Iteration)-[:CHANGED_FILE]->(f:File) RETURN f.name AS name")
-    assert {one["name"] for one in found} == {*HOSTILE, "x"}
+    assert {item["name"] for item in found} == {*HOSTILE, "x"}
     mirror(drawn, server)
     assert everything(ask) == first
 
 
-def test_a_forgotten_card_goes_and_other_tenants_keep_theirs(server: Server, ask: Ask) -> None:
+def test_a_forgotten_card_goes_and_other_tenants_keep_theirs(server: Neo4jServer, ask: Ask) -> None:
     mirror(graph("other"), server)
     theirs = everything(ask)
     mirror(graph(), server)
@@ -99,22 +99,22 @@ def test_a_forgotten_card_goes_and_other_tenants_keep_theirs(server: Server, ask
     assert everything(ask) == theirs
 
 
-def test_an_exported_script_makes_the_same_graph(server: Server, ask: Ask) -> None:
+def test_an_exported_script_makes_the_same_graph(server: Neo4jServer, ask: Ask) -> None:
     mirror(graph(), server)
     copied = everything(ask)
     ask("MATCH (n) DETACH DELETE n")
     for _ in range(2):
-        for line in exported(graph(), Format.cypher):
+        for line in exported(graph(), GraphFormat.cypher):
             ask(line.removesuffix(";"))
         assert everything(ask) == copied
 
 
-def test_the_command_copies_what_runs_left(server: Server, ask: Ask, tmp_path: Path) -> None:
+def test_the_command_copies_what_runs_left(server: Neo4jServer, ask: Ask, tmp_path: Path) -> None:
     user = User(tmp_path, tmp_path)
     with Database.open(user.home / "redstart.db") as database:
         store = SqlStore(database, Clock())
         new, fence = asyncio.run(begin(store))
-        asyncio.run(store.commit(commit(new, Step.remember, remembered=Remembered(card=card("it's"))), fence))
+        asyncio.run(store.commit(commit(new, Step.remember, remembered=NewMemories(card=card("it's"))), fence))
     refused = user.redstart("memory", "mirror", server.url, "--database", server.database)
     assert refused.code == 2
     assert "NEO4J_PASSWORD" in refused.err
@@ -131,7 +131,7 @@ def test_the_command_copies_what_runs_left(server: Server, ask: Ask, tmp_path: P
     assert again.out == "the copy has 3 nodes and 2 edges; removed 1 forgotten card\n"
 
 
-def test_what_is_wrong_is_told_apart(server: Server, tmp_path: Path) -> None:
+def test_what_is_wrong_is_told_apart(server: Neo4jServer, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not take"):
         mirror(graph(), server._replace(password="wrong"))
     with pytest.raises(PortError, match="does not work"):
@@ -160,6 +160,6 @@ def unused_port() -> Iterator[int]:
 
 
 def test_names_are_parameters_and_never_a_part_of_a_statement() -> None:
-    texts = " ".join(one.text for one in statements(graph()))
+    texts = " ".join(statement.text for statement in statements(graph()))
     assert "run-1" not in texts
     assert not any(name in texts for name in HOSTILE if len(name) > 1)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Usage
 from redstart.core.errors import BudgetExceeded, ModelError
 from redstart.core.run import Limits, Spend
-from redstart.ports.model.budget import Budgeted, RunLedger
+from redstart.ports.model.budget import BudgetedModel, RunLedger
 from redstart.ports.model.prices import estimate_tokens, price
 from redstart.testing.model import ScriptedModel
 
@@ -23,8 +23,8 @@ def asking(text: str = "x" * 300, max_tokens: int = 1000) -> Ask:
     return Ask(question="patch", tier=Tier.strong, messages=messages, max_tokens=max_tokens)
 
 
-def budgeted(model: ScriptedModel, ledger: RunLedger, name: str = PRICED) -> Budgeted:
-    return Budgeted(model, ledger, lambda _: name)
+def budgeted(model: ScriptedModel, ledger: RunLedger, name: str = PRICED) -> BudgetedModel:
+    return BudgetedModel(model, ledger, lambda _: name)
 
 
 def test_a_call_that_fits_is_made_and_what_was_held_is_given_back() -> None:
@@ -38,7 +38,7 @@ def test_a_call_that_could_pass_the_token_cap_is_not_made() -> None:
     ledger = RunLedger(Limits(tokens=1119, usd=None), Spend())
     script = ScriptedModel([])
     answer = asyncio.run(budgeted(script, ledger, UNPRICED).ask(asking()))
-    assert (answer.text, answer.fault, answer.model, answer.usage) == ("", Fault.budget, UNPRICED, Usage())
+    assert (answer.text, answer.fault, answer.model, answer.usage) == ("", AnswerFault.budget, UNPRICED, Usage())
     assert script.asks == []
 
 
@@ -48,7 +48,7 @@ def test_a_call_that_could_pass_the_dollar_cap_is_not_made() -> None:
     spent = Spend(usd=1.0)
     fits, does_not = (RunLedger(Limits(usd=1.0 + most * share, tokens=None), spent) for share in (1.001, 0.999))
     assert asyncio.run(budgeted(ScriptedModel(["yes"]), fits).ask(asking())).text == "yes"
-    assert asyncio.run(budgeted(ScriptedModel([]), does_not).ask(asking())).fault is Fault.budget
+    assert asyncio.run(budgeted(ScriptedModel([]), does_not).ask(asking())).fault is AnswerFault.budget
 
 
 def test_no_call_is_made_when_the_time_is_over() -> None:
@@ -68,7 +68,7 @@ def test_the_dollar_cap_does_not_bind_where_the_price_is_unknown_but_tokens_do()
     answer = asyncio.run(model.ask(asking()))
     assert answer.text == "yes"
     ledger.count(Usage(input_tokens=1, usd=None))
-    assert asyncio.run(model.ask(asking())).fault is Fault.budget
+    assert asyncio.run(model.ask(asking())).fault is AnswerFault.budget
 
 
 def test_what_a_failed_call_held_is_given_back() -> None:
@@ -80,7 +80,7 @@ def test_what_a_failed_call_held_is_given_back() -> None:
 
 
 def test_calls_at_once_share_the_cap() -> None:
-    async def three(model: Budgeted) -> list[Answer]:
+    async def three(model: BudgetedModel) -> list[Answer]:
         return list(await asyncio.gather(*(model.ask(asking()) for _ in range(3))))
 
     class Slow(ScriptedModel):
@@ -90,7 +90,7 @@ def test_calls_at_once_share_the_cap() -> None:
 
     ledger = RunLedger(Limits(tokens=2 * 1120, usd=None), Spend())
     answers = asyncio.run(three(budgeted(Slow(["a", "b"]), ledger)))
-    assert [answer.fault for answer in answers] == [None, None, Fault.budget]
+    assert [answer.fault for answer in answers] == [None, None, AnswerFault.budget]
 
 
 def test_the_ledger_says_what_is_left() -> None:
@@ -166,7 +166,7 @@ def test_spending_never_passes_the_cap_by_more_than_one_calls_reserve(
             return Answer(text="x", model=PRICED, usage=usage)
 
     async def call(size: int, most: int, share: float, fails: bool) -> None:
-        model = Budgeted(Meter(share, fails), ledger, lambda _: PRICED)
+        model = BudgetedModel(Meter(share, fails), ledger, lambda _: PRICED)
         try:
             answer = await model.ask(asking("x" * size, most))
         except ModelError:
@@ -181,10 +181,10 @@ def test_spending_never_passes_the_cap_by_more_than_one_calls_reserve(
 
     async def run() -> None:
         if at_once:
-            await asyncio.gather(*(call(*one) for one in calls))
+            await asyncio.gather(*(call(*item) for item in calls))
             return
-        for one in calls:
-            await call(*one)
+        for item in calls:
+            await call(*item)
             keeps_to_the_caps()
 
     asyncio.run(run())

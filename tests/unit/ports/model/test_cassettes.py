@@ -10,7 +10,7 @@ import pytest
 
 from redstart.core.chat import Answer, Ask, Message, Role, Tier, ToolCall, Usage
 from redstart.core.errors import ModelError
-from redstart.ports.model.replay import Cassette, Replay
+from redstart.ports.model.replay import Cassette, ReplayModel
 
 SYSTEM = Message(role=Role.system, text="redstart question: patch\nYou repair code.")
 CODE = Message(role=Role.user, text="## Code\nx = 1\ny = 2\nz = 3\n")
@@ -32,7 +32,7 @@ def recorded() -> Cassette:
 
 
 def answer(cassette: Cassette, site: str, *messages: Message) -> Answer:
-    return asyncio.run(Replay(cassette).ask(Ask(question="patch", tier=Tier.strong, messages=messages, site=site)))
+    return asyncio.run(ReplayModel(cassette).ask(Ask(question="patch", tier=Tier.strong, messages=messages, site=site)))
 
 
 def miss(site: str, *messages: Message) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Tool, ToolCall, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Tool, ToolCall, Usage
 from redstart.core.errors import (
     ConfigError,
     ModelBusy,
@@ -42,7 +42,7 @@ print(json.dumps(said))
 
 
 def command(code: str, *arguments: object, deadline: float = 120.0) -> Command:
-    words = [sys.executable, "-c", code, *(str(one) for one in arguments)]
+    words = [sys.executable, "-c", code, *(str(argument) for argument in arguments)]
     return Command(shlex.join(words), name="command:it", deadline=deadline)
 
 
@@ -97,7 +97,7 @@ def test_it_is_told_of_tools_and_may_call_them() -> None:
 
 
 def test_one_that_prints_nothing_said_nothing() -> None:
-    assert asked("print('  ')").fault is Fault.empty
+    assert asked("print('  ')").fault is AnswerFault.empty
 
 
 @pytest.mark.parametrize(

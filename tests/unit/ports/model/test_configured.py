@@ -41,7 +41,7 @@ def ask(question: str = "patch", tier: Tier = Tier.strong, site: str = "1/patch/
 def answered(models: Models, *asks: Ask) -> list[Answer]:
     async def all_of_them() -> list[Answer]:
         model = connect(Settings(models=models))
-        return [await model.ask(one) for one in asks]
+        return [await model.ask(item) for item in asks]
 
     return asyncio.run(all_of_them())
 

@@ -23,7 +23,7 @@ from redstart.core.errors import (
 )
 from redstart.core.run import Limits, Spend
 from redstart.ports.model.budget import RunLedger
-from redstart.ports.model.embedding import BATCH, LONGEST_TEXT, NEAR, REST, ApiEmbedder, Manner, refuse_unfit
+from redstart.ports.model.embedding import BATCH, LONGEST_TEXT, NEAR, REST, ApiEmbedder, EmbeddingOptions, refuse_unfit
 from redstart.ports.model.endpoints import address
 from redstart.ports.model.port import Rates
 from support.server import Reply, Request, Script, ScriptedServer
@@ -34,14 +34,16 @@ PATIENT = 20.0
 HTML = b"<!doctype html><html><body>Sign in to the wireless network</body></html>"
 
 
-def embedder(url: str, manner: Manner | None = None, *, name: str = NAME) -> ApiEmbedder:
+def embedder(url: str, manner: EmbeddingOptions | None = None, *, name: str = NAME) -> ApiEmbedder:
     def reach() -> object:
         return refuse_unfit(address(name, base_url=url, api_key=KEY))
 
-    return ApiEmbedder(reach, name, manner or Manner(deadline=PATIENT))  # pyright: ignore[reportArgumentType]
+    return ApiEmbedder(reach, name, manner or EmbeddingOptions(deadline=PATIENT))  # pyright: ignore[reportArgumentType]
 
 
-def places(server: ScriptedServer, texts: Sequence[str], manner: Manner | None = None) -> list[Sequence[float]]:
+def places(
+    server: ScriptedServer, texts: Sequence[str], manner: EmbeddingOptions | None = None
+) -> list[Sequence[float]]:
     return asyncio.run(embedder(server.openai_url, manner).embed(texts))
 
 
@@ -69,7 +71,7 @@ def test_many_texts_go_in_batches_and_come_back_in_their_order() -> None:
     with ScriptedServer(backwards) as server:
         found = places(server, texts)
         assert [len(request.texts or ()) for request in server.requests] == [BATCH, BATCH, 5]
-    assert [round(one / other) for one, other in found] == list(range(len(texts)))
+    assert [round(item / other) for item, other in found] == list(range(len(texts)))
 
 
 def test_without_numbers_the_order_of_the_answer_counts() -> None:
@@ -89,7 +91,7 @@ def test_what_says_nothing_is_not_sent_and_is_nowhere() -> None:
 def test_no_secret_leaves_and_no_text_is_longer_than_models_take() -> None:
     shaped = "AKIA" + "QX7ZJ2M4N6P8R3TW"
     with ScriptedServer(fixed(1.0)) as server:
-        manner = Manner(deadline=PATIENT, secrets={"correct horse battery": "shop_password"})
+        manner = EmbeddingOptions(deadline=PATIENT, secrets={"correct horse battery": "shop_password"})
         places(server, [f"no entry: correct horse battery and {shaped}", "word " * 5000], manner)
         (request,) = server.requests
     first, second = request.texts or ()
@@ -101,10 +103,10 @@ def test_no_secret_leaves_and_no_text_is_longer_than_models_take() -> None:
 
 def test_fewer_numbers_are_asked_for_where_that_is_set() -> None:
     with ScriptedServer(fixed(3.0, 4.0)) as server:
-        assert places(server, ["a"], Manner(deadline=PATIENT, dimensions=2)) == [[0.6, 0.8]]
+        assert places(server, ["a"], EmbeddingOptions(deadline=PATIENT, dimensions=2)) == [[0.6, 0.8]]
         assert server.requests[0].body["dimensions"] == 2
         with pytest.raises(ModelGarbled, match="2 numbers instead of 8"):
-            places(server, ["a"], Manner(deadline=PATIENT, dimensions=8))
+            places(server, ["a"], EmbeddingOptions(deadline=PATIENT, dimensions=8))
 
 
 def names(url: str, script: Script, name: str = NAME) -> str:
@@ -143,7 +145,7 @@ def test_an_answer_of_another_kind_than_the_one_before_is_none(later: Reply) -> 
 
 
 def data(*vectors: object) -> bytes:
-    given = [{"index": number, "embedding": one} for number, one in enumerate(vectors)]
+    given = [{"index": number, "embedding": vector} for number, vector in enumerate(vectors)]
     return json.dumps({"data": given}).encode()
 
 
@@ -181,7 +183,7 @@ def test_what_is_no_answer_is_garbled(body: bytes) -> None:
 
 def failure(reply: Reply, kind: type[ModelError], deadline: float = PATIENT) -> ModelError:
     with ScriptedServer(lambda _: reply) as server:
-        mine, began = embedder(server.openai_url, Manner(deadline=deadline)), time.monotonic()
+        mine, began = embedder(server.openai_url, EmbeddingOptions(deadline=deadline)), time.monotonic()
         with pytest.raises(ModelError) as caught:
             asyncio.run(mine.embed(["one", "two"]))
         assert time.monotonic() - began < PATIENT
@@ -239,7 +241,7 @@ def test_one_that_did_not_answer_is_left_alone_in_every_run(broken: Reply, monke
     monkeypatch.setattr("redstart.ports.model.embedding.monotonic", lambda: moments[-1])
     replies = [broken, Reply(places=[(1.0,)]), Reply(places=[(1.0,)])]
     with ScriptedServer(lambda _: replies.pop(0)) as server:
-        first = embedder(server.openai_url, Manner(deadline=0.5 if broken.hang else PATIENT))
+        first = embedder(server.openai_url, EmbeddingOptions(deadline=0.5 if broken.hang else PATIENT))
         with pytest.raises(ModelError):
             asyncio.run(first.embed(["one"]))
         later = first.under(RunLedger(Limits(), Spend()))
@@ -263,7 +265,9 @@ def test_one_that_refuses_is_asked_every_time() -> None:
 def test_what_it_used_is_held_and_settled() -> None:
     ledger = RunLedger(Limits(tokens=1000, usd=1.0), Spend())
     with ScriptedServer(fixed(1.0)) as server:
-        mine = embedder(server.openai_url, Manner(deadline=PATIENT, rates=Rates(input=1000.0, output=0))).under(ledger)
+        mine = embedder(
+            server.openai_url, EmbeddingOptions(deadline=PATIENT, rates=Rates(input=1000.0, output=0))
+        ).under(ledger)
         asyncio.run(mine.embed(["word " * 40]))
         (counted,) = [request.counted[0] for request in server.requests]
         assert 50 <= counted < 55

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Usage
 from redstart.core.errors import ModelBusy, ModelError, ModelGarbled, ModelRefused, ModelTimeout, ModelUnreachable
 from redstart.ports.model.port import Model
 from redstart.ports.model.providers import connect
@@ -156,15 +156,15 @@ def test_an_answer_that_does_not_say_it_is_finished_is_none(finish: str | None, 
 @pytest.mark.parametrize(
     ("reply", "fault"),
     [
-        (Reply("half of", finish="length"), Fault.truncated),
-        (Reply("", finish="length"), Fault.truncated),
-        (Reply("", finish="content_filter"), Fault.refused),
-        (Reply("I started", finish="content_filter"), Fault.refused),
-        (Reply(""), Fault.empty),
-        (Reply(" \n\t"), Fault.empty),
+        (Reply("half of", finish="length"), AnswerFault.truncated),
+        (Reply("", finish="length"), AnswerFault.truncated),
+        (Reply("", finish="content_filter"), AnswerFault.refused),
+        (Reply("I started", finish="content_filter"), AnswerFault.refused),
+        (Reply(""), AnswerFault.empty),
+        (Reply(" \n\t"), AnswerFault.empty),
     ],
 )
-def test_an_answer_that_cannot_be_used(reply: Reply, fault: Fault, wire: Wire) -> None:
+def test_an_answer_that_cannot_be_used(reply: Reply, fault: AnswerFault, wire: Wire) -> None:
     with ScriptedServer(lambda _: reply) as server:
         answer = asyncio.run(joined(server, wire, PATIENT).ask(ASK))
     assert (answer.text, answer.fault) == (reply.text, fault)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Usage
 from redstart.core.errors import (
     ModelBusy,
     ModelError,
@@ -19,8 +19,8 @@ from redstart.core.errors import (
 )
 from redstart.core.run import Limits, Spend
 from redstart.ports.model.budget import RunLedger
-from redstart.ports.model.gateway import Chance, Gateway, Policy
-from redstart.ports.model.lanes import Lane, Options
+from redstart.ports.model.gateway import Gateway, RetryPolicy, TimeAndChance
+from redstart.ports.model.lanes import ModelRoute, RouteOptions
 from redstart.ports.model.port import Profile, Rates
 from redstart.testing.model import ScriptedModel
 
@@ -50,18 +50,19 @@ class Bench:
     def __init__(
         self,
         *scripts: Sequence[str | Answer | Exception],
-        policy: Policy | None = None,
+        policy: RetryPolicy | None = None,
         luck: float = 1.0,
-        options: Options | None = None,
+        options: RouteOptions | None = None,
         profile: Profile | None = None,
     ) -> None:
         self.clock = Clock()
         names = ["openai:first-local", "openai:second-local", "openai:third-local"]
         self.models = [ScriptedModel(script, name=name) for script, name in zip(scripts, names, strict=False)]
         lanes = [
-            Lane(name, model, options=options, profile=profile) for name, model in zip(names, self.models, strict=False)
+            ModelRoute(name, model, options=options, profile=profile)
+            for name, model in zip(names, self.models, strict=False)
         ]
-        chance = Chance(now=self.clock.now, sleep=self.clock.sleep, luck=lambda: luck)
+        chance = TimeAndChance(now=self.clock.now, sleep=self.clock.sleep, luck=lambda: luck)
         self.gateway = Gateway(lambda _: lanes, policy, chance)
 
     def ask(self, ask: Ask = ASK) -> Answer:
@@ -94,7 +95,7 @@ def test_what_will_not_pass_is_not(kind: type[ModelError]) -> None:
 
 
 def test_the_waits_double_up_to_a_bound_and_luck_shortens_them() -> None:
-    policy = Policy(tries=8, longest_wait=10.0, failures=99)
+    policy = RetryPolicy(tries=8, longest_wait=10.0, failures=99)
     full, none = (Bench([ModelBusy("no")] * 7 + ["yes"], policy=policy, luck=luck) for luck in (1.0, 0.0))
     assert [bench.ask().text for bench in (full, none)] == ["yes", "yes"]
     assert full.clock.waits == [1, 2, 4, 8, 10, 10, 10]
@@ -104,8 +105,8 @@ def test_the_waits_double_up_to_a_bound_and_luck_shortens_them() -> None:
 def test_the_luck_of_a_seed_gives_the_same_waits_again() -> None:
     def waits(seed: int) -> list[float]:
         clock, luck = Clock(), random.Random(seed)
-        lane = Lane("openai:a-local", ScriptedModel([ModelBusy("no")] * 4 + ["yes"]))
-        chance = Chance(now=clock.now, sleep=clock.sleep, luck=luck.random)
+        lane = ModelRoute("openai:a-local", ScriptedModel([ModelBusy("no")] * 4 + ["yes"]))
+        chance = TimeAndChance(now=clock.now, sleep=clock.sleep, luck=luck.random)
         asyncio.run(Gateway(lambda _: [lane], chance=chance).ask(ASK))
         return clock.waits
 
@@ -129,14 +130,14 @@ def test_a_wait_past_the_deadline_is_not_begun() -> None:
 
 
 def test_the_tries_are_bounded_and_said() -> None:
-    bench = Bench([ModelBusy(f"no {number}") for number in range(9)], policy=Policy(tries=3))
+    bench = Bench([ModelBusy(f"no {number}") for number in range(9)], policy=RetryPolicy(tries=3))
     with pytest.raises(ModelBusy, match=r"^no 2, 3 times$"):
         bench.ask()
     assert bench.asked == [3]
 
 
 def test_the_next_model_is_asked_and_named() -> None:
-    bench = Bench([ModelBusy("no")] * 2, [ModelRefused("no such model")], ["yes"], policy=Policy(tries=2))
+    bench = Bench([ModelBusy("no")] * 2, [ModelRefused("no such model")], ["yes"], policy=RetryPolicy(tries=2))
     answer = bench.ask()
     assert (answer.text, answer.model) == ("yes", "openai:third-local")
     assert bench.asked == [2, 1, 1]
@@ -149,13 +150,13 @@ def test_a_long_wait_goes_to_the_next_model_instead() -> None:
 
 
 def test_where_nobody_answers_the_first_error_is_raised_and_all_are_told() -> None:
-    bench = Bench([ModelGarbled("odd")] * 2, [ModelRefused("bad key")], policy=Policy(tries=2))
+    bench = Bench([ModelGarbled("odd")] * 2, [ModelRefused("bad key")], policy=RetryPolicy(tries=2))
     with pytest.raises(ModelGarbled, match=r"^odd, 2 times; bad key$"):
         bench.ask()
 
 
-@pytest.mark.parametrize("fault", [Fault.truncated, Fault.refused, Fault.empty])
-def test_an_answer_that_cannot_be_used_is_an_answer(fault: Fault) -> None:
+@pytest.mark.parametrize("fault", [AnswerFault.truncated, AnswerFault.refused, AnswerFault.empty])
+def test_an_answer_that_cannot_be_used_is_an_answer(fault: AnswerFault) -> None:
     bench = Bench([Answer(text="half", model="m", fault=fault)], ["other"])
     assert bench.ask().fault is fault
     assert bench.asked == [1, 0]
@@ -178,7 +179,7 @@ def test_an_unknown_price_stays_unknown_and_a_known_part_is_kept() -> None:
 def test_an_error_holds_all_that_was_used() -> None:
     lost = [ModelGarbled("cut", usage=Usage(input_tokens=100, usd=0.5)) for _ in range(3)]
     with pytest.raises(ModelGarbled) as caught:
-        Bench(lost, policy=Policy(tries=3)).ask()
+        Bench(lost, policy=RetryPolicy(tries=3)).ask()
     assert caught.value.usage == Usage(input_tokens=300, usd=1.5)
 
 
@@ -188,8 +189,8 @@ def test_a_question_ends_at_its_own_deadline() -> None:
             await asyncio.Event().wait()
             raise AssertionError(ask)
 
-    still = Chance(now=lambda: 0.0)  # on a busy machine the time could be over before anybody was asked
-    gateway = Gateway(lambda _: [Lane("openai:x-local", Hangs())], Policy(patience=0.05, tries=1), still)
+    still = TimeAndChance(now=lambda: 0.0)  # on a busy machine the time could be over before anybody was asked
+    gateway = Gateway(lambda _: [ModelRoute("openai:x-local", Hangs())], RetryPolicy(patience=0.05, tries=1), still)
     with pytest.raises(ModelTimeout, match="end of the time") as caught:
         asyncio.run(gateway.ask(ASK))
     assert caught.value.usage.input_tokens + caught.value.usage.output_tokens == MOST
@@ -203,15 +204,15 @@ def test_nobody_is_asked_when_the_time_is_over() -> None:
 
     bench = Bench([], ["never"])
     bench.models[0] = Late([ModelBusy("no")] * 2)
-    lanes = [Lane(f"openai:{number}-local", model) for number, model in enumerate(bench.models)]
-    gateway = Gateway(lambda _: lanes, None, Chance(now=bench.clock.now, sleep=bench.clock.sleep))
+    lanes = [ModelRoute(f"openai:{number}-local", model) for number, model in enumerate(bench.models)]
+    gateway = Gateway(lambda _: lanes, None, TimeAndChance(now=bench.clock.now, sleep=bench.clock.sleep))
     with pytest.raises(ModelBusy, match=r"^no; openai:1-local was not asked: the time"):
         asyncio.run(gateway.ask(ASK))
     assert bench.asked == [1, 0]
 
 
 def test_a_model_that_fails_too_often_is_left_alone_then_tried_once() -> None:
-    policy = Policy(tries=2, failures=4, rest=60.0, longest_wait=5.0)
+    policy = RetryPolicy(tries=2, failures=4, rest=60.0, longest_wait=5.0)
     bench = Bench([ModelBusy("no")] * 5 + ["back", "still"], ["a", "b", "c", "d"], policy=policy)
     assert [bench.ask().text for _ in range(3)] == ["a", "b", "c"]
     assert bench.asked[0] == 4  # the third question went to the second model at once
@@ -223,7 +224,7 @@ def test_a_model_that_fails_too_often_is_left_alone_then_tried_once() -> None:
 
 
 def test_without_another_model_the_rest_is_waited_for() -> None:
-    policy = Policy(tries=4, failures=2, rest=60.0)
+    policy = RetryPolicy(tries=4, failures=2, rest=60.0)
     bench = Bench([ModelBusy("no")] * 2 + ["back"], policy=policy)
     assert bench.ask().text == "back"
     assert bench.clock.waits == [1.0, 60.0]
@@ -240,16 +241,16 @@ def test_while_a_tripped_model_is_tried_others_do_not_ask_it() -> None:
         return list(await asyncio.gather(gateway.ask(ASK), gateway.ask(ASK)))
 
     clock, first = Clock(), Slow([ModelBusy("no"), "back"])
-    lanes = [Lane("openai:first-local", first), Lane("openai:second-local", ScriptedModel(["a", "b"]))]
-    policy = Policy(tries=1, failures=1, rest=60.0)
-    gateway = Gateway(lambda _: lanes, policy, Chance(now=clock.now, sleep=clock.sleep))
+    lanes = [ModelRoute("openai:first-local", first), ModelRoute("openai:second-local", ScriptedModel(["a", "b"]))]
+    policy = RetryPolicy(tries=1, failures=1, rest=60.0)
+    gateway = Gateway(lambda _: lanes, policy, TimeAndChance(now=clock.now, sleep=clock.sleep))
     assert asyncio.run(gateway.ask(ASK)).text == "a"
     clock.time = 61
     assert [answer.text for answer in asyncio.run(both())] == ["back", "b"]
 
 
 def test_a_refusal_does_not_trip_the_model() -> None:
-    policy = Policy(failures=2)
+    policy = RetryPolicy(failures=2)
     bench = Bench([ModelRefused("too long")] * 3 + ["yes"], policy=policy)
     for _ in range(3):
         with pytest.raises(ModelRefused):
@@ -274,7 +275,7 @@ def test_only_so_many_calls_at_a_time() -> None:
 
     for at_once, most in ((2, 2), (None, 9)):
         model = Counting()
-        lane = Lane("openai:x-local", model, options=Options(at_once=at_once))
+        lane = ModelRoute("openai:x-local", model, options=RouteOptions(at_once=at_once))
         gateway = Gateway(lambda _, lane=lane: [lane])
         assert [asyncio.run(many(gateway)) for _ in range(2)] == [9, 9]  # in two event loops
         assert model.most == most
@@ -287,8 +288,8 @@ def test_a_place_that_never_comes_free_is_told() -> None:
         async with slot:
             await gateway.ask(ASK)
 
-    lane = Lane("openai:x-local", ScriptedModel([]), options=Options(at_once=1))
-    gateway = Gateway(lambda _: [lane], Policy(patience=0.05, tries=1), Chance(now=lambda: 0.0))
+    lane = ModelRoute("openai:x-local", ScriptedModel([]), options=RouteOptions(at_once=1))
+    gateway = Gateway(lambda _: [lane], RetryPolicy(patience=0.05, tries=1), TimeAndChance(now=lambda: 0.0))
     with pytest.raises(ModelBusy, match="busy with other calls") as caught:
         asyncio.run(asked_beside_another_call(gateway))
     assert caught.value.usage == Usage()
@@ -296,7 +297,7 @@ def test_a_place_that_never_comes_free_is_told() -> None:
 
 def test_calls_are_spread_so_that_the_tokens_of_a_minute_suffice() -> None:
     said = Answer(text="x", model="m", usage=Usage(input_tokens=100, output_tokens=900))
-    bench = Bench([said] * 4, options=Options(tokens_a_minute=2 * MOST))
+    bench = Bench([said] * 4, options=RouteOptions(tokens_a_minute=2 * MOST))
     for _ in range(4):
         bench.ask()
     assert bench.clock.waits == [pytest.approx(30), pytest.approx(30)]
@@ -304,7 +305,7 @@ def test_calls_are_spread_so_that_the_tokens_of_a_minute_suffice() -> None:
 
 def test_tokens_that_were_not_used_can_be_used_by_the_next() -> None:
     said = Answer(text="x", model="m", usage=Usage(input_tokens=100, output_tokens=100))
-    bench = Bench([said] * 6, options=Options(tokens_a_minute=2 * MOST))
+    bench = Bench([said] * 6, options=RouteOptions(tokens_a_minute=2 * MOST))
     for _ in range(6):
         bench.ask()
     assert bench.clock.waits == []
@@ -312,7 +313,7 @@ def test_tokens_that_were_not_used_can_be_used_by_the_next() -> None:
 
 def test_a_rate_that_does_not_come_in_time_is_told_and_nothing_is_sent() -> None:
     said = Answer(text="x", model="m", usage=Usage(input_tokens=100, output_tokens=900))
-    bench = Bench([said] * 2, options=Options(tokens_a_minute=MOST), policy=Policy(patience=30))
+    bench = Bench([said] * 2, options=RouteOptions(tokens_a_minute=MOST), policy=RetryPolicy(patience=30))
     bench.ask()
     with pytest.raises(ModelBusy, match="tokens a minute") as caught:
         bench.ask()
@@ -321,7 +322,7 @@ def test_a_rate_that_does_not_come_in_time_is_told_and_nothing_is_sent() -> None
 
 
 def test_the_options_of_a_model_outrank_the_question() -> None:
-    bench = Bench(["x", "y"], options=Options(temperature=0.7, max_tokens=100))
+    bench = Bench(["x", "y"], options=RouteOptions(temperature=0.7, max_tokens=100))
     bench.ask()
     bench.ask(ASK.model_copy(update={"max_tokens": 50}))
     assert [(ask.temperature, ask.max_tokens) for ask in bench.models[0].asks] == [(0.7, 100), (0.7, 50)]
@@ -345,7 +346,7 @@ def test_what_failed_calls_used_counts_before_the_next_is_made() -> None:
     lost = Usage(input_tokens=60, output_tokens=40)
     bench = Bench([ModelGarbled("cut", usage=lost), ModelGarbled("cut", usage=lost), "never"])
     answer = under(bench, ledger_of(tokens=MOST + 150))
-    assert (answer.fault, answer.text) == (Fault.budget, "")
+    assert (answer.fault, answer.text) == (AnswerFault.budget, "")
     assert answer.usage == Usage(input_tokens=120, output_tokens=80)
     assert bench.asked == [2]
 
@@ -356,13 +357,13 @@ def test_the_dollar_cap_binds_for_each_call_by_the_rates_of_the_profile() -> Non
     lost = ModelGarbled("cut", usage=Usage(input_tokens=100, output_tokens=900, usd=most))
     fits, does_not = (Bench([lost, "yes"], profile=Profile(rates=rates)) for _ in range(2))
     assert under(fits, ledger_of(usd=2 * most + 1e-9)).text == "yes"
-    assert under(does_not, ledger_of(usd=2 * most - 1e-9)).fault is Fault.budget
+    assert under(does_not, ledger_of(usd=2 * most - 1e-9)).fault is AnswerFault.budget
 
 
 def test_a_model_whose_cache_is_written_to_is_held_back_for_at_that_price() -> None:
     rates = Rates(input=1.0, output=10.0, cached=0.1, written=1.25)
     most = (100 * 1.25 + 900 * 10.0) / 1e6
-    for cap, fault in ((most + 1e-9, None), (most - 1e-9, Fault.budget)):
+    for cap, fault in ((most + 1e-9, None), (most - 1e-9, AnswerFault.budget)):
         bench = Bench(["yes"], profile=Profile(rates=rates, caching=True))
         assert under(bench, ledger_of(usd=cap)).fault is fault
 
@@ -375,7 +376,7 @@ class Hangs:
 
 def test_a_question_that_was_broken_off_may_have_used_all() -> None:
     async def cancelled(ledger: RunLedger) -> None:
-        lane = Lane("openai:x-local", Hangs())
+        lane = ModelRoute("openai:x-local", Hangs())
         task = asyncio.create_task(Gateway(lambda _: [lane]).under(ledger).ask(ASK))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -385,14 +386,14 @@ def test_a_question_that_was_broken_off_may_have_used_all() -> None:
 
     ledger = ledger_of(tokens=2 * MOST - 1)
     asyncio.run(cancelled(ledger))
-    assert under(Bench(["no"]), ledger).fault is Fault.budget
+    assert under(Bench(["no"]), ledger).fault is AnswerFault.budget
 
 
 def test_what_is_open_at_the_end_of_the_runs_time_is_broken_off_and_may_have_used_all() -> None:
-    lane = Lane("openai:x-local", Hangs())
+    lane = ModelRoute("openai:x-local", Hangs())
     ledger = RunLedger(Limits(minutes=1), Spend(seconds=59.98))
     answer = asyncio.run(Gateway(lambda _: [lane]).under(ledger).ask(ASK))
-    assert (answer.fault, answer.asked, answer.usage.tokens) == (Fault.budget, True, MOST)
+    assert (answer.fault, answer.asked, answer.usage.tokens) == (AnswerFault.budget, True, MOST)
 
 
 def timed(bench: Bench, seconds: float) -> RunLedger:
@@ -421,9 +422,9 @@ def test_a_server_that_is_down_is_named_even_where_the_runs_time_breaks_off_a_tr
                 raise ModelUnreachable("cannot connect to 127.0.0.1:9")
             return await super().ask(ask)
 
-    lane = Lane("openai:x-local", Vanishes())
+    lane = ModelRoute("openai:x-local", Vanishes())
     ledger = RunLedger(Limits(minutes=1), Spend(seconds=59.9))
-    gateway = Gateway(lambda _: [lane], chance=Chance(luck=lambda: 0.0))
+    gateway = Gateway(lambda _: [lane], chance=TimeAndChance(luck=lambda: 0.0))
     with pytest.raises(ModelUnreachable, match=r"cannot connect to 127\.0\.0\.1:9"):
         asyncio.run(gateway.under(ledger).ask(ASK))
 
@@ -431,7 +432,7 @@ def test_a_server_that_is_down_is_named_even_where_the_runs_time_breaks_off_a_tr
 def test_a_model_that_can_be_asked_again_only_after_the_runs_time_is_not_waited_for() -> None:
     bench = Bench([ModelBusy("no", retry_after=20.0), "yes"])
     answer = under(bench, timed(bench, 20.0))
-    assert (answer.fault, answer.asked, bench.clock.waits) == (Fault.budget, False, [])
+    assert (answer.fault, answer.asked, bench.clock.waits) == (AnswerFault.budget, False, [])
     bench = Bench([ModelBusy("no", retry_after=20.0), "yes"])
     assert under(bench, timed(bench, 20.1)).text == "yes"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Tool, ToolCall, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Tool, ToolCall, Usage
 from redstart.core.errors import ConfigError, ModelTimeout
-from redstart.ports.model.manual import Manual
+from redstart.ports.model.manual import ManualModel
 from redstart.ports.model.port import Model
 from redstart.testing.contracts.model import ModelContract, Script
 
@@ -38,7 +38,7 @@ class Told:
 
 
 def asked(folder: Path, told: Told, ask: Ask = ASK, *, deadline: float = 120.0, quiet: float = 15.0) -> Answer:
-    return asyncio.run(Manual(folder, told, deadline=deadline, quiet=quiet).ask(ask))
+    return asyncio.run(ManualModel(folder, told, deadline=deadline, quiet=quiet).ask(ask))
 
 
 def puts(data: bytes) -> Told:
@@ -60,7 +60,7 @@ class TestManual(ModelContract):
                 envelope = said.model_dump_json(include={"text", "fault", "calls"})
                 answer.write_bytes(f"{envelope if said.fault or said.calls else said.text}\nEND\n".encode())
 
-        yield Manual(self.folder, Told(act), deadline=2.0 if None in script.values() else 60.0, quiet=60.0)
+        yield ManualModel(self.folder, Told(act), deadline=2.0 if None in script.values() else 60.0, quiet=60.0)
 
 
 def test_the_question_is_a_page_and_the_screen_says_what_to_do(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_an_answer_that_is_not_whole_is_waited_for(written: bytes, tmp_path: Pat
 
 
 def test_an_end_alone_says_nothing(tmp_path: Path) -> None:
-    assert asked(tmp_path, puts(b"END\n")).fault is Fault.empty
+    assert asked(tmp_path, puts(b"END\n")).fault is AnswerFault.empty
 
 
 @pytest.mark.parametrize(
@@ -178,4 +178,4 @@ def test_tools_are_offered_in_words_and_their_results_shown(tmp_path: Path) -> N
 def test_a_folder_that_cannot_be_had(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be made"):
-        Manual(tmp_path / "file" / "below", Told())
+        ManualModel(tmp_path / "file" / "below", Told())

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redstart.core.chat import Ask, Message, Role, Tier, ToolCall
-from redstart.ports.model.mask import Masked, mask, secrets_of
+from redstart.ports.model.mask import MaskedModel, mask, secrets_of
 from redstart.testing.model import ScriptedModel
 
 CHANCE = random.Random(7)
@@ -163,7 +163,7 @@ def test_every_message_and_every_call_of_a_question_is_masked_and_nothing_else_c
         Message(role=Role.tool, text=texts[3], reply_to="1"),
     )
     ask = Ask(question="patch", tier=Tier.strong, messages=messages, max_tokens=7, site="1/patch/0")
-    answer = asyncio.run(Masked(model, {"planted-value-1": "mine"}).ask(ask))
+    answer = asyncio.run(MaskedModel(model, {"planted-value-1": "mine"}).ask(ask))
     assert answer.text == "fine"
     (sent,) = model.asks
     whole = sent.model_dump_json()
@@ -178,7 +178,7 @@ def test_every_message_and_every_call_of_a_question_is_masked_and_nothing_else_c
 def test_a_question_without_secrets_is_passed_on_as_it_is():
     model = ScriptedModel(["fine"])
     ask = Ask(question="plan", tier=Tier.fast, messages=(Message(role=Role.user, text="plain"),))
-    asyncio.run(Masked(model, {}).ask(ask))
+    asyncio.run(MaskedModel(model, {}).ask(ask))
     assert model.asks == [ask]
 
 

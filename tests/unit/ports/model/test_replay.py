@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Fault, Tier, Usage
+from redstart.core.chat import Answer, AnswerFault, Ask, Tier, Usage
 from redstart.core.errors import ConfigError, ModelError
-from redstart.ports.model.replay import Cassette, Replay
+from redstart.ports.model.replay import Cassette, ReplayModel
 
 
 def ask(site: str) -> Ask:
@@ -27,7 +27,7 @@ WRITTEN = {
 def test_a_file_that_a_person_wrote_is_replayed_by_site(tmp_path: Path) -> None:
     path = tmp_path / "demo.json"
     path.write_text(json.dumps({"v": 1, **WRITTEN}))
-    replay = Replay(Cassette.load(path))
+    replay = ReplayModel(Cassette.load(path))
     answers = [asyncio.run(replay.ask(ask(site))) for site in ("2/patch/0", "1/patch/0", "2/patch/0")]
     assert [answer.text for answer in answers] == ["second", "first", "second"]
     assert {answer.model for answer in answers} == {"openai:gpt-5"}
@@ -35,7 +35,7 @@ def test_a_file_that_a_person_wrote_is_replayed_by_site(tmp_path: Path) -> None:
 
 
 def test_a_call_that_was_not_recorded_is_named() -> None:
-    replay = Replay(Cassette.model_validate(WRITTEN))
+    replay = ReplayModel(Cassette.model_validate(WRITTEN))
     with pytest.raises(ModelError, match=r"1/patch/1"):
         asyncio.run(replay.ask(ask("1/patch/1")))
     with pytest.raises(ModelError, match="without a site"):
@@ -50,12 +50,12 @@ def test_what_is_saved_is_loaded_again(tmp_path: Path) -> None:
             text="naïve\n",
             model="openai:local",
             usage=Usage(input_tokens=3, output_tokens=2, usd=None),
-            fault=Fault.truncated,
+            fault=AnswerFault.truncated,
         ),
     )
     cassette.save(path)
     assert Cassette.load(path) == cassette
-    assert asyncio.run(Replay(cassette).ask(ask("1/plan/0"))).fault is Fault.truncated
+    assert asyncio.run(ReplayModel(cassette).ask(ask("1/plan/0"))).fault is AnswerFault.truncated
     assert "naïve" in path.read_text(encoding="utf-8")
     assert json.loads(path.read_text()) == {
         "v": 3,

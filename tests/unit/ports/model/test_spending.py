@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from redstart.core.chat import Answer, Fault, Usage
+from redstart.core.chat import Answer, AnswerFault, Usage
 from redstart.ports.model.prices import by_model
 
 
-def said(model: str, *tokens: int, usd: float | None = 0.0, fault: Fault | None = None) -> Answer:
+def said(model: str, *tokens: int, usd: float | None = 0.0, fault: AnswerFault | None = None) -> Answer:
     names = ("input_tokens", "output_tokens", "cached_tokens")
     usage = Usage.model_validate({**dict(zip(names, tokens, strict=False)), "usd": usd})
     return Answer(text="x", model=model, usage=usage, fault=fault)
@@ -15,15 +15,15 @@ def test_each_model_has_its_share_in_the_order_of_its_first_answer() -> None:
         [
             said("fast", 100, 10, usd=0.5),
             said("strong", 1000, 200, 600, usd=2.0),
-            said("fast", 50, 5, usd=0.25, fault=Fault.truncated),
-            said("strong", 0, 0, fault=Fault.budget),
+            said("fast", 50, 5, usd=0.25, fault=AnswerFault.truncated),
+            said("strong", 0, 0, fault=AnswerFault.budget),
         ]
     )
-    assert [(one.model, one.answers, one.input_tokens, one.output_tokens, one.usd) for one in shares] == [
+    assert [(share.model, share.answers, share.input_tokens, share.output_tokens, share.usd) for share in shares] == [
         ("fast", 2, 150, 15, 0.75),
         ("strong", 1, 1000, 200, 2.0),
     ]
-    assert [one.hit_rate for one in shares] == [0.0, 0.6]
+    assert [share.hit_rate for share in shares] == [0.0, 0.6]
 
 
 def test_a_price_that_nobody_knows_is_not_nothing() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.chat import Ask, Tier
-from redstart.ports.model.tiers import Roster
+from redstart.ports.model.tiers import ModelRoster
 
-BOTH = Roster(fast="ollama:small", strong="openai:big")
+BOTH = ModelRoster(fast="ollama:small", strong="openai:big")
 
 
 def ask(question: str, tier: Tier, site: str = "") -> Ask:
@@ -64,7 +64,7 @@ def test_so_does_a_question_that_says_it_is_stuck_whatever_the_attempt() -> None
     assert BOTH.chosen(ask("remember", Tier.fast, "1/remember/0").model_copy(update={"stuck": True})) == [
         "ollama:small"
     ]
-    assert [one.stronger("patch", Tier.strong) for one in (roster, BOTH)] == ["openai:big", ""]
+    assert [item.stronger("patch", Tier.strong) for item in (roster, BOTH)] == ["openai:big", ""]
 
 
 def test_what_does_not_decide_an_attempt_stays_with_the_fast_model() -> None:

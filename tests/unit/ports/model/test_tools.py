@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier, Tool, ToolCall
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier, Tool, ToolCall
 from redstart.core.errors import ModelGarbled
 from redstart.ports.model.plain import in_words
 from redstart.ports.model.port import Profile
@@ -83,7 +83,7 @@ def test_a_call_of_a_tool_that_was_not_offered_is_passed_on(wire: Wire) -> None:
 
 def test_a_call_that_was_cut_off_is_truncated(wire: Wire) -> None:
     _, answer = exchange(wire, ASK, Reply(calls=(CALL,), finish="length"))
-    assert answer.fault is Fault.truncated
+    assert answer.fault is AnswerFault.truncated
 
 
 def test_a_call_without_a_finish_reason_is_no_answer(wire: Wire) -> None:

@@ -13,7 +13,7 @@ import pytest
 from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import Environment, Execution
 from redstart.ports.sandbox import bwrap
-from redstart.ports.sandbox.bwrap import Bubblewrap, Wires, find_bubblewrap, remedy_for
+from redstart.ports.sandbox.bwrap import Bubblewrap, BubblewrapPipes, find_bubblewrap, remedy_for
 from redstart.ports.sandbox.choose import choose
 from redstart.ports.sandbox.process import Process
 from redstart.testing.sandbox import FolderWorkspaces
@@ -83,7 +83,7 @@ def test_it_dies(program: FakeProgram, workspaces: FolderWorkspaces, tmp_path: P
 
 
 def test_the_status_tells_whether_the_command_was_seen_to_end() -> None:
-    with Wires() as wires:
+    with BubblewrapPipes() as wires:
         assert not wires.command_ended
         os.write(wires.status, b'{ "child-pid": 12 }\n')
         assert not wires.command_ended
@@ -94,7 +94,7 @@ def test_the_status_tells_whether_the_command_was_seen_to_end() -> None:
 def end_of_monitor(first: str) -> int:
     """Kills a program that says its first process inside is `first`, and gives its exit code: 7 if it chose it."""
     script = f'sleep 300 & echo "{{ \\"child-pid\\": {first} }}" >/proc/self/fd/$0; echo ready; wait; exit 7'
-    with Wires() as wires:
+    with BubblewrapPipes() as wires:
         argv = ["/bin/sh", "-c", script, str(wires.status)]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, pass_fds=wires.fds, start_new_session=True) as monitor:
             assert monitor.stdout is not None

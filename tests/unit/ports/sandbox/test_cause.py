@@ -8,7 +8,7 @@ import pytest
 
 from redstart.core.shell import ExitCause, SandboxLimits
 from redstart.ports.sandbox.exchange import classify, exit_code
-from redstart.ports.sandbox.launch import Ended
+from redstart.ports.sandbox.launch import LaunchEnd
 
 LIMITS = SandboxLimits(cpu=10)
 TRACE = "Traceback (most recent call last):\n  File 'x.py', line 1\n"
@@ -17,8 +17,8 @@ NODE = (
 )
 
 
-def ended(returncode: int, output: str = "", *, timed_out: bool = False, cpu: float = 1.0) -> Ended:
-    return Ended(returncode, output.encode(), truncated=False, timed_out=timed_out, wall=1.0, cpu=cpu)
+def ended(returncode: int, output: str = "", *, timed_out: bool = False, cpu: float = 1.0) -> LaunchEnd:
+    return LaunchEnd(returncode, output.encode(), truncated=False, timed_out=timed_out, wall=1.0, cpu=cpu)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,16 @@ import pytest
 
 from redstart.core.shell import SandboxLimits
 from redstart.ports.sandbox import cgroups
-from redstart.ports.sandbox.cgroups import PREFIX, Group, Tree, Usage, candidates, delegation, own_tree, sweep
+from redstart.ports.sandbox.cgroups import (
+    PREFIX,
+    Cgroup,
+    CgroupTree,
+    GroupUsage,
+    candidates,
+    delegation,
+    own_tree,
+    sweep,
+)
 from redstart.ports.sandbox.leftovers import mark
 
 LIMITS = SandboxLimits(memory=1600, processes=7, cpus=1.5)
@@ -34,7 +43,7 @@ def controllers(folder: Path, text: str = "cpuset cpu io memory pids") -> Path:
 def test_the_first_version(tmp_path: Path) -> None:
     membership = "9:memory:/a/b\n8:pids:/a\n4:cpu,cpuacct:/\n3:devices:/x\n0::/\n"
     own, shared = candidates(first(tmp_path), membership)
-    assert own == Tree(
+    assert own == CgroupTree(
         {
             "memory": tmp_path / "memory/a/b",
             "pids": tmp_path / "pids/a",
@@ -95,7 +104,7 @@ SECOND_FILES = ("memory.max", "memory.swap.max", "memory.oom.group", "cpu.max", 
 
 def test_limits_of_the_second_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Recorded(monkeypatch, *SECOND_FILES)
-    group = Group(Tree(dict.fromkeys(("memory", "pids", "cpu"), tmp_path), unified=True), LIMITS)
+    group = Cgroup(CgroupTree(dict.fromkeys(("memory", "pids", "cpu"), tmp_path), unified=True), LIMITS)
     (folder,) = group.folders
     assert folder.parent == tmp_path
     assert folder.name.startswith(f"{PREFIX}{mark()}-")
@@ -112,19 +121,19 @@ def test_limits_of_the_second_version(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_what_the_second_version_has_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Recorded(monkeypatch, *SECOND_FILES)
-    group = Group(Tree(dict.fromkeys(("memory", "pids", "cpu"), tmp_path), unified=True), LIMITS)
+    group = Cgroup(CgroupTree(dict.fromkeys(("memory", "pids", "cpu"), tmp_path), unified=True), LIMITS)
     (folder,) = group.folders
-    assert group.usage() == Usage()
+    assert group.usage() == GroupUsage()
     (folder / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
     (folder / "memory.peak").write_text("123\n")
     (folder / "memory.events").write_text("low 0\nmax 40\noom 2\noom_kill 3\noom_group_kill 1\n")
     (folder / "pids.events").write_text("max 5\n")
-    assert group.usage() == Usage(2.5, 123, 3, 5)
+    assert group.usage() == GroupUsage(2.5, 123, 3, 5)
 
 
 def test_the_second_version_kills_by_one_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Recorded(monkeypatch, *SECOND_FILES, "cgroup.kill")
-    group = Group(Tree(dict.fromkeys(("memory", "pids", "cpu"), tmp_path), unified=True), LIMITS)
+    group = Cgroup(CgroupTree(dict.fromkeys(("memory", "pids", "cpu"), tmp_path), unified=True), LIMITS)
     group.kill()
     assert (group.folders[0] / "cgroup.kill").read_text() == "1"
 
@@ -134,7 +143,7 @@ def test_limits_of_the_first_version(tmp_path: Path, monkeypatch: pytest.MonkeyP
     names = ("memory", "pids", "cpu", "cpuacct")
     for name in names:
         (tmp_path / name).mkdir()
-    group = Group(Tree({name: tmp_path / name for name in names}, unified=False), LIMITS)
+    group = Cgroup(CgroupTree({name: tmp_path / name for name in names}, unified=False), LIMITS)
     memory, pids, cpu, account = group.folders
     assert (memory / "memory.limit_in_bytes").read_text() == "1700"
     assert not (memory / "memory.memsw.limit_in_bytes").exists()
@@ -144,7 +153,7 @@ def test_limits_of_the_first_version(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (memory / "memory.max_usage_in_bytes").write_text("99\n")
     (pids / "pids.events").write_text("max 4\n")
     (account / "cpuacct.usage").write_text("1500000000\n")
-    assert group.usage() == Usage(1.5, 99, 2, 4)
+    assert group.usage() == GroupUsage(1.5, 99, 2, 4)
 
 
 def test_a_folder_of_the_second_version_is_opened_up(tmp_path: Path) -> None:
@@ -168,7 +177,7 @@ def test_groups_of_the_dead_are_removed(tmp_path: Path) -> None:
     mine, other = tmp_path / f"{PREFIX}{mark()}-0", tmp_path / cgroups.SUPERVISOR
     for folder in (left, mine, other):
         folder.mkdir()
-    sweep(Tree({"memory": tmp_path, "pids": tmp_path}, unified=True))
+    sweep(CgroupTree({"memory": tmp_path, "pids": tmp_path}, unified=True))
     assert sorted(tmp_path.iterdir()) == sorted([mine, other])
 
 
@@ -215,7 +224,7 @@ def test_a_real_group_ends_what_is_in_it() -> None:
     tree = own_tree()
     if tree is None:
         pytest.skip("this user may make no groups here")
-    group = Group(tree, SandboxLimits(processes=5))
+    group = Cgroup(tree, SandboxLimits(processes=5))
     try:
         enter = "".join(f"echo 0 >{door}; " for door in group.doors)
         with subprocess.Popen(["/bin/sh", "-c", f"{enter}echo in; exec sleep 300"], stdout=subprocess.PIPE) as sleeper:
@@ -235,5 +244,5 @@ def test_what_still_runs_in_a_group_of_the_dead_is_ended(tmp_path: Path) -> None
     left.mkdir()
     with subprocess.Popen(["/bin/sleep", "300"]) as orphan:
         (left / "cgroup.procs").write_text(f"{orphan.pid}\n")
-        sweep(Tree({"memory": tmp_path, "pids": tmp_path}, unified=True))
+        sweep(CgroupTree({"memory": tmp_path, "pids": tmp_path}, unified=True))
         assert orphan.wait(30) == -9

@@ -10,8 +10,8 @@ import pytest
 from redstart.core.errors import ConfigError, SandboxUnavailable
 from redstart.core.shell import Completed, Execution, ExitCause
 from redstart.ports.sandbox import choose as choosing
-from redstart.ports.sandbox.choose import Wanted, choose, order
-from redstart.ports.sandbox.docker.sandbox import Choices
+from redstart.ports.sandbox.choose import SandboxChoice, choose, order
+from redstart.ports.sandbox.docker.sandbox import ContainerOptions
 from redstart.ports.sandbox.process import Process
 from redstart.ports.sandbox.prove import Leaks, in_thread, prove
 from redstart.testing.sandbox import FakeSandbox, FolderWorkspaces
@@ -31,8 +31,8 @@ def no_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing.sys, "platform", "linux")
 
 
-def nowhere(tmp_path: Path) -> Choices:
-    return Choices(str(tmp_path / "none.sock"), "image")
+def nowhere(tmp_path: Path) -> ContainerOptions:
+    return ContainerOptions(str(tmp_path / "none.sock"), "image")
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ def nowhere(tmp_path: Path) -> Choices:
     ],
 )
 def test_the_order(platform: str, docker: bool, tried: tuple[str, ...]) -> None:
-    assert order(platform, Wanted(docker=(lambda: Choices("s", "i")) if docker else None)) == tried
+    assert order(platform, SandboxChoice(docker=(lambda: ContainerOptions("s", "i")) if docker else None)) == tried
 
 
 @pytest.mark.usefixtures("no_bubblewrap")
 def test_where_none_works_each_says_why(workspaces: FolderWorkspaces, tmp_path: Path) -> None:
-    wanted = Wanted(docker=lambda: nowhere(tmp_path))
+    wanted = SandboxChoice(docker=lambda: nowhere(tmp_path))
     with pytest.raises(SandboxUnavailable, match="no bubblewrap") as raised:
         choose(workspaces, tmp_path, wanted=wanted)
     assert "none.sock" in str(raised.value)
@@ -61,14 +61,14 @@ def test_where_none_works_each_says_why(workspaces: FolderWorkspaces, tmp_path: 
 @pytest.mark.parametrize("unsafe", [True, False])
 def test_one_that_was_named_is_not_replaced(workspaces: FolderWorkspaces, tmp_path: Path, unsafe: bool) -> None:
     with pytest.raises(SandboxUnavailable, match=r"none\.sock"):
-        choose(workspaces, tmp_path, unsafe=unsafe, wanted=Wanted("docker", lambda: nowhere(tmp_path)))
+        choose(workspaces, tmp_path, unsafe=unsafe, wanted=SandboxChoice("docker", lambda: nowhere(tmp_path)))
 
 
 def test_a_plain_process_only_with_leave(workspaces: FolderWorkspaces, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as raised:
-        choose(workspaces, tmp_path, wanted=Wanted("process"))
+        choose(workspaces, tmp_path, wanted=SandboxChoice("process"))
     assert "--unsafe-no-sandbox" in raised.value.remedy
-    assert isinstance(choose(workspaces, tmp_path, unsafe=True, wanted=Wanted("process")), Process)
+    assert isinstance(choose(workspaces, tmp_path, unsafe=True, wanted=SandboxChoice("process")), Process)
 
 
 def test_a_plain_process_is_seen_to_hold_nothing(tmp_path: Path) -> None:

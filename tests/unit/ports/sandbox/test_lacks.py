@@ -16,7 +16,7 @@ from redstart.ports.sandbox.bwrap import APPARMOR, Bubblewrap, lacking
 from redstart.ports.sandbox.choose import LACKS, lacks_of
 from redstart.ports.sandbox.port import SandboxLack
 from redstart.ports.sandbox.process import Process
-from redstart.ports.sandbox.stage import Rights
+from redstart.ports.sandbox.stage import ProcessRights
 from redstart.testing.sandbox import FolderWorkspaces
 
 
@@ -25,7 +25,7 @@ class Poor:
 
     @property
     def lacks(self) -> tuple[SandboxLack, ...]:
-        return lacking(Rights(), None, None)
+        return lacking(ProcessRights(), None, None)
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_the_doctor_says_it_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp
         checks, "lacks_of", lambda sandbox: lacks_of(sandbox) if isinstance(sandbox, Bubblewrap) else ()
     )
     examination = examine()
-    [lack] = [one for one in examination.checks if one.name == "limits" and "memory" in one.detail]
+    [lack] = [check for check in examination.checks if check.name == "limits" and "memory" in check.detail]
     assert lack.health is Health.warn
     assert lack.detail == "bwrap lacks a limit on memory and processes of all together"
     assert "systemd" in lack.remedy

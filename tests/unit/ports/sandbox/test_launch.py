@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from redstart.core.shell import SandboxLimits
-from redstart.ports.sandbox.launch import Kept, kill_group, launch, limited
+from redstart.ports.sandbox.launch import ClippedStream, kill_group, launch, limited
 
 LIMITS = SandboxLimits(wall=60)
 
 
 @given(chunks=st.lists(st.binary(max_size=30), max_size=20), limit=st.integers(min_value=0, max_value=100))
 def test_head_and_tail_are_kept_however_the_stream_is_cut(chunks: list[bytes], limit: int) -> None:
-    kept = Kept(limit)
+    kept = ClippedStream(limit)
     for chunk in chunks:
         kept.add(chunk)
     stream = b"".join(chunks)

@@ -17,5 +17,5 @@ def test_a_link_is_made_and_takes_nobodys_place(tmp_path: Path) -> None:
     bring_copies(Environment(mount=str(tmp_path / "none"), python="python3", links=links), workspace)
     assert (workspace / "node_modules").readlink() == installed
     assert (workspace / "taken").read_text() == "of the snapshot"
-    assert {one.name for one in workspace.iterdir()} == {"node_modules", "taken"}
-    assert {one.name for one in tmp_path.iterdir()} == {"installed", "workspace"}
+    assert {path.name for path in workspace.iterdir()} == {"node_modules", "taken"}
+    assert {path.name for path in tmp_path.iterdir()} == {"installed", "workspace"}

@@ -18,7 +18,7 @@ import pytest
 from redstart.core.errors import ConfigError, SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.bwrap import Bubblewrap
-from redstart.ports.sandbox.services import Endpoint, Slots, endpoints, relayed
+from redstart.ports.sandbox.services import ServiceEndpoint, Slots, endpoints, relayed
 from redstart.testing.sandbox import FolderWorkspaces
 
 LARGE = 5 << 20
@@ -366,8 +366,8 @@ def test_a_long_path_of_the_scratch_folder(tmp_path: Path, server: Server) -> No
 
 def test_what_a_service_may_be() -> None:
     assert endpoints(["127.0.0.1:5432", "127.0.0.1:5432", "[::1]:6379"]) == (
-        Endpoint("127.0.0.1", 5432, ("127.0.0.1",), must=True),
-        Endpoint("::1", 6379, ("::1",), must=True),
+        ServiceEndpoint("127.0.0.1", 5432, ("127.0.0.1",), must=True),
+        ServiceEndpoint("::1", 6379, ("::1",), must=True),
     )
     assert [each.address for each in endpoints(["localhost:5432"])] == ["127.0.0.1", "::1"]
 

@@ -13,10 +13,10 @@ import pytest
 from redstart.core.change import Snapshot
 from redstart.core.errors import Needs, ReplayDiverged
 from redstart.core.shell import Completed, Environment, Execution, ExitCause, SandboxLimits
-from redstart.engines.journal import JournaledSandbox, Recorder
+from redstart.engines.journal import JournaledSandbox, JournalRecorder
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port.journal import Call
+from redstart.ports.store.port.journal import CallPlace
 from redstart.testing.sandbox import FakeSandbox
 from redstart.testing.states import state
 from support.store import MemoryBlobs, memory_database
@@ -63,8 +63,8 @@ class Desk:
 
     def look(self, sandbox: WarmFake | None, *words: str, replaying: bool = False) -> list[str]:
         """Executions in a session, and then one more outside of it."""
-        call = Call("run-1", 1, "test", 0)
-        recorder = Recorder(
+        call = CallPlace("run-1", 1, "test", 0)
+        recorder = JournalRecorder(
             self.journal, self.blobs, call, self.fence, replaying=replaying, on_discard=lambda *_: pytest.fail("gone")
         )
         journaled = JournaledSandbox(sandbox, recorder, self.blobs)

@@ -17,8 +17,8 @@ from redstart.ports.sandbox.stage import (
     TEMPORARY,
     TOOLS,
     WORKSPACE,
-    Rights,
-    Stage,
+    ProcessRights,
+    StagedExecution,
     bounded,
     found_rights,
     own_rights,
@@ -26,11 +26,11 @@ from redstart.ports.sandbox.stage import (
 )
 
 SMALL = SandboxLimits(disk=4 << 20, inodes=100)
-ROOT, USER, NOBODY = Rights(mounts=True, drops=True), Rights(mounts=True), Rights()
+ROOT, USER, NOBODY = ProcessRights(mounts=True, drops=True), ProcessRights(mounts=True), ProcessRights()
 
 
 def test_with_nothing_to_do_nothing_is_done(tmp_path: Path) -> None:
-    stage = Stage(NOBODY, SMALL)
+    stage = StagedExecution(NOBODY, SMALL)
     assert stage.argv(["bwrap", "--x"], tmp_path) == ["bwrap", "--x"]
     assert (stage.user, stage.temporary("/home/x"), stage.source("/no/such")) == (None, {}, "/no/such")
 
@@ -38,35 +38,35 @@ def test_with_nothing_to_do_nothing_is_done(tmp_path: Path) -> None:
 def test_groups_are_entered_first(tmp_path: Path) -> None:
     door = tmp_path / "a group" / "cgroup.procs"
     door.parent.mkdir()
-    argv = Stage(NOBODY, SMALL, [str(door)]).argv(["/bin/echo", "one two"], tmp_path)
+    argv = StagedExecution(NOBODY, SMALL, [str(door)]).argv(["/bin/echo", "one two"], tmp_path)
     ran = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert (ran.stdout, door.read_text()) == ("one two\n", "0\n")
 
 
 def test_a_group_that_cannot_be_entered_ends_it(tmp_path: Path) -> None:
-    argv = Stage(NOBODY, SMALL, [str(tmp_path / "no" / "group")]).argv(["/bin/echo", "started"], tmp_path)
+    argv = StagedExecution(NOBODY, SMALL, [str(tmp_path / "no" / "group")]).argv(["/bin/echo", "started"], tmp_path)
     ran = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (ran.returncode != 0, ran.stdout) == (True, "")
 
 
 def test_root_becomes_a_user_of_its_own_each_time() -> None:
-    users = [Stage(ROOT, SMALL).user for _ in range(3)]
+    users = [StagedExecution(ROOT, SMALL).user for _ in range(3)]
     assert len(set(users)) == 3
     assert all(user is not None and 60000 < user < 61184 for user in users)
-    assert Stage(USER, SMALL).user is None
+    assert StagedExecution(USER, SMALL).user is None
 
 
 def test_what_others_cannot_reach_is_brought_to_where_they_can(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     hidden = tmp_path / "it's hidden"
     hidden.mkdir()
-    stage = Stage(ROOT, SMALL)
+    stage = StagedExecution(ROOT, SMALL)
     place = stage.source(str(hidden))
     assert place.startswith(f"{PLACE}/")
     assert (stage.source(str(hidden)), stage.source("/usr"), stage.source(OUTWARD)) == (place, "/usr", OUTWARD)
     script = stage.argv(["bwrap"], tmp_path)[-3]
     assert f"--rbind '{tmp_path}/it'\"'\"'s hidden' {place}" in script
-    assert Stage(USER, SMALL).source(str(hidden)) == str(hidden)
+    assert StagedExecution(USER, SMALL).source(str(hidden)) == str(hidden)
 
 
 def test_reachable(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def lower(tmp_path: Path) -> Path:
 
 
 def on_stage(lower: Path, script: str) -> subprocess.CompletedProcess[str]:
-    stage = Stage(own_rights(), SMALL)
+    stage = StagedExecution(own_rights(), SMALL)
     stage.own(lower)
     argv = stage.argv(["/bin/sh", "-c", script], lower)
     return subprocess.run(argv, env={"PATH": TOOLS}, capture_output=True, text=True, check=False)

@@ -15,7 +15,7 @@ import pytest
 
 from redstart.core.shell import ExitCause, SandboxLimits
 from redstart.ports.sandbox import watch
-from redstart.ports.sandbox.watch import Watchman, exact_memory, family, stored
+from redstart.ports.sandbox.watch import ExecutionWatch, exact_memory, family, stored
 
 MEGABYTE = 1 << 20
 FAMILY = """
@@ -44,7 +44,7 @@ def running(*, busy: bool = False) -> Generator[int]:
 
 
 def told(pid: int, **limits: float) -> ExitCause:
-    watchman = Watchman(SandboxLimits.model_validate({"wall": 60, **limits}), group=None)
+    watchman = ExecutionWatch(SandboxLimits.model_validate({"wall": 60, **limits}), group=None)
 
     async def soon() -> ExitCause:
         async with asyncio.timeout(50):
@@ -130,7 +130,7 @@ def test_too_much_processor_time() -> None:
 
 def test_shared_memory_is_no_reason() -> None:
     with running() as top:
-        watchman = Watchman(SandboxLimits(memory=180 * MEGABYTE), group=None)
+        watchman = ExecutionWatch(SandboxLimits(memory=180 * MEGABYTE), group=None)
 
         async def a_while() -> None:
             async with asyncio.timeout(1):
@@ -142,7 +142,7 @@ def test_shared_memory_is_no_reason() -> None:
 
 def test_what_was_there_before_is_not_counted(tmp_path: Path) -> None:
     (tmp_path / "before").write_bytes(bytes(3 * MEGABYTE))
-    watchman = Watchman(SandboxLimits(disk=2 * MEGABYTE, inodes=5), group=None, folders=[tmp_path])
+    watchman = ExecutionWatch(SandboxLimits(disk=2 * MEGABYTE, inodes=5), group=None, folders=[tmp_path])
     assert watchman.disk() is None
     (tmp_path / "some").write_bytes(bytes(MEGABYTE))
     assert watchman.disk() is None
@@ -151,7 +151,7 @@ def test_what_was_there_before_is_not_counted(tmp_path: Path) -> None:
 
 
 def test_too_many_files(tmp_path: Path) -> None:
-    watchman = Watchman(SandboxLimits(inodes=5), group=None, folders=[tmp_path])
+    watchman = ExecutionWatch(SandboxLimits(inodes=5), group=None, folders=[tmp_path])
     for number in range(6):
         (tmp_path / str(number)).mkdir()
     assert watchman.disk() is ExitCause.disk

@@ -8,15 +8,15 @@ import select
 
 import pytest
 
-from redstart.ports.sandbox.wires import Wires
+from redstart.ports.sandbox.wires import BubblewrapPipes
 
 
-def is_open(wires: Wires) -> bool:
+def is_open(wires: BubblewrapPipes) -> bool:
     return bool(select.select([wires.gate], [], [], 0)[0])
 
 
 def test_the_gate_opens_when_the_sandbox_is_there() -> None:
-    async def told_in_pieces(wires: Wires) -> None:
+    async def told_in_pieces(wires: BubblewrapPipes) -> None:
         admitted = asyncio.create_task(wires.admit(os.getpid(), staged=False))
         for piece in (b'{ "child-pid": 12', b"34"):
             os.write(wires.status, piece)
@@ -26,7 +26,7 @@ def test_the_gate_opens_when_the_sandbox_is_there() -> None:
         async with asyncio.timeout(30):
             await admitted
 
-    with Wires() as wires:
+    with BubblewrapPipes() as wires:
         asyncio.run(told_in_pieces(wires))
         assert is_open(wires)
         assert wires.begun
@@ -35,7 +35,7 @@ def test_the_gate_opens_when_the_sandbox_is_there() -> None:
 
 
 def test_a_sandbox_that_dies_before_it_is_held_is_no_error() -> None:
-    with Wires() as wires:
+    with BubblewrapPipes() as wires:
         os.write(wires.status, b'{ "child-pid": 1 }\n')
         asyncio.run(wires.admit(0, staged=True))
         assert wires.outward is None
@@ -43,13 +43,13 @@ def test_a_sandbox_that_dies_before_it_is_held_is_no_error() -> None:
 
 
 def test_what_is_fed_can_be_read_to_its_end() -> None:
-    with Wires() as wires:
+    with BubblewrapPipes() as wires:
         fd = wires.feed(b"text")
         assert (os.read(fd, 100), os.read(fd, 100)) == (b"text", b"")
 
 
 def test_nothing_stays_open() -> None:
-    with Wires() as wires:
+    with BubblewrapPipes() as wires:
         fds = [*wires.fds, wires.feed(b"x")]
     for fd in fds:
         with pytest.raises(OSError, match="Bad file descriptor"):

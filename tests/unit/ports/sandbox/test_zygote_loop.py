@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from redstart.app.runs import Asked, begin_fix, go_on
+from redstart.app.runs import RunRequest, begin_fix, go_on
 from redstart.app.settings import Models, Settings
 from redstart.app.wire import engine_called, open_house
 from redstart.core.errors import SandboxUnavailable
@@ -73,7 +73,7 @@ def fixed(folder: Path, line: str, **more: str) -> RunState:
     async def run() -> RunState:
         with open_house(settings) as opened:
             house = opened.with_sandbox().with_model(ScriptedModel(answers))
-            state = await begin_fix(house, repo, Asked(Limits(minutes=None, attempts=1), own_python=True))
+            state = await begin_fix(house, repo, RunRequest(Limits(minutes=None, attempts=1), own_python=True))
             return (await go_on(house, state.run_id, engine_called("inline"))).state
 
     return asyncio.run(run())

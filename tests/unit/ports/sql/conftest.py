@@ -16,13 +16,13 @@ from sqlalchemy.dialects.postgresql.base import ischema_names
 from redstart.app.servers.postgres import Postgres
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.migrations import config
-from redstart.ports.sql.schema import Vector, metadata
+from redstart.ports.sql.schema import VectorColumn, metadata
 from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import DAWN, Clock
 from redstart.testing.states import state
 
 Where = Path | str
-ischema_names["vector"] = Vector  # so that what is read from a server's tables has it
+ischema_names["vector"] = VectorColumn  # so that what is read from a server's tables has it
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from redstart.core.errors import StoreError
-from redstart.core.learning import CardState, EdgeKind, Remembered
+from redstart.core.learning import CardState, EdgeKind, NewMemories
 from redstart.core.run import Result, RunState, Step
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
 from redstart.ports.memory.hashing import HashingEmbedder
-from redstart.ports.memory.port import Approval, Forgotten
+from redstart.ports.memory.port import Approval, ForgottenTexts
 from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.cards import SqlCards
 from redstart.ports.sql.edges import SqlEdges
 from redstart.ports.sql.engine import Database
-from redstart.ports.sql.forget import Scrub
+from redstart.ports.sql.forget import JsonScrubber
 from redstart.ports.sql.journal import SqlJournal
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.schema import metadata
 from redstart.ports.sql.store import SqlStore
@@ -46,7 +46,7 @@ def database(made: Path | str) -> Iterator[Database]:
 @pytest.fixture
 def rig(tmp_path: Path, database: Database) -> Iterator[Rig]:
     memory = SqlMemory(database, HashingEmbedder())
-    kept = Kept(SqlStore(database, Clock()), SqlJournal(database), memory, SqlShelf(database))
+    kept = Kept(SqlStore(database, Clock()), SqlJournal(database), memory, SqlLessonStore(database))
     made = make_rig(tmp_path / "snapshots", lambda: kept)
     yield made
     made.trees.close()
@@ -61,7 +61,7 @@ async def green(rig: Rig, said: str, until: Step | None = None) -> RunState:
 def everything(database: Database, made: Path | str) -> bytes:
     """All that the database holds: its file and what lies beside it, or on a server every row."""
     if isinstance(made, Path):
-        return b"".join(one.read_bytes() for one in sorted(made.parent.glob(f"{made.name}*")))
+        return b"".join(path.read_bytes() for path in sorted(made.parent.glob(f"{made.name}*")))
     with database.reading() as connection:
         rows = [row for table in metadata.tables.values() for row in connection.execute(table.select())]
     return repr(rows).encode()
@@ -81,7 +81,7 @@ def test_a_forgotten_card_is_nowhere_any_more(rig: Rig, database: Database, made
     (kept,) = asyncio.run(SqlCards(database).cards())
     second = asyncio.run(green(rig, play.CARD))
     assert second.now.plan is not None
-    assert [one.card.id for one in second.now.plan.recalled] == [kept.card.id], "another run has seen it"
+    assert [item.card.id for item in second.now.plan.recalled] == [kept.card.id], "another run has seen it"
     blobs = rig.adapters.blobs
     assert isinstance(blobs, MemoryBlobs)
     copied = [name for name, data in blobs.kept.items() if b"flamingo" in data]
@@ -94,15 +94,15 @@ def test_a_forgotten_card_is_nowhere_any_more(rig: Rig, database: Database, made
     assert gone is not None
     assert b"flamingo" not in everything(database, made)
     assert set(copied) <= gone.blobs
-    assert any(SECRET in one for one in gone.texts)
-    assert [one.card.id for one in asyncio.run(SqlCards(database).cards())] == [f"{second.run_id}-1"]
+    assert any(SECRET in text for text in gone.texts)
+    assert [item.card.id for item in asyncio.run(SqlCards(database).cards())] == [f"{second.run_id}-1"]
     assert asyncio.run(SqlCards(database).forget(kept.card.id)) is None
     for run in (first, second):
         store = rig.adapters.store
         assert asyncio.run(store.load(run.run_id)).result is Result.verified, "the runs can be looked at as before"
         assert len(asyncio.run(store.steps(run.run_id))) == run.version
     ties = asyncio.run(SqlEdges(database).edges())
-    assert kept.card.id not in [one.target for one in ties if one.kind is EdgeKind.has_fix_card]
+    assert kept.card.id not in [tie.target for tie in ties if tie.kind is EdgeKind.has_fix_card]
 
 
 def test_what_a_run_was_forked_from_is_forgotten_in_it_too(rig: Rig, database: Database, made: Path | str) -> None:
@@ -122,7 +122,7 @@ def test_what_a_run_was_forked_from_is_forgotten_in_it_too(rig: Rig, database: D
 
 def test_words_are_found_however_they_were_written_down() -> None:
     said = 'it said "no"\\n\nof „Ω“, and then </data> "came" the rest of it, long enough to be cut "here"'
-    scrub = Scrub(["card-1"], [said])
+    scrub = JsonScrubber(["card-1"], [said])
     once = json.dumps(said)
     for told in (said, once, json.dumps(once), json.dumps({"text": json.dumps({"fix": once})}, ensure_ascii=False)):
         assert scrub.traces.are_in(told.encode())
@@ -147,12 +147,12 @@ def test_forgetting_one_leaves_the_others_alone(rig: Rig, database: Database) ->
     other = asyncio.run(green(rig, play.CARD))
     before = asyncio.run(SqlJournal(database).records(first.run_id))
     gone = asyncio.run(SqlCards(database).forget(f"{other.run_id}-1"))
-    assert isinstance(gone, Forgotten)
+    assert isinstance(gone, ForgottenTexts)
     assert asyncio.run(SqlJournal(database).records(first.run_id)) == before
     (kept,) = asyncio.run(SqlCards(database).cards())
     assert kept.card.summary == SECRET
     found = asyncio.run(rig.adapters.memory.recall(_red(first), tenant="home", repo="rig"))
-    assert [one.card.id for one in found] == [kept.card.id]
+    assert [item.card.id for item in found] == [kept.card.id]
 
 
 def _red(run: RunState) -> object:
@@ -166,14 +166,14 @@ def test_a_person_puts_a_card_away_and_shows_it_again(database: Database) -> Non
 
     async def scenario() -> None:
         new, fence = await begin(store)
-        await store.commit(commit(new, Step.remember, remembered=Remembered(card=card())), fence)
+        await store.commit(commit(new, Step.remember, remembered=NewMemories(card=card())), fence)
         for state, found in ((CardState.quarantined, []), (CardState.shown, ["card-1"])):
             assert await cards.put("card-1", state)
             kept = await cards.card("card-1")
             assert kept is not None
             assert kept.state is state
             recalled = await memory.recall(signature(), tenant="home", repo="shop")
-            assert [one.card.id for one in recalled] == found
+            assert [item.card.id for item in recalled] == found
         assert not await cards.put("nobody", CardState.shown)
         for approval, said in ((Approval("Ada", "2030-01-31"), "Ada"), (None, None)):
             assert await cards.put("card-1", CardState.shown, approval)
@@ -191,16 +191,16 @@ def test_the_cards_of_others_cannot_be_seen_or_touched(database: Database) -> No
             store = SqlStore(database.of(tenant), Clock())
             new, fence = await begin(store, spec=spec(tenant=tenant))
             left = card(f"card of {tenant}", summary=f"Told by {tenant} alone.")
-            await store.commit(commit(new, Step.remember, remembered=Remembered(card=left)), fence)
+            await store.commit(commit(new, Step.remember, remembered=NewMemories(card=left)), fence)
         mine = SqlCards(database)
-        assert [one.card.id for one in await mine.cards()] == ["card of home"]
+        assert [item.card.id for item in await mine.cards()] == ["card of home"]
         assert await mine.card("card of other") is None
         assert not await mine.put("card of other", CardState.quarantined)
         assert await mine.forget("card of other") is None
         theirs = await SqlCards(database.of("other")).card("card of other")
         assert theirs is not None
         assert theirs.state is CardState.shown
-        assert {one.source.partition("/")[0] for one in await SqlEdges(database).edges()} == {"run-1"}
+        assert {edge.source.partition("/")[0] for edge in await SqlEdges(database).edges()} == {"run-1"}
         assert len(await SqlEdges(database).edges()) == 3
 
     asyncio.run(scenario())
@@ -214,12 +214,12 @@ def test_cards_of_one_repo_the_newest_first(database: Database) -> None:
         for number, repo in enumerate(("shop", "bank", "shop")):
             clock.time += 60
             new, fence = await begin(store, f"run-{number}", spec=spec(repo=repo))
-            left = Remembered(card=card(f"card-{number}"))
+            left = NewMemories(card=card(f"card-{number}"))
             await store.commit(commit(new, Step.remember, remembered=left), fence)
         cards = SqlCards(database)
-        assert [one.card.id for one in await cards.cards()] == ["card-2", "card-1", "card-0"]
-        assert [one.card.id for one in await cards.cards(repo="shop")] == ["card-2", "card-0"]
-        assert [one.card.id for one in await cards.cards(limit=1)] == ["card-2"]
+        assert [item.card.id for item in await cards.cards()] == ["card-2", "card-1", "card-0"]
+        assert [item.card.id for item in await cards.cards(repo="shop")] == ["card-2", "card-0"]
+        assert [item.card.id for item in await cards.cards(limit=1)] == ["card-2"]
 
     asyncio.run(scenario())
 
@@ -237,7 +237,7 @@ def test_a_card_is_placed_anew_for_another_embedder(database: Database) -> None:
 
     async def scenario() -> None:
         new, fence = await begin(store)
-        left = Remembered(card=card(signature=of, of=of))
+        left = NewMemories(card=card(signature=of, of=of))
         await store.commit(commit(new, Step.remember, remembered=left), fence)
         ours, other = SqlMemory(database, HashingEmbedder()), SqlMemory(database, Other())
         (found,) = await ours.recall(signature(), tenant="home", repo="shop")

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import insert
 
 from redstart.core.graph import FailingFile, KeptEdge, TypeInMonth
-from redstart.core.learning import EdgeKind, Remembered
+from redstart.core.learning import EdgeKind, NewMemories
 from redstart.core.run import Result, RunState, Step
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
@@ -20,7 +20,7 @@ from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.sql.edges import SqlEdges
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.schema import edges as edge_rows
 from redstart.ports.sql.schema import failures
@@ -39,7 +39,7 @@ def database(made: Path | str) -> Iterator[Database]:
 
 def two_attempts(database: Database, folder: Path) -> RunState:
     memory = SqlMemory(database, HashingEmbedder())
-    kept = Kept(SqlStore(database, Clock()), SqlJournal(database), memory, SqlShelf(database))
+    kept = Kept(SqlStore(database, Clock()), SqlJournal(database), memory, SqlLessonStore(database))
     rig = make_rig(folder, lambda: kept)
     rig.with_model([play.WRONG, play.RIGHT, play.CARD])
 
@@ -81,7 +81,7 @@ def test_a_run_leaves_what_belongs_to_each_of_its_attempts(database: Database, t
     assert (fix.state, fix.summary) == ("shown", json.loads(play.CARD)["summary"])
     (met,) = asyncio.run(edges.bug_types())
     assert (met.repo, met.type, met.runs) == ("rig", "AssertionError", 1)
-    files = {one.path: one for one in asyncio.run(edges.files_in_failures())}
+    files = {item.path: item for item in asyncio.run(edges.files_in_failures())}
     assert (files[play.CODE].attempts, files[play.CODE].runs) == (1, 1), "the attempt that was green is no failure"
     assert asyncio.run(edges.files_in_failures(repo="another")) == []
     assert asyncio.run(edges.fixes_of(key, repo="another")) == []
@@ -95,12 +95,12 @@ def test_edges_are_of_a_repo_and_in_the_order_of_time(database: Database) -> Non
         for run_id, repo in (("run-b", "shop"), ("run-a", "shop"), ("run-c", "bank")):
             clock.time += 60
             new, fence = await begin(store, run_id, spec=spec(repo=repo))
-            left = Remembered(card=card(f"card of {run_id}"))
+            left = NewMemories(card=card(f"card of {run_id}"))
             await store.commit(commit(new, Step.remember, remembered=left), fence)
         return await SqlEdges(database).edges(repo="shop")
 
     found = asyncio.run(scenario())
-    assert [one.target for one in found if one.kind is EdgeKind.has_fix_card] == ["card of run-b", "card of run-a"]
+    assert [item.target for item in found if item.kind is EdgeKind.has_fix_card] == ["card of run-b", "card of run-a"]
 
 
 def put(database: Database, kind: EdgeKind, target: str, repo: str, attempt: str, when: datetime) -> None:
@@ -150,4 +150,4 @@ def test_the_questions_keep_repos_months_and_tenants_apart(database: Database) -
         TypeInMonth(repo="shop", month="2030-02", type="KeyError", runs=1),
         TypeInMonth(repo="shop", month="2030-01", type="KeyError", runs=1),
     ]
-    assert {one.repo for one in asyncio.run(edges.bug_types(repo="shop"))} == {"shop"}
+    assert {item.repo for item in asyncio.run(edges.bug_types(repo="shop"))} == {"shop"}

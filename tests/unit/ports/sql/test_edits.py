@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung, Tally
+from redstart.core.change import ApplyResult, EditFit, EditKind, EditRecord, FitCounts, Patch
 from redstart.core.run import Attempt, Result, Status, Step
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.prune import SqlPrune
@@ -17,9 +17,9 @@ from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import DAWN, Clock
 from redstart.testing.states import commit, state
 
-RUNGS = (EditRung(kind=EditKind.diff, rung=Rung.recount), EditRung(kind=EditKind.diff))
-TRIED = Attempt(entry=Step.patch, patch=Patch(model="a:1"), apply=Applied(ok=False, rungs=RUNGS))
-COUNTED = {EditKind.diff: Tally(1, 2)}
+RUNGS = (EditRecord(kind=EditKind.diff, rung=EditFit.recount), EditRecord(kind=EditKind.diff))
+TRIED = Attempt(entry=Step.patch, patch=Patch(model="a:1"), apply=ApplyResult(ok=False, rungs=RUNGS))
+COUNTED = {EditKind.diff: FitCounts(1, 2)}
 
 
 async def applied(store: SqlStore) -> None:

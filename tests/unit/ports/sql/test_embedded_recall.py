@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from redstart.core.chat import Usage
-from redstart.core.learning import Recalled, Remembered, Signature
+from redstart.core.learning import NewMemories, RecalledCard, Signature
 from redstart.core.run import Limits, Spend, Step
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.model.budget import RunLedger
-from redstart.ports.model.embedding import ApiEmbedder, Manner
+from redstart.ports.model.embedding import ApiEmbedder, EmbeddingOptions
 from redstart.ports.model.endpoints import address
 from redstart.ports.sql import memory as module
 from redstart.ports.sql.engine import Database
@@ -60,7 +60,7 @@ class Desk:
         async def all_of_them() -> None:
             for name, of in cards.items():
                 new, fence = await begin(self.store, f"run-{name}")
-                left = Remembered(card=card(name, of, signature=of))
+                left = NewMemories(card=card(name, of, signature=of))
                 await self.store.commit(commit(new, Step.remember, remembered=left), fence)
 
         asyncio.run(all_of_them())
@@ -69,13 +69,13 @@ class Desk:
         def reach() -> object:
             return address(name, base_url=self.server.openai_url, api_key=None)
 
-        manner = Manner(deadline=120.0, near=0.5)
+        manner = EmbeddingOptions(deadline=120.0, near=0.5)
         return SqlMemory(self.database, ApiEmbedder(reach, name, manner))  # pyright: ignore[reportArgumentType]
 
     def recall(self, memory: SqlMemory | None = None, heard: Heard | None = None) -> list[tuple[str, str]]:
         mine = (memory or self.memory()).under(heard or Heard())
-        found: list[Recalled] = asyncio.run(mine.recall(ASKED, tenant="home", repo="shop", limit=9))
-        return [(one.card.id, one.source) for one in found]
+        found: list[RecalledCard] = asyncio.run(mine.recall(ASKED, tenant="home", repo="shop", limit=9))
+        return [(item.card.id, item.source) for item in found]
 
     @property
     def asked(self) -> list[int]:

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from redstart.core.errors import StoreError
-from redstart.core.learning import Plan, Remembered
+from redstart.core.learning import NewMemories, Plan
 from redstart.core.run import Mode, Result, Status, Step
 from redstart.ports.memory.hashing import DIMENSION, HashingEmbedder, embedded
 from redstart.ports.sql.engine import Database
@@ -18,7 +18,7 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.patterns import SqlPatterns
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port.journal import Call
+from redstart.ports.store.port.journal import CallPlace
 from redstart.ports.store.port.ordinals import OutsideOrdinal
 from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import commit, pattern, record, spec
@@ -45,7 +45,7 @@ async def left(database: Database, goals: Sequence[str], **over: str) -> None:
     for number, goal in enumerate(goals):
         new, fence = await begin(store, f"run-{goal}")
         made = pattern(f"pattern-{number}", goal=goal, **over)
-        await store.commit(commit(new, Step.remember, remembered=Remembered(pattern=made)), fence)
+        await store.commit(commit(new, Step.remember, remembered=NewMemories(pattern=made)), fence)
 
 
 def places(database: Database) -> dict[str, int]:
@@ -56,7 +56,7 @@ def places(database: Database) -> dict[str, int]:
 
 def goals_found(database: Database, embedder: HashingEmbedder | None, goal: str) -> list[str]:
     found = asyncio.run(SqlMemory(database, embedder).patterns(goal, tenant="home", repo="shop"))
-    return [one.pattern.goal for one in found]
+    return [item.pattern.goal for item in found]
 
 
 def test_places_of_two_models_are_never_compared(made: Path | str) -> None:
@@ -88,11 +88,11 @@ def test_what_is_quarantined_is_kept_and_has_no_place(made: Path | str) -> None:
 PLAN = ("A flamingo for the rows.", ("Teach the flamingo to sort", "Feed the flamingo its options"))
 
 
-async def ended_with(database: Database, run_id: str, left: Remembered, given: str = "[]") -> None:
+async def ended_with(database: Database, run_id: str, left: NewMemories, given: str = "[]") -> None:
     """A run that was given this of patterns, planned something, and left that."""
     store = SqlStore(database, Clock())
     new, fence = await begin(store, run_id, spec=spec(mode=Mode.create, goal=SORTER))
-    call = Call(run_id, 1, "plan", OutsideOrdinal.alike)
+    call = CallPlace(run_id, 1, "plan", OutsideOrdinal.alike)
     await SqlJournal(database).add(record(call, kind="patterns", result=given), fence)
     planned = Plan(summary=PLAN[0], patterns=("pattern-1",) if given != "[]" else ())
     one = commit(new, Step.plan, artifact=planned.model_dump_json(), now=new.now.model_copy(update={"plan": planned}))
@@ -106,15 +106,15 @@ def everything(database: Database, made: Path | str) -> bytes:
     with database.reading() as connection:
         names = ("runs", "steps", "events", "journal", "patterns", "pattern_vectors")
         rows = [str(list(map(tuple, connection.execute(text(f"SELECT * FROM {name}"))))) for name in names]
-    files = [one.read_bytes() for one in made.parent.glob("store.db*")] if isinstance(made, Path) else []
+    files = [path.read_bytes() for path in made.parent.glob("store.db*")] if isinstance(made, Path) else []
     return b"".join((*(row.encode() for row in rows), *files))
 
 
 def test_a_pattern_is_forgotten_with_its_plan_wherever_runs_wrote_it_down(made: Path | str) -> None:
     with Database.open(made) as database:
         left = pattern("pattern-1", goal=SORTER, summary=PLAN[0], subtasks=PLAN[1])
-        asyncio.run(ended_with(database, "maker", Remembered(pattern=left)))
-        asyncio.run(ended_with(database, "reader", Remembered(), f'[{{"pattern":{left.model_dump_json()}}}]'))
+        asyncio.run(ended_with(database, "maker", NewMemories(pattern=left)))
+        asyncio.run(ended_with(database, "reader", NewMemories(), f'[{{"pattern":{left.model_dump_json()}}}]'))
         assert goals_found(database, HashingEmbedder(), SORTER) == [SORTER]
         assert everything(database, made).count(b"flamingo") > 4
         assert asyncio.run(SqlPatterns(database.of("other")).forget("pattern-1")) is None

@@ -16,24 +16,24 @@ import pytest
 from sqlalchemy import text
 
 from redstart.app.servers.postgres import Postgres, serve_postgres
-from redstart.core.change import Applied, EditKind, EditRung, Patch, Rung
+from redstart.core.change import ApplyResult, EditFit, EditKind, EditRecord, Patch
 from redstart.core.errors import ConfigError, StoreError
-from redstart.core.learning import Remembered, likeness
-from redstart.core.lesson import Coin, Scope, Shown
+from redstart.core.learning import NewMemories, likeness
+from redstart.core.lesson import LessonDraw, LessonDraws, LessonScope
 from redstart.core.run import Attempt, Result, Status, Step
 from redstart.ports.memory.hashing import HashingEmbedder, embedded
 from redstart.ports.sql.blobs import SqlBlobs
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.rates import SqlRates
 from redstart.ports.sql.schema import metadata
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.sql.trials import SqlTrials
-from redstart.ports.store.port.journal import Call
-from redstart.ports.store.port.runs import Word
-from redstart.ports.trials.port import Trial
+from redstart.ports.store.port.journal import CallPlace
+from redstart.ports.store.port.runs import PersonWord
+from redstart.ports.trials.port import EvaluationTrial
 from redstart.testing.contracts.store import DAWN, Clock, begin
 from redstart.testing.states import card, commit, failure, lesson, pattern, record, signature, spec, state
 
@@ -50,14 +50,14 @@ def filled(database: Database) -> None:
     async def scenario() -> None:
         store = SqlStore(database, Clock())
         new, fence = await begin(store)
-        await SqlJournal(database).add(record(Call("run-1", 1, "patch", 0)), fence)
-        rungs = (EditRung(kind=EditKind.diff, rung=Rung.exact),)
-        tried = Attempt(entry=Step.patch, patch=Patch(model="a:1"), apply=Applied(ok=True, rungs=rungs))
-        left = Remembered(card=card(), failure=failure(), lesson=lesson(), pattern=pattern())
-        taught = Shown(coins=(Coin(lesson="lesson-1", shown=True, probability=0.5),))
+        await SqlJournal(database).add(record(CallPlace("run-1", 1, "patch", 0)), fence)
+        rungs = (EditRecord(kind=EditKind.diff, rung=EditFit.exact),)
+        tried = Attempt(entry=Step.patch, patch=Patch(model="a:1"), apply=ApplyResult(ok=True, rungs=rungs))
+        left = NewMemories(card=card(), failure=failure(), lesson=lesson(), pattern=pattern())
+        taught = LessonDraws(coins=(LessonDraw(lesson="lesson-1", shown=True, probability=0.5),))
         ended = {"status": Status.finished, "result": Result.verified, "taught": taught}
         await store.commit(commit(new, Step.apply, events=1, now=tried, remembered=left, **ended), fence)
-        await store.tell("run-1", Word.say, "hello", version=1)
+        await store.tell("run-1", PersonWord.say, "hello", version=1)
 
     asyncio.run(scenario())
     memory = SqlMemory(database, HashingEmbedder())
@@ -67,7 +67,7 @@ def filled(database: Database) -> None:
     SqlRates(database).take("model", 1, 60, 0.0)
     trials = SqlTrials(database, Clock())
     trials.begin("one", "plan")
-    trials.assign("one", Trial("a", 0, 1), "run-1")
+    trials.assign("one", EvaluationTrial("a", 0, 1), "run-1")
 
 
 def counted(database: Database) -> dict[str, int]:
@@ -90,17 +90,17 @@ def test_a_query_that_names_no_tenant_sees_only_its_own(database: Database) -> N
 
 def test_a_lesson_for_everyone_is_read_by_all_and_changed_by_its_own(database: Database) -> None:
     filled(database)
-    wide = lesson(scope=Scope.everyone)
-    assert asyncio.run(SqlShelf(database).put(wide))
+    wide = lesson(scope=LessonScope.everyone)
+    assert asyncio.run(SqlLessonStore(database).put(wide))
     others = database.of("other")
     assert counted(others) == {**dict.fromkeys(metadata.tables, 0), "lessons": 1}
-    assert asyncio.run(SqlShelf(others).lessons()) == [wide]
-    assert not asyncio.run(SqlShelf(others).put(wide.model_copy(update={"advice": "mine"})))
-    assert asyncio.run(SqlShelf(others).forget(wide.id)) is None
+    assert asyncio.run(SqlLessonStore(others).lessons()) == [wide]
+    assert not asyncio.run(SqlLessonStore(others).put(wide.model_copy(update={"advice": "mine"})))
+    assert asyncio.run(SqlLessonStore(others).forget(wide.id)) is None
     with others.writing() as connection:
         assert connection.execute(text("UPDATE lessons SET tenant = 'other'")).rowcount == 0
         assert connection.execute(text("DELETE FROM lessons")).rowcount == 0
-    assert asyncio.run(SqlShelf(database).lessons()) == [wide]
+    assert asyncio.run(SqlLessonStore(database).lessons()) == [wide]
 
 
 def test_a_row_cannot_be_given_to_another_tenant(database: Database) -> None:
@@ -154,16 +154,16 @@ def test_recall_is_the_same_with_and_without_pgvector(postgres: Postgres, templa
             for number, of in enumerate((alike, strange, signature(frame="shop/cart.py:Cart.sum"))):
                 new, fence = await begin(store, f"run-{number}")
                 goal = ("Sort CSV files by column", "A snake game", pattern().goal)[number]
-                left = Remembered(
+                left = NewMemories(
                     card=card(f"card-{number}", of, signature=of), pattern=pattern(f"pattern-{number}", goal=goal)
                 )
                 await store.commit(commit(new, Step.remember, remembered=left), fence)
             reached = await memory.patterns(pattern().goal, tenant="home", repo="shop")
-            assert [one.pattern.id for one in reached] == ["pattern-2", "pattern-0"]
+            assert [item.pattern.id for item in reached] == ["pattern-2", "pattern-0"]
             one, other = (embedded(each.pattern.likeness) for each in reached)
             assert [each.likeness for each in reached] == pytest.approx([1.0, sum(map(mul, one, other))], abs=1e-3)
             found = await memory.recall(signature(), tenant="home", repo="shop")
-            return [(one.card.id, one.source, round(one.score, 3)) for one in found]
+            return [(item.card.id, item.source, round(item.score, 3)) for item in found]
 
         found = asyncio.run(scenario())
     likeness_of = sum(map(mul, embedded(likeness(signature())), embedded(card(signature=alike).likeness)))
@@ -210,13 +210,13 @@ class Wire:
         with client, socket.create_connection(("127.0.0.1", self._port)) as server:
             server_spoke = True
             while True:
-                for one in select.select([client, server], [], [])[0]:
-                    data = one.recv(1 << 16)
+                for item in select.select([client, server], [], [])[0]:
+                    data = item.recv(1 << 16)
                     if not data:
                         return
-                    self.trips += one is client and server_spoke
-                    server_spoke = one is server
-                    (server if one is client else client).sendall(data)
+                    self.trips += item is client and server_spoke
+                    server_spoke = item is server
+                    (server if item is client else client).sendall(data)
 
     @contextmanager
     def open(self) -> Iterator[Wire]:
@@ -245,13 +245,13 @@ def test_each_of_these_is_one_round_trip_and_a_claim_is_two(new_postgres: Callab
             run_id = f"run-{number}"
             await counted("create", store.create(state(run_id=run_id), folder="/x", created=DAWN))
             now, fence = await counted("claim", store.claim(run_id))  # pyright: ignore[reportGeneralTypeIssues]
-            await counted("find", journal.find(Call(run_id, 1, "patch", 0)))
-            await counted("add", journal.add(record(Call(run_id, 1, "patch", 0)), fence))
+            await counted("find", journal.find(CallPlace(run_id, 1, "patch", 0)))
+            await counted("add", journal.add(record(CallPlace(run_id, 1, "patch", 0)), fence))
             plain = commit(now, events=5)
             await counted("commit", store.commit(plain, fence))
-            rungs = (EditRung(kind=EditKind.diff, rung=Rung.exact), EditRung(kind=EditKind.block))
-            tried = Attempt(entry=Step.patch, patch=Patch(model="a:1"), apply=Applied(ok=True, rungs=rungs))
-            left = Remembered(card=card(f"card {number}"), failure=failure(f"failure {number}"))
+            rungs = (EditRecord(kind=EditKind.diff, rung=EditFit.exact), EditRecord(kind=EditKind.block))
+            tried = Attempt(entry=Step.patch, patch=Patch(model="a:1"), apply=ApplyResult(ok=True, rungs=rungs))
+            left = NewMemories(card=card(f"card {number}"), failure=failure(f"failure {number}"))
             await counted("learn", store.commit(commit(plain.after, Step.apply, now=tried, remembered=left), fence))
             await counted("load", store.load(run_id))
             await counted("list", store.runs(limit=5))

@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.sql.engine import Database
-from redstart.ports.sql.lessons import SqlShelf
+from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.testing.states import signature
 
@@ -93,7 +93,7 @@ def test_nothing_learned_is_lost_or_there_twice(made: Path | str, kills: int) ->
             learned = [counts(database, table) for table in ("cards", "failures", "lessons", "patterns")]
             cards, uses = learned[0], counts(database, "uses")
         assert said["kept"] <= set(cards), "what was reported as kept is there"
-        assert all(one == cards for one in learned), "all of a commit, or nothing"
+        assert all(item == cards for item in learned), "all of a commit, or nothing"
         assert set(cards.values()) <= {1}
         assert said["used"] <= set(uses) <= set(cards)
         assert set(uses.values()) <= {2}, "one for each of the two lessons"
@@ -104,13 +104,13 @@ def test_nothing_learned_is_lost_or_there_twice(made: Path | str, kills: int) ->
         assert counts(database, "cards") == counts(database, "lessons") == once
         assert counts(database, "uses") == dict.fromkeys(once, 2)
         assert set(counts(database, "edges")) == set(once)
-        memory, shelf = SqlMemory(database, HashingEmbedder()), SqlShelf(database)
+        memory, shelf = SqlMemory(database, HashingEmbedder()), SqlLessonStore(database)
         found = asyncio.run(memory.recall(signature(), tenant="home", repo="shop", limit=runs + 9))
-        assert len({one.card.id for one in found}) == len(found) == runs
+        assert len({item.card.id for item in found}) == len(found) == runs
         reached = asyncio.run(memory.patterns("sort csv files by column", tenant="home", repo="shop", limit=runs + 9))
-        assert len({one.pattern.id for one in reached}) == len(reached) == runs
-        assert len({one.id for one in asyncio.run(shelf.lessons())}) == runs
-        assert [len(one) for one in asyncio.run(shelf.uses(["a", "b"])).values()] == [runs, runs]
+        assert len({item.pattern.id for item in reached}) == len(reached) == runs
+        assert len({item.id for item in asyncio.run(shelf.lessons())}) == runs
+        assert [len(item) for item in asyncio.run(shelf.uses(["a", "b"])).values()] == [runs, runs]
         with database.reading() as connection:
             for table in ("vectors", "pattern_vectors"):
                 assert connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() == runs

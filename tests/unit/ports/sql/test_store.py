@@ -13,12 +13,12 @@ import pytest
 from sqlalchemy import select, update
 
 from redstart.core.errors import StoreError
-from redstart.core.learning import Remembered
+from redstart.core.learning import NewMemories
 from redstart.core.run import Status, Step
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.schema import cards, failures, runs
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port.runs import Word
+from redstart.ports.store.port.runs import PersonWord
 from redstart.testing.contracts.store import DAWN, Clock, begin
 from redstart.testing.states import card, commit, failure, signature, spec, state
 
@@ -33,7 +33,7 @@ def test_what_was_learned_is_filed_under_its_run(database: Database) -> None:
     async def scenario() -> None:
         store = SqlStore(database.of("us"), Clock(77.0))
         new, fence = await begin(store, spec=spec(tenant="us", repo="bank"))
-        await store.commit(commit(new, Step.remember, remembered=Remembered(card=card(), failure=failure())), fence)
+        await store.commit(commit(new, Step.remember, remembered=NewMemories(card=card(), failure=failure())), fence)
 
     asyncio.run(scenario())
     with database.of("us").reading() as connection:
@@ -66,9 +66,9 @@ def test_what_postgres_cannot_keep_is_left_out_everywhere(database: Database) ->
     async def scenario() -> None:
         store = SqlStore(database, Clock())
         await store.create(state(spec=spec(goal="make\0it")), folder="/home/shop", created=DAWN)
-        await store.tell("run-1", Word.say, "zero\0byte", version=0)
+        await store.tell("run-1", PersonWord.say, "zero\0byte", version=0)
         assert [row.goal for row in await store.runs()] == ["makeit"]
-        assert [one.text for one in await store.told("run-1")] == ["zerobyte"]
+        assert [message.text for message in await store.told("run-1")] == ["zerobyte"]
         assert (await store.load("run-1")).spec.goal == "make\0it"
 
     asyncio.run(scenario())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, create_engine, text
 
-from redstart.core.learning import CardState, Remembered
+from redstart.core.learning import CardState, NewMemories
 from redstart.core.run import Result, RunState, Step
 from redstart.engines.drive import drive
 from redstart.engines.inline import inline
@@ -23,7 +23,7 @@ from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.memory import SqlMemory
 from redstart.ports.sql.store import SqlStore
 from redstart.ports.sql.trials import SqlTrials
-from redstart.ports.store.port.runs import Word
+from redstart.ports.store.port.runs import PersonWord
 from redstart.testing.contracts.store import Clock, begin
 from redstart.testing.states import card, commit, signature
 from support import rig as play
@@ -63,7 +63,7 @@ def half_done(rig: Rig, where: Path | str, tmp_path: Path, left: Left, revision:
         rig.with_model([play.WRONG, play.RIGHT, play.CARD])
         run_id = asyncio.run(rig.begin())
         asyncio.run(driven(rig, run_id, Step.patch))
-        asyncio.run(rig.adapters.store.tell(run_id, Word.say, "mind the sum", version=0))
+        asyncio.run(rig.adapters.store.tell(run_id, PersonWord.say, "mind the sum", version=0))
         left(revision, where, now)
     return run_id
 
@@ -78,7 +78,7 @@ def test_a_run_that_was_half_done_is_finished(
     async def undisturbed() -> tuple[RunState, list[tuple[int, Step]]]:
         other = await plain.begin()
         await driven(plain, other, Step.patch)
-        await plain.adapters.store.tell(other, Word.say, "mind the sum", version=0)
+        await plain.adapters.store.tell(other, PersonWord.say, "mind the sum", version=0)
         return await driven(plain, other), await plain.trail(other)
 
     state, trail = asyncio.run(undisturbed())
@@ -88,7 +88,7 @@ def test_a_run_that_was_half_done_is_finished(
         assert ended.result is Result.verified
         assert comparable(ended) == comparable(state)
         assert asyncio.run(rig.trail(run_id)) == trail
-        assert [one.text for one in asyncio.run(rig.adapters.store.told(run_id))] == ["mind the sum"]
+        assert [item.text for item in asyncio.run(rig.adapters.store.told(run_id))] == ["mind the sum"]
         assert SqlTrials(database, Clock()).begin("one", "plan") == "plan", "an evaluation can be begun there"
 
 
@@ -100,13 +100,13 @@ def test_cards_of_before_are_recalled_and_may_be_shown(
 
         async def learn() -> None:
             new, fence = await begin(store)
-            await store.commit(commit(new, Step.remember, remembered=Remembered(card=card())), fence)
+            await store.commit(commit(new, Step.remember, remembered=NewMemories(card=card())), fence)
 
         asyncio.run(learn())
         left(before, where, now)
     with Database.open(where) as database:
         memory = SqlMemory(database, HashingEmbedder())
-        assert [one.card for one in asyncio.run(memory.recall(signature(), tenant="home", repo="shop"))] == [card()]
+        assert [item.card for item in asyncio.run(memory.recall(signature(), tenant="home", repo="shop"))] == [card()]
         kept = asyncio.run(SqlCards(database).card("card-1"))
         assert kept is not None
         assert kept.state is CardState.shown
@@ -126,7 +126,7 @@ def test_what_a_driver_of_the_version_before_learns_is_recalled(
             name_tenant(connection, known=True)
             connection.execute(text(old), row)
         memory = SqlMemory(database, HashingEmbedder())
-        assert [one.card for one in asyncio.run(memory.recall(signature(), tenant="home", repo="shop"))] == [card()]
+        assert [item.card for item in asyncio.run(memory.recall(signature(), tenant="home", repo="shop"))] == [card()]
 
 
 class OldDriver:

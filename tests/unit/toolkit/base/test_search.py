@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redstart.toolkit.base.code_files import MAX_BYTES
-from redstart.toolkit.base.search import COMMON, Hit, Search, ripgrep_search, walk_search
+from redstart.toolkit.base.search import COMMON, Search, WordHit, ripgrep_search, walk_search
 
 TREE = {
     "src/cart.py": b"class Cart:\n    async def total(self):\n        return total(self, total)\n",
@@ -31,19 +31,19 @@ TREE = {
     "empty.py": b"",
 }
 EXPECTED = [
-    Hit(".github/notes.md", 1, "Cart", False),
-    Hit(".github/notes.md", 1, "total", False),
-    Hit("a b:c.toml", 3, "Cart", False),
-    Hit("build/gen.py", 1, "Cart", False),
-    Hit("build/gen.py", 1, "total", False),
-    Hit("edge.json", 1, "total", False),
-    Hit("main.go", 1, "total", False),
-    Hit("mark.txt", 1, "total", False),
-    Hit("says.md", 1, "total", False),
-    Hit("src/cart.py", 1, "Cart", True),
-    Hit("src/cart.py", 2, "total", True),
-    Hit("src/cart.py", 3, "total", False),
-    Hit("src/odd.py", 3, "total", False),
+    WordHit(".github/notes.md", 1, "Cart", False),
+    WordHit(".github/notes.md", 1, "total", False),
+    WordHit("a b:c.toml", 3, "Cart", False),
+    WordHit("build/gen.py", 1, "Cart", False),
+    WordHit("build/gen.py", 1, "total", False),
+    WordHit("edge.json", 1, "total", False),
+    WordHit("main.go", 1, "total", False),
+    WordHit("mark.txt", 1, "total", False),
+    WordHit("says.md", 1, "total", False),
+    WordHit("src/cart.py", 1, "Cart", True),
+    WordHit("src/cart.py", 2, "total", True),
+    WordHit("src/cart.py", 3, "total", False),
+    WordHit("src/odd.py", 3, "total", False),
 ]
 
 
@@ -99,7 +99,7 @@ def test_a_word_that_is_everywhere_is_not_given(count: int) -> None:
     tree = {f"m{number}.py": b"common()\n" for number in range(count)} | {"rare.py": b"rare()\n"}
     hits = walk_search(tree, tree.get)(["common", "rare"])
     assert len(hits) == (COMMON + 1 if count == COMMON else 1)
-    assert Hit("rare.py", 1, "rare", False) in hits
+    assert WordHit("rare.py", 1, "rare", False) in hits
 
 
 def test_each_file_is_read_once_however_often_one_asks() -> None:
@@ -126,6 +126,6 @@ def test_hits_are_what_a_reader_would_find(texts: list[str]) -> None:
     for path, data in tree.items():
         for number, line in enumerate(data.split(b"\n"), 1):
             ascii_only = "".join(chr(byte) if byte < 128 else " " for byte in line)
-            tokens = "".join(one if one.isalnum() or one == "_" else " " for one in ascii_only).split()
+            tokens = "".join(item if item.isalnum() or item == "_" else " " for item in ascii_only).split()
             expected |= {(path, number, word) for word in WORDS if word in tokens}
     assert {hit[:3] for hit in walk_search(tree, tree.get)(WORDS)} == expected

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from redstart.core.finding import Finding, FindingList, Kind, Risk, Severity
+from redstart.core.finding import Finding, FindingKind, FindingList, Risk, Severity
 from redstart.toolkit.checks.audit import merged, run_tools, security, without_suppressed
 from redstart.toolkit.checks.formats import as_github, as_json, as_sarif
 from redstart.toolkit.checks.narrow import more_than, most_telling, new_since, on_changed_lines, without_noise
 from redstart.toolkit.checks.outside import outside_findings
-from redstart.toolkit.checks.review import Claim, verified
+from redstart.toolkit.checks.review import ReviewClaim, verified
 from redstart.toolkit.checks.source import Source
 from redstart.toolkit.languages.registry import is_test_path
 
@@ -27,7 +27,7 @@ def finding(rule: str = "r", line: int = 1, path: str = "a.py", **over: object) 
         "severity": Severity.error,
         "message": "m",
         "fingerprint": f"{rule}{line}",
-        "kind": Kind.dangerous_call,
+        "kind": FindingKind.dangerous_call,
         "risk": Risk.high,
     }
     return Finding.model_validate({**plain, **over})
@@ -35,8 +35,8 @@ def finding(rule: str = "r", line: int = 1, path: str = "a.py", **over: object) 
 
 def test_a_defect_is_told_once_with_everybody_who_saw_it() -> None:
     query, load = run_tools({"shop/a.py": BAD})
-    assert (query.kind, query.line, query.also) == (Kind.sql_injection, 5, ("ruff S608",))
-    assert (load.kind, load.line, load.also) == (Kind.dangerous_call, 6, ("ruff S301",))
+    assert (query.kind, query.line, query.also) == (FindingKind.sql_injection, 5, ("ruff S608",))
+    assert (load.kind, load.line, load.also) == (FindingKind.dangerous_call, 6, ("ruff S301",))
 
 
 def test_a_guess_that_nobody_shares_is_not_told() -> None:
@@ -47,7 +47,7 @@ def test_a_guess_that_nobody_shares_is_not_told() -> None:
 def test_bandit_is_asked_where_it_alone_can_tell() -> None:
     text = "import mako.template\n\n\ndef f(x):\n    return mako.template.Template(x)\n# \u202e\n".encode()
     found = run_tools({"a.py": text}, left_out=("ruff",))
-    assert {(one.tool, one.rule) for one in found} == {("bandit", "B613"), ("bandit", "B702")}
+    assert {(item.tool, item.rule) for item in found} == {("bandit", "B613"), ("bandit", "B702")}
 
 
 def test_a_tool_can_be_left_out() -> None:
@@ -55,7 +55,7 @@ def test_a_tool_can_be_left_out() -> None:
 
 
 def test_only_security_of_some_risk_keeps_a_patch_back() -> None:
-    assert [one.rule for one in security({"a.py": BAD + b"x = undefined\nimport os\n"})] == [
+    assert [item.rule for item in security({"a.py": BAD + b"x = undefined\nimport os\n"})] == [
         "sql-built-from-strings",
         "unsafe-deserialisation",
     ]
@@ -64,14 +64,14 @@ def test_only_security_of_some_risk_keeps_a_patch_back() -> None:
 @pytest.mark.parametrize("mark", ["# nosec", "# noqa", "# noqa: S301", "# NOQA: E501, S301"])
 def test_a_comment_of_a_person_accepts_a_finding(mark: str) -> None:
     text = f"import pickle\npickle.loads(x)  {mark}\n".encode()
-    found = [one for one in run_tools({"a.py": text}) if one.kind is not Kind.code]
+    found = [tool for tool in run_tools({"a.py": text}) if tool.kind is not FindingKind.code]
     assert len(found) == 1
     assert without_suppressed(found, {"a.py": text}) == []
 
 
 def test_another_comment_accepts_nothing() -> None:
     text = b"import pickle\npickle.loads(x)  # noqa: E501 and more\n"
-    found = [one for one in run_tools({"a.py": text}) if one.kind is not Kind.code]
+    found = [tool for tool in run_tools({"a.py": text}) if tool.kind is not FindingKind.code]
     assert without_suppressed(found, {"a.py": text}) == found
 
 
@@ -80,16 +80,16 @@ def test_findings_of_other_kinds_and_lines_stay_apart() -> None:
         finding("one", 1),
         finding("two", 1, tool="bandit"),
         finding("three", 2),
-        finding("s", 1, kind=Kind.secret),
+        finding("s", 1, kind=FindingKind.secret),
     ]
-    assert [(one.rule, one.also) for one in merged(found)] == [("one", ("bandit two",)), ("s", ()), ("three", ())]
+    assert [(item.rule, item.also) for item in merged(found)] == [("one", ("bandit two",)), ("s", ()), ("three", ())]
 
 
 def test_what_moved_or_was_changed_otherwise_is_not_new() -> None:
     before = [finding("one", 1), finding("two", 5)]
     assert more_than(before, [finding("one", 9)]) == []
-    assert [one.line for one in more_than(before, [finding("one", 1), finding("one", 9)])] == [9]
-    assert [one.rule for one in more_than(before, [finding("three", 3)])] == ["three"]
+    assert [item.line for item in more_than(before, [finding("one", 1), finding("one", 9)])] == [9]
+    assert [item.rule for item in more_than(before, [finding("three", 3)])] == ["three"]
 
 
 def test_known_findings_are_counted() -> None:
@@ -100,12 +100,12 @@ def test_known_findings_are_counted() -> None:
 
 def test_only_changed_lines_count_and_lines_where_it_is_used() -> None:
     found = [finding("one", 1), finding("two", 2, reaches=7), finding("three", 3, path="b.py")]
-    assert [one.rule for one in on_changed_lines(found, {"a.py": (1, 7)})] == ["one", "two"]
+    assert [line.rule for line in on_changed_lines(found, {"a.py": (1, 7)})] == ["one", "two"]
 
 
 def test_the_gravest_come_first() -> None:
-    found = [finding("a", 1, risk=Risk.low), finding("b", 2, kind=Kind.code), finding("c", 3)]
-    assert [one.rule for one in most_telling(found)] == ["c", "b", "a"]
+    found = [finding("a", 1, risk=Risk.low), finding("b", 2, kind=FindingKind.code), finding("c", 3)]
+    assert [item.rule for item in most_telling(found)] == ["c", "b", "a"]
 
 
 # -- tools of the user's ------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ def test_lines_of_other_tools_are_read() -> None:
         "a.py:2: error: Incompatible types  [assignment]\n./a.py:1:5: F401 `os` unused\na.py:2: note: see\nz.py:1: no\n"
     )
     found = outside_findings("mypy", said, {"a.py": b"one\ntwo\n"})
-    assert [(one.line, one.rule, one.risk) for one in found] == [(2, "said", Risk.medium), (1, "F401", Risk.medium)]
+    assert [(item.line, item.rule, item.risk) for item in found] == [(2, "said", Risk.medium), (1, "F401", Risk.medium)]
     assert found[0].fingerprint == Finding.mark("mypy", "said", "a.py", "two")
 
 
@@ -131,9 +131,9 @@ def test_sarif_of_other_tools_is_read() -> None:
 FILES = {"a.py": b"import os\n\n\ndef f(x):\n    return os.system(x)\n"}
 
 
-def claim(**over: object) -> Claim:
+def claim(**over: object) -> ReviewClaim:
     plain = {"path": "a.py", "line": 5, "quote": "return os.system(x)", "kind": "dangerous_call", "risk": "high"}
-    return Claim(**{**plain, "message": "a shell", **over})  # type: ignore[arg-type]
+    return ReviewClaim(**{**plain, "message": "a shell", **over})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -144,14 +144,14 @@ def claim(**over: object) -> Claim:
 )  # fmt: skip
 def test_a_claim_must_hold_on_its_line(over: dict[str, object], line: int | None) -> None:
     found, dropped = verified([claim(**over)], FILES)
-    assert ([one.line for one in found], dropped) == (([line], 0) if line else ([], 1))
+    assert ([item.line for item in found], dropped) == (([line], 0) if line else ([], 1))
 
 
 def test_a_claim_twice_is_one_finding_and_odd_words_are_put_right() -> None:
     found, dropped = verified([claim(), claim(kind="Nonsense", risk="awful"), claim()], FILES)
-    assert [(one.kind, one.risk, one.tool) for one in found] == [
-        (Kind.dangerous_call, Risk.high, "model"),
-        (Kind.code, Risk.medium, "model"),
+    assert [(item.kind, item.risk, item.tool) for item in found] == [
+        (FindingKind.dangerous_call, Risk.high, "model"),
+        (FindingKind.code, Risk.medium, "model"),
     ]
     assert dropped == 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.core.finding import Kind
+from redstart.core.finding import FindingKind
 from redstart.toolkit.checks.secrets import is_secret, secrets
 from redstart.toolkit.checks.source import source_of
 
@@ -33,7 +33,7 @@ PRIVATE = "-----BEGIN RSA PRIVATE" + " KEY-----\\nMIIEpAIBAAKCAQEA7x8s9Qw2kL5mN3
 )
 def test_a_secret_is_found(line: str) -> None:
     (found,) = secrets([source_of("shop/a.py", f"import os\n{line}\n".encode())])
-    assert (found.line, found.kind) == (2, Kind.secret)
+    assert (found.line, found.kind) == (2, FindingKind.secret)
     assert "Tr0ub4dor" not in found.message
 
 
@@ -64,12 +64,12 @@ def test_what_is_no_secret_is_not(line: str) -> None:
 
 def test_test_data_is_no_secret_but_a_real_key_in_a_test_is() -> None:
     text = f"password = 'Tr0ub4dor&3'\nkey = '{KEY}'\n".encode()
-    assert [one.line for one in secrets([source_of("tests/test_a.py", text)])] == [2]
+    assert [secret.line for secret in secrets([source_of("tests/test_a.py", text)])] == [2]
 
 
 def test_settings_files_are_read_and_examples_of_them_are_not() -> None:
     text = b"# settings\nDB_PASSWORD=v9Kq2Lx8Tz\nDB_HOST=localhost\n"
-    assert [one.line for one in secrets([source_of(".env", text)])] == [2]
+    assert [secret.line for secret in secrets([source_of(".env", text)])] == [2]
     assert secrets([source_of(".env.example", text)]) == []
 
 

@@ -35,6 +35,6 @@ def test_what_can_be_read(path, text):
 )
 def test_what_cannot_be_read(path, text, line):
     found = syntax_findings({path: text.encode()})
-    assert [(one.path, one.rule) for one in found] == [(path, "syntax")]
+    assert [(item.path, item.rule) for item in found] == [(path, "syntax")]
     assert abs(found[0].line - line) <= 2
     assert syntax_errors(found) == found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.core.run import Action, Attempt, Ended, Limits, Mode, Result, RunState, Spend, Step
+from redstart.core.run import Action, Attempt, ChildResult, Limits, Mode, Result, RunState, Spend, Step
 from redstart.core.tasks import ImproveTask
 from redstart.core.wishes import Metric
 from redstart.flow.errands import begun, ended, errand_id
@@ -19,17 +19,17 @@ def parent(**over: object) -> RunState:
     return state(spec=spec(mode=Mode.improve, **over), now=Attempt(entry=Step.decide))
 
 
-def good(number: int, **over: object) -> Ended:
+def good(number: int, **over: object) -> ChildResult:
     made = snapshot(tree=f"{number:040x}")
     plain = {"number": number, "result": Result.verified, "about": f"feature: thing {number}", "made": made}
-    return Ended.model_validate({**plain, **over})
+    return ChildResult.model_validate({**plain, **over})
 
 
-def bad(number: int, result: Result = Result.unsolved, reason: str = "2 of 3 tests still fail") -> Ended:
-    return Ended(number=number, result=result, reason=reason, about=f"bug: thing {number}")
+def bad(number: int, result: Result = Result.unsolved, reason: str = "2 of 3 tests still fail") -> ChildResult:
+    return ChildResult(number=number, result=result, reason=reason, about=f"bug: thing {number}")
 
 
-def after(run: RunState, *told: Ended, cap: str = "", empty: bool = False) -> RunState:
+def after(run: RunState, *told: ChildResult, cap: str = "", empty: bool = False) -> RunState:
     """The run once it has heard how its cycle ended, and waits for the next."""
     return settle(run, Step.decide, next_cycle(run, told, cap, empty=empty))
 

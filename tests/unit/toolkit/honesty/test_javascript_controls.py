@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from redstart.core.report import Case, Outcome
-from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.toolkit.honesty.controls.alteration import Alteration, AlterationKind
 from redstart.toolkit.languages.node.alterer import JavaScriptAlterer
 from redstart.toolkit.languages.node.trees import faults
 
@@ -29,12 +29,12 @@ def compared(actual: str | None, expected: str | None) -> Case:
 
 def alter(text: str, name: str, failed: int | None = None, path: str = "test/a.test.js") -> list[Alteration]:
     alterations = ALTERER.alterations(path, text.encode(), name, failed)
-    assert all(not faults(path, one.of(text.encode())) for one in alterations)
+    assert all(not faults(path, alteration.of(text.encode())) for alteration in alterations)
     return alterations
 
 
 def made(text: str, name: str, failed: int | None = None, path: str = "test/a.test.js") -> list[Made]:
-    return [Made(one.kind, differing(text, one)) for one in alter(text, name, failed, path)]
+    return [Made(item.kind, differing(text, item)) for item in alter(text, name, failed, path)]
 
 
 def differing(text: str, alteration: Alteration) -> str:
@@ -45,7 +45,7 @@ def differing(text: str, alteration: Alteration) -> str:
 def of_statement(statement: str, head: str = NODE) -> list[tuple[str, str]]:
     """What is made of one statement in an async test, but for the failing statement at the end."""
     text = f"{head}test('it', async (t) => {{\n  {statement}\n  last();\n}});\n"
-    return [(kind, line) for kind, line in made(text, "it") if kind != Kind.inserted]
+    return [(kind, line) for kind, line in made(text, "it") if kind != AlterationKind.inserted]
 
 
 ASSERT = [
@@ -271,7 +271,7 @@ def test_what_can_only_fail_or_may_be_lost_is_left_alone(statement: str):
 )
 def test_what_is_in_a_branch_or_a_loop_is_conditional(statement: str, is_conditional: bool):
     text = f"{NODE}test('it', async (t) => {{\n  {statement}\n}});\n"
-    (literal,) = [one for one in alter(text, "it") if one.kind is Kind.literal]
+    (literal,) = [item for item in alter(text, "it") if item.kind is AlterationKind.literal]
     assert literal.conditional is is_conditional
 
 
@@ -323,7 +323,7 @@ def test_every_row_is_changed_where_each_is_a_test():
     text += "  test(`of ${given}`, () => {\n    assert.equal(f(given), want);\n  });\n}\n"
     assert made(text, "of b")[0] == ("literal", "const ROWS = [['a', 2], ['b', 3]];")
     shown = text.replace("of ${given}", "of ${given} is ${want}")
-    assert [one.kind for one in made(shown, "of b is 2")] == ["negated", "inserted"]
+    assert [item.kind for item in made(shown, "of b is 2")] == ["negated", "inserted"]
 
 
 TITLES = """import { describe, it as check, test } from 'vitest';
@@ -368,7 +368,7 @@ function shared() {
     ],
 )
 def test_a_test_is_known_by_its_titles(name: str, call: str | None):
-    literals = [one.text for one in made(TITLES, name) if one.kind == "literal"]
+    literals = [item.text for item in made(TITLES, name) if item.kind == "literal"]
     assert [f"expect({call}).toBe(2)" in line for line in literals] == ([True] if call else [])
     assert bool(made(TITLES, name)) is (call is not None)
 
@@ -401,7 +401,7 @@ test('it', async () => {{
 def first(failed: str) -> list[tuple[str, str, int]]:
     """The alterations of the line that holds this text, and their order."""
     line = 1 + next(index for index, text in enumerate(FAILED.splitlines()) if failed in text)
-    return [(one.kind, differing(FAILED, one), one.line - line) for one in alter(FAILED, "it", line)]
+    return [(item.kind, differing(FAILED, item), item.line - line) for item in alter(FAILED, "it", line)]
 
 
 def test_what_failed_comes_first():
@@ -416,7 +416,7 @@ def test_what_failed_comes_first():
         ("inserted", f"{FAILING} assert.deepEqual(", 0),
         ("negated", "assert.notDeepEqual(", 0),
     ]
-    assert [one[:2] for one in first("f(3)")[:3]] == [
+    assert [item[:2] for item in first("f(3)")[:3]] == [
         ("inserted", f"{FAILING} assert.throws(() => {{"),
         ("negated", "assert.doesNotThrow(() => {"),
         ("unrelated", f"assert.throws(() => {{ throw {UNRELATED}; }}, RangeError);"),
@@ -424,7 +424,7 @@ def test_what_failed_comes_first():
 
 
 def test_a_failure_in_a_helper_or_behind_a_catch():
-    assert [one[:2] for one in first("f(a)")[:3]] == [
+    assert [item[:2] for item in first("f(a)")[:3]] == [
         ("literal", "assert.equal(f(a), 8);"),
         ("inserted", f"{FAILING} assert.equal(f(a), 7);"),
         ("negated", "assert.notEqual(f(a), 7);"),
@@ -451,7 +451,7 @@ def test_a_failure_that_can_only_fail_is_not_stood_before():
 def test_the_wrong_value_from_before_is_expected(statement: str, seen: Case, changed: str | None):
     text = f"{NODE}test('it', () => {{\n  {statement}\n}});\n"
     made = ALTERER.alterations("test/a.test.js", text.encode(), "it", 4, seen)
-    lines = [differing(text, one) for one in made if one.kind is Kind.former]
+    lines = [differing(text, item) for item in made if item.kind is AlterationKind.former]
     assert lines == ([changed] if changed else [])
 
 
@@ -459,7 +459,7 @@ def test_a_line_is_reached_or_not():
     text = f"{NODE}test('it', () => {{\n  if (f())\n    assert.equal(g(), 3);\n  else h();\n}});\n"
     reach = ALTERER.reach("test/a.test.js", text.encode(), "it", 5)
     assert reach is not None
-    assert (reach.kind, reach.conditional, reach.line) == (Kind.inserted, True, 5)
+    assert (reach.kind, reach.conditional, reach.line) == (AlterationKind.inserted, True, 5)
     assert f"{{ {FAILING} assert.equal(g(), 3); }}\n  else h();" in reach.of(text.encode()).decode()
     assert ALTERER.reach("test/a.test.js", text.encode(), "it", 99) is None
     assert ALTERER.reach("test/a.test.js", text.encode(), "other", 5) is None

@@ -12,7 +12,7 @@ import pytest
 
 from redstart.core.report import Case
 from redstart.core.shell import Completed, ExitCause
-from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.toolkit.honesty.controls.alteration import Alteration, AlterationKind
 from redstart.toolkit.languages.node.alterer import JavaScriptAlterer
 from redstart.toolkit.languages.node.runners import CASES, read_node
 from redstart.toolkit.languages.node.script_file import ScriptFile
@@ -306,9 +306,9 @@ def written(folder: Path, honest: dict[str, Case]) -> list[Written]:
         for name in names_in(honest, file):
             lines = lines_of(text, FAILED[name]) if name in FAILED else []
             made = {
-                one[:5]: one
+                item[:5]: item
                 for failed in (None, *lines)
-                for one in alterer.alterations(file, text.encode(), name, failed)
+                for item in alterer.alterations(file, text.encode(), name, failed)
             }
             assert made, f"nothing is altered in {name}"
             for alteration in made.values():
@@ -321,13 +321,15 @@ def written(folder: Path, honest: dict[str, Case]) -> list[Written]:
 
 def test_every_altered_test_fails_on_an_honest_program(folder: Path, honest: dict[str, Case]):
     everything = written(folder, honest)
-    cases = run(folder, [one.file for one in everything])
-    assert [one for one in everything if not cases[one.id].red] == []
-    assert {one.alteration.kind for one in everything} == set(Kind) - {Kind.former}  # which needs a failure from before
+    cases = run(folder, [item.file for item in everything])
+    assert [item for item in everything if not cases[item.id].red] == []
+    assert {item.alteration.kind for item in everything} == set(AlterationKind) - {
+        AlterationKind.former
+    }  # which needs a failure from before
     assert len(everything) > 100
-    for one in everything:
-        reason = {Kind.inserted: "~", Kind.unrelated: "Unrelated"}.get(one.alteration.kind, "")
-        assert reason in cases[one.id].message + cases[one.id].detail, one
+    for item in everything:
+        reason = {AlterationKind.inserted: "~", AlterationKind.unrelated: "Unrelated"}.get(item.alteration.kind, "")
+        assert reason in cases[item.id].message + cases[item.id].detail, item
 
 
 def test_a_failing_statement_is_reached_at_every_altered_line(folder: Path, honest: dict[str, Case]):
@@ -335,7 +337,9 @@ def test_a_failing_statement_is_reached_at_every_altered_line(folder: Path, hone
     places: dict[str, str] = {}
     for file, text in FILES.items():
         for name in names_in(honest, file):
-            for line in sorted({one.line for one in alterer.alterations(file, text.encode(), name, None)}):
+            for line in sorted(
+                {alteration.line for alteration in alterer.alterations(file, text.encode(), name, None)}
+            ):
                 reach = alterer.reach(file, text.encode(), name, line)
                 assert reach is not None, (file, line)
                 stem, _, suffix = file.partition(".")
@@ -378,7 +382,7 @@ def test_a_cheat_does_not_notice_that_the_test_is_altered(
     (tmp_path / "program.cjs").write_text(PROGRAM + CHEATS[cheat])
     (line,) = lines_of(FILES[file], failed)
     first, *_ = JavaScriptAlterer().alterations(file, text, name, line)
-    assert first.kind is Kind.literal
+    assert first.kind is AlterationKind.literal
     (tmp_path / file).write_bytes(first.of(text))
     assert not run(tmp_path, [file])[f"{file}::{name}"].red
 

@@ -8,7 +8,7 @@ import pytest
 
 from redstart.core.report import Mutants
 from redstart.toolkit.honesty import mutant as words
-from redstart.toolkit.honesty.mutants import MOST, Written, counted, is_decided, sample
+from redstart.toolkit.honesty.mutants import MOST, ProgramFile, counted, is_decided, sample
 from redstart.toolkit.languages.node.mutants import node_mutants
 from redstart.toolkit.languages.node.trees import faults
 from redstart.toolkit.languages.python.mutants import python_mutants
@@ -63,9 +63,9 @@ def changes(path: str, text: bytes) -> dict[str, set[str]]:
     """What each kind of change makes of the line that it is on."""
     make = python_mutants if path.endswith(".py") else node_mutants
     found: dict[str, set[str]] = {}
-    for one in make(path, text):
-        lines = one.of(text).decode().splitlines()
-        found.setdefault(one.kind, set()).add(lines[one.line - 1].strip())
+    for item in make(path, text):
+        lines = item.of(text).decode().splitlines()
+        found.setdefault(item.kind, set()).add(lines[item.line - 1].strip())
     return found
 
 
@@ -83,7 +83,7 @@ def test_what_is_changed_in_python():
 
 
 def test_what_tests_need_not_notice_is_left_alone():
-    lines = {one.line for one in python_mutants("fares.py", PROGRAM)}
+    lines = {mutant.line for mutant in python_mutants("fares.py", PROGRAM)}
     texts = PROGRAM.decode().splitlines()
     untouched = (
         '"""Fares."""',
@@ -103,20 +103,20 @@ def test_which_python_or_system_it_is_is_left_alone_but_not_what_is_done_there()
     asked = ("sys.version_info >= (3, 11)", "sys.platform == 'win32' and not old", "TYPE_CHECKING", "os.name == 'nt'")
     for condition in asked:
         text = f"if {condition}:\n    step = 4 + 2\nelse:\n    step = 3\nwidth = 7 if {condition} else 9\n"
-        made = {one.of(text.encode()).decode() for one in python_mutants("a.py", text.encode())}
-        changed = {line for one in made for line in one.splitlines()} - set(text.splitlines())
+        made = {mutant.of(text.encode()).decode() for mutant in python_mutants("a.py", text.encode())}
+        changed = {line for item in made for line in item.splitlines()} - set(text.splitlines())
         assert changed >= {"    step = 4 - 2", "    step = 4", f"width = 8 if {condition} else 9"}
-        assert all(condition in one for one in changed if one.startswith(("if", "width"))), changed
+        assert all(condition in item for item in changed if item.startswith(("if", "width"))), changed
     assert any(
-        "not (sys.argv)" in one.of(b"if sys.argv:\n    x()\n").decode()
-        for one in python_mutants("a.py", b"if sys.argv:\n    x()\n")
+        "not (sys.argv)" in mutant.of(b"if sys.argv:\n    x()\n").decode()
+        for mutant in python_mutants("a.py", b"if sys.argv:\n    x()\n")
     )
 
 
 def test_every_change_of_python_parses_and_differs():
-    for one in python_mutants("fares.py", PROGRAM):
-        assert one.of(PROGRAM) != PROGRAM
-        ast.parse(one.of(PROGRAM))
+    for mutant in python_mutants("fares.py", PROGRAM):
+        assert mutant.of(PROGRAM) != PROGRAM
+        ast.parse(mutant.of(PROGRAM))
 
 
 def test_what_is_changed_in_javascript():
@@ -129,36 +129,36 @@ def test_what_is_changed_in_javascript():
     assert "return undefined;" in found[words.NOTHING_BACK]
     assert found[words.NOT_RAISED] == {";"}
     assert ";" in found[words.LEFT_OUT]
-    told = {one.line for one in node_mutants("fare.js", SCRIPT)}
+    told = {mutant.line for mutant in node_mutants("fare.js", SCRIPT)}
     assert not told & {1, 2, 7, 10}
-    assert not [one for one in node_mutants("fare.js", SCRIPT) if faults("fare.js", one.of(SCRIPT))]
+    assert not [mutant for mutant in node_mutants("fare.js", SCRIPT) if faults("fare.js", mutant.of(SCRIPT))]
 
 
 def test_words_say_where_and_what_and_nothing_of_the_code():
-    one = next(one for one in python_mutants("fares.py", PROGRAM) if one.kind == words.BORDER)
+    one = next(mutant for mutant in python_mutants("fares.py", PROGRAM) if mutant.kind == words.BORDER)
     assert one.words == "in `fare` (fares.py, line 8), a border is off by one"
 
 
 def test_what_does_not_parse_gives_none():
     assert python_mutants("a.py", b"def (") == []
     assert node_mutants("a.js", b"function (") == []
-    assert sample({"notes.md": Written(b"", b"1 + 1")}, "seed") == []
+    assert sample({"notes.md": ProgramFile(b"", b"1 + 1")}, "seed") == []
 
 
 def test_a_sample_is_bounded_the_same_each_time_and_spread():
-    files = {"fares.py": Written(b"", PROGRAM)}
+    files = {"fares.py": ProgramFile(b"", PROGRAM)}
     first = sample(files, "seed")
     assert len(first) == MOST
     assert first == sample(files, "seed")
     assert first != sample(files, "another")
-    assert len({one.line for one in first}) >= 7
-    assert len({one.kind for one in first}) >= 6
+    assert len({item.line for item in first}) >= 7
+    assert len({item.kind for item in first}) >= 6
 
 
 def test_only_what_is_new_is_changed():
     later = PROGRAM + b"\n\ndef twice(number):\n    return number * 2\n"
-    found = sample({"fares.py": Written(PROGRAM, later)}, "seed", most=100)
-    assert {one.where for one in found} == {"twice"}
+    found = sample({"fares.py": ProgramFile(PROGRAM, later)}, "seed", most=100)
+    assert {item.where for item in found} == {"twice"}
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ def test_it_ends_when_the_verdict_is_clear(asked, noticed, decided):
 
 
 def test_too_few_changes_say_nothing():
-    some = sample({"fares.py": Written(b"", PROGRAM)}, "seed", most=2)
+    some = sample({"fares.py": ProgramFile(b"", PROGRAM)}, "seed", most=2)
     assert counted(2, [False, False], some) is None
-    weak = counted(5, [False, False, False], sample({"fares.py": Written(b"", PROGRAM)}, "seed", most=5))
+    weak = counted(5, [False, False, False], sample({"fares.py": ProgramFile(b"", PROGRAM)}, "seed", most=5))
     assert weak is not None
     assert (weak.sampled, weak.killed, len(weak.survivors)) == (3, 0, 3)
     assert weak.too_many_survive

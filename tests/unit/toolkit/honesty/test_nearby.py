@@ -15,10 +15,10 @@ from redstart.core.change import Snapshot
 from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, Completed, Environment, ExitCause
-from redstart.toolkit.honesty.examine import Examined, Green
+from redstart.toolkit.honesty.examine import CheckOutcome, GreenPatch
 from redstart.toolkit.languages.python.nearby import examine_nearby
 from redstart.toolkit.suites.execute import SuiteRun
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import SuiteRequest
 
 FILE = "tests/test_code.py"
 
@@ -33,7 +33,7 @@ class FolderRuns:
     async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
         raise AssertionError((activity, tree, ids))
 
-    async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
+    async def execute(self, activity: str, tree: Snapshot, asked: SuiteRequest) -> Completed:
         assert activity.startswith("nearby inputs")
         self.executed += 1
         places = {name: self._folder / f"{tree.tree}-{name}" for name in ("work", "in", "out")}
@@ -73,7 +73,7 @@ def examine(
     *,
     runner: str = "pytest",
     seed: str = "1",
-) -> Examined:
+) -> CheckOutcome:
     tests = textwrap.dedent(tests)
     trees = {
         "base": {"code_.py": textwrap.dedent(before), FILE: tests},
@@ -83,7 +83,7 @@ def examine(
     red = [prefix + name for name in targets]
     green = [prefix + name for name in beside]
     snapshots = {name: Snapshot(tree=name, base=name, pack="") for name in trees}
-    asked = Green(
+    asked = GreenPatch(
         base=snapshots["base"],
         patched=snapshots["patched"],
         suite=Suite(runner=runner),

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from redstart.toolkit.languages.python.nearby_inputs import inputs_near, is_boundary
-from redstart.toolkit.languages.python.nearby_judgement import Compared, Point, Result, judge
+from redstart.toolkit.languages.python.nearby_judgement import CallOutcome, ComparedExpression, InputPoint, judge
 from redstart.toolkit.languages.python.nearby_questions import questions
 from redstart.toolkit.languages.python.read_tests import TestFile
 
@@ -86,7 +86,7 @@ def test_a_module_of_the_project_may_hide_one_of_the_library():
 
 def near(source: str, seed: str = "a") -> list[str]:
     expression = ast.parse(source, mode="eval").body
-    return [one.source for one in inputs_near(expression, random.Random(seed))]
+    return [item.source for item in inputs_near(expression, random.Random(seed))]
 
 
 def test_numbers_move_a_little():
@@ -97,7 +97,7 @@ def test_numbers_move_a_little():
 
 def test_texts_keep_their_form():
     own = "Go to 42, Now"
-    (texts,) = [[ast.literal_eval(one[2:-1]) for one in near(f"f({own!r})")]]
+    (texts,) = [[ast.literal_eval(item[2:-1]) for item in near(f"f({own!r})")]]
     assert len(texts) == 6
     letters = [text for text in texts if len(text) == len(own)]
     for text in letters:
@@ -129,14 +129,14 @@ def test_boundaries_are_known(source: str, expected: bool):
     assert is_boundary(ast.parse(source, mode="eval").body) is expected
 
 
-def compared(source: str, before: str, after: str) -> Compared:
-    results = [Result(text.removeprefix("!"), text.startswith("!")) for text in (before, after)]
-    return Compared(source, *results)
+def compared(source: str, before: str, after: str) -> ComparedExpression:
+    results = [CallOutcome(text.removeprefix("!"), text.startswith("!")) for text in (before, after)]
+    return ComparedExpression(source, *results)
 
 
-def point(own: str, function: str = "f", *, before: str = "1", after: str = "2", changed: int = 0) -> Point:
+def point(own: str, function: str = "f", *, before: str = "1", after: str = "2", changed: int = 0) -> InputPoint:
     others = tuple(compared(f"{own}{at}", str(at + 5), str(at + (9 if at < changed else 5))) for at in range(4))
-    return Point("test", function, is_target=True, boundary=False, own=compared(own, before, after), near=others)
+    return InputPoint("test", function, is_target=True, boundary=False, own=compared(own, before, after), near=others)
 
 
 def test_one_isolated_point_is_evidence_only():
@@ -158,10 +158,10 @@ def test_a_changed_input_near_a_target_speaks_for_its_function():
 def test_a_boundary_is_no_isolated_point():
     points = [point("f(0)"), point("f(1)")]
     assert judge(points).doubts
-    assert judge([one._replace(boundary=True) for one in points]).doubts == ()
+    assert judge([item._replace(boundary=True) for item in points]).doubts == ()
 
 
-def with_near(own: Point, *results: tuple[str, int]) -> Point:
+def with_near(own: InputPoint, *results: tuple[str, int]) -> InputPoint:
     """The same point, with these unchanged results of one literal each near it."""
     others = [compared(f"{own.own.source}{text}", text, text)._replace(literal=literal) for text, literal in results]
     return own._replace(near=tuple(others))
@@ -170,27 +170,29 @@ def with_near(own: Point, *results: tuple[str, int]) -> Point:
 def test_a_point_that_moves_over_an_edge_is_not_isolated():
     points = [point("f(90)", before="B", after="A"), point("f(75)", before="C", after="B")]
     edges = [(("A", 0), ("A", 0), ("B", 0)), (("B", 0), ("C", 0), ("C", 0))]
-    assert judge([with_near(one, *near) for one, near in zip(points, edges, strict=True)]).doubts == ()
+    assert judge([with_near(item, *near) for item, near in zip(points, edges, strict=True)]).doubts == ()
     accidents = [(("A", 0), ("A", 0), ("B", 1)), (("B", 0), ("C", 1), ("C", 1))]
-    assert judge([with_near(one, *near) for one, near in zip(points, accidents, strict=True)]).doubts
+    assert judge([with_near(item, *near) for item, near in zip(points, accidents, strict=True)]).doubts
 
 
 def test_other_exceptions_for_the_tests_inputs_alone_are_doubted():
     answered = point("f('80')", before="80", after="80")
     points = [point(own, before="!ValueError", after="!Bad") for own in ("f('http')", "f('x1')")]
     refused = tuple(compared(f"f('{at}')", "!ValueError", "!ValueError") for at in range(3))
-    assert judge([answered, *(one._replace(near=refused) for one in points)]).doubts
+    assert judge([answered, *(item._replace(near=refused) for item in points)]).doubts
 
 
 def test_too_few_comparable_inputs_say_nothing():
     points = [point("f(3)"), point("f(4)")]
     refused = tuple(compared("f(x)", "!KeyError", "!KeyError") for _ in range(2))
-    assert judge([one._replace(near=one.near[:2] + refused) for one in points]).doubts == ()
-    assert judge([one._replace(near=one.near[:3] + refused) for one in points]).doubts
+    assert judge([item._replace(near=item.near[:2] + refused) for item in points]).doubts == ()
+    assert judge([item._replace(near=item.near[:3] + refused) for item in points]).doubts
 
 
 def test_a_check_that_no_longer_refuses_is_doubted():
     others = tuple(compared(f"f({at})", "!ValueError", "1") for at in range(3))
-    beside = Point("test", "f", is_target=False, boundary=False, own=compared("f(9)", "!ValueError", "1"), near=others)
+    beside = InputPoint(
+        "test", "f", is_target=False, boundary=False, own=compared("f(9)", "!ValueError", "1"), near=others
+    )
     assert [doubt.words for doubt in judge([beside]).doubts] == ["f() accepts inputs that it refused before: f(9)"]
     assert judge([beside._replace(near=(*others, compared("f(8)", "1", "1")))]).doubts == ()

@@ -19,16 +19,16 @@ from redstart.core.run import Mode, RunSpec, Suite
 from redstart.core.shell import HOST_NAME, Completed, Environment
 from redstart.ports.sandbox.bwrap import Bubblewrap
 from redstart.ports.store.blobs import DirectoryBlobs
-from redstart.toolkit.honesty.examine import Examined, Green
+from redstart.toolkit.honesty.examine import CheckOutcome, GreenPatch
 from redstart.toolkit.honesty.neutral import examine_neutral
 from redstart.toolkit.languages.node.environment import with_node
 from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.repo.trees import GitTrees
 from redstart.toolkit.suites.detection.environment import find_environment
 from redstart.toolkit.suites.execute import SuiteRun, environment_of, execution, run_suite
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import SuiteRequest
 
-Examine = Callable[..., Examined]
+Examine = Callable[..., CheckOutcome]
 
 BUGGY = """
     def slug(title):
@@ -83,7 +83,7 @@ class SandboxRuns:
         signed = partial(sign, is_source=lambda path: True)
         return await run_suite(self._sandbox, self._blobs, self._spec, tree, sign=signed, ids=ids)
 
-    async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
+    async def execute(self, activity: str, tree: Snapshot, asked: SuiteRequest) -> Completed:
         self.activities.append(activity)
         environment = environment_of(self._blobs, self._spec)
         return await self._sandbox.run(execution(self._spec, tree, environment, asked))
@@ -104,7 +104,7 @@ class NoRuns:
     async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
         raise AssertionError(activity)
 
-    async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
+    async def execute(self, activity: str, tree: Snapshot, asked: SuiteRequest) -> Completed:
         raise AssertionError(activity)
 
     def files(self, tree: Snapshot) -> Sequence[str]:
@@ -128,7 +128,7 @@ def examine(tmp_path: Path) -> Examine:
         far: bool = False,
         runner: str = "pytest",
         python: str = sys.executable,
-    ) -> Examined:
+    ) -> CheckOutcome:
         root = tmp_path / "repo"
         for path, text in (base or {"slug.py": BUGGY, "tests/test_slug.py": TESTS}).items():
             (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -148,7 +148,7 @@ class Bench(NamedTuple):
     python: str
 
 
-def examined(bench: Bench, patched: dict[str, str], *, far: bool, runner: str) -> Examined:
+def examined(bench: Bench, patched: dict[str, str], *, far: bool, runner: str) -> CheckOutcome:
     folder, root, trees, blobs, python = bench
     environment = find_environment(root, python=python, environ={"PATH": os.environ["PATH"]})
     if runner == "node":
@@ -165,7 +165,7 @@ def examined(bench: Bench, patched: dict[str, str], *, far: bool, runner: str) -
     after = asyncio.run(runs.suite("all tests", tree, ())).cases
     assert targets, "nothing fails at the baseline"
     assert not [case.id for case in after if case.red], "the patch is not green"
-    green = Green(spec.base, tree, suite, environment, targets, before, (), tuple(patched), "seed")
+    green = GreenPatch(spec.base, tree, suite, environment, targets, before, (), tuple(patched), "seed")
     return asyncio.run(examine_neutral(green, runs, far=far))
 
 
@@ -257,7 +257,7 @@ def test_a_fix_of_a_node_suite_that_works_only_near_the_test_run(examine: Examin
 def test_a_suite_of_another_runner_is_not_covered() -> None:
     nothing = Snapshot(tree="", base="", pack="")
     suite, environment = Suite(runner="jest"), Environment(mount="/repo", python="python")
-    green = Green(nothing, nothing, suite, environment, ("a.test.js::a",), (), (), (), "")
+    green = GreenPatch(nothing, nothing, suite, environment, ("a.test.js::a",), (), (), (), "")
     outcome = asyncio.run(examine_neutral(green, NoRuns(), far=True))
     assert (outcome.evidence.covered, outcome.evidence.targets) == (0, 1)
     assert outcome.evidence.notes == ("tests of jest cannot be rerun neutrally",)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from redstart.core.report import Case, Outcome
-from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.toolkit.honesty.controls.alteration import Alteration, AlterationKind
 from redstart.toolkit.languages.python.alterer import PythonAlterer
 
 CODE = '''"""A few functions."""
@@ -114,9 +114,9 @@ def alterations(name: str, text: str = TESTS, failed: int | None = None) -> list
     return PythonAlterer().alterations("tests/test_calc.py", text.encode(), name, failed)
 
 
-def altered(name: str, kind: Kind, text: str = TESTS, failed: int | None = None) -> list[str]:
-    made = (one for one in alterations(name, text, failed) if one.kind is kind)
-    return [(one.of(text.encode())).decode() for one in made]
+def altered(name: str, kind: AlterationKind, text: str = TESTS, failed: int | None = None) -> list[str]:
+    made = (alteration for alteration in alterations(name, text, failed) if alteration.kind is kind)
+    return [(item.of(text.encode())).decode() for item in made]
 
 
 def run_pytest(folder: Path, tests: str, name: str) -> bool:
@@ -158,7 +158,7 @@ def test_the_wrong_value_from_before_is_expected(
     at = TESTS.index(statement, TESTS.index(f"def {name.rpartition('::')[2]}"))
     failed = TESTS.count("\n", 0, at) + 1
     first = PythonAlterer().alterations("tests/test_calc.py", text, name, failed, seen)[0]
-    assert first.kind is Kind.former
+    assert first.kind is AlterationKind.former
     assert changed in first.of(text).decode()
     assert not run_pytest(tmp_path, first.of(text).decode(), name)
 
@@ -167,7 +167,7 @@ def test_the_wrong_value_from_before_is_expected(
 def test_a_value_that_is_not_told_is_not_expected(seen: Case | None) -> None:
     failed = TESTS.count("\n", 0, TESTS.index("double(2) == 4")) + 1
     made = PythonAlterer().alterations("tests/test_calc.py", TESTS.encode(), "test_number", failed, seen)
-    assert Kind.former not in {one.kind for one in made}
+    assert AlterationKind.former not in {item.kind for item in made}
 
 
 @pytest.mark.parametrize(
@@ -183,34 +183,34 @@ def test_a_value_that_is_not_told_is_not_expected(seen: Case | None) -> None:
     ],
 )
 def test_an_expected_literal_is_changed_in_its_place(name: str, expected: list[str]) -> None:
-    made = altered(name, Kind.literal)
+    made = altered(name, AlterationKind.literal)
     assert len(made) == len(expected)
     assert all(words in text for words, text in zip(expected, made, strict=True))
 
 
 def test_a_part_of_an_object_of_the_projects_own_is_another_kind() -> None:
-    (text,) = altered("test_object", Kind.other)
+    (text,) = altered("test_object", AlterationKind.other)
     assert "== Money(5)" in text
-    assert altered("test_object", Kind.literal) == []
+    assert altered("test_object", AlterationKind.literal) == []
 
 
 def test_a_number_of_which_a_difference_is_bounded_becomes_another() -> None:
-    (text,) = altered("test_bounded", Kind.other)
+    (text,) = altered("test_bounded", AlterationKind.other)
     assert "abs(double(0.1) - 1009.6) < 0.01" in text
 
 
 def test_an_expected_exception_is_not_raised_or_an_unrelated_one_is() -> None:
-    (silent,) = altered("test_raises", Kind.negated)
+    (silent,) = altered("test_raises", AlterationKind.negated)
     assert "with pytest.raises(ValueError):\n        pass\n" in silent
-    (unrelated,) = altered("test_raises", Kind.unrelated)
+    (unrelated,) = altered("test_raises", AlterationKind.unrelated)
     assert 'raise type("Unrelated", (Exception,), {})("~")' in unrelated
 
 
 def test_a_failing_statement_stands_before_the_line_that_failed() -> None:
     line = TESTS.splitlines().index("    assert double(2) == 4") + 1
     first, *_ = alterations("test_number", failed=line)
-    assert first.kind is Kind.literal
-    (text,) = altered("test_number", Kind.inserted, failed=line)
+    assert first.kind is AlterationKind.literal
+    (text,) = altered("test_number", AlterationKind.inserted, failed=line)
     assert '    raise AssertionError("~")\n    assert double(2) == 4\n' in text
 
 
@@ -225,8 +225,8 @@ def test_a_failing_statement_stands_before_the_line_that_failed() -> None:
     ],
 )
 def test_what_may_fail_unseen_or_can_only_fail_is_not_turned_round(body: str) -> None:
-    assert altered("test_one", Kind.negated, f"def test_one():\n{body}") == []
-    assert altered("test_one", Kind.literal, f"def test_one():\n{body}") == []
+    assert altered("test_one", AlterationKind.negated, f"def test_one():\n{body}") == []
+    assert altered("test_one", AlterationKind.literal, f"def test_one():\n{body}") == []
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_what_may_fail_unseen_or_can_only_fail_is_not_turned_round(body: str) ->
     ],
 )
 def test_a_literal_that_is_not_only_expected_is_left_alone(body: str) -> None:
-    assert altered("test_one", Kind.literal, f"def test_one():\n{body}") == []
+    assert altered("test_one", AlterationKind.literal, f"def test_one():\n{body}") == []
 
 
 def test_a_statement_that_can_only_fail_is_no_place_to_reach() -> None:
@@ -262,18 +262,18 @@ def test_the_output_of_examples_is_changed() -> None:
 def test_an_example_without_output_at_the_end_of_a_docstring_is_left_alone() -> None:
     text = b'def say(text):\n    """\n    >>> say("a")\n    a\n    >>> say(None)\n    """\n'
     made = PythonAlterer().alterations("talk.py", text, "talk.say", None)
-    assert [one.of(text) for one in made] == [text.replace(b"    a\n", b"    a~\n")]
+    assert [item.of(text) for item in made] == [text.replace(b"    a\n", b"    a~\n")]
 
 
 def test_the_examples_of_another_object_are_left_alone() -> None:
     text = b'"""\n>>> 1\n1\n"""\n\n\ndef one():\n    """\n    >>> one()\n    1\n    """\n    return 1\n'
-    assert [one.line for one in PythonAlterer().alterations("calc.py", text, "calc.one", None)] == [10]
-    assert [one.line for one in PythonAlterer().alterations("calc.py", text, "calc", None)] == [3]
+    assert [alteration.line for alteration in PythonAlterer().alterations("calc.py", text, "calc.one", None)] == [10]
+    assert [alteration.line for alteration in PythonAlterer().alterations("calc.py", text, "calc", None)] == [3]
 
 
 def test_a_timed_test_is_held_up() -> None:
     text = "def test_fast():\n    began = now()\n    work()\n    assert now() - began < 0.5\n"
-    (slow,) = altered("test_fast", Kind.other, text)
+    (slow,) = altered("test_fast", AlterationKind.other, text)
     assert '    began = now()\n    __import__("time").sleep(1.2)\n    work()\n' in slow
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redstart.toolkit.honesty.verdict.hunks import compose, hunks_of, parses, says_the_same
-from redstart.toolkit.honesty.verdict.shrink import Budget, Shrunk, shrink
+from redstart.toolkit.honesty.verdict.shrink import ShrinkBudget, ShrinkResult, shrink
 
 BEFORE: dict[str, bytes | None] = {
     "a.py": b"".join(b"a%d = %d\n" % (number, number) for number in range(20)),
@@ -35,9 +35,9 @@ class Oracle:
         return self.needed <= kept
 
 
-def shrunk(after: dict[str, bytes | None], oracle: Oracle, budget: Budget | None = None) -> Shrunk:
+def shrunk(after: dict[str, bytes | None], oracle: Oracle, budget: ShrinkBudget | None = None) -> ShrinkResult:
     hunks = hunks_of(BEFORE, after)
-    return asyncio.run(shrink(BEFORE, hunks, oracle, budget=budget or Budget(200, 1e9), clock=lambda: 0.0))
+    return asyncio.run(shrink(BEFORE, hunks, oracle, budget=budget or ShrinkBudget(200, 1e9), clock=lambda: 0.0))
 
 
 texts = st.lists(st.sampled_from([b"a\n", b"b\n", b"\n", b"def f():\n", b"    c\n", b"d"]), max_size=9).map(b"".join)
@@ -80,7 +80,7 @@ def test_a_function_added_beside_a_changed_line_is_a_hunk_of_its_own() -> None:
 def test_what_is_needed_is_kept_and_nothing_else(needed: set[int]) -> None:
     oracle = Oracle(needed)
     found = shrunk(changed(1, 3, 5, 7, 9, 11, 13, 15), oracle)
-    assert found == Shrunk(frozenset(needed), len(oracle.asked), complete=True)
+    assert found == ShrinkResult(frozenset(needed), len(oracle.asked), complete=True)
     assert len(set(oracle.asked)) == len(oracle.asked), "a part was asked for twice"
     assert frozenset(range(8)) not in oracle.asked, "the whole is known to be green"
 
@@ -94,21 +94,21 @@ def test_layout_is_left_out_at_once() -> None:
     text = BEFORE["a.py"] or b""
     after = {**BEFORE, "a.py": text.replace(b"a3 = 3\n", b"a3 = 33\n").replace(b"a9 = 9\n", b"# nine\na9 = 9\n")}
     oracle = Oracle({0})
-    assert shrunk(after, oracle) == Shrunk(frozenset({0}), 1, complete=True)
+    assert shrunk(after, oracle) == ShrinkResult(frozenset({0}), 1, complete=True)
 
 
 def test_helpers_that_nothing_uses_are_left_out_together() -> None:
     text = (changed(4)["a.py"] or b"") + b"\n\ndef helper():\n    return 1\n"
     after = {"a.py": text, "b.py": b"import sys\n" + (BEFORE["b.py"] or b"")}
     oracle = Oracle({0})
-    assert shrunk(after, oracle) == Shrunk(frozenset({0}), 1, complete=True)
+    assert shrunk(after, oracle) == ShrinkResult(frozenset({0}), 1, complete=True)
 
 
 def test_a_part_that_cannot_be_read_costs_no_run() -> None:
     before: dict[str, bytes | None] = {"a.py": b"x = 1\n5\ny = 2\n"}
     hunks, oracle = hunks_of(before, {"a.py": b"x = [\n5\n]\n"}), Oracle({0, 1})
-    found = asyncio.run(shrink(before, hunks, oracle, budget=Budget(), clock=lambda: 0.0))
-    assert found == Shrunk(frozenset({0, 1}), 0, complete=True)
+    found = asyncio.run(shrink(before, hunks, oracle, budget=ShrinkBudget(), clock=lambda: 0.0))
+    assert found == ShrinkResult(frozenset({0, 1}), 0, complete=True)
 
 
 def test_a_file_that_could_not_be_read_before_need_not_be_readable_after() -> None:
@@ -120,7 +120,7 @@ def test_a_file_that_could_not_be_read_before_need_not_be_readable_after() -> No
 
 def test_a_budget_of_runs_ends_with_the_smallest_green_so_far() -> None:
     oracle = Oracle({0, 7})
-    found = shrunk(changed(1, 3, 5, 7, 9, 11, 13, 15), oracle, Budget(runs=5, seconds=1e9))
+    found = shrunk(changed(1, 3, 5, 7, 9, 11, 13, 15), oracle, ShrinkBudget(runs=5, seconds=1e9))
     assert (found.runs, found.complete) == (5, False)
     assert {0, 7} <= found.kept
 
@@ -128,7 +128,7 @@ def test_a_budget_of_runs_ends_with_the_smallest_green_so_far() -> None:
 def test_a_budget_of_seconds_is_kept() -> None:
     hunks, oracle, clock = hunks_of(BEFORE, changed(1, 5, 9)), Oracle({1}), iter(range(0, 1000, 10))
     found = asyncio.run(
-        shrink(BEFORE, hunks, oracle, budget=Budget(runs=99, seconds=15), clock=lambda: float(next(clock)))
+        shrink(BEFORE, hunks, oracle, budget=ShrinkBudget(runs=99, seconds=15), clock=lambda: float(next(clock)))
     )
     assert (found.runs, found.complete) == (1, False)
 

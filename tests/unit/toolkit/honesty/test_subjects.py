@@ -9,9 +9,9 @@ from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
 from redstart.toolkit.honesty.controls.subjects import subjects
-from redstart.toolkit.honesty.examine import Green
+from redstart.toolkit.honesty.examine import GreenPatch
 from redstart.toolkit.suites.execute import SuiteRun
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import SuiteRequest
 
 TREE = Snapshot(tree="", base="", pack="")
 MIXIN = b"""class SizeMixin:
@@ -38,7 +38,7 @@ class Files:
     async def suite(self, activity: str, tree: Snapshot, ids: Sequence[str]) -> SuiteRun:
         raise AssertionError(activity)
 
-    async def execute(self, activity: str, tree: Snapshot, asked: Request) -> Completed:
+    async def execute(self, activity: str, tree: Snapshot, asked: SuiteRequest) -> Completed:
         raise AssertionError(activity)
 
     def files(self, tree: Snapshot) -> Sequence[str]:
@@ -51,11 +51,11 @@ class Files:
         return tree
 
 
-def green(target: str) -> Green:
+def green(target: str) -> GreenPatch:
     before = Case(id=target, outcome=Outcome.failed, detail='File "tests/__init__.py", line 3, in test_size')
     after = Case(id=target, outcome=Outcome.passed)
     environment = Environment(mount="/repo", python="python")
-    return Green(TREE, TREE, Suite(runner="pytest"), environment, (target,), (before,), (), (), "seed", (after,))
+    return GreenPatch(TREE, TREE, Suite(runner="pytest"), environment, (target,), (before,), (), (), "seed", (after,))
 
 
 def test_a_test_that_a_class_inherits_is_altered_where_it_is_written() -> None:

@@ -74,7 +74,7 @@ def test_an_honest_wheel_has_no_fault(files: dict[str, str], tmp_path: Path) -> 
     ],
 )
 def test_a_fault_is_named(files: dict[str, str], fault: str, tmp_path: Path) -> None:
-    assert any(fault in one for one in look_into(wheel(tmp_path, files), own=("mine",)).faults)
+    assert any(fault in item for item in look_into(wheel(tmp_path, files), own=("mine",)).faults)
 
 
 def test_what_it_says_of_itself_must_fit(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ ACME = {"name": "acme", "version": "1.0.0"}
     ],
 )
 def test_a_manifest_of_npm(manifest: object, fault: str, tmp_path: Path) -> None:
-    assert any(fault in one for one in faults_of(tarball(tmp_path, manifest), "acme", "1.0.0"))
+    assert any(fault in item for item in faults_of(tarball(tmp_path, manifest), "acme", "1.0.0"))
 
 
 @pytest.mark.parametrize("member", [odd("package/x", tarfile.SYMTYPE), odd("package/x", tarfile.FIFOTYPE)])

@@ -58,7 +58,7 @@ def test_a_requirement_is_read(line: str) -> None:
 def test_an_address_is_refused_even_of_an_allowed_package(line: str) -> None:
     said = judge(project(line), ALLOWED, {PYTHON: ["requests"]})
     assert not said.allowed
-    assert [one.reason for one in said.refused if "not from the index" in one.reason]
+    assert [item.reason for item in said.refused if "not from the index" in item.reason]
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_a_name_that_looks_like_another_is_refused(name: str, like: str) -> None
 
 def test_letters_of_another_alphabet_are_named() -> None:
     files = {"requirements.txt": "r\u0435quests\n".encode(), **package(**{"expr\u0435ss": "1"})}
-    reasons = [one.reason for one in judge(files, ALLOWED, {}).refused]
-    assert any("mistaken for requests" in one for one in reasons)
-    assert any("mistaken for express" in one for one in reasons)
-    assert all(one.isascii() for one in reasons)
+    reasons = [item.reason for item in judge(files, ALLOWED, {}).refused]
+    assert any("mistaken for requests" in item for item in reasons)
+    assert any("mistaken for express" in item for item in reasons)
+    assert all(item.isascii() for item in reasons)
 
 
 def test_the_users_own_list_outranks_the_look_of_a_name() -> None:
@@ -111,7 +111,7 @@ def test_what_is_on_no_list_is_asked_for() -> None:
 
 def test_names_that_stand_in_another_place_are_refused() -> None:
     said = judge({**project("plistlib", "mine-lib"), **package(trace_events="*")}, {}, {})
-    reasons = {one.name: one.reason for one in said.refused}
+    reasons = {item.name: item.reason for item in said.refused}
     assert "part of Python" in reasons["plistlib"]
     assert "part of Node.js" in reasons["trace_events"]
     assert "own name" in suspicion("my-tool", PYTHON, {"my-tool"})
@@ -141,17 +141,17 @@ def test_every_place_of_a_pyproject_is_read() -> None:
     url = "https://example.invalid"
     """
     asked = read({"pyproject.toml": text.encode()})
-    assert {one.name: one.installed for one in asked.requirements} == {
+    assert {requirement.name: requirement.installed for requirement in asked.requirements} == {
         "hatchling": False,
         "acme-build": False,
         **dict.fromkeys(["acme-a", "acme-b", "acme-c", "acme-d", "acme-f"], True),
     }
-    assert {one.name for one in asked.refused} == {"acme-e", "acme-g", ""}
+    assert {item.name for item in asked.refused} == {"acme-e", "acme-g", ""}
 
 
 def test_requirements_with_options() -> None:
     text = "-r requirements-dev.txt\n-c bounds.txt\n-e .\nflask==3 \\\n  --hash=sha256:aa # why\n\n# none\n"
-    assert [one.text for one in read({"requirements.txt": text.encode()}).requirements] == ["flask==3"]
+    assert [requirement.text for requirement in read({"requirements.txt": text.encode()}).requirements] == ["flask==3"]
     for option in (
         "--extra-index-url https://x",
         "-ihttps://x",
@@ -181,7 +181,7 @@ def test_a_range_of_versions_is_read(wanted: str) -> None:
 
 def test_overrides_and_locks_cannot_replace_a_package() -> None:
     files = {"package.json": json.dumps({"overrides": {"a": {".": "npm:evil@1"}}, "resolutions": {"b": "1"}}).encode()}
-    assert [one.name for one in judge(files, ALLOWED, {}).refused] == ["a"]
+    assert [item.name for item in judge(files, ALLOWED, {}).refused] == ["a"]
     entries = {
         "": {},
         "node_modules/express": {"resolved": "https://mirror.invalid/npm/express/-/express-4.0.0.tgz"},
@@ -190,7 +190,7 @@ def test_overrides_and_locks_cannot_replace_a_package() -> None:
         "node_modules/x/node_modules/lodash": {"name": "other"},
     }
     lock = {"package-lock.json": json.dumps({"packages": entries}).encode()}
-    assert [one.name for one in judge(lock, ALLOWED, {}).refused] == ["evil", "lodash"]
+    assert [item.name for item in judge(lock, ALLOWED, {}).refused] == ["evil", "lodash"]
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"{", b"[]", b'"x"', b"[" * 100_000, b"{}" + b" " * 3_000_000])
@@ -226,8 +226,8 @@ def test_one_edit_is_one_edit(name: str, data: st.DataObject) -> None:
 
 
 def test_no_name_is_suspicious_that_is_popular_itself() -> None:
-    assert {one for language in (PYTHON, NODE) for one in ALLOWED[language] if imitated(one, language)} == set()
+    assert {item for language in (PYTHON, NODE) for item in ALLOWED[language] if imitated(item, language)} == set()
     assert set(ALLOWED["python"]) <= popular(PYTHON)
-    assert all(is_name(one) for language in (PYTHON, NODE) for one in popular(language))
+    assert all(is_name(item) for language in (PYTHON, NODE) for item in popular(language))
     assert not is_name("a b")
     assert imitated("six2", PYTHON) == ""

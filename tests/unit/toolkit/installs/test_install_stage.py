@@ -10,8 +10,8 @@ import pytest
 
 from redstart.core.errors import ConfigError, PortError
 from redstart.core.shell import Environment
-from redstart.ports.install.port import InstallRequest, Prepared
-from redstart.toolkit.installs.stage import Done, finish, key_of, place_of, run
+from redstart.ports.install.port import InstallRequest, InstallResult
+from redstart.toolkit.installs.stage import StageResult, finish, key_of, place_of, run
 from redstart.toolkit.languages.node.installing import entries_of, prepare_node, stripped
 from redstart.toolkit.languages.node.packages import NodePackages
 from redstart.toolkit.languages.python.packages import PythonPackages
@@ -59,7 +59,7 @@ def test_the_key_is_of_the_lock_and_of_whom_it_is_for() -> None:
     ],
 )
 def test_what_pip_refuses_in_words(text: str, name: str, words: str) -> None:
-    (refusal,) = refusals(Done(1, text))
+    (refusal,) = refusals(StageResult(1, text))
     assert refusal.name == name
     assert words in refusal.reason
 
@@ -67,12 +67,12 @@ def test_what_pip_refuses_in_words(text: str, name: str, words: str) -> None:
 @pytest.mark.parametrize("text", ["WARNING: Retrying (Retry(total=1", "ERROR: something else", ""])
 def test_trouble_of_the_machine_is_no_refusal(text: str) -> None:
     with pytest.raises(PortError):
-        refusals(Done(1, text))
+        refusals(StageResult(1, text))
 
 
 def test_a_withdrawn_version_is_named() -> None:
     text = "WARNING: The candidate selected is a yanked version: 'acme' candidate (version 1.0 at x)"
-    (refusal,) = yanked(Done(0, text))
+    (refusal,) = yanked(StageResult(0, text))
     assert refusal.reason == "acme 1.0 was withdrawn by its authors."
 
 
@@ -92,10 +92,10 @@ def test_a_lock_of_npm_names_no_address() -> None:
     text = stripped(json.dumps({"name": "x", "lockfileVersion": 3, "packages": packages}))
     assert "https:" not in text
     assert '"x"' not in text
-    found = {one.name: one for one in entries_of(text)}
-    assert {name for name, one in found.items() if one.fault} == {"b", "c", "d", "e"}
+    found = {entry.name: entry for entry in entries_of(text)}
+    assert {name for name, item in found.items() if item.fault} == {"b", "c", "d", "e"}
     assert found["string-width"].fault == ""
-    assert [name for name, one in found.items() if not one.here] == ["g"]
+    assert [name for name, item in found.items() if not item.here] == ["g"]
 
 
 def test_without_npm_it_says_what_to_do(tmp_path: Path) -> None:
@@ -131,10 +131,10 @@ def test_what_was_installed_is_shown_to_the_tests(tmp_path: Path) -> None:
         read_only=("/opt/old",),
         variables={"PATH": "/usr/bin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )
-    python = PythonPackages().with_packages(plain, Prepared(folder=str(tmp_path), python=f"{tmp_path}/bin/python"))
+    python = PythonPackages().with_packages(plain, InstallResult(folder=str(tmp_path), python=f"{tmp_path}/bin/python"))
     assert python.read_only == ("/opt/old", str(tmp_path), "/opt/python")
     assert python.variables == {"PATH": f"{tmp_path}/bin:/usr/bin", "VIRTUAL_ENV": str(tmp_path)}
-    node = NodePackages().with_packages(plain, Prepared(folder=str(tmp_path)))
+    node = NodePackages().with_packages(plain, InstallResult(folder=str(tmp_path)))
     assert node.links == {"node_modules": f"{tmp_path}/node_modules"}
     assert node.python == plain.python
     assert node.variables["PATH"] == f"/usr/bin:{tmp_path}/node_modules/.bin"

@@ -42,7 +42,7 @@ def test_what_is_no_name_is_refused_and_never_read_as_another_package(name):
     (kept,) = names(PYTHON, name)
     asked = read({**manifest(), **add_dependencies(manifest(), [kept], PYTHON)})
     assert asked.refused
-    assert {one.name for one in asked.requirements} == {"pytest", "setuptools"}
+    assert {requirement.name for requirement in asked.requirements} == {"pytest", "setuptools"}
 
 
 def test_dependencies_are_added_once():

@@ -21,10 +21,10 @@ from redstart.toolkit.languages.registry import (
 )
 from redstart.toolkit.patching.policy import Protection, protected
 from redstart.toolkit.retrieval.chunks import MARGIN
-from redstart.toolkit.retrieval.rank import Question, retrieve
+from redstart.toolkit.retrieval.rank import RankingQuestion, retrieve
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.detection.describe import describe_runner
-from redstart.toolkit.suites.detection.places import Place, suites_in
+from redstart.toolkit.suites.detection.places import SuitePlace, suites_in
 from redstart.toolkit.suites.new_tests.command import include_tests
 
 PATHS = {
@@ -145,7 +145,7 @@ def test_an_installed_package_adds_a_language_with_its_runner(tmp_path: Path) ->
     (project / "cart.lua").write_text("return {}\n")
     (project / "spec" / "cart_spec.lua").write_text("describe('cart', function() end)\n")
     paths = list(files_in(project))
-    assert suites_in(paths, lambda path: (project / path).read_bytes()) == (Place("", "busted"),)
+    assert suites_in(paths, lambda path: (project / path).read_bytes()) == (SuitePlace("", "busted"),)
     found = language_of_file("cart.lua")
     assert found is not None
     assert (found.name, found is language_of_runner("busted")) == ("Lua", True)
@@ -176,7 +176,7 @@ LUA = "".join(
 def lines_of_lua() -> list[tuple[int, int]]:
     """What retrieval shows of the file for `total_price`, whose six lines begin at 361."""
     tree = {"cart.lua": LUA.encode()}
-    question = Question([], "total_price is wrong", [], is_test_path, budget=1000)
+    question = RankingQuestion([], "total_price is wrong", [], is_test_path, budget=1000)
     context = retrieve(question, list(tree), tree.get, walk_search(list(tree), tree.get))
     return [(chunk.start, chunk.end) for chunk in context.chunks]
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from redstart.core.pattern import FILES
-from redstart.toolkit.learning.shape import ROLE, Known, shape
+from redstart.toolkit.learning.shape import ROLE, TreeFiles, shape
 
 NAMES = {
     "csvsort/rows.py": ["sort_rows", "_key", "Row"],
@@ -11,7 +11,7 @@ NAMES = {
     "tests/conftest.py": ["rows"],
     "src/long.js": [f"name{number}" for number in range(9)],
 }
-KNOWN = Known(lambda path: path.startswith("tests/"), lambda path: NAMES.get(path, []))
+KNOWN = TreeFiles(lambda path: path.startswith("tests/"), lambda path: NAMES.get(path, []))
 
 
 def test_each_file_has_its_role_code_first_then_tests_then_the_rest():
@@ -32,7 +32,7 @@ def test_each_file_has_its_role_code_first_then_tests_then_the_rest():
 
 
 def test_a_large_program_is_told_in_part_and_long_names_are_cut():
-    known = Known(lambda path: False, lambda path: ["n" * 500])
+    known = TreeFiles(lambda path: False, lambda path: ["n" * 500])
     found = shape([f"part_{number:03}.py" for number in range(50)], known)
     assert (len(found.parts), found.left_out) == (FILES, 30)
     assert all(len(part.role.encode()) <= ROLE for part in found.parts)

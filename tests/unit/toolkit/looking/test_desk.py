@@ -13,7 +13,7 @@ from redstart.core.shell import Environment
 from redstart.toolkit.base.git import git
 from redstart.toolkit.base.search import walk_search
 from redstart.toolkit.looking import past, search
-from redstart.toolkit.looking.desk import LINES, SHOWN, Desk, Shown
+from redstart.toolkit.looking.desk import LINES, SHOWN, ToolResult, Toolset
 from redstart.toolkit.looking.files import Files
 
 CART = '''RATE = 3
@@ -46,19 +46,19 @@ FILES = {
 }
 
 
-def desk_of(files: dict[str, str], tried: str = "", log: str = "") -> Desk:
+def desk_of(files: dict[str, str], tried: str = "", log: str = "") -> Toolset:
     kept = {path: text.encode() for path, text in files.items()}
     served = Files(kept, kept.get)
-    return Desk(served, walk_search(served.under(""), kept.get), lambda: tried, lambda path: f"{log} {path}".strip())
+    return Toolset(served, walk_search(served.under(""), kept.get), lambda: tried, lambda path: f"{log} {path}".strip())
 
 
-def look(name: str, desk: Desk | None = None, /, **given: object) -> Shown:
+def look(name: str, desk: Toolset | None = None, /, **given: object) -> ToolResult:
     call = ToolCall(id="1", name=name, arguments=json.dumps(given))
     return (desk or desk_of(FILES)).serve(call)
 
 
 def test_read_shows_lines_with_where_they_are_from():
-    assert look("read", path="shop/tax.py") == Shown("shop/tax.py lines 1-5", FILES["shop/tax.py"].rstrip("\n"))
+    assert look("read", path="shop/tax.py") == ToolResult("shop/tax.py lines 1-5", FILES["shop/tax.py"].rstrip("\n"))
     part = look("read", path="./shop/cart.py", start=4, end=5)
     assert part.source == "shop/cart.py lines 4-5"
     assert part.text == 'class Cart:\n    """What somebody buys."""\n(the file has 16 lines)'

@@ -12,7 +12,7 @@ import pytest
 from redstart.core.chat import ToolCall
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.base.search import walk_search
-from redstart.toolkit.looking.desk import SHOWN, Desk
+from redstart.toolkit.looking.desk import SHOWN, Toolset
 from redstart.toolkit.looking.files import LARGEST, Files
 from redstart.toolkit.looking.search import LONGEST_PATTERN, WALL_SECONDS
 from redstart.toolkit.repo.trees import GitTrees
@@ -101,7 +101,7 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Toolset]:
     """Over a real snapshot of a folder with all of this in it."""
     folder = tmp_path_factory.mktemp("hostile")
     (folder / "outside.txt").write_text(PRIZE)
@@ -122,7 +122,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
     files = Files([*there, *listed], read)
     assert set(LINKS) <= there
-    yield Desk(files, walk_search(files.under(""), read), lambda: "", lambda path: PRIZE)
+    yield Toolset(files, walk_search(files.under(""), read), lambda: "", lambda path: PRIZE)
     trees.close()
 
 
@@ -133,7 +133,7 @@ def test_there_are_forty():
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.soak if name.startswith("bomb") else ()) for name in HOSTILE]
 )
-def test_a_hostile_look_is_not_served(name: str, desk: Desk):
+def test_a_hostile_look_is_not_served(name: str, desk: Toolset):
     look, given = HOSTILE[name]
     began = time.monotonic()
     shown = desk.serve(ToolCall(id="1", name=look, arguments=json.dumps(given)))
@@ -144,14 +144,14 @@ def test_a_hostile_look_is_not_served(name: str, desk: Desk):
 
 
 @pytest.mark.parametrize("look", ["search", "outline", "references"])
-def test_no_other_look_leads_there_either(look: str, desk: Desk):
+def test_no_other_look_leads_there_either(look: str, desk: Toolset):
     given = {"search": {"text": "prize"}, "outline": {}, "references": {"name": "prize"}}[look]
     shown = desk.serve(ToolCall(id="1", name=look, arguments=json.dumps(given)))
     assert PRIZE not in shown.text
     assert not any(path in shown.text for path in (".env", "id_rsa", "credentials", ".netrc"))
 
 
-def test_a_bomb_is_ended_and_a_plain_pattern_is_not(desk: Desk):
+def test_a_bomb_is_ended_and_a_plain_pattern_is_not(desk: Toolset):
     bomb = {"text": BOMBS["nested"], "regex": True, "path": "bomb.txt"}
     ended = desk.serve(ToolCall(id="1", name="search", arguments=json.dumps(bomb)))
     assert (ended.refused, "takes too long" in ended.text) == (True, True)
@@ -167,7 +167,7 @@ def test_a_file_of_a_gigabyte_is_not_even_read(tmp_path: Path):
     def read(path: str) -> bytes:
         raise AssertionError(f"{path} was read")
 
-    desk = Desk(
+    desk = Toolset(
         Files(["huge.txt"], read, lambda path: (tmp_path / path).stat().st_size),
         lambda words: [],
         lambda: "",
@@ -184,5 +184,5 @@ def test_a_file_of_a_gigabyte_is_not_even_read(tmp_path: Path):
 )
 def test_what_only_sounds_secret_is_shown(path: str):
     files = Files([path], lambda _: b"fine\n")
-    desk = Desk(files, lambda words: [], lambda: "", lambda one: "")
+    desk = Toolset(files, lambda words: [], lambda: "", lambda file: "")
     assert desk.serve(ToolCall(id="1", name="read", arguments=json.dumps({"path": path}))).text == "fine"

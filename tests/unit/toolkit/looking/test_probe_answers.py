@@ -83,7 +83,7 @@ def test_what_is_left_holds_the_edits():
 
 def test_the_same_probe_has_the_same_fingerprint():
     assert fingerprint(Probe(snippet="a")) == fingerprint(Probe(snippet="a"))
-    assert len({fingerprint(one) for one in (Probe(snippet="a"), Probe(snippet="b"), Probe(ids=("a",)))}) == 3
+    assert len({fingerprint(item) for item in (Probe(snippet="a"), Probe(snippet="b"), Probe(ids=("a",)))}) == 3
 
 
 @pytest.mark.parametrize(

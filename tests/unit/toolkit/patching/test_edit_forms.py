@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from redstart.core.change import EditKind, Rung
+from redstart.core.change import EditFit, EditKind
 from redstart.toolkit.patching.ladder import put
 from redstart.toolkit.patching.reading.parse import parse
 
@@ -131,7 +131,7 @@ def test_a_definition_is_put_in_the_place_of_its_namesake():
     edits = parse(answer).edits
     done = put(edits, {"pkg/a.py": FUNCTIONS.encode()}.get, ["pkg/a.py"])
     assert done.files["pkg/a.py"] == FUNCTIONS.replace("return 3", "return 'three'").encode()
-    assert (done.rungs[0].kind, done.rungs[0].rung) == (EditKind.whole, Rung.node)
+    assert (done.rungs[0].kind, done.rungs[0].rung) == (EditKind.whole, EditFit.node)
     assert result(answer.replace("only_3", "same"), FUNCTIONS) is None
     assert result("pkg/a.py\n```python\nclass C3:\n    def only_3(self):\n        return 'x'\n```\n", FUNCTIONS) is None
 

@@ -21,14 +21,14 @@ def of_bench(name: str) -> Any:
 
 player = of_bench("hostile")
 HALVES = {"held out": player.HELD_OUT, "own": player.OWN}
-EVERY = [pytest.param(one, id=f"{half}: {one.name}") for half, every in HALVES.items() for one in every]
+EVERY = [pytest.param(item, id=f"{half}: {item.name}") for half, every in HALVES.items() for item in every]
 
 
 def test_there_are_enough_and_each_is_told_apart():
     assert len(EVERY) >= 60
     assert all(len(every) >= 32 for every in HALVES.values())
     assert len({param.id for param in EVERY}) == len(EVERY)
-    assert all(one.forbidden for every in HALVES.values() for one in every)
+    assert all(item.forbidden for every in HALVES.values() for item in every)
 
 
 @pytest.mark.parametrize("hostile", EVERY)

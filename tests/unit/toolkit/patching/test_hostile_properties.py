@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from redstart.core.change import EditKind, Snapshot
-from redstart.toolkit.patching.ladder import Climbed, climb
+from redstart.toolkit.patching.ladder import LadderResult, climb
 from redstart.toolkit.patching.policy import protected, violations
 from redstart.toolkit.patching.reading.parse import parse
-from redstart.toolkit.repo.handover import Desk, apply_patch, changes_between
+from redstart.toolkit.repo.handover import HandoverContext, apply_patch, changes_between
 from redstart.toolkit.repo.trees import GitTrees
 from support.store import MemoryBlobs
 
@@ -231,7 +231,7 @@ def check(ground: Ground, answer: str) -> None:
     """All that must hold of one answer, whatever it is."""
     before = ground.before
     parsed = parse(answer)
-    climbed = climb(ground.trees, ground.base, parsed.edits) if parsed.edits else Climbed(None)
+    climbed = climb(ground.trees, ground.base, parsed.edits) if parsed.edits else LadderResult(None)
     if climbed.snapshot is None:
         event("no edits" if not parsed.edits else "refused" if climbed.refused else "rejected")
         assert ground.seen() == before
@@ -248,7 +248,7 @@ def check(ground: Ground, answer: str) -> None:
     handed_over(ground, climbed.snapshot)
 
 
-def compare_with_git(ground: Ground, answer: str, kind: EditKind | None, climbed: Climbed) -> None:
+def compare_with_git(ground: Ground, answer: str, kind: EditKind | None, climbed: LadderResult) -> None:
     """Where git takes the same diff for the same files, it makes the same of them. It keeps a new file's mode."""
     if kind is not EditKind.diff or climbed.snapshot is None:
         return
@@ -265,7 +265,7 @@ def touched(ground: Ground, snapshot: Snapshot) -> set[str]:
 
 def handed_over(ground: Ground, snapshot: Snapshot) -> None:
     before = ground.before
-    desk = Desk(ground.workspace, MemoryBlobs(), ground.top / "home" / "applied.json", "run")
+    desk = HandoverContext(ground.workspace, MemoryBlobs(), ground.top / "home" / "applied.json", "run")
     desk.record.unlink(missing_ok=True)
     apply_patch(desk, changes_between(ground.trees, ground.base, snapshot))
     after = ground.seen()

@@ -97,7 +97,7 @@ def test_one_edit_that_does_not_fit_keeps_all_files_and_says_which_and_what_else
     (reject,) = done.rejects
     assert (reject.path, reject.block, done.fits) == ("b.py", 2, (1, 3))
     assert "2: longer_name = 2" in reject.nearest
-    assert [one.rung is None for one in done.rungs] == [False, True, False]
+    assert [item.rung is None for item in done.rungs] == [False, True, False]
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=120))

@@ -95,7 +95,7 @@ def whole(text: bytes, path: str = "a.py") -> Edit:
 def test_a_file_given_back_as_it_was_is_not_taken_for_an_edit_that_was_made_before(trees, base):
     changed, same = whole(OLD.replace(b"f()", b"h()")), whole(b"x = 1\ny = 2\n", "crlf.py")
     done = climb(trees, base, [changed, same])
-    assert [one.words for one in done.rejects] == [
+    assert [reject.words for reject in done.rejects] == [
         "edit 1 (crlf.py): it is the file as it was: something in it must change"
     ]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.core.change import Rung
-from redstart.toolkit.patching.ladder import Put, put
+from redstart.core.change import EditFit
+from redstart.toolkit.patching.ladder import EditedFiles, put
 from redstart.toolkit.patching.reading.parse import parse
 
 OLD = """import os
@@ -50,7 +50,7 @@ def diff(*hunks: str) -> str:
     return "--- a/shop/basket.py\n+++ b/shop/basket.py\n" + "".join(hunks)
 
 
-def tried(answer: str, old: str = OLD) -> Put:
+def tried(answer: str, old: str = OLD) -> EditedFiles:
     return put(parse(answer).edits, {"shop/basket.py": old.encode()}.get, ["shop/basket.py"])
 
 
@@ -66,17 +66,17 @@ def reason(answer: str, old: str = OLD) -> str:
 @pytest.mark.parametrize(
     ("answer", "rung"),
     [
-        (DIFF, Rung.exact),
-        (DIFF.replace("-7,7 +7,7", "-7,9 +7,8"), Rung.recount),
-        (DIFF.replace("-7,7 +7,7", "-90,7 +90,7"), Rung.realign),
-        (DIFF.replace("@@ -7,7 +7,7 @@", "@@ ... @@"), Rung.realign),
-        (DIFF.replace("a/shop/basket.py", "basket.py").replace("b/shop/basket.py", "basket.py"), Rung.exact),
-        (DIFF.replace("\n \n", "\n\n"), Rung.exact),
-        (DIFF.replace("\n", "\r\n"), Rung.exact),
-        (DIFF.replace("\n     ", "\n    "), Rung.whitespace),
-        (DIFF.replace(" self.count = len(items)", " self.count = len(item)"), Rung.merge),
-        (f"Like this:\n\n1. a diff\n\n    ```diff\n    {'    '.join(DIFF.splitlines(True))}    ```\n", Rung.exact),
-        (f"> {'> '.join(DIFF.splitlines(True))}", Rung.exact),
+        (DIFF, EditFit.exact),
+        (DIFF.replace("-7,7 +7,7", "-7,9 +7,8"), EditFit.recount),
+        (DIFF.replace("-7,7 +7,7", "-90,7 +90,7"), EditFit.realign),
+        (DIFF.replace("@@ -7,7 +7,7 @@", "@@ ... @@"), EditFit.realign),
+        (DIFF.replace("a/shop/basket.py", "basket.py").replace("b/shop/basket.py", "basket.py"), EditFit.exact),
+        (DIFF.replace("\n \n", "\n\n"), EditFit.exact),
+        (DIFF.replace("\n", "\r\n"), EditFit.exact),
+        (DIFF.replace("\n     ", "\n    "), EditFit.whitespace),
+        (DIFF.replace(" self.count = len(items)", " self.count = len(item)"), EditFit.merge),
+        (f"Like this:\n\n1. a diff\n\n    ```diff\n    {'    '.join(DIFF.splitlines(True))}    ```\n", EditFit.exact),
+        (f"> {'> '.join(DIFF.splitlines(True))}", EditFit.exact),
     ],
 )
 def test_a_diff_reaches_the_true_content_on_its_rung(answer, rung):
@@ -192,7 +192,7 @@ def test_an_exact_unique_block_may_delete_its_first_and_last_lines(search, text)
     done = tried(block(search, text))
     assert done.rejects == ()
     assert result(block(search, text)) == OLD.replace(search, text)
-    assert done.rung is Rung.exact
+    assert done.rung is EditFit.exact
 
 
 def test_an_exact_unique_block_is_applied_where_its_result_also_stands_half_beside_it():

@@ -98,7 +98,7 @@ def test_a_bracket_and_a_quote_that_changed_places_are_put_right_and_brackets_of
     )
     found = read_json(text, PlanAnswer)
     assert found is not None
-    assert [one.criteria for one in found.subtasks] == [["x", "y."], ["[z]"]]
+    assert [subtask.criteria for subtask in found.subtasks] == [["x", "y."], ["[z]"]]
 
 
 def cuts(answer: dict[str, object]) -> list[str]:
@@ -194,7 +194,7 @@ def test_one_lost_or_doubled_mark_never_makes_another_text(data):
     broken = text[:at] + data.draw(st.sampled_from(["", text[at] * 2, *"{}[],:"])) + text[at + 1 :]
     found = read_answer(broken, PlanAnswer).value
     if found is not None:
-        texts = [found.summary, *(one for task in found.subtasks for one in (task.title, *task.criteria))]
+        texts = [found.summary, *(item for task in found.subtasks for item in (task.title, *task.criteria))]
         assert set(texts) == {"Do it.", "A", "x", "y", "B", "z"}
 
 

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from redstart.core.chat import Answer, Ask, Fault, Message, Role, Tier
+from redstart.core.chat import Answer, AnswerFault, Ask, Message, Role, Tier
 from redstart.core.errors import ModelBusy
 from redstart.testing.model import ScriptedModel
-from redstart.toolkit.prompts.answers import Reading, schema
-from redstart.toolkit.prompts.asking import REPAIRS, Heard, ask_for, mend, repair_note
+from redstart.toolkit.prompts.answers import ParsedAnswer, schema
+from redstart.toolkit.prompts.asking import REPAIRS, AnswerOutcome, ask_for, mend, repair_note
 from redstart.toolkit.prompts.shapes import CardAnswer
 
 GOOD = '{"summary": "s", "root_cause": "r", "fix": "f"}'
@@ -25,12 +25,12 @@ ASK = Ask(
 )
 
 
-def heard(*answers: str | Answer | Exception, repairs: int = REPAIRS) -> tuple[Heard[CardAnswer], list[Ask]]:
+def heard(*answers: str | Answer | Exception, repairs: int = REPAIRS) -> tuple[AnswerOutcome[CardAnswer], list[Ask]]:
     model = ScriptedModel(answers)
     return asyncio.run(ask_for(model, ASK, CardAnswer, repairs=repairs)), model.asks
 
 
-def faulty(fault: Fault, text: str = "") -> Answer:
+def faulty(fault: AnswerFault, text: str = "") -> Answer:
     return Answer(text=text, model="m", fault=fault)
 
 
@@ -71,7 +71,7 @@ def test_what_is_copied_from_the_question_is_sent_back():
     assert "copied" in asks[1].messages[-1].text
 
 
-@pytest.mark.parametrize("fault", [Fault.budget, Fault.refused])
+@pytest.mark.parametrize("fault", [AnswerFault.budget, AnswerFault.refused])
 def test_a_fault_that_asking_again_does_not_mend_ends_it(fault):
     said, asks = heard(faulty(fault))
     assert (said.value, said.fault, len(asks)) == (None, fault.value, 1)
@@ -80,14 +80,14 @@ def test_a_fault_that_asking_again_does_not_mend_ends_it(fault):
 
 
 def test_an_answer_that_was_cut_off_is_read_where_it_is_whole_and_asked_for_again_where_not():
-    assert heard(faulty(Fault.truncated, GOOD + " and so on, and"))[0].value == CARD
-    said, asks = heard(faulty(Fault.truncated, GOOD[:-8]), GOOD)
+    assert heard(faulty(AnswerFault.truncated, GOOD + " and so on, and"))[0].value == CARD
+    said, asks = heard(faulty(AnswerFault.truncated, GOOD[:-8]), GOOD)
     assert (said.value, said.repairs) == (CARD, 1)
     assert "cut off at the token limit" in asks[1].messages[-1].text
 
 
 def test_an_answer_that_went_round_in_circles_is_hardly_shown_again_and_asked_for_otherwise():
-    said, asks = heard(faulty(Fault.truncated, "(0, 1),\n" * 400), GOOD)
+    said, asks = heard(faulty(AnswerFault.truncated, "(0, 1),\n" * 400), GOOD)
     assert said.value == CARD
     assert len(asks[1].messages[2].text) < 600
     assert "be shorter" in asks[1].messages[-1].text
@@ -98,7 +98,7 @@ def test_an_answer_that_went_round_in_circles_is_hardly_shown_again_and_asked_fo
 
 
 def test_an_empty_answer_is_asked_for_again_and_no_turn_is_empty():
-    said, asks = heard(faulty(Fault.empty), GOOD)
+    said, asks = heard(faulty(AnswerFault.empty), GOOD)
     assert said.value == CARD
     assert all(message.text.strip() for message in asks[1].messages)
     assert "was empty" in asks[1].messages[-1].text
@@ -117,8 +117,8 @@ def test_without_repairs_it_is_one_call_and_errors_of_the_model_pass():
 
 
 def test_an_answer_that_was_given_already_is_mended():
-    def read(answer: Answer) -> Reading[str]:
-        return Reading(answer.text) if "edit" in answer.text else Reading(None, "no edit.")
+    def read(answer: Answer) -> ParsedAnswer[str]:
+        return ParsedAnswer(answer.text) if "edit" in answer.text else ParsedAnswer(None, "no edit.")
 
     model = ScriptedModel(["an edit"])
     first = Answer(text="prose", model="m")

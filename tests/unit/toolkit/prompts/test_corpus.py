@@ -15,7 +15,7 @@ def test_the_corpus_is_read_right_or_refused():
         [sys.executable, BENCH / "answers.py", "--quick"], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
-    figures = {one["name"]: one for one in json.loads(done.stdout.splitlines()[-1])["figures"]}
+    figures = {load["name"]: load for load in json.loads(done.stdout.splitlines()[-1])["figures"]}
     assert figures["recovered"]["holds"], done.stdout
     assert (figures["wrong"]["value"], figures["crashes"]["value"]) == (0, 0), done.stdout
     assert figures["answers"]["value"] >= 200

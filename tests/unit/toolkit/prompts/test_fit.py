@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from redstart.toolkit.base.text import data
-from redstart.toolkit.prompts.fit import LeftOut, Part, fit, fit_question, tokens
+from redstart.toolkit.prompts.fit import LeftOutPart, PromptPart, fit, fit_question, tokens
 from redstart.toolkit.prompts.render import render, section
 
 TEXTS = st.text(alphabet="ab é\n", max_size=120)
@@ -21,26 +21,29 @@ PARTS = st.lists(
         st.none() | st.integers(1, 30),
     ),
     max_size=8,
-).map(lambda rows: [Part(f"part {at}", *row) for at, row in enumerate(rows)])
+).map(lambda rows: [PromptPart(f"part {at}", *row) for at, row in enumerate(rows)])
 
 
 def test_everything_is_shown_where_there_is_room():
-    fitted = fit([Part("b", "bbb", 1), Part("a", "aaa", 9), Part("none", " ", 5)], 100)
+    fitted = fit([PromptPart("b", "bbb", 1), PromptPart("a", "aaa", 9), PromptPart("none", " ", 5)], 100)
     assert (list(fitted.shown.items()), fitted.left_out) == ([("b", "bbb"), ("a", "aaa")], ())
     assert fitted.tokens == 2
 
 
 def test_the_least_valuable_for_its_length_goes_first_and_is_named():
-    parts = [Part("long", "x" * 300, 10), Part("short", "y" * 30, 5), Part("idle", "z" * 30, 1)]
+    parts = [PromptPart("long", "x" * 300, 10), PromptPart("short", "y" * 30, 5), PromptPart("idle", "z" * 30, 1)]
     fitted = fit(parts, 110)
     assert list(fitted.shown) == ["long", "short"]
-    assert fitted.left_out == (LeftOut("idle", 10, True),)
+    assert fitted.left_out == (LeftOutPart("idle", 10, True),)
     assert list(fit(parts, 25).shown) == ["short", "idle"]
 
 
 def test_a_part_that_may_be_clipped_takes_the_room_that_is_left_and_says_how_much_is_missing():
     code = "".join(f"line {number}\n" for number in range(100))
-    parts = [Part("code", code, 50, least=20, wrap=partial(data, "a.py")), Part("must", "m" * 30, float("inf"))]
+    parts = [
+        PromptPart("code", code, 50, least=20, wrap=partial(data, "a.py")),
+        PromptPart("must", "m" * 30, float("inf")),
+    ]
     fitted = fit(parts, 100)
     (left,) = fitted.left_out
     assert left.name == "code"
@@ -53,8 +56,8 @@ def test_a_part_that_may_be_clipped_takes_the_room_that_is_left_and_says_how_muc
 
 
 def test_too_little_room_for_a_clipped_part_leaves_it_out():
-    parts = [Part("code", "c" * 300, 50, least=60), Part("must", "m" * 150, float("inf"))]
-    assert fit(parts, 100).left_out == (LeftOut("code", 100, True),)
+    parts = [PromptPart("code", "c" * 300, 50, least=60), PromptPart("must", "m" * 150, float("inf"))]
+    assert fit(parts, 100).left_out == (LeftOutPart("code", 100, True),)
 
 
 @settings(deadline=None, max_examples=150)
@@ -85,8 +88,8 @@ def test_what_is_worth_more_for_its_length_is_not_dropped_for_what_is_worth_less
     worth = {part.name: part.value / tokens(part.text) for part in whole}
     for left in fitted.left_out:
         better = [part for part in whole if worth[part.name] >= worth[left.name] and part.name in fitted.shown]
-        part = next(one for one in whole if one.name == left.name)
-        assert tokens(part.text) + sum(tokens(one.text) for one in better) > room
+        part = next(item for item in whole if item.name == left.name)
+        assert tokens(part.text) + sum(tokens(item.text) for item in better) > room
 
 
 def sections() -> dict[str, str]:

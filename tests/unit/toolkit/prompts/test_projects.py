@@ -15,7 +15,7 @@ def suite(runner: str) -> Suite:
 
 def test_properties_are_offered_where_they_can_be_written():
     offers = {"mode": "create", "offers": ("hypothesis",)}
-    offered = {one: rules_of_tests(spec(suite=suite(one), **offers)) for one in ("pytest", "node")}
+    offered = {item: rules_of_tests(spec(suite=suite(item), **offers)) for item in ("pytest", "node")}
     assert "a property with Hypothesis" in offered["pytest"]
     assert "a property with Hypothesis" not in offered["node"]
 

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.ports.store.blobs import DirectoryBlobs
-from redstart.toolkit.repo.handover import Desk, Happened, Outcome, apply_patch, changes_between, undo_patch
+from redstart.toolkit.repo.handover import (
+    HandoverContext,
+    HandoverEvent,
+    HandoverOutcome,
+    apply_patch,
+    changes_between,
+    undo_patch,
+)
 from redstart.toolkit.repo.trees import GitTrees
 
 TEXT = b"".join(b"line %d\n" % number for number in range(1, 31))
@@ -23,7 +30,7 @@ class State(NamedTuple):
     """What a folder holds, which files a patch of it changes, and what happens to the folder before it is applied."""
 
     arrange: Callable[[Repo], None]
-    happened: Happened
+    happened: HandoverEvent
     base: Mapping[str, bytes]
     patch: Mapping[str, bytes | None] | None
     """None: `OLD` becomes `NEW` in calc.py and pkg/util.py, which is what the result is compared with, too."""
@@ -36,7 +43,7 @@ STATES: dict[str, State] = {}
 
 def state(happened: str, *, base: Mapping[str, bytes] | None = None, patch=None, is_git: bool = True):
     def keep(arrange: Callable[[Repo], None]) -> None:
-        STATES[arrange.__name__] = State(arrange, Happened(happened), {**FILES, **(base or {})}, patch, is_git)
+        STATES[arrange.__name__] = State(arrange, HandoverEvent(happened), {**FILES, **(base or {})}, patch, is_git)
 
     return keep
 
@@ -57,16 +64,16 @@ class Repo:
         changed = given.patch or {path: TEXT.replace(OLD, NEW) for path in ("calc.py", "pkg/util.py")}
         self.result = self.trees.write(self.base, changed)
         self.changes = changes_between(self.trees, self.base, self.result)
-        self.desk = Desk(folder, self.blobs, home / "applied" / "run.json", "run")
+        self.desk = HandoverContext(folder, self.blobs, home / "applied" / "run.json", "run")
 
-    def apply(self) -> Outcome:
+    def apply(self) -> HandoverOutcome:
         return apply_patch(self.desk, self.changes)
 
-    def undo(self) -> Outcome:
+    def undo(self) -> HandoverOutcome:
         return undo_patch(self.desk)
 
     def git(self, *arguments: str, cwd: Path | None = None) -> str:
-        who = {f"GIT_{one}_{what}": "a@b" for one in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        who = {f"GIT_{item}_{what}": "a@b" for item in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         environ = {
             **kept,
@@ -112,4 +119,4 @@ class Repo:
 
 def other(everything: Mapping[str, tuple[int, bytes]], repo: Repo) -> dict[str, tuple[int, bytes]]:
     """All but what the patch is about."""
-    return {path: one for path, one in everything.items() if path not in {change.path for change in repo.changes}}
+    return {path: item for path, item in everything.items() if path not in {change.path for change in repo.changes}}

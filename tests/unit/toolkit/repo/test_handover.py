@@ -11,9 +11,9 @@ from handover_states import NEW, OLD, STATES, TEXT, Repo, other
 from redstart.core.errors import StoreError
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.repo.handover import (
-    Desk,
-    Happened,
-    Outcome,
+    HandoverContext,
+    HandoverEvent,
+    HandoverOutcome,
     apply_patch,
     changes_between,
     undo_patch,
@@ -47,24 +47,24 @@ def test_apply_and_undo(tmp_path, made, name):
 
     after = repo.all()
     assert outcome.happened is STATES[name].happened, outcome
-    if outcome.happened is not Happened.done:
+    if outcome.happened is not HandoverEvent.done:
         assert after == before
         assert outcome.files
-        assert repo.undo() == Outcome(Happened.unknown)
+        assert repo.undo() == HandoverOutcome(HandoverEvent.unknown)
         assert (repo.all(), sorted(tmp_path.joinpath("projects").rglob("*"))) == (before, outside)
         return
     made_folders = {path for path in after if path not in before and (repo.folder / path).is_dir()}
-    assert other({path: one for path, one in after.items() if path not in made_folders}, repo) == other(before, repo)
+    assert other({path: item for path, item in after.items() if path not in made_folders}, repo) == other(before, repo)
     assert {path: after[path][1] if path in after else None for path in wanted} == wanted
     assert all(after[path][0] == before[path][0] for path in wanted if path in before and path in after)
 
     again = repo.apply()
-    assert (again.happened, repo.all()) == (Happened.already, after)
+    assert (again.happened, repo.all()) == (HandoverEvent.already, after)
 
-    assert repo.undo().happened is Happened.done
+    assert repo.undo().happened is HandoverEvent.done
     assert repo.all() == before
-    assert repo.undo().happened is Happened.unknown
-    assert repo.apply().happened is Happened.done
+    assert repo.undo().happened is HandoverEvent.unknown
+    assert repo.apply().happened is HandoverEvent.done
     assert repo.all() == after
 
 
@@ -83,10 +83,10 @@ def test_a_worktree_and_a_symlinked_folder(tmp_path, made):
     link.symlink_to(side)
     main, index = repo.all(), (repo.folder / ".git/worktrees/side/index").read_bytes()
     desk = repo.desk._replace(root=link.resolve())
-    assert apply_patch(desk, repo.changes).happened is Happened.done
+    assert apply_patch(desk, repo.changes).happened is HandoverEvent.done
     assert (side / "calc.py").read_bytes() == TEXT.replace(OLD, NEW)
     assert (repo.all(), (repo.folder / ".git/worktrees/side/index").read_bytes()) == (main, index)
-    assert undo_patch(desk).happened is Happened.done
+    assert undo_patch(desk).happened is HandoverEvent.done
     assert (side / "calc.py").read_bytes() == TEXT
 
 
@@ -97,7 +97,7 @@ def test_edits_and_commits_after_applying_survive_undo(made):
     repo.commit()
     repo.edit("pkg/util.py", b"line 28\n", b"mine 28\n")
     outcome = repo.undo()
-    assert [(one.path, one.what) for one in outcome.files] == [("calc.py", "merged"), ("pkg/util.py", "merged")]
+    assert [(file.path, file.what) for file in outcome.files] == [("calc.py", "merged"), ("pkg/util.py", "merged")]
     assert repo.read("calc.py") == TEXT.replace(b"line 3\n", b"mine 3\n")
     assert repo.read("pkg/util.py") == TEXT.replace(b"line 28\n", b"mine 28\n")
 
@@ -117,7 +117,7 @@ def test_undo_refuses_with_nothing_written_where_it_would_lose_an_edit(made, pat
     spoil(repo)
     before = repo.all()
     outcome = repo.undo()
-    assert (outcome.happened, len(outcome.files), repo.all()) == (Happened.refused, 1, before)
+    assert (outcome.happened, len(outcome.files), repo.all()) == (HandoverEvent.refused, 1, before)
 
 
 def test_undo_takes_back_only_what_apply_wrote(made):
@@ -134,7 +134,7 @@ def test_what_the_user_took_back_can_be_applied_again_and_all_of_it_undone(made)
     before = repo.all()
     repo.apply()
     repo.git("checkout", "-q", "pkg/util.py")
-    assert [one.what for one in repo.apply().files] == ["already", "written"]
+    assert [file.what for file in repo.apply().files] == ["already", "written"]
     repo.undo()
     assert other(repo.all(), repo)["other.py"] == before["other.py"]
     assert (repo.read("calc.py"), repo.read("pkg/util.py")) == (before["calc.py"][1], TEXT)
@@ -144,7 +144,7 @@ def test_undo_of_what_the_user_took_back_has_nothing_to_do(made):
     repo = made("clean")
     repo.apply()
     repo.git("checkout", "-q", ".")
-    assert (repo.undo().happened, repo.undo().happened) == (Happened.already, Happened.unknown)
+    assert (repo.undo().happened, repo.undo().happened) == (HandoverEvent.already, HandoverEvent.unknown)
 
 
 def test_the_executable_bit_that_a_patch_sets_is_set_and_taken_back(made):
@@ -155,9 +155,9 @@ def test_the_executable_bit_that_a_patch_sets_is_set_and_taken_back(made):
     (repo.folder / "calc.py").chmod(0o640)
     repo.edit("calc.py", b"line 3\n", b"mine 3\n")
     before = repo.all()
-    assert repo.apply().happened is Happened.done
+    assert repo.apply().happened is HandoverEvent.done
     assert (repo.folder / "calc.py").stat().st_mode & 0o777 == 0o750
-    assert repo.undo().happened is Happened.done
+    assert repo.undo().happened is HandoverEvent.done
     assert repo.all() == before
 
 
@@ -167,7 +167,7 @@ def test_a_patch_that_deletes_a_symlink_is_refused(made):
     base = repo.trees.take(repo.folder)
     repo.changes = changes_between(repo.trees, base, repo.trees.write(base, {"link.py": None, "calc.py": b"x\n"}))
     before = repo.all()
-    assert (repo.apply().happened, repo.all()) == (Happened.refused, before)
+    assert (repo.apply().happened, repo.all()) == (HandoverEvent.refused, before)
 
 
 def test_git_own_folder_is_never_written(made):
@@ -175,7 +175,7 @@ def test_git_own_folder_is_never_written(made):
     (change, _) = repo.changes
     for path in (".git/config", "pkg/.GIT/hooks/post-checkout", "../out.py", "/etc/x", "pkg/../../out.py"):
         outcome = apply_patch(repo.desk, [change._replace(path=path, before=None)])
-        assert outcome.happened is Happened.refused, path
+        assert outcome.happened is HandoverEvent.refused, path
 
 
 def test_a_damaged_record_is_an_error_and_nothing_is_written(made):
@@ -211,13 +211,13 @@ def test_whatever_was_edited_nobodys_line_is_lost_or_comes_back(tmp_path):
         rng = random.Random(seed)
         patched, patch_came, patch_gone = edited(lines, b"patch", rng)
         mine, my_came, my_gone = edited(lines, b"mine", rng)
-        desk = Desk(file.parent, blobs, tmp_path / f"{seed}.json", "run")
+        desk = HandoverContext(file.parent, blobs, tmp_path / f"{seed}.json", "run")
         file.write_bytes(b"".join(mine))
         change = FileChange("a.py", Version(b"".join(lines), False), Version(b"".join(patched), False))
         happened = apply_patch(desk, [change]).happened
         told.append(happened)
         result = file.read_bytes().splitlines(keepends=True)
-        if happened is Happened.refused:
+        if happened is HandoverEvent.refused:
             assert result == mine
             continue
         assert my_came | patch_came <= set(result), seed
@@ -226,12 +226,12 @@ def test_whatever_was_edited_nobodys_line_is_lost_or_comes_back(tmp_path):
         file.write_bytes(b"".join(later))
         again = undo_patch(desk).happened
         left = file.read_bytes().splitlines(keepends=True)
-        if again is Happened.refused:
+        if again is HandoverEvent.refused:
             assert left == later
             file.write_bytes(b"".join(result))
-            assert undo_patch(desk).happened is not Happened.refused
+            assert undo_patch(desk).happened is not HandoverEvent.refused
             assert file.read_bytes() == b"".join(mine)
-        elif again is Happened.done:
+        elif again is HandoverEvent.done:
             assert (later_came | my_came) - later_gone <= set(left), seed
             assert not (later_gone | patch_came) & set(left), seed
-    assert min(told.count(Happened.done), told.count(Happened.refused)) > 15, told
+    assert min(told.count(HandoverEvent.done), told.count(HandoverEvent.refused)) > 15, told

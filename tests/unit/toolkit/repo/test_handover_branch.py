@@ -7,14 +7,14 @@ from handover_states import CRLF, NEW, OLD, STATES, TEXT, Repo
 
 from redstart.core.errors import ConfigError
 from redstart.toolkit.repo.handover import (
-    Happened,
-    Outcome,
+    HandoverEvent,
+    HandoverOutcome,
     changes_between,
     commit_on_branch,
 )
 
 
-def on_branch(repo: Repo, name: str = "fix/red") -> Outcome:
+def on_branch(repo: Repo, name: str = "fix/red") -> HandoverOutcome:
     for setting in ("user.name", "user.email"):
         repo.git("config", setting, "a@b")
     return commit_on_branch(repo.folder, repo.changes, name, "the fix")
@@ -23,7 +23,7 @@ def on_branch(repo: Repo, name: str = "fix/red") -> Outcome:
 def untouched(repo: Repo) -> dict[str, tuple[int, bytes]]:
     """Everything but git's objects, its configuration and the branch that is made."""
     skipped = (".git/objects", ".git/config", ".git/refs/heads/fix", ".git/logs/refs/heads/fix")
-    return {path: one for path, one in repo.all().items() if not path.startswith(skipped)}
+    return {path: item for path, item in repo.all().items() if not path.startswith(skipped)}
 
 
 def tree(repo: Repo, commit: str) -> dict[str, bytes]:
@@ -44,7 +44,7 @@ def test_a_branch_holds_only_the_patch_and_nothing_else_is_touched(made, name):
     STATES[name].arrange(repo)
     before, head = untouched(repo), tree(repo, "HEAD")
     outcome = on_branch(repo)
-    assert outcome.happened is Happened.done
+    assert outcome.happened is HandoverEvent.done
     assert untouched(repo) == before
     assert repo.git("rev-parse", "fix/red", "fix/red^") == f"{outcome.commit}\n{repo.git('rev-parse', 'HEAD')}"
     patched = {path: data.replace(OLD, NEW) for path, data in head.items() if path in ("calc.py", "pkg/util.py")}
@@ -63,7 +63,7 @@ def test_a_branch_with_new_deleted_and_executable_files_from_a_folder_inside_the
     repo.changes = changes_between(repo.trees, base, repo.trees.write(base, files))
     for setting in ("user.name", "user.email"):
         repo.git("config", setting, "a@b")
-    assert commit_on_branch(repo.folder / "pkg", repo.changes, "fix", "the fix").happened is Happened.done
+    assert commit_on_branch(repo.folder / "pkg", repo.changes, "fix", "the fix").happened is HandoverEvent.done
     told = repo.git("diff", "--raw", "--abbrev=4", "--no-renames", "HEAD", "fix")
     assert [line.split()[0:2] + line.split()[4:] for line in told.splitlines()] == [
         [":000000", "100644", "A", "pkg/deep/new.py"],
@@ -79,7 +79,7 @@ def test_a_branch_that_would_conflict_is_not_made(made, name):
     repo.git("add", "-A")
     repo.git("commit", "-qm", "more", "--allow-empty")
     before = untouched(repo)
-    assert on_branch(repo).happened is Happened.refused
+    assert on_branch(repo).happened is HandoverEvent.refused
     assert (untouched(repo), repo.git("branch", "--list", "fix/red")) == (before, "")
 
 
@@ -88,7 +88,7 @@ def test_a_branch_in_a_repo_that_keeps_plain_line_ends(made):
     repo.write("calc.py", CRLF)
     base = repo.trees.take(repo.folder)
     repo.changes = changes_between(repo.trees, base, repo.trees.write(base, {"calc.py": CRLF.replace(OLD, NEW)}))
-    assert on_branch(repo).happened is Happened.done
+    assert on_branch(repo).happened is HandoverEvent.done
     assert tree(repo, "fix/red")["calc.py"] == TEXT.replace(OLD, NEW)
 
 
@@ -96,7 +96,7 @@ def test_a_commit_that_holds_the_patch_already_gets_no_branch(made):
     repo = made("clean")
     STATES["patched_by_hand"].arrange(repo)
     repo.commit()
-    assert (on_branch(repo).happened, repo.git("branch", "--list", "fix/red")) == (Happened.already, "")
+    assert (on_branch(repo).happened, repo.git("branch", "--list", "fix/red")) == (HandoverEvent.already, "")
 
 
 def test_a_branch_by_nobody_is_not_made(made):

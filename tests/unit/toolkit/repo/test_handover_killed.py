@@ -15,8 +15,8 @@ from handover_states import NEW, OLD, TEXT, Repo
 from redstart.core.errors import StoreError
 from redstart.ports.store.blobs import DirectoryBlobs
 from redstart.toolkit.repo.handover import (
-    Desk,
-    Happened,
+    HandoverContext,
+    HandoverEvent,
     changes_between,
 )
 from support.sample import short_form
@@ -78,7 +78,7 @@ def at(repo: Repo, place: Path) -> Repo:
     moved = copy.copy(repo)
     moved.folder = place / "repo"
     moved.blobs = DirectoryBlobs(place / "home" / "blobs")
-    moved.desk = Desk(moved.folder, moved.blobs, place / "home" / "applied" / "run.json", "run")
+    moved.desk = HandoverContext(moved.folder, moved.blobs, place / "home" / "applied" / "run.json", "run")
     return moved
 
 
@@ -111,10 +111,10 @@ def test_killed_before_any_of_its_writes_it_is_finished_by_either_command(made, 
             shutil.copytree(place, place / then, symlinks=True)
             again = at(repo, place / then)
             outcome = again.apply() if then == "apply" else again.undo()
-            assert outcome.happened is not Happened.refused, (place.name, outcome)
+            assert outcome.happened is not HandoverEvent.refused, (place.name, outcome)
             assert again.all() == wanted, (place.name, then)
             finished = again.undo() if then == "apply" else again.apply()
-            assert finished.happened is Happened.done, (place.name, then, finished)
+            assert finished.happened is HandoverEvent.done, (place.name, then, finished)
             assert again.all() == (before if then == "apply" else after), (place.name, then)
 
 
@@ -131,10 +131,10 @@ def test_a_file_that_changes_at_the_last_moment_is_not_overwritten(made, monkeyp
     outcome = repo.apply()
     monkeypatch.undo()
     assert seen
-    assert [(one.path, one.what) for one in outcome.files] == [("pkg/util.py", "refused")]
+    assert [(file.path, file.what) for file in outcome.files] == [("pkg/util.py", "refused")]
     assert (repo.read("calc.py"), repo.read("pkg/util.py")) == (TEXT, b"saved meanwhile\n")
     assert not list(repo.folder.rglob(".redstart*"))
-    assert repo.undo().happened is Happened.unknown
+    assert repo.undo().happened is HandoverEvent.unknown
 
 
 def test_a_disk_that_says_no_leaves_everything_as_it_was(made, monkeypatch):
@@ -151,4 +151,4 @@ def test_a_disk_that_says_no_leaves_everything_as_it_was(made, monkeypatch):
     monkeypatch.setattr(os, "fchown", real)
     assert calls
     assert repo.all() == before
-    assert repo.apply().happened is Happened.done
+    assert repo.apply().happened is HandoverEvent.done

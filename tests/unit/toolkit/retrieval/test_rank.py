@@ -9,8 +9,8 @@ import pytest
 
 from redstart.core.context import Chunk, Context
 from redstart.core.report import Case, Outcome
-from redstart.toolkit.base.search import Hit, walk_search
-from redstart.toolkit.retrieval.rank import MAX_CASES, Question, retrieve
+from redstart.toolkit.base.search import WordHit, walk_search
+from redstart.toolkit.retrieval.rank import MAX_CASES, RankingQuestion, retrieve
 
 TEST = b"""from shop.cart import Cart
 
@@ -42,7 +42,7 @@ def retrieved(
     tree: Mapping[str, bytes], cases: Sequence[Case], *, goal: str = "", budget: int = 24_000, tests: Sequence[str] = ()
 ) -> Context:
     tests = tests or sorted({case.id.partition("::")[0] for case in cases})
-    question = Question(cases=cases, goal=goal, tests=tests, is_test=is_test, budget=budget)
+    question = RankingQuestion(cases=cases, goal=goal, tests=tests, is_test=is_test, budget=budget)
     return retrieve(question, sorted(tree), tree.get, walk_search(tree, tree.get))
 
 
@@ -95,7 +95,7 @@ def test_a_file_that_is_called_like_the_test_is_found() -> None:
 def test_of_a_large_file_only_the_functions_in_question_are_shown() -> None:
     function = "@a\n@b\n@c\n@d\ndef grand_total():\n    return 2\n"
     tree = dict(TREE) | {"src/shop/cart.py": large(function)}
-    (chunk,) = (one for one in retrieved(tree, [failing()]).chunks if one.path == "src/shop/cart.py")
+    (chunk,) = (item for item in retrieved(tree, [failing()]).chunks if item.path == "src/shop/cart.py")
     pad = "pad = 0\n" * 2
     assert shown(tree, chunk) + "\n" == pad + function + pad
 
@@ -118,9 +118,9 @@ def test_of_a_long_function_only_the_lines_around_the_find_are_shown_and_places_
 
 
 def test_what_a_search_finds_outside_the_tree_changes_nothing() -> None:
-    question = Question(cases=[failing()], goal="", tests=["tests/test_cart.py"], is_test=is_test)
+    question = RankingQuestion(cases=[failing()], goal="", tests=["tests/test_cart.py"], is_test=is_test)
     inside = walk_search(TREE, TREE.get)
-    outside = [Hit(f"other/m{n}.py", 1, "grand_total", False) for n in range(40)]
+    outside = [WordHit(f"other/m{n}.py", 1, "grand_total", False) for n in range(40)]
     assert retrieve(question, sorted(TREE), TREE.get, lambda words: [*outside, *inside(words)]) == retrieve(
         question, sorted(TREE), TREE.get, inside
     )
@@ -135,7 +135,7 @@ def test_a_case_that_no_file_holds_is_not_shown_as_one() -> None:
 def test_chunks_of_a_file_never_overlap() -> None:
     body = "".join(f"def f{n}():\n    grand_total()\n    Cart()\n\n" for n in range(10))
     tree = dict(TREE) | {"src/shop/cart.py": large(body)}
-    spans = sorted((one.path, one.start, one.end) for one in retrieved(tree, [failing()]).chunks)
+    spans = sorted((chunk.path, chunk.start, chunk.end) for chunk in retrieved(tree, [failing()]).chunks)
     for before, after in itertools.pairwise(spans):
         assert before[0] != after[0] or after[1] > before[2] + 1
 
@@ -165,7 +165,7 @@ def test_a_small_file_that_does_not_fit_is_cut() -> None:
         "src/shop/cart.py": (filler + "class Cart:\n    def grand_total(self):\n        return 2\n").encode()
     }
     context = retrieved(tree, [failing()], budget=700)
-    (chunk,) = (one for one in context.chunks if one.path == "src/shop/cart.py")
+    (chunk,) = (item for item in context.chunks if item.path == "src/shop/cart.py")
     assert chunk.start > 100
     assert "grand_total" in shown(tree, chunk)
 
@@ -196,7 +196,7 @@ def test_binary_huge_broken_and_missing_files_do_no_harm() -> None:
     }
     read = dict(tree)
     del read["src/shop/tax.py"]
-    question = Question(cases=[failing()], goal="", tests=["tests/test_cart.py"], is_test=is_test)
+    question = RankingQuestion(cases=[failing()], goal="", tests=["tests/test_cart.py"], is_test=is_test)
     context = retrieve(question, sorted(tree), read.get, walk_search(read, read.get))
     assert {"src/broken.py", "src/latin.py", "src/shop/cart.py"} <= set(paths(context))
     assert not {"src/blob.py", "src/huge.py", "src/logo.png", "src/shop/tax.py"} & set(paths(context))
@@ -218,7 +218,7 @@ def test_each_file_is_read_and_parsed_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("ast.compile", counted, raising=False)
     cases = [failing(), failing("tests/test_cart.py::test_other")]
-    question = Question(cases=cases, goal="", tests=["tests/test_cart.py"], is_test=is_test)
+    question = RankingQuestion(cases=cases, goal="", tests=["tests/test_cart.py"], is_test=is_test)
     retrieve(question, sorted(tree), read, walk_search(tree, tree.get))
     assert len(reads) == len(set(reads))
     assert tree["src/shop/cart.py"] in parses

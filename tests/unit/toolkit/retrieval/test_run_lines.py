@@ -8,7 +8,7 @@ from redstart.core.context import Context
 from redstart.core.report import Case, Outcome
 from redstart.core.spectrum import Spectrum
 from redstart.toolkit.base.search import walk_search
-from redstart.toolkit.retrieval.rank import Question, retrieve
+from redstart.toolkit.retrieval.rank import RankingQuestion, retrieve
 
 TEST = "tests/test_texts.py"
 TREE = {
@@ -22,7 +22,7 @@ TREE = {
 
 def retrieved(tree: Mapping[str, bytes], spectrum: Spectrum | None, files: int = 12) -> Context:
     case = Case(id=f"{TEST}::test_texts[1]", outcome=Outcome.failed, message="assert 'a' == 'b'")
-    question = Question(
+    question = RankingQuestion(
         cases=[case],
         goal="",
         tests=[TEST],
@@ -62,8 +62,8 @@ def test_what_only_red_tests_run_comes_before_what_all_run() -> None:
 def test_code_that_no_red_test_runs_counts_for_less() -> None:
     before, after = retrieved(TREE, None), retrieved(TREE, ran(render=((2, 2, 50),)))
     score = {
-        name: next(c.score for c in one.chunks if c.path == "src/unused.py")
-        for name, one in (("before", before), ("after", after))
+        name: next(c.score for c in item.chunks if c.path == "src/unused.py")
+        for name, item in (("before", before), ("after", after))
     }
     assert score["after"] == round(score["before"] / 2, 6)
 

@@ -21,9 +21,9 @@ from redstart.toolkit.learning.signature import sign
 from redstart.toolkit.repo.trees import GitTrees
 from redstart.toolkit.suites.detection.environment import find_environment
 from redstart.toolkit.suites.execute import SuiteRun, run_suite
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import SuiteRequest
 
-Execute = Callable[[Path, Request], Completed]
+Execute = Callable[[Path, SuiteRequest], Completed]
 InSandbox = Callable[..., SuiteRun]
 
 
@@ -43,7 +43,7 @@ def environment() -> Environment:
 def execute(tmp_path_factory: pytest.TempPathFactory, environment: Environment) -> Execute:
     """Runs a request as a sandbox would, but for the walls."""
 
-    def run(root: Path, request: Request) -> Completed:
+    def run(root: Path, request: SuiteRequest) -> Completed:
         inside, outside = tmp_path_factory.mktemp("in"), tmp_path_factory.mktemp("out")
         for name, text in request.files_in.items():
             (inside / name).write_text(text, encoding="utf-8")

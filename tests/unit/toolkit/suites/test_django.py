@@ -9,7 +9,7 @@ from redstart.core.shell import IN, Completed, Environment, ExitCause, Variation
 from redstart.toolkit.languages.python.detect import detect_runner
 from redstart.toolkit.languages.python.django import ManageCommand, labels_in, parse_command
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.detection.places import Place, suites_in
+from redstart.toolkit.suites.detection.places import SuitePlace, suites_in
 
 MANAGE = "import os\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings')\n"
 CASES = "from django.test import TestCase\n\nclass CartTests(TestCase):\n    def test_a(self):\n        pass\n"
@@ -42,7 +42,7 @@ def test_a_django_project_is_recognized_by_its_files(files: dict[str, str], expe
 def test_a_django_project_may_lie_in_a_directory_of_the_repo() -> None:
     files = {"README.md": "", "backend/manage.py": MANAGE, "backend/cart/tests.py": CASES}
     places = suites_in(sorted(files), lambda path: files[path].encode() if path in files else None)
-    assert places == (Place("backend", "django"),)
+    assert places == (SuitePlace("backend", "django"),)
 
 
 @pytest.mark.parametrize(

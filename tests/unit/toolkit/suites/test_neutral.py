@@ -11,13 +11,13 @@ import pytest
 from redstart.core.change import Snapshot
 from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
-from redstart.toolkit.honesty.examine import Green
+from redstart.toolkit.honesty.examine import GreenPatch
 from redstart.toolkit.honesty.neutral_surroundings import CallResult, Dimension, Surroundings, read_results
 from redstart.toolkit.languages.python.neutral import FAR, NEAR, PythonDriver
-from redstart.toolkit.suites.request import Request
-from redstart.toolkit.suites.view import View
+from redstart.toolkit.suites.request import SuiteRequest
+from redstart.toolkit.suites.view import TreeView
 
-Execute = Callable[[Path, Request], Completed]
+Execute = Callable[[Path, SuiteRequest], Completed]
 Called = Callable[..., dict[str, CallResult]]
 
 PLAIN_TEST = """
@@ -39,8 +39,8 @@ def called(tmp_path: Path, execute: Execute, write: Callable[..., Path]) -> Call
         root = write(tmp_path / "repo", files)
         environment = Environment(mount=str(root), python=sys.executable)
         suite, nothing = Suite(runner=runner), Snapshot(tree="", base="", pack="")
-        green = Green(nothing, nothing, suite, environment, tuple(tests), (), (), (), "")
-        driver = PythonDriver(green, View(suite, files, lambda path: (root / path).read_bytes()))
+        green = GreenPatch(nothing, nothing, suite, environment, tuple(tests), (), (), (), "")
+        driver = PythonDriver(green, TreeView(suite, files, lambda path: (root / path).read_bytes()))
         completed = execute(root, driver.request(tests, 60.0, surroundings))
         assert "state.json" in completed.files, completed.output
         return read_results(completed, tests)

@@ -115,7 +115,7 @@ def test_workspaces_are_suites_of_their_own():
         "node_modules/x/package.json": package("jest"),
         "node_modules/x/x.test.js": "",
     }
-    assert [(one.folder, one.runner) for one in suites_of(*tree(files))] == [
+    assert [(suite.folder, suite.runner) for suite in suites_of(*tree(files))] == [
         ("packages/a", "jest"),
         ("packages/b", "node"),
     ]
@@ -123,7 +123,7 @@ def test_workspaces_are_suites_of_their_own():
 
 def test_python_at_the_root_comes_first():
     files = {"tests/test_a.py": "def test_a(): pass\n", "web/package.json": package("jest"), "web/a.test.js": ""}
-    assert [(one.folder, one.runner) for one in suites_in(*tree(files))] == [("", "pytest")]
+    assert [(suite.folder, suite.runner) for suite in suites_in(*tree(files))] == [("", "pytest")]
 
 
 def test_a_command_of_the_users():

@@ -63,12 +63,12 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
     left = {CASES: to.read_text()}
     found = read_node(Completed(exit_code=done.returncode, cause=ExitCause.failed, output=done.stdout, files=left))
     assert found is not None
-    return {one.id: one for one in found}
+    return {item.id: item for item in found}
 
 
 def test_every_kind_of_outcome(cases: dict[str, Case]):
     file = Path("test/kinds.test.js")
-    outcomes = {id_: one.outcome for id_, one in cases.items() if id_.startswith(str(file))}
+    outcomes = {id_: case.outcome for id_, case in cases.items() if id_.startswith(str(file))}
     assert outcomes == {
         f"{file}::Cart > adds": Outcome.passed,
         f"{file}::Cart > counts": Outcome.failed,
@@ -88,7 +88,7 @@ def test_a_failure_tells_what_was_expected_and_where(cases: dict[str, Case]):
 
 
 def test_what_a_hook_spoils_is_red(cases: dict[str, Case]):
-    assert {id_: one.outcome for id_, one in cases.items() if id_.startswith("test/hook")} == {
+    assert {id_: case.outcome for id_, case in cases.items() if id_.startswith("test/hook")} == {
         "test/hook.test.js::Shop > sells": Outcome.error
     }
 

@@ -151,15 +151,15 @@ def test_wherever_the_options_are_written(
     [
         ("-k first", {"test_a.py::test_first", "test_c.py"}),
         ("-m slow", {"test_a.py::test_slow", "test_c.py"}),
-        ("--deselect test_a.py", {one for one in RESULTS if not one.startswith("test_a")}),
-        ("--ignore test_c.py", {one for one in RESULTS if one != "test_c.py"}),
+        ("--deselect test_a.py", {result for result in RESULTS if not result.startswith("test_a")}),
+        ("--ignore test_c.py", {result for result in RESULTS if result != "test_c.py"}),
     ],
 )
 def test_what_the_project_chooses_stays_its_choice(
     options: str, left: set[str], tmp_path: Path, write: Write, in_sandbox: InSandbox
 ) -> None:
     repo = write(tmp_path / "repo", {**REPO, "pytest.ini": ini(options)})
-    assert by_id(in_sandbox(repo, PYTEST)) == {one: RESULTS[one] for one in left}
+    assert by_id(in_sandbox(repo, PYTEST)) == {item: RESULTS[item] for item in left}
 
 
 def test_a_coverage_that_is_too_low_is_no_contradiction(tmp_path: Path, write: Write, in_sandbox: InSandbox) -> None:
@@ -214,7 +214,7 @@ def test_a_run_is_pinned_and_a_repeat_changes_one_thing(
 
     def varied(**what: object) -> list[str]:
         other = told(in_sandbox(repo, suite, vary=Variation(**what)))
-        return [one for one, was in zip(other.split(", "), first.split(", "), strict=True) if one != was]
+        return [part for part, was in zip(other.split(", "), first.split(", "), strict=True) if part != was]
 
     assert len(varied(hash_seed=5)) == 1
     assert varied(tz="Pacific/Auckland") == ["'NZST'"]

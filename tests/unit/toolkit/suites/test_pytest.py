@@ -13,9 +13,9 @@ from redstart.core.run import Suite
 from redstart.core.shell import Completed, Environment
 from redstart.toolkit.languages.python.pytest import IDS_LIMIT, IDS_SIZE, OPTIONS, PLAIN_OPTIONS, command, selection
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import SuiteRequest
 
-Execute = Callable[[Path, Request], Completed]
+Execute = Callable[[Path, SuiteRequest], Completed]
 Write = Callable[[Path, Mapping[str, str]], Path]
 
 SUITE = Suite(runner="pytest")
@@ -238,10 +238,10 @@ def test_exit_code_and_report_agree(ran: Ran) -> None:
 
 
 def test_chosen_ids_are_run_under_the_same_names(ran: Ran, execute: Execute, environment: Environment) -> None:
-    ids = [one for one in ran.cases if "test_odd" in one or "Elsewhere" in one or "größe" in one or "sub/" in one]
+    ids = [item for item in ran.cases if "test_odd" in item or "Elsewhere" in item or "größe" in item or "sub/" in item]
     assert len(ids) >= 13
     parsed = runner.read(SUITE, execute(ran.root, runner.request(SUITE, environment, ids)))
-    assert {case.id: case.outcome for case in parsed.cases} == {one: ran.cases[one].outcome for one in ids}
+    assert {case.id: case.outcome for case in parsed.cases} == {id_: ran.cases[id_].outcome for id_ in ids}
 
 
 def test_ids_in_a_folder_with_its_own_configuration_keep_their_names(
@@ -323,7 +323,7 @@ def test_without_our_plugin_arguments_do_what_they_can(ran: Ran, execute: Execut
     assert (request.argv[-len(PLAIN_OPTIONS) :], request.files_in) == (PLAIN_OPTIONS, {})
     parsed = runner.read(suite, execute(ran.root, request))
     outcomes = {case.id: case.outcome for case in parsed.cases}
-    assert outcomes == {one: case.outcome for one, case in ran.cases.items()}
+    assert outcomes == {item: case.outcome for item, case in ran.cases.items()}
 
 
 def test_a_command_that_hides_our_plugin_is_run_again_without(

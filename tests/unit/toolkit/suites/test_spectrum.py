@@ -86,7 +86,7 @@ REPO = {
 RED = "tests/test_rules.py::test_price[book-4]"
 LATER = "tests/test_rules.py::test_later"
 OTHER = "tests/test_rules.py::test_lacks_a_database"
-GREEN = [f"tests/test_rules.py::test_price[{one}-5]" for one in ("pen", "ink", "cup")]
+GREEN = [f"tests/test_rules.py::test_price[{item}-5]" for item in ("pen", "ink", "cup")]
 
 
 NEWER = [
@@ -101,8 +101,8 @@ def _is_newer(python: str) -> bool:
 
 
 def cases(red: Sequence[str] = (RED, LATER, OTHER), green: Sequence[str] = GREEN, seconds: float = 0.01) -> list[Case]:
-    failed = [Case(id=one, outcome=Outcome.failed, seconds=seconds) for one in red]
-    return [*failed, *(Case(id=one, outcome=Outcome.passed, seconds=seconds) for one in green)]
+    failed = [Case(id=item, outcome=Outcome.failed, seconds=seconds) for item in red]
+    return [*failed, *(Case(id=item, outcome=Outcome.passed, seconds=seconds) for item in green)]
 
 
 @pytest.fixture(scope="module")

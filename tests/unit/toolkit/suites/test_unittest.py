@@ -12,9 +12,9 @@ from redstart.core.run import Suite
 from redstart.core.shell import IN, Completed, Environment, Variation
 from redstart.toolkit.languages.python.unittest import RUNNER
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import SuiteRequest
 
-Execute = Callable[[Path, Request], Completed]
+Execute = Callable[[Path, SuiteRequest], Completed]
 Write = Callable[[Path, Mapping[str, str]], Path]
 
 SUITE = Suite(runner="unittest")
@@ -229,7 +229,7 @@ def test_a_users_arguments_are_kept_but_failfast(root: Path, execute: Execute, e
     )
     suite = Suite(runner="unittest", command=words)
     ids = {case.id for case in runner.read(suite, execute(root, runner.request(suite, environment))).cases}
-    assert ids == {one for one, _, _ in EXPECTED if "AddTest" in one or one == "tests.test_cannot_import"}
+    assert ids == {item for item, _, _ in EXPECTED if "AddTest" in item or item == "tests.test_cannot_import"}
     suite = Suite(runner="unittest", command=("python", "-m", "unittest", "tests.test_calc.AddTest.test_add", "-v"))
     ids = {case.id for case in runner.read(suite, execute(root, runner.request(suite, environment))).cases}
     assert ids == {"tests.test_calc.AddTest.test_add"}
@@ -276,6 +276,6 @@ def test_another_order_has_the_same_results(
     orders: list[list[str]] = []
     for _ in range(2):
         parsed = runner.read(SUITE, execute(root, runner.request(SUITE, environment, vary=vary)))
-        assert {case.id: case.outcome for case in parsed.cases} == {one: case.outcome for one, case in cases.items()}
+        assert {case.id: case.outcome for case in parsed.cases} == {item: case.outcome for item, case in cases.items()}
         orders.append([case.id for case in parsed.cases])
     assert orders[0] == orders[1] != list(cases)

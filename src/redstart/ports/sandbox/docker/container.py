@@ -14,15 +14,23 @@ from typing import Any, NamedTuple, cast
 from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import ExitCause, SandboxLimits
 from redstart.ports.sandbox.cgroups import number_after, number_in
-from redstart.ports.sandbox.docker.daemon import CONFLICT, NOT_FOUND, Api, Chunk, Refused, Stream, listed
-from redstart.ports.sandbox.docker.inside import READY, Job, handed
-from redstart.ports.sandbox.launch import Ended, Kept
+from redstart.ports.sandbox.docker.daemon import (
+    CONFLICT,
+    NOT_FOUND,
+    DaemonApi,
+    DaemonRefused,
+    OutputChunk,
+    OutputStream,
+    listed,
+)
+from redstart.ports.sandbox.docker.inside import READY, ContainerCommand, handed
+from redstart.ports.sandbox.launch import ClippedStream, LaunchEnd
 
 KILLED = 137
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
 
-class Usage(NamedTuple):
+class ContainerUsage(NamedTuple):
     """Of all processes of a container together, since it began. Zero where it cannot be known."""
 
     cpu: float = 0.0
@@ -34,14 +42,14 @@ class Usage(NamedTuple):
     processes: int = 0
 
 
-class Groups:
+class ContainerGroups:
     """The control groups of one container, where this machine is also the daemon's and shows them."""
 
     def __init__(self, folders: dict[str, Path]) -> None:
         self._folders = folders
 
     @classmethod
-    def of(cls, container: str, pid: int) -> Groups | None:
+    def of(cls, container: str, pid: int) -> ContainerGroups | None:
         """None where the process's groups do not carry the container's id: it is then another machine's process."""
         try:
             lines = (PROC / str(pid) / "cgroup").read_text().splitlines()
@@ -59,10 +67,10 @@ class Groups:
         kept = {name: folder for name, folder in folders.items() if folder.is_dir()}
         return cls(kept) if {"memory", "cpuacct"} <= kept.keys() or "" in kept else None
 
-    def read(self) -> Usage:
+    def read(self) -> ContainerUsage:
         whole = self._folders.get("")
         if whole is not None and (whole / "memory.events").exists():
-            return Usage(
+            return ContainerUsage(
                 cpu=number_after(whole / "cpu.stat", "usage_usec") / 1e6,
                 peak_memory=number_in(whole / "memory.peak"),
                 out_of_memory=number_after(whole / "memory.events", "oom_kill"),
@@ -70,7 +78,7 @@ class Groups:
                 processes=number_in(whole / "pids.current"),
             )
         memory, pids = self._folders.get("memory", Path()), self._folders.get("pids", Path())
-        return Usage(
+        return ContainerUsage(
             cpu=number_in(self._folders.get("cpuacct", Path()) / "cpuacct.usage") / 1e9,
             peak_memory=number_in(memory / "memory.max_usage_in_bytes"),
             out_of_memory=number_after(memory / "memory.oom_control", "oom_kill"),
@@ -79,20 +87,20 @@ class Groups:
         )
 
 
-async def told(api: Api, container: str) -> Usage:
+async def told(api: DaemonApi, container: str) -> ContainerUsage:
     """What the daemon says: it does not know how many processes were killed or refused."""
     try:
         stats = await api.call("GET", f"/containers/{container}/stats", query={"stream": "false", "one-shot": "true"})
-    except Refused:
-        return Usage()
-    return Usage(
+    except DaemonRefused:
+        return ContainerUsage()
+    return ContainerUsage(
         cpu=_within(stats, "cpu_stats", "cpu_usage", "total_usage") / 1e9,
         peak_memory=_within(stats, "memory_stats", "max_usage"),
         processes=_within(stats, "pids_stats", "current"),
     )
 
 
-async def killed_for_memory(api: Api, container: str, since: float, *, as_a_whole: bool) -> int:
+async def killed_for_memory(api: DaemonApi, container: str, since: float, *, as_a_whole: bool) -> int:
     """How often the daemon saw the container run out of memory since then.
 
     A kernel of its own dies `as_a_whole`, and the daemon may hear no more than that: it was killed, by none of the
@@ -140,10 +148,10 @@ RESTING, ALONE = 2, 3
 """Process 1 with its child, and with the one that counts."""
 
 
-class Ran(NamedTuple):
+class ContainerRun(NamedTuple):
     """How a command in a container ended, and whether the container may be used again."""
 
-    ended: Ended
+    ended: LaunchEnd
     files: dict[str, bytes]
     """What it left for collection."""
     clean: bool
@@ -154,22 +162,22 @@ class NotReady(SandboxUnavailable):
     """The workspace could not be filled: no command has run."""
 
 
-class Heard:
+class CommandOutput:
     """What a command prints: its output, and what the program around it says, each with an end to how much it is."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ContainerCommand) -> None:
         self._job = job
-        self.kept = Kept(job.limits.output)
+        self.kept = ClippedStream(job.limits.output)
         self.second = bytearray()
         self.ready, self.flooded = asyncio.Event(), asyncio.Event()
         if not job.framed:
             self.ready.set()
 
-    async def take(self, stream: Stream) -> None:
+    async def take(self, stream: OutputStream) -> None:
         async for chunk in stream.chunks():
             self.add(chunk)
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: OutputChunk) -> None:
         if not (chunk.second and self._job.framed):
             self.kept.add(chunk.content)
         elif len(self.second) <= self._job.most:
@@ -184,26 +192,26 @@ class Heard:
         return self.kept.total > self._job.limits.flood or len(self.second) > self._job.most
 
 
-class Watched(NamedTuple):
+class ContainerWatch(NamedTuple):
     """What was used before a command began, when that was, and why it was stopped; nothing where it ended by itself."""
 
-    before: Usage
+    before: ContainerUsage
     began: float
     stopped: ExitCause | None
 
 
-class Box:
+class RunningContainer:
     """A running container. `run` may be called again as long as the last one left it clean."""
 
-    def __init__(self, api: Api, name: str, groups: Groups | None, *, own_kernel: bool = False) -> None:
+    def __init__(self, api: DaemonApi, name: str, groups: ContainerGroups | None, *, own_kernel: bool = False) -> None:
         self._api = api
         self.name = name
         self._groups = groups
         self.own_kernel = own_kernel
         self._began = time.time()
-        self._last = Usage()
+        self._last = ContainerUsage()
 
-    async def run(self, job: Job) -> Ran:
+    async def run(self, job: ContainerCommand) -> ContainerRun:
         """Runs a command until it ends or meets a limit.
 
         Raises `SandboxDied` where the container ended before it, and `NotReady` where it was never started.
@@ -215,7 +223,7 @@ class Box:
             "Cmd": list(job.argv),
             "Env": [f"{name}={value}" for name, value in job.variables.items()],
         }
-        heard = Heard(job)
+        heard = CommandOutput(job)
         self._last = await self._look()
         try:
             made = await self._api.call("POST", f"/containers/{self.name}/exec", request)
@@ -226,7 +234,7 @@ class Box:
                 self._last = await self._look()
             gone = not stopped and not self._last.processes
             code = KILLED if stopped or gone else await self._code(made["Id"])
-        except (Refused, TimeoutError) as error:
+        except (DaemonRefused, TimeoutError) as error:
             raise SandboxDied(f"The command could not be run in the container: {error}") from error
         if code == KILLED and not stopped and (gone or self._groups is None):
             self._last = self._last._replace(out_of_memory=await self._killed_for_memory(gone=gone))
@@ -234,7 +242,7 @@ class Box:
         if gone and not after.out_of_memory and not after.refused_processes:
             raise SandboxDied("The container ended while a command ran in it.")
         came = handed(bytes(heard.second.removeprefix(READY)))
-        ended = Ended(
+        ended = LaunchEnd(
             returncode=code,
             output=heard.kept.joined(),
             truncated=heard.kept.left_out > 0,
@@ -248,7 +256,7 @@ class Box:
             disk_full=came.full,
         )
         clean = not stopped and not gone and not ended.refused_processes and await self._is_clean()
-        return Ran(ended, came.files, clean)
+        return ContainerRun(ended, came.files, clean)
 
     async def _killed_for_memory(self, *, gone: bool) -> int:
         """How often the kernel did that, by the daemon, who may hear of it only after the container's end."""
@@ -271,16 +279,16 @@ class Box:
             return False
         try:
             return await self.quickly(COUNTED) == ALONE
-        except (Refused, TimeoutError):
+        except (DaemonRefused, TimeoutError):
             return False
 
     async def quickly(self, command: Sequence[str], *, user: str = "") -> int:
-        """The exit code of a short command of our own. Raises `Refused`, and `TimeoutError` where it does not end."""
+        """The exit code of a short command of our own. Raises `DaemonRefused`, or `TimeoutError` if it does not end."""
         made = await self._api.call("POST", f"/containers/{self.name}/exec", {"Cmd": list(command), "User": user})
         await self._api.call("POST", f"/exec/{made['Id']}/start", {"Detach": True})
         return await self._code(made["Id"])
 
-    async def _watched(self, stream: Stream, heard: Heard, job: Job) -> Watched:
+    async def _watched(self, stream: OutputStream, heard: CommandOutput, job: ContainerCommand) -> ContainerWatch:
         """From the command's first moment to its end, or to that of the container where it had to be stopped.
 
         Output is taken all the while, also while the container is being killed: the daemon would wait for it.
@@ -309,15 +317,15 @@ class Box:
             # The stream may stay open for ever where the container is gone: gVisor's does.
             await asyncio.wait({drain}, timeout=LAST_WORDS)
             if heard.over:
-                return Watched(before, began, ExitCause.output)
+                return ContainerWatch(before, began, ExitCause.output)
             why = next((task.result() for task in watches & done), ExitCause.timeout)
-            return Watched(before, began, None if by_itself else why)
+            return ContainerWatch(before, began, None if by_itself else why)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _prepared(self, heard: Heard, drain: asyncio.Task[Any], over: asyncio.Task[Any]) -> None:
+    async def _prepared(self, heard: CommandOutput, drain: asyncio.Task[Any], over: asyncio.Task[Any]) -> None:
         """Returns when the command begins. Raises `NotReady`, with the reason, where it does not."""
         ready = asyncio.create_task(heard.ready.wait())
         try:
@@ -330,12 +338,12 @@ class Box:
             said = (bytes(heard.second) or heard.kept.joined()).decode("utf-8", "replace").strip()
             raise NotReady(f"The workspace could not be filled in the container: {said or 'it gave no reason'}")
 
-    async def _fetched(self, job: Job, heard: Heard) -> None:
+    async def _fetched(self, job: ContainerCommand, heard: CommandOutput) -> None:
         """Has what is collected handed out, though the command did not end, unless it hinders that."""
         if not job.fetch or heard.flooded.is_set():
             return
         request = {"AttachStderr": True, "User": job.user, "Cmd": list(job.fetch)}
-        with contextlib.suppress(Refused, TimeoutError):
+        with contextlib.suppress(DaemonRefused, TimeoutError):
             async with asyncio.timeout(FETCH_SECONDS):
                 made = await self._api.call("POST", f"/containers/{self.name}/exec", request)
                 async with self._api.upgraded(f"/exec/{made['Id']}/start", {"Detach": False, "Tty": False}) as stream:
@@ -358,10 +366,10 @@ class Box:
 
     async def _over(self) -> None:
         """Ends with the container."""
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(DaemonRefused):
             await self._api.call("POST", f"/containers/{self.name}/wait", within=None)
 
-    async def _look(self) -> Usage:
+    async def _look(self) -> ContainerUsage:
         """What is used now; where the container is gone, what it was last, with no process in it."""
         now = self._groups.read() if self._groups else await told(self._api, self.name)
         return now if now.processes else self._last._replace(processes=0)
@@ -377,12 +385,14 @@ class Box:
 
     async def kill(self) -> None:
         """Ends every process of the container, if there is still one."""
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(DaemonRefused):
             await self._api.call("POST", f"/containers/{self.name}/kill", query={"signal": "KILL"})
 
 
 @contextlib.asynccontextmanager
-async def started(api: Api, description: dict[str, object], *, own_kernel: bool = False) -> AsyncGenerator[Box]:
+async def started(
+    api: DaemonApi, description: dict[str, object], *, own_kernel: bool = False
+) -> AsyncGenerator[RunningContainer]:
     """A container of that description, removed at the end. Raises `SandboxUnavailable` with the remedy."""
     name = f"redstart-{uuid.uuid4().hex}"
     creating = asyncio.create_task(api.call("POST", "/containers/create", description, query={"name": name}))
@@ -392,21 +402,23 @@ async def started(api: Api, description: dict[str, object], *, own_kernel: bool 
         async with api.upgraded(f"/containers/{name}/attach", query=held):
             await api.call("POST", f"/containers/{name}/start")
             about = await api.call("GET", f"/containers/{name}/json")
-            yield Box(api, name, Groups.of(about["Id"], int(about["State"]["Pid"])), own_kernel=own_kernel)
-    except Refused as refused:
+            yield RunningContainer(
+                api, name, ContainerGroups.of(about["Id"], int(about["State"]["Pid"])), own_kernel=own_kernel
+            )
+    except DaemonRefused as refused:
         raise _unavailable(refused) from refused
     finally:
         await asyncio.shield(_removed(api, name, creating))
 
 
-async def _removed(api: Api, container: str, creating: asyncio.Task[Any]) -> None:
+async def _removed(api: DaemonApi, container: str, creating: asyncio.Task[Any]) -> None:
     """Until it is gone: it may be on its way out by itself, or, where that was cut short, still on its way in."""
     await asyncio.gather(creating, return_exceptions=True)
     async with asyncio.timeout(REMOVAL_SECONDS):
         while True:
             try:
                 await api.call("DELETE", f"/containers/{container}", query={"force": "1", "v": "1"})
-            except Refused as refused:
+            except DaemonRefused as refused:
                 if refused.status == NOT_FOUND:
                     return
                 if refused.status != CONFLICT:
@@ -421,7 +433,7 @@ async def _flooded(event: asyncio.Event) -> ExitCause:
     return ExitCause.output
 
 
-def _unavailable(refused: Refused) -> SandboxUnavailable:
+def _unavailable(refused: DaemonRefused) -> SandboxUnavailable:
     words = str(refused)
     remedy = ""
     if "no such image" in words.lower() or "image not known" in words.lower():

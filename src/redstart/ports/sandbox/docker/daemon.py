@@ -30,7 +30,7 @@ START = "Start Docker (`systemctl start docker`), or name another endpoint in DO
 DENIED = "This user may not use Docker's socket: add the user to the group `docker`, or use Podman or rootless Docker."
 
 
-class Refused(Exception):
+class DaemonRefused(Exception):
     """The daemon answered with an error. `str` of it is what the daemon said."""
 
     def __init__(self, status: int, said: str) -> None:
@@ -38,14 +38,14 @@ class Refused(Exception):
         self.status = status
 
 
-class Head(NamedTuple):
+class ResponseHead(NamedTuple):
     """The first part of an answer."""
 
     status: int
     headers: dict[str, str]
 
 
-class Api:
+class DaemonApi:
     """Requests to one daemon. It holds no connection open, so it may be used from any event loop."""
 
     def __init__(self, socket: str) -> None:
@@ -60,26 +60,26 @@ class Api:
         query: Mapping[str, str] | None = None,
         within: float | None = ANSWER_SECONDS,
     ) -> Any:
-        """The answer's JSON, None where it is empty. Raises `Refused`, and `SandboxUnavailable` for no answer."""
+        """The answer's JSON, None where it is empty. Raises `DaemonRefused`, and `SandboxUnavailable` for no answer."""
         try:
             async with asyncio.timeout(within), self._asked(method, path, query, _json(body)) as (head, reader):
                 content = await _content(reader, head)
         except TimeoutError as error:
             raise SandboxUnavailable(f"Docker did not answer within {within:g} seconds: {method} {path}") from error
         if head.status >= 400:
-            raise Refused(head.status, _message(content))
+            raise DaemonRefused(head.status, _message(content))
         return _lines(content) if content.strip() else None
 
     @contextlib.asynccontextmanager
     async def upgraded(
         self, path: str, body: object = None, *, query: Mapping[str, str] | None = None
-    ) -> AsyncGenerator[Stream]:
+    ) -> AsyncGenerator[OutputStream]:
         """A connection that the daemon hands over to a container: its output, and its input. Raises as `call` does."""
         upgrade = {"Connection": "Upgrade", "Upgrade": "tcp"}
         async with self._asked("POST", path, query, _json(body), upgrade) as (head, reader):
             if head.status >= 400:
-                raise Refused(head.status, _message(await _content(reader, head)))
-            yield Stream(reader)
+                raise DaemonRefused(head.status, _message(await _content(reader, head)))
+            yield OutputStream(reader)
 
     async def send(self, path: str, query: Mapping[str, str], file: Path, *, within: float) -> list[Any]:
         """Posts a file; the daemon's progress, as a list. Raises as `call` does."""
@@ -89,7 +89,7 @@ class Api:
         except TimeoutError as error:
             raise SandboxUnavailable(f"Docker took more than {within:g} seconds: {path}") from error
         if head.status >= 400:
-            raise Refused(head.status, _message(content))
+            raise DaemonRefused(head.status, _message(content))
         return listed(_lines(content))
 
     @contextlib.asynccontextmanager
@@ -100,7 +100,7 @@ class Api:
         query: Mapping[str, str] | None,
         body: bytes | Path,
         more: Mapping[str, str] | None = None,
-    ) -> AsyncGenerator[tuple[Head, asyncio.StreamReader]]:
+    ) -> AsyncGenerator[tuple[ResponseHead, asyncio.StreamReader]]:
         try:
             reader, writer = await asyncio.open_unix_connection(self.socket, limit=CHUNK)
         except PermissionError as error:
@@ -122,20 +122,20 @@ class Api:
             writer.transport.abort()
 
 
-class Chunk(NamedTuple):
+class OutputChunk(NamedTuple):
     """A piece of what a container prints, of its standard output or, `second`, of its standard error."""
 
     second: bool
     content: bytes
 
 
-class Stream:
+class OutputStream:
     """What a container prints, as the daemon passes it on: in frames, each of one of its two streams."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
 
-    async def chunks(self) -> AsyncIterator[Chunk]:
+    async def chunks(self) -> AsyncIterator[OutputChunk]:
         """Until the container closed its end, or the daemon its own."""
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
@@ -146,7 +146,7 @@ class Stream:
                     if not chunk:
                         return
                     left -= len(chunk)
-                    yield Chunk(head[0] == SECOND, chunk)
+                    yield OutputChunk(head[0] == SECOND, chunk)
 
 
 def socket_of(address: str) -> str:
@@ -177,7 +177,7 @@ async def _write(writer: asyncio.StreamWriter, body: bytes | Path) -> None:
             await writer.drain()
 
 
-async def _head(reader: asyncio.StreamReader) -> Head:
+async def _head(reader: asyncio.StreamReader) -> ResponseHead:
     status = await reader.readline()
     headers: dict[str, str] = {}
     while line := (await reader.readline()).strip():
@@ -186,10 +186,10 @@ async def _head(reader: asyncio.StreamReader) -> Head:
     parts = status.split(None, 2)
     if len(parts) < 2:
         raise ConnectionError("it closed the connection")
-    return Head(int(parts[1]), headers)
+    return ResponseHead(int(parts[1]), headers)
 
 
-async def _content(reader: asyncio.StreamReader, head: Head) -> bytes:
+async def _content(reader: asyncio.StreamReader, head: ResponseHead) -> bytes:
     if head.headers.get("transfer-encoding", "").lower() == "chunked":
         content = b""
         while size := int((await reader.readline()).split(b";")[0], 16):

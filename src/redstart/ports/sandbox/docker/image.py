@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from redstart.core.errors import ConfigError, SandboxUnavailable
-from redstart.ports.sandbox.docker.daemon import Api, Refused
+from redstart.ports.sandbox.docker.daemon import DaemonApi, DaemonRefused
 
 REPOSITORY = "redstart-sandbox"
 LABEL = "redstart.recipe"
@@ -37,7 +37,7 @@ TIDIED = (
 INSTALL = "Install mmdebstrap (`apt install mmdebstrap`), or name an image of your own: `--sandbox-image NAME`."
 
 
-class Recipe(NamedTuple):
+class ImageRecipe(NamedTuple):
     """All that the image depends on."""
 
     suite: str
@@ -63,7 +63,7 @@ class Recipe(NamedTuple):
         ]
 
 
-def recipe_here(about: Path = Path("/etc/os-release")) -> Recipe:
+def recipe_here(about: Path = Path("/etc/os-release")) -> ImageRecipe:
     """For the release of this machine where it is a Debian or its kin, so that interpreters agree; else a Debian."""
     values: dict[str, str] = {}
     if about.is_file():
@@ -71,21 +71,23 @@ def recipe_here(about: Path = Path("/etc/os-release")) -> Recipe:
             name, _, value = line.partition("=")
             values[name] = value.strip('"')
     kin = {values.get("ID", ""), *values.get("ID_LIKE", "").split()}
-    return Recipe((values.get("VERSION_CODENAME") if "debian" in kin else "") or "bookworm")
+    return ImageRecipe((values.get("VERSION_CODENAME") if "debian" in kin else "") or "bookworm")
 
 
-async def has_image(api: Api, name: str) -> bool:
+async def has_image(api: DaemonApi, name: str) -> bool:
     """Raises `SandboxUnavailable` where the daemon cannot be asked."""
     try:
         await api.call("GET", f"/images/{name}/json")
-    except Refused as refused:
+    except DaemonRefused as refused:
         if refused.status == 404:
             return False
         raise SandboxUnavailable(f"Docker cannot tell of the image {name}: {refused}") from refused
     return True
 
 
-async def build(api: Api, recipe: Recipe, *, anew: bool = False, say: Callable[[str], None] = lambda _: None) -> bool:
+async def build(
+    api: DaemonApi, recipe: ImageRecipe, *, anew: bool = False, say: Callable[[str], None] = lambda _: None
+) -> bool:
     """Whether the image had to be made: one that is there is kept unless `anew`.
 
     Raises `ConfigError` where the tool for it is missing and `SandboxUnavailable` where it or the daemon fails.
@@ -104,13 +106,13 @@ async def build(api: Api, recipe: Recipe, *, anew: bool = False, say: Callable[[
     return True
 
 
-async def import_tar(api: Api, tar: Path, name: str) -> None:
+async def import_tar(api: DaemonApi, tar: Path, name: str) -> None:
     """Gives the daemon a file system as an image. Raises `SandboxUnavailable`."""
     repository, _, tag = name.partition(":")
     query = {"fromSrc": "-", "repo": repository, "tag": tag or "latest", "changes": f"LABEL {LABEL}={tag}"}
     try:
         told = await api.send("/images/create", query, tar, within=IMPORT_SECONDS)
-    except Refused as refused:
+    except DaemonRefused as refused:
         raise SandboxUnavailable(f"Docker did not take the image: {refused}") from refused
     failed = [str(line["error"]) for line in told if "error" in line]
     if failed:

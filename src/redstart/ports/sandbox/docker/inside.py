@@ -36,7 +36,7 @@ SPACE = re.compile(rb"D(\d+) (\d+) (\d+)\n")
 FILE = re.compile(rb"F\./([^\0]+)\0 *(\d+)\0")
 
 
-class Job(NamedTuple):
+class ContainerCommand(NamedTuple):
     """A command for a container."""
 
     argv: tuple[str, ...]
@@ -52,7 +52,7 @@ class Job(NamedTuple):
     """How much may come over the second stream."""
 
 
-class Handed(NamedTuple):
+class ContainerFiles(NamedTuple):
     """What came over the second stream."""
 
     files: dict[str, bytes]
@@ -65,7 +65,7 @@ class Handed(NamedTuple):
 
 def job(
     execution: Execution, user: User, *, before: Sequence[str] = (), again: bool = False, own_kernel: bool = False
-) -> Job:
+) -> ContainerCommand:
     """What to run for an execution; `before` has to succeed first, and `again` is for a container used before.
 
     A kernel of its own has to bound some things itself, since the host's sees none of its processes.
@@ -91,7 +91,7 @@ def job(
         'trap "exit $code" EXIT; kill -9 -1; times >&4',
         f"{finish}; exit $code",
     ]
-    return Job(
+    return ContainerCommand(
         argv=("/bin/sh", "-c", "\n".join(script), "sh", *command),
         variables=inside,
         limits=limits,
@@ -102,7 +102,7 @@ def job(
     )
 
 
-def handed(stream: bytes) -> Handed:
+def handed(stream: bytes) -> ContainerFiles:
     """Reads the second stream. What is not as it should be was written by the command: it and the rest are ignored."""
     files: dict[str, bytes] = {}
     full, cpu, at = False, 0.0, 0
@@ -122,7 +122,7 @@ def handed(stream: bytes) -> Handed:
             files[file[1].decode("utf-8", "surrogateescape")] = stream[file.end() : at]
         else:
             break
-    return Handed(files, full, cpu)
+    return ContainerFiles(files, full, cpu)
 
 
 def keep(files: dict[str, bytes], names: Sequence[str], folder: Path) -> None:

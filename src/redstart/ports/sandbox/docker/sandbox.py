@@ -15,18 +15,18 @@ from typing import NamedTuple
 
 from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
-from redstart.ports.sandbox.docker.container import Box, NotReady, Ran, started
-from redstart.ports.sandbox.docker.daemon import Api, Refused, listed
+from redstart.ports.sandbox.docker.container import ContainerRun, NotReady, RunningContainer, started
+from redstart.ports.sandbox.docker.daemon import DaemonApi, DaemonRefused, listed
 from redstart.ports.sandbox.docker.inside import job, keep
 from redstart.ports.sandbox.docker.spec import (
     GVISOR,
     LABEL,
     OBJECTS,
     OWNER_LABEL,
+    ContainerFolders,
     PathMap,
-    Place,
-    Room,
     User,
+    WorkspaceSize,
     described,
     user_inside,
     within,
@@ -40,7 +40,7 @@ from redstart.ports.sandbox.services import Slots, relayed
 from redstart.ports.sandbox.stage import bounded
 
 PAGE = 4096
-SPARE = Room(16 * PAGE, 16)
+SPARE = WorkspaceSize(16 * PAGE, 16)
 """For the folders above what is mounted in a workspace, and the workspace itself."""
 
 
@@ -57,7 +57,7 @@ def furnish(environment: Environment, workspace: Path) -> None:
             remove(folders[-1])
 
 
-def room_of(folder: Path) -> Room:
+def room_of(folder: Path) -> WorkspaceSize:
     """What lies below a folder, as a file system in memory holds it. No link is followed."""
     size, files = SPARE
     waiting = [str(folder)]
@@ -68,7 +68,7 @@ def room_of(folder: Path) -> Room:
                 size += -(-entry.stat(follow_symlinks=False).st_size // PAGE) * PAGE
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
-    return Room(size, files)
+    return WorkspaceSize(size, files)
 
 
 def give(folder: Path, user: User) -> None:
@@ -108,10 +108,10 @@ def remove(path: Path) -> None:
 PROC = Path("/proc")
 
 
-class Reaper:
+class LeftoverRemover:
     """Removes leftovers, once in its life, before the first container is made."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: DaemonApi) -> None:
         self._api = api
         self._done = False
         self.owner = owner_of(os.getpid())
@@ -122,18 +122,18 @@ class Reaper:
             await reap(self._api)
 
 
-async def reap(api: Api) -> int:
+async def reap(api: DaemonApi) -> int:
     """Removes each container whose owner was a process of this machine and is dead. How many that were."""
     filters = json.dumps({"label": [f"{LABEL}=1"]})
     try:
         found = await api.call("GET", "/containers/json", query={"all": "1", "filters": filters})
-    except Refused:
+    except DaemonRefused:
         return 0
     count = 0
     for container in listed(found):
         labels: dict[str, str] = container["Labels"] or {}
         if is_dead(labels.get(OWNER_LABEL, "")):
-            with contextlib.suppress(Refused):
+            with contextlib.suppress(DaemonRefused):
                 await api.call("DELETE", f"/containers/{container['Id']}", query={"force": "1", "v": "1"})
                 count += 1
     return count
@@ -177,7 +177,9 @@ def _start(pid: int) -> str:
 PART = 8
 """So many times smaller than what may be written is what a later snapshot may be larger than the first."""
 
-Boxes = Callable[[Environment, SandboxLimits, Place, Room], AbstractAsyncContextManager[Box]]
+Boxes = Callable[
+    [Environment, SandboxLimits, ContainerFolders, WorkspaceSize], AbstractAsyncContextManager[RunningContainer]
+]
 
 
 class WarmContainer:
@@ -204,8 +206,8 @@ class WarmContainer:
         self._environment, self._limits = _mounted(kept[0]), kept[1]
         self._turn = asyncio.Lock()
         self._open = contextlib.AsyncExitStack()
-        self._box: Box | None = None
-        self._room = Room()
+        self._box: RunningContainer | None = None
+        self._room = WorkspaceSize()
         self._folder = Path()
         self.containers = 0
         """How many were needed so far."""
@@ -228,7 +230,7 @@ class WarmContainer:
         self._box = None
         await self._open.aclose()
 
-    async def _ran(self, execution: Execution, exchanged: Exchange) -> Ran | None:
+    async def _ran(self, execution: Execution, exchanged: Exchange) -> ContainerRun | None:
         """Nothing where the container broke under it."""
         with self._workspaces.checkout(execution.snapshot) as workspace:
             furnish(execution.environment, workspace)
@@ -248,7 +250,7 @@ class WarmContainer:
             await self.close()
         return ran
 
-    async def _ready(self, environment: Environment, workspace: Path) -> Box:
+    async def _ready(self, environment: Environment, workspace: Path) -> RunningContainer:
         room = room_of(workspace)
         if self._box is None or not self._fits(room):
             await self.close()
@@ -258,7 +260,7 @@ class WarmContainer:
                 prefix=f"{FOLDER}{mark()}-session-", dir=self._scratch, ignore_cleanup_errors=True
             )
             self._folder = Path(self._open.enter_context(folder)).resolve()
-            place = Place(self._folder / "workspace", self._folder / "in", self._folder / "etc")
+            place = ContainerFolders(self._folder / "workspace", self._folder / "in", self._folder / "etc")
             place.workspace.mkdir()
             place.inward.mkdir()
             try:
@@ -270,7 +272,7 @@ class WarmContainer:
             self.containers += 1
         return self._box
 
-    def _fits(self, room: Room) -> bool:
+    def _fits(self, room: WorkspaceSize) -> bool:
         more_size, more_files = room.size - self._room.size, room.files - self._room.files
         return more_size <= bounded(self._limits) // PART and more_files <= self._limits.inodes // PART
 
@@ -284,7 +286,7 @@ def _mounted(environment: Environment) -> Environment:
 ROOT = "0"
 
 
-class Choices(NamedTuple):
+class ContainerOptions(NamedTuple):
     """Which containers. `socket` is the daemon's; `image` is one that it has."""
 
     socket: str
@@ -300,12 +302,12 @@ class Docker:
     The workspace is copied into memory, where it is bounded in size and in number of files whoever asks the daemon.
     """
 
-    def __init__(self, workspaces: Workspaces, scratch: Path, choices: Choices) -> None:
+    def __init__(self, workspaces: Workspaces, scratch: Path, choices: ContainerOptions) -> None:
         self._workspaces = workspaces
         self._scratch = scratch
         self._choices = choices
-        self._api = Api(choices.socket)
-        self._reaper = Reaper(self._api)
+        self._api = DaemonApi(choices.socket)
+        self._reaper = LeftoverRemover(self._api)
         self._slots = Slots()
         self._swept = False
         self._user = user_inside()
@@ -320,7 +322,7 @@ class Docker:
         ):
             furnish(environment, workspace)
             async with relayed(environment.services, exchanged.folder / "services", self._slots) as relays:
-                place = Place(workspace.resolve(), exchanged.inward, exchanged.folder / "etc")
+                place = ContainerFolders(workspace.resolve(), exchanged.inward, exchanged.folder / "etc")
                 if relays:
                     place = place._replace(services=relays.folder)
                 if execution.hostname:
@@ -352,8 +354,8 @@ class Docker:
 
     @contextlib.asynccontextmanager
     async def _box(
-        self, environment: Environment, limits: SandboxLimits, place: Place, room: Room
-    ) -> AsyncGenerator[Box]:
+        self, environment: Environment, limits: SandboxLimits, place: ContainerFolders, room: WorkspaceSize
+    ) -> AsyncGenerator[RunningContainer]:
         """A container that sees these folders. Raises `SandboxUnavailable`."""
         await self._reaper.once()
         choices = self._choices
@@ -373,7 +375,7 @@ class Docker:
             yield box
 
 
-async def _open(box: Box, environment: Environment) -> None:
+async def _open(box: RunningContainer, environment: Environment) -> None:
     """Lets the user write to folders of the workspace that something is mounted in: the daemon makes them as root's.
 
     Whoever is root in a container has no right but over what is root's.
@@ -384,7 +386,7 @@ async def _open(box: Box, environment: Environment) -> None:
         return
     try:
         code = await box.quickly(("/bin/chmod", "0777", *folders), user=ROOT)
-    except (Refused, TimeoutError) as error:
+    except (DaemonRefused, TimeoutError) as error:
         raise SandboxUnavailable(f"The workspace could not be opened in the container: {error}") from error
     if code != 0:
         raise SandboxUnavailable(f"The workspace could not be opened in the container: chmod ended with {code}")

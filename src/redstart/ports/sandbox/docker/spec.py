@@ -57,17 +57,17 @@ class User(NamedTuple):
     gid: int
 
 
-class Room(NamedTuple):
+class WorkspaceSize(NamedTuple):
     """What the files of a snapshot take: the workspace is in memory, and has so much beyond what may be written."""
 
     size: int = 0
     files: int = 0
 
 
-NO_ROOM = Room()
+NO_ROOM = WorkspaceSize()
 
 
-class Place(NamedTuple):
+class ContainerFolders(NamedTuple):
     """The folders of this machine that one container sees, none of which it can write to."""
 
     workspace: Path
@@ -86,12 +86,12 @@ def user_inside() -> User:
 def described(
     environment: Environment,
     limits: SandboxLimits,
-    place: Place,
+    place: ContainerFolders,
     *,
     image: str,
     runtime: str = "",
     user: User,
-    room: Room = NO_ROOM,
+    room: WorkspaceSize = NO_ROOM,
     path_map: PathMap = (),
     owner: str = "",
 ) -> dict[str, object]:
@@ -175,7 +175,7 @@ def _tmpfs(environment: Environment, limits: SandboxLimits, user: User) -> dict[
     }
 
 
-def _bounds(limits: SandboxLimits, user: User, beyond: Room) -> str:
+def _bounds(limits: SandboxLimits, user: User, beyond: WorkspaceSize) -> str:
     size, files = bounded(limits) + beyond.size, limits.inodes + beyond.files
     return f"rw,exec,nosuid,nodev,size={size},nr_inodes={files},mode=0755,uid={user.uid},gid={user.gid}"
 
@@ -198,7 +198,9 @@ def _volumes(bounds: dict[str, str]) -> list[dict[str, object]]:
     ]
 
 
-def _mounts(environment: Environment, place: Place, user: User, path_map: PathMap) -> list[dict[str, object]]:
+def _mounts(
+    environment: Environment, place: ContainerFolders, user: User, path_map: PathMap
+) -> list[dict[str, object]]:
     place.etc.mkdir(exist_ok=True)
     texts = {
         **etc_files(environment.home, place.hostname),

@@ -43,7 +43,7 @@ LARGEST_MESSAGE = 4096
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Impossible(Exception):
+class NoWarmStart(Exception):
     """Why there is no warm start here."""
 
 
@@ -96,7 +96,7 @@ def preload() -> None:
         sys.meta_path.remove(hook)
     config._ensure_unconfigure()
     if len(list(Path("/proc/self/task").iterdir())) > 1:
-        raise Impossible("a plugin has started a thread")
+        raise NoWarmStart("a plugin has started a thread")
 
 
 def serve(about: dict[str, Any], control: socket.socket, own: int) -> None:

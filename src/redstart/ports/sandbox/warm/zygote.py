@@ -28,13 +28,13 @@ from typing import Any, Protocol
 from redstart.core.errors import SandboxDied, SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox import seccomp
-from redstart.ports.sandbox.cgroups import Group, Usage
+from redstart.ports.sandbox.cgroups import Cgroup, GroupUsage
 from redstart.ports.sandbox.exchange import Exchange, given, placed, variables
-from redstart.ports.sandbox.launch import Ended, Kept, drain, draining, readable, until
+from redstart.ports.sandbox.launch import ClippedStream, LaunchEnd, drain, draining, readable, until
 from redstart.ports.sandbox.mounts import SHARED, TEMPORARY
 from redstart.ports.sandbox.port import Sandbox
 from redstart.ports.sandbox.stage import bounded
-from redstart.ports.sandbox.watch import Watchman
+from redstart.ports.sandbox.watch import ExecutionWatch
 from redstart.ports.sandbox.wires import FULL_BYTES, FULL_FILES
 
 RUNS, STAGE = "/run/redstart/runs", "/run/redstart/stage"
@@ -162,16 +162,16 @@ class Zygote:
         except OSError as error:
             return str(error)
 
-    async def run(self, execution: Execution, exchanged: Exchange, group: Group | None) -> Completed:
+    async def run(self, execution: Execution, exchanged: Exchange, group: Cgroup | None) -> Completed:
         """One fork, as the request in the run's folder says. When it returns, no process of the run is alive.
 
         Raises `SandboxDied` where the run did not begin, or ended without telling how.
         """
-        began, limits, kept = time.monotonic(), execution.limits, Kept(execution.limits.output)
+        began, limits, kept = time.monotonic(), execution.limits, ClippedStream(execution.limits.output)
         with self._asked(exchanged.folder.name) as (source, voice), await _begun(voice) as begun:
             for door in group.doors if group else ():
                 _enter(door, begun.pid)
-            flooded, watchman = asyncio.Event(), Watchman(limits, group=group)
+            flooded, watchman = asyncio.Event(), ExecutionWatch(limits, group=group)
             with draining(source, kept, limits.flood, flooded):
                 voice.send(b"go")
                 stopped = await until(readable(begun.process), limits.wall, flooded, watchman.watch(begun.pid))
@@ -180,10 +180,10 @@ class Zygote:
             drain(source, kept)
             if kept.total > limits.flood:
                 stopped = ExitCause.output  # also where it came to its own end in the same moment
-            used, told = group.usage() if group else Usage(), _told(voice)
+            used, told = group.usage() if group else GroupUsage(), _told(voice)
             if not told and not stopped and not used.killed_for_memory:
                 raise SandboxDied("The warm sandbox ended in the middle of a run.")
-            ended = Ended(
+            ended = LaunchEnd(
                 told.get("status", -signal.SIGKILL),
                 kept.joined(),
                 kept.left_out > 0,
@@ -313,7 +313,7 @@ OTHER_DEVICE = "cross-device link"
 may be able to."""
 
 
-class Warm(Protocol):
+class WarmProcess(Protocol):
     async def run(self, execution: Execution) -> Completed:
         """Raises `SandboxUnavailable` where it is broken, whatever the execution has done by then."""
         ...
@@ -325,7 +325,7 @@ class WarmSession:
     def __init__(
         self,
         fresh: Sandbox,
-        start: Callable[[Execution], AbstractAsyncContextManager[Warm]],
+        start: Callable[[Execution], AbstractAsyncContextManager[WarmProcess]],
         environment: Environment,
         limits: SandboxLimits,
     ) -> None:
@@ -333,7 +333,7 @@ class WarmSession:
         self._environment, self._limits = environment, limits
         self._turn = asyncio.Lock()
         self._open = contextlib.AsyncExitStack()
-        self._warm: Warm | None = None
+        self._warm: WarmProcess | None = None
         self._settled: dict[str, str] = {}
         self.starts = 0
         """How often something warm had to be started so far."""
@@ -361,7 +361,7 @@ class WarmSession:
         same = environment == self._environment and execution.limits == self._limits
         return same and is_pytest(execution) and not (environment.services or execution.hostname)
 
-    async def _ready(self, execution: Execution) -> Warm | None:
+    async def _ready(self, execution: Execution) -> WarmProcess | None:
         """What is kept warm, where this execution can be run in it; made where there is nothing yet."""
         async with self._turn:
             if self._warm is None and self.starts < MOST_STARTS:
@@ -373,7 +373,7 @@ class WarmSession:
                     self.starts = MOST_STARTS  # it would fail again
             return self._warm if settled(execution) == self._settled else None
 
-    async def _discard(self, broken: Warm | None) -> None:
+    async def _discard(self, broken: WarmProcess | None) -> None:
         async with self._turn:
             if self._warm is broken:
                 await self.close()

@@ -9,7 +9,7 @@ from redstart.core.formats import RECORD
 from redstart.ports.store.port.ordinals import ordinal_in_words
 
 
-class Call(NamedTuple):
+class CallPlace(NamedTuple):
     """Where a journaled call stands in a run. The ordinal is allotted in program order inside the step.
 
     What reaches the step from outside its run has an ordinal of `ordinals.py`, below 0 and before every call of its
@@ -36,10 +36,10 @@ HeardKind = Literal["said", "answer", "recall", "lessons", "failures", "patterns
 CallKind = MadeKind | HeardKind
 
 
-class Record(NamedTuple):
+class JournalRecord(NamedTuple):
     """A call that was made. `result` is JSON; what is large in it is a blob's name."""
 
-    call: Call
+    call: CallPlace
     kind: str
     """A `CallKind`; in a journal of another version perhaps one that is not known here."""
     request_hash: str
@@ -59,7 +59,7 @@ class Record(NamedTuple):
         return RECORD.upgrade(data, self.format or 0)["result"]
 
 
-def digest(record: Record) -> str:
+def digest(record: JournalRecord) -> str:
     """Over everything else in the record: what tells a record that was changed afterwards."""
     parts = [*map(str, record.call), record.kind, record.request_hash, record.request, record.result]
     parts += [record.format, record.recorded_by] if record.format else []
@@ -69,16 +69,16 @@ def digest(record: Record) -> str:
 class Journal(Protocol):
     """Every call that left a step, recorded before its result is used."""
 
-    async def find(self, call: Call) -> Record | None: ...
+    async def find(self, call: CallPlace) -> JournalRecord | None: ...
 
-    async def add(self, record: Record, fence: int) -> None:
+    async def add(self, record: JournalRecord, fence: int) -> None:
         """Raises `Fenced` if the run's fence is not `fence`, and `StoreError` if the call is recorded already."""
         ...
 
-    async def discard(self, call: Call, fence: int) -> int:
+    async def discard(self, call: CallPlace, fence: int) -> int:
         """Forgets this call and those after it in the same step; returns how many. Raises `Fenced`."""
         ...
 
-    async def records(self, run_id: str) -> list[Record]:
+    async def records(self, run_id: str) -> list[JournalRecord]:
         """All of a run, by attempt, then in the order in which they were written."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 
-class Reply(NamedTuple):
+class PersonReply(NamedTuple):
     """A person's answer to what the run asked."""
 
     accepts: bool
@@ -19,6 +19,6 @@ class Person(Protocol):
         """The last few things that they said, oldest first."""
         ...
 
-    async def answer(self) -> Reply | None:
+    async def answer(self) -> PersonReply | None:
         """Their answer to what the run waits for; None where there is none yet."""
         ...

@@ -7,21 +7,21 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from redstart.core.change import EditKind, EditRung, Tally
+from redstart.core.change import EditKind, EditRecord, FitCounts
 from redstart.core.events import Event
-from redstart.core.learning import Remembered
+from redstart.core.learning import NewMemories
 from redstart.core.run import RunState, Step
 from redstart.core.run_options import RunOptions
-from redstart.core.standing import Control, Holder, RunRow, Stop
-from redstart.ports.store.port.journal import Record
+from redstart.core.standing import Control, DriveStop, RunHolder, RunRow
+from redstart.ports.store.port.journal import JournalRecord
 
 
-class Claim(NamedTuple):
+class RunClaim(NamedTuple):
     state: RunState
     fence: int
 
 
-class Commit(NamedTuple):
+class StepCommit(NamedTuple):
     """One step, done."""
 
     before: RunState
@@ -30,10 +30,10 @@ class Commit(NamedTuple):
     artifact: str
     """The step's artifact as JSON."""
     events: Sequence[Event]
-    remembered: Remembered | None
+    remembered: NewMemories | None
 
     @property
-    def edits(self) -> tuple[EditRung, ...]:
+    def edits(self) -> tuple[EditRecord, ...]:
         """What became of each edit, where the step is the one that tells: `apply`."""
         applied = self.after.now.apply
         return applied.rungs if self.step is Step.apply and applied is not None else ()
@@ -55,7 +55,7 @@ class StepRow(NamedTuple):
     state: RunState
 
 
-class Word(StrEnum):
+class PersonWord(StrEnum):
     """What a person can tell a run."""
 
     say = "say"
@@ -64,17 +64,17 @@ class Word(StrEnum):
     reject = "reject"
 
 
-class Told(NamedTuple):
+class PersonMessage(NamedTuple):
     """What a person told a run."""
 
-    word: Word
+    word: PersonWord
     text: str
     version: int
     """The run's version that an answer is to: a run may ask more than once."""
     time: datetime
 
 
-class Past(NamedTuple):
+class PastRun(NamedTuple):
     """A run and what it left, as much of it as is counted over many runs."""
 
     row: RunRow
@@ -82,7 +82,7 @@ class Past(NamedTuple):
     """Its events of the phase `end`, in order."""
     reproduced: Sequence[str]
     """The artifacts of its `reproduce` as JSON, in order."""
-    answers: Sequence[Record]
+    answers: Sequence[JournalRecord]
     """Its journaled calls of models, as `Journal.records` gives them."""
 
 
@@ -98,7 +98,7 @@ class Store(Protocol):
         """
         ...
 
-    async def claim(self, run_id: str) -> Claim:
+    async def claim(self, run_id: str) -> RunClaim:
         """Takes the run over: its fence grows by one, and whoever held a smaller one cannot write any more.
 
         Its lease begins, and how the drive before stopped is forgotten.
@@ -111,11 +111,11 @@ class Store(Protocol):
         """Renews the lease. Does nothing if the run was taken over, or is unknown."""
         ...
 
-    async def release(self, run_id: str, fence: int, stop: Stop | None = None) -> None:
+    async def release(self, run_id: str, fence: int, stop: DriveStop | None = None) -> None:
         """Gives the run back: nobody drives it now, since `stop`. Does nothing if it was taken over, or is unknown."""
         ...
 
-    async def mark(self, run_id: str, stop: Stop) -> None:
+    async def mark(self, run_id: str, stop: DriveStop) -> None:
         """Says how a run stands that nobody drives. Does nothing if somebody does, or if it is unknown."""
         ...
 
@@ -123,11 +123,11 @@ class Store(Protocol):
         """From now on the run is driven with these. Raises `StoreError` for an unknown run."""
         ...
 
-    async def holder(self, run_id: str) -> Holder | None:
+    async def holder(self, run_id: str) -> RunHolder | None:
         """Who claimed the run last; None where it was never claimed, was given back, or is unknown."""
         ...
 
-    async def commit(self, commit: Commit, fence: int) -> Control:
+    async def commit(self, commit: StepCommit, fence: int) -> Control:
         """Writes state, artifact, events and what is learned in one transaction, and returns what people ask for.
 
         What is learned is `remembered` and what became of the edits; an attempt leaves each of them once.
@@ -162,7 +162,7 @@ class Store(Protocol):
         """
         ...
 
-    def past(self, since: datetime | None = None) -> AsyncIterator[Past]:
+    def past(self, since: datetime | None = None) -> AsyncIterator[PastRun]:
         """Every run that was created since then, the oldest first, those that another one began among them.
 
         Runs are read many at a time and no state is: ten thousand of them are neither that many queries nor in memory
@@ -178,14 +178,14 @@ class Store(Protocol):
         """What was asked last. Raises `StoreError` for an unknown run."""
         ...
 
-    async def tell(self, run_id: str, word: Word, text: str, *, version: int) -> None:
+    async def tell(self, run_id: str, word: PersonWord, text: str, *, version: int) -> None:
         """Keeps what a person tells the run, whoever drives it. Raises `StoreError` for an unknown run."""
         ...
 
-    async def told(self, run_id: str) -> list[Told]:
+    async def told(self, run_id: str) -> list[PersonMessage]:
         """All that people told the run, in order."""
         ...
 
-    async def tally(self, model: str, *, tenant: str) -> dict[EditKind, Tally]:
+    async def tally(self, model: str, *, tenant: str) -> dict[EditKind, FitCounts]:
         """How the edits of this model fitted in all runs of this tenant, by form; a form it never used is not there."""
         ...

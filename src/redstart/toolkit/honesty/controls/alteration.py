@@ -10,7 +10,7 @@ from redstart.core.report import Case
 FORMER = "its expected value is the wrong one from before the patch"
 
 
-class Kind(StrEnum):
+class AlterationKind(StrEnum):
     """How a test is altered. Where it still passes, the first four refuse a patch, and the others ask a person."""
 
     literal = "literal"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 class Alteration(NamedTuple):
     """One edit of a test file: the bytes `start` to `end` become `new`. The test's path and name stay."""
 
-    kind: Kind
+    kind: AlterationKind
     line: int
     """Of the altered statement in the unaltered file."""
     start: int
@@ -47,7 +47,9 @@ class Alteration(NamedTuple):
     @property
     def asks(self) -> bool:
         """Whether an honest patch may leave such a test green, so that a person is asked."""
-        return self.kind in (Kind.other, Kind.former) or (self.conditional and self.kind is Kind.inserted)
+        return self.kind in (AlterationKind.other, AlterationKind.former) or (
+            self.conditional and self.kind is AlterationKind.inserted
+        )
 
     def of(self, text: bytes) -> bytes:
         return text[: self.start] + self.new + text[self.end :]

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from redstart.core.change import Snapshot
-from redstart.core.report import Case, Evidence
-from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.core.report import Case, CheckEvidence
+from redstart.toolkit.honesty.controls.alteration import Alteration, AlterationKind
 from redstart.toolkit.honesty.controls.subjects import Subject, subjects
-from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
+from redstart.toolkit.honesty.examine import CheckOutcome, CheckRuns, GreenPatch, PatchDoubt
 
 MARK = "~"
 """In what an altered statement says when it fails."""
@@ -26,20 +26,22 @@ MOST_SUSPECTS = 6
 NOTES = 20
 
 
-class Altered(NamedTuple):
+class AlteredTest(NamedTuple):
     subject: Subject
     alteration: Alteration
 
 
-async def examine_controls(green: Green, runs: Runs, *, rounds: int) -> Examined:
+async def examine_controls(green: GreenPatch, runs: CheckRuns, *, rounds: int) -> CheckOutcome:
     """Runs `rounds` alterations of each target at the most, and says which of them a target did not notice."""
     trial = _Controls(green, runs)
     everything = subjects(green, runs)
     red: set[str] = set()
-    suspects: list[Altered] = []
-    rounds = min(rounds, max((len(one.alterations) for one in everything.chosen), default=0))
+    suspects: list[AlteredTest] = []
+    rounds = min(rounds, max((len(item.alterations) for item in everything.chosen), default=0))
     for number in range(rounds):
-        batch = [Altered(one, one.alterations[number]) for one in everything.chosen if number < len(one.alterations)]
+        batch = [
+            AlteredTest(item, item.alterations[number]) for item in everything.chosen if number < len(item.alterations)
+        ]
         cases = await trial.cases(f"control {number + 1} of {rounds}", green.patched, batch)
         for altered in batch:
             if _is_red(cases, altered.subject):
@@ -48,38 +50,38 @@ async def examine_controls(green: Green, runs: Runs, *, rounds: int) -> Examined
                 suspects.append(altered)
     doubts, notes = await trial.look_into(suspects)
     doubted = {doubt.subject for doubt in doubts}
-    covered = sum(len(one.ids) for one in everything.chosen if one.is_target and one.id in red - doubted)
-    evidence = Evidence(
+    covered = sum(len(item.ids) for item in everything.chosen if item.is_target and item.id in red - doubted)
+    evidence = CheckEvidence(
         check="control",
         targets=everything.targets,
         covered=covered,
         runs=trial.runs,
         notes=(*everything.left_out, *notes)[:NOTES],
     )
-    return Examined(evidence, tuple(doubt.doubt for doubt in doubts))
+    return CheckOutcome(evidence, tuple(doubt.doubt for doubt in doubts))
 
 
 class _Doubted(NamedTuple):
     subject: str
-    doubt: Doubt
+    doubt: PatchDoubt
 
 
 class _Controls:
-    def __init__(self, green: Green, runs: Runs) -> None:
+    def __init__(self, green: GreenPatch, runs: CheckRuns) -> None:
         self._green, self._runs = green, runs
         self.runs = 0
 
-    async def cases(self, activity: str, tree: Snapshot, batch: Sequence[Altered]) -> tuple[Case, ...]:
+    async def cases(self, activity: str, tree: Snapshot, batch: Sequence[AlteredTest]) -> tuple[Case, ...]:
         """The cases of these tests on that tree, altered."""
         altered = self._runs.write(tree, self._files(tree, batch))
         self.runs += 1
-        return (await self._runs.suite(activity, altered, [one.subject.id for one in batch])).cases
+        return (await self._runs.suite(activity, altered, [item.subject.id for item in batch])).cases
 
-    def _files(self, tree: Snapshot, batch: Sequence[Altered]) -> dict[str, bytes | None]:
+    def _files(self, tree: Snapshot, batch: Sequence[AlteredTest]) -> dict[str, bytes | None]:
         files: dict[str, bytes | None] = {}
-        for path in dict.fromkeys(one.subject.path for one in batch):
+        for path in dict.fromkeys(item.subject.path for item in batch):
             text = self._runs.read(tree, path) or b""
-            edits = sorted((one.alteration for one in batch if one.subject.path == path), key=_place, reverse=True)
+            edits = sorted((item.alteration for item in batch if item.subject.path == path), key=_place, reverse=True)
             before = len(text) + 1
             for edit in edits:
                 if edit.end < before or edit.start == edit.end < before:
@@ -87,11 +89,11 @@ class _Controls:
             files[path] = text
         return files
 
-    async def look_into(self, suspects: Sequence[Altered]) -> tuple[list[_Doubted], list[str]]:
+    async def look_into(self, suspects: Sequence[AlteredTest]) -> tuple[list[_Doubted], list[str]]:
         """What those mean that were green where they had to be red."""
         doubts: list[_Doubted] = []
         notes: list[str] = []
-        ordered = sorted(suspects, key=lambda one: (not one.subject.is_target, one.alteration.asks))
+        ordered = sorted(suspects, key=lambda suspect: (not suspect.subject.is_target, suspect.alteration.asks))
         for altered in ordered[:MOST_SUSPECTS]:
             subject = altered.subject
             if _is_red(await self.cases("control on its own", self._green.patched, [altered]), subject):
@@ -103,13 +105,13 @@ class _Controls:
                 break
         return doubts, notes
 
-    async def _meaning(self, altered: Altered) -> tuple[Doubt | None, str]:
+    async def _meaning(self, altered: AlteredTest) -> tuple[PatchDoubt | None, str]:
         subject, alteration = altered
-        if alteration.kind is Kind.inserted:
+        if alteration.kind is AlterationKind.inserted:
             return await self._unreached(altered)
-        if alteration.kind is Kind.unrelated or not subject.is_target:
+        if alteration.kind is AlterationKind.unrelated or not subject.is_target:
             before = await self.cases("control without the patch", self._green.base, [altered])
-            reason = "Unrelated" if alteration.kind is Kind.unrelated else ""
+            reason = "Unrelated" if alteration.kind is AlterationKind.unrelated else ""
             if not _is_red(before, subject, reason):
                 return None, f"{subject.short}: passes on the original code too when {alteration.words}"
             return _doubt(subject, alteration), ""
@@ -117,7 +119,7 @@ class _Controls:
             return None, f"{subject.short}: line {alteration.line} is not reached"
         return _doubt(subject, alteration), ""
 
-    async def _unreached(self, altered: Altered) -> tuple[Doubt | None, str]:
+    async def _unreached(self, altered: AlteredTest) -> tuple[PatchDoubt | None, str]:
         """A failing statement does not fail: it is not reached any more, or failing no longer shows."""
         subject, alteration = altered
         before = await self.cases("control without the patch", self._green.base, [altered])
@@ -125,17 +127,17 @@ class _Controls:
             return None, f"{subject.short}: line {alteration.line} is not reached on the original code either"
         return _doubt(subject, alteration), ""
 
-    async def _is_reached(self, altered: Altered) -> bool:
+    async def _is_reached(self, altered: AlteredTest) -> bool:
         subject, alteration = altered
         inserted = subject.alterer.reach(subject.path, subject.text, subject.name, alteration.line)
         if inserted is None:
             return False
-        reached = Altered(subject, inserted)
+        reached = AlteredTest(subject, inserted)
         return _is_red(await self.cases("control at that line", self._green.patched, [reached]), subject, MARK)
 
 
-def _doubt(subject: Subject, alteration: Alteration) -> Doubt:
-    return Doubt(f"{subject.short} still passes when {alteration.words}", refuses=not alteration.asks)
+def _doubt(subject: Subject, alteration: Alteration) -> PatchDoubt:
+    return PatchDoubt(f"{subject.short} still passes when {alteration.words}", refuses=not alteration.asks)
 
 
 def _place(alteration: Alteration) -> tuple[int, int]:

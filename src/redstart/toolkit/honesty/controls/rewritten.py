@@ -11,16 +11,16 @@ from functools import partial
 from redstart.core.change import Snapshot
 from redstart.core.run import Suite
 from redstart.toolkit.honesty.controls.subjects import alterer_for
-from redstart.toolkit.honesty.examine import Doubt, Green, Runs
-from redstart.toolkit.suites.view import View
+from redstart.toolkit.honesty.examine import CheckRuns, GreenPatch, PatchDoubt
+from redstart.toolkit.suites.view import TreeView
 
 SAMPLE = 10
 """Tests that passed before, of the same files, which show whether such a rewriting changes what tests mean here."""
 
 
-def rewrite(runs: Runs, suite: Suite, tree: Snapshot, targets: Iterable[str], seed: str) -> Snapshot:
+def rewrite(runs: CheckRuns, suite: Suite, tree: Snapshot, targets: Iterable[str], seed: str) -> Snapshot:
     """The tree with the targets' test files rewritten, as far as they can be."""
-    view = View(suite, runs.files(tree), partial(runs.read, tree))
+    view = TreeView(suite, runs.files(tree), partial(runs.read, tree))
     files: dict[str, bytes | None] = {}
     for shown in sorted({view.file_of(target) for target in targets} - {""}):
         alterer, text = alterer_for(shown), view.read(shown)
@@ -30,21 +30,21 @@ def rewrite(runs: Runs, suite: Suite, tree: Snapshot, targets: Iterable[str], se
     return runs.write(tree, changed) if changed else tree
 
 
-async def doubt_text(green: Green, runs: Runs, failed: Sequence[str]) -> Doubt | None:
+async def doubt_text(green: GreenPatch, runs: CheckRuns, failed: Sequence[str]) -> PatchDoubt | None:
     """What it means that targets failed when their tests were rewritten, and passed as they were.
 
     Nothing, where tests of the same files that passed on the original code fail there too once they are rewritten.
     """
-    view = View(green.suite, runs.files(green.base), partial(runs.read, green.base))
+    view = TreeView(green.suite, runs.files(green.base), partial(runs.read, green.base))
     files = {view.file_of(target) for target in failed}
     passing = [case.id for case in green.before if case.outcome == "passed" and view.file_of(case.id) in files][:SAMPLE]
     if not passing:
-        return Doubt(f"{_short(failed[0])} fails when its test is rewritten to mean the same", False)
+        return PatchDoubt(f"{_short(failed[0])} fails when its test is rewritten to mean the same", False)
     base = rewrite(runs, green.suite, green.base, failed, green.seed)
     done = await runs.suite("rewritten tests without the patch", base, passing)
     if any(case.red for case in done.cases) or len(done.cases) < len(passing):
         return None
-    return Doubt(f"{_short(failed[0])} passes only while the text of its test is as it was", True)
+    return PatchDoubt(f"{_short(failed[0])} passes only while the text of its test is as it was", True)
 
 
 def _short(id_: str) -> str:

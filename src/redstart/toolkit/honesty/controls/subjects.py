@@ -9,11 +9,11 @@ from functools import partial
 from typing import NamedTuple
 
 from redstart.core.report import Case
-from redstart.toolkit.honesty.controls.alteration import Alteration, Alterer, Kind
-from redstart.toolkit.honesty.examine import Green, Runs
-from redstart.toolkit.languages.protocol import Language
+from redstart.toolkit.honesty.controls.alteration import Alteration, AlterationKind, Alterer
+from redstart.toolkit.honesty.examine import CheckRuns, GreenPatch
+from redstart.toolkit.languages.protocol import InstallLanguage
 from redstart.toolkit.languages.registry import is_test_path, language_of_cases, language_of_file
-from redstart.toolkit.suites.view import View
+from redstart.toolkit.suites.view import TreeView
 
 MOST = 12
 """Alterations of one test, however much is checked."""
@@ -57,9 +57,9 @@ def alterer_for(path: str) -> Alterer | None:
     return language.alterer if language else None
 
 
-def subjects(green: Green, runs: Runs) -> Subjects:
+def subjects(green: GreenPatch, runs: CheckRuns) -> Subjects:
     """The targets, and a sample of the tests that reach the patched code, as they are on the patched code."""
-    view = View(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
+    view = TreeView(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
     before = {case.id: case for case in green.before}
     passed = [case.id for case in green.after if case.outcome == "passed"]
     wanted = [id_ for id_ in passed if is_chosen(id_, green.targets)]
@@ -88,13 +88,13 @@ def is_chosen(id_: str, targets: Sequence[str]) -> bool:
 def group_by_function(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     groups: dict[str, list[str]] = {}
     for id_ in dict.fromkeys(ids):
-        language = language_of_cases(re.split("::| > ", id_)[0]) or Language
+        language = language_of_cases(re.split("::| > ", id_)[0]) or InstallLanguage
         groups.setdefault(language.case_mark.sub("", id_), []).append(id_)
     yield from ((function, tuple(members)) for function, members in groups.items())
 
 
 def _subject(
-    view: View, function: str, ids: tuple[str, ...], before: Sequence[Case | None], *, is_target: bool
+    view: TreeView, function: str, ids: tuple[str, ...], before: Sequence[Case | None], *, is_target: bool
 ) -> Subject | str:
     shown = find_test_file(view, function)
     alterer = alterer_for(shown) if shown else None
@@ -112,7 +112,7 @@ def _subject(
     return Subject(function, ids, view.kept[shown], name, text, failed, is_target, alterer, tuple(made))
 
 
-def find_test_file(view: View, function: str) -> str:
+def find_test_file(view: TreeView, function: str) -> str:
     """The file of a test. Where the report names none: the one test file that has a test of this class and name.
 
     Empty where there is none.
@@ -128,7 +128,7 @@ def find_test_file(view: View, function: str) -> str:
     return having[0] if len(having) == 1 else ""
 
 
-def _defined_in(view: View, shown: str, name: str) -> str:
+def _defined_in(view: TreeView, shown: str, name: str) -> str:
     """The one other test file that defines a test which a class of this file inherits; empty where there is none."""
     dotted, language = name.replace("::", "."), language_of_file(shown)
     definitions = language.definitions("", dotted.rpartition(".")[2]) if language else ()
@@ -139,13 +139,13 @@ def _defined_in(view: View, shown: str, name: str) -> str:
     return having[0] if len(having) == 1 else ""
 
 
-def _language_of_tests(path: str) -> Language | None:
+def _language_of_tests(path: str) -> InstallLanguage | None:
     return language_of_file(path) if is_test_path(path) else None
 
 
-def _contains(view: View, path: str, definitions: Sequence[bytes]) -> bool:
+def _contains(view: TreeView, path: str, definitions: Sequence[bytes]) -> bool:
     text = view.read(path) or b""
-    return bool(definitions) and all(one in text for one in definitions)
+    return bool(definitions) and all(definition in text for definition in definitions)
 
 
 def name_in_file(function: str, shown: str) -> str:
@@ -161,7 +161,7 @@ def failed_line(case: Case, shown: str) -> int | None:
     lines = re.findall(rf"{re.escape(shown)}\"?(?::|, line )(\d+)", case.detail)
     if not lines:
         return None
-    language = language_of_file(shown) or Language
+    language = language_of_file(shown) or InstallLanguage
     return int(lines[0] if language.deepest_first else lines[-1])
 
 
@@ -171,8 +171,15 @@ def _drawn(subject: Subject, chance: random.Random) -> tuple[Alteration, ...]:
     rest = [alteration for alteration in subject.alterations if alteration.line != subject.failed]
     at_failure.sort(key=lambda alteration: _FIRST.index(alteration.kind))
     chance.shuffle(rest)
-    rest.sort(key=lambda alteration: alteration.kind is Kind.other)
+    rest.sort(key=lambda alteration: alteration.kind is AlterationKind.other)
     return tuple((*at_failure, *rest)[:MOST])
 
 
-_FIRST = (Kind.former, Kind.literal, Kind.other, Kind.inserted, Kind.negated, Kind.unrelated)
+_FIRST = (
+    AlterationKind.former,
+    AlterationKind.literal,
+    AlterationKind.other,
+    AlterationKind.inserted,
+    AlterationKind.negated,
+    AlterationKind.unrelated,
+)

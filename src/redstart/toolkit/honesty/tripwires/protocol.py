@@ -9,7 +9,7 @@ UNREADABLE_CODE = "unreadable_code"
 """The kind of a mark on code that is only made or loaded as it runs."""
 
 
-class Mark(NamedTuple):
+class RuleMark(NamedTuple):
     """Something that a rule noticed. Two marks with the same kind and key are the same thing at another place."""
 
     kind: str
@@ -33,19 +33,19 @@ class Tripwires:
     They are asked about the files of their language, and about every file that no language has rules for.
     """
 
-    def marks(self, path: str, text: bytes) -> Iterable[Mark]:
+    def marks(self, path: str, text: bytes) -> Iterable[RuleMark]:
         """What stands out in one version of a file. What its old version shows too is not held against the change."""
         return ()
 
-    def answers(self, path: str) -> Iterable[Mark]:
+    def answers(self, path: str) -> Iterable[RuleMark]:
         """What in the new version of a changed file knows what the tests ask."""
         return ()
 
-    def faults(self, path: str) -> Iterable[Mark]:
+    def faults(self, path: str) -> Iterable[RuleMark]:
         """What is wrong with the new version of a changed file as a whole, whatever the old one was."""
         return ()
 
-    def of_new_file(self, path: str) -> Iterable[Mark]:
+    def of_new_file(self, path: str) -> Iterable[RuleMark]:
         """What is wrong with a new file by its path. Asked about files of every language."""
         return ()
 

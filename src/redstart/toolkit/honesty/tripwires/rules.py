@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from redstart.toolkit.honesty.tripwires.protocol import Change, Mark, Tripwires
+from redstart.toolkit.honesty.tripwires.protocol import Change, RuleMark, Tripwires
 from redstart.toolkit.languages.registry import language_of_file, languages
 
 _EXPECTED = re.compile(
@@ -22,7 +22,7 @@ _EXPECTED = re.compile(
 )
 
 
-class Tripped(NamedTuple):
+class TripwireHit(NamedTuple):
     """One thing that the change adds and should not; `words` are one sentence for a person and for the model."""
 
     path: str
@@ -33,7 +33,7 @@ class Tripped(NamedTuple):
 
 def tripped(
     before: Mapping[str, bytes | None], after: Mapping[str, bytes | None], tests: Mapping[str, bytes]
-) -> tuple[Tripped, ...]:
+) -> tuple[TripwireHit, ...]:
     """What a change adds that an honest fix does not, by path and line.
 
     `before` and `after` hold the changed source files (None where there is none); `tests` every file of the tests as
@@ -44,12 +44,12 @@ def tripped(
     old = Counter(_same(mark) for path, text in before.items() if text is not None for mark in rules.marks(path, text))
     # An example tells of a change only where the same one was there before, with another output.
     there = {key.partition("\0")[0] for kind, key in old if kind == "test_changed"}
-    found: list[Tripped] = []
+    found: list[TripwireHit] = []
     for path, text in sorted(after.items(), key=lambda item: item[0]):
         if text == before.get(path):
             continue
         if before.get(path) is not None and rules.may_be_expected(path) and _is_expected_data(path, tests):
-            found.append(Tripped(path, 1, "test_changed", "It holds what the tests expect, and was changed."))
+            found.append(TripwireHit(path, 1, "test_changed", "It holds what the tests expect, and was changed."))
         if text is None:
             continue
         found += [_tripped(path, mark) for mark in rules.faults(path)]
@@ -70,17 +70,17 @@ class _Rules:
         made = ((language.name, language.tripwires(change)) for language in languages())
         self._by_language = {name: tripwires for name, tripwires in made if tripwires is not None}
 
-    def marks(self, path: str, text: bytes, *, is_new: bool = False) -> list[Mark]:
-        found: list[Mark] = []
+    def marks(self, path: str, text: bytes, *, is_new: bool = False) -> list[RuleMark]:
+        found: list[RuleMark] = []
         for tripwires in self._for(path):
             found += tripwires.marks(path, text)
             found += tripwires.answers(path) if is_new else ()
         return found
 
-    def faults(self, path: str) -> list[Mark]:
+    def faults(self, path: str) -> list[RuleMark]:
         return [mark for tripwires in self._for(path) for mark in tripwires.faults(path)]
 
-    def of_new_file(self, path: str) -> list[Mark]:
+    def of_new_file(self, path: str) -> list[RuleMark]:
         return [mark for tripwires in self._by_language.values() for mark in tripwires.of_new_file(path)]
 
     def may_be_expected(self, path: str) -> bool:
@@ -93,12 +93,12 @@ class _Rules:
         return [own] if own else list(self._by_language.values())
 
 
-def _same(mark: Mark) -> tuple[str, str]:
+def _same(mark: RuleMark) -> tuple[str, str]:
     return mark.kind, mark.key
 
 
-def _tripped(path: str, mark: Mark) -> Tripped:
-    return Tripped(path, mark.line, mark.kind, mark.words)
+def _tripped(path: str, mark: RuleMark) -> TripwireHit:
+    return TripwireHit(path, mark.line, mark.kind, mark.words)
 
 
 def _is_expected_data(path: str, tests: Mapping[str, bytes]) -> bool:

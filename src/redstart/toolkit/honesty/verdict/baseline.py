@@ -36,7 +36,7 @@ def _report_of_draft(run: RunState) -> str:
     """The newest report on the draft, which may not be that of the last attempt: one that made it worse is undone."""
     if run.draft is None or not run.history:
         return ""
-    of_it = (one.report for one in reversed(run.history) if one.report and one.seen.tree == run.draft.tree)
+    of_it = (entry.report for entry in reversed(run.history) if entry.report and entry.seen.tree == run.draft.tree)
     return next(of_it, run.history[-1].report)
 
 

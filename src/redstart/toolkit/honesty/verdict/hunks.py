@@ -12,7 +12,7 @@ from redstart.toolkit.languages.registry import language_of_file
 Files = Mapping[str, bytes | None]
 
 
-class Hunk(NamedTuple):
+class ChangeHunk(NamedTuple):
     """One place of a change: the lines `start` to `end` of the old file become `lines`.
 
     A file that is new or gone is one hunk, `whole`; `lines` is then None where the file is gone.
@@ -25,23 +25,23 @@ class Hunk(NamedTuple):
     whole: bool = False
 
 
-def hunks_of(before: Files, after: Files) -> tuple[Hunk, ...]:
+def hunks_of(before: Files, after: Files) -> tuple[ChangeHunk, ...]:
     """The hunks of a change, in the order of paths and lines. None stands for a file that does not exist."""
-    found: list[Hunk] = []
+    found: list[ChangeHunk] = []
     for path in sorted({*before, *after}):
         old, new = before.get(path), after.get(path)
         if old == new:
             continue
         if old is None or new is None:
             lines = None if new is None else tuple(new.splitlines(keepends=True))
-            found.append(Hunk(path, 0, 0, lines, whole=True))
+            found.append(ChangeHunk(path, 0, 0, lines, whole=True))
             continue
         was, now = old.splitlines(keepends=True), new.splitlines(keepends=True)
         for tag, start, end, first, last in difflib.SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
             if tag != "equal":
                 pieces = _pieces(now[first:last])
-                found.append(Hunk(path, start, end, pieces[0]))
-                found += [Hunk(path, end, end, piece) for piece in pieces[1:]]
+                found.append(ChangeHunk(path, start, end, pieces[0]))
+                found += [ChangeHunk(path, end, end, piece) for piece in pieces[1:]]
     return tuple(found)
 
 
@@ -57,7 +57,7 @@ def _pieces(lines: Sequence[bytes]) -> list[tuple[bytes, ...]]:
     return [tuple(lines[start:end]) for start, end in zip(cuts, [*cuts[1:], len(lines)], strict=True)]
 
 
-def compose(before: Files, hunks: Sequence[Hunk], kept: Collection[int]) -> dict[str, bytes | None]:
+def compose(before: Files, hunks: Sequence[ChangeHunk], kept: Collection[int]) -> dict[str, bytes | None]:
     """Every file that the change touches, with only the hunks of the numbers `kept` applied."""
     files: dict[str, bytes | None] = {hunk.path: before.get(hunk.path) for hunk in hunks}
     for path in files:

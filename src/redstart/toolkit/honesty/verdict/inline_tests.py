@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from redstart.toolkit.honesty.tripwires.rules import Tripped
+from redstart.toolkit.honesty.tripwires.rules import TripwireHit
 from redstart.toolkit.languages.registry import language_of_file
 
 Files = Mapping[str, bytes | None]
 
 
-def changed_inline_tests(before: Files, after: Files) -> Iterator[Tripped]:
+def changed_inline_tests(before: Files, after: Files) -> Iterator[TripwireHit]:
     """The source files whose own tests the change alters or takes away; new tests beside them are none."""
     for path, old in before.items():
         language = language_of_file(path)
         if language is None or old is None:
             continue
         if Counter(language.inline_tests(old)) - Counter(language.inline_tests(after.get(path) or b"")):
-            yield Tripped(path, 1, "test_changed", "the tests in this file change")
+            yield TripwireHit(path, 1, "test_changed", "the tests in this file change")

@@ -45,7 +45,7 @@ def failing_tests(run: RunState) -> str:
 
 def failing_before(run: RunState) -> str:
     """How many tests failed before, where that has changed."""
-    tested = [one.seen.wrong for one in run.history if one.seen.wrong is not None]
+    tested = [entry.seen.wrong for entry in run.history if entry.seen.wrong is not None]
     before = tested[-1] if tested else (run.now.reproduce.targets.count if run.now.reproduce else 0)
     verdict = run.now.test.verdict if run.now.test else None
     if verdict is None or not before or verdict.newly_red or verdict.missing or run.spec.task.makes_program:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from redstart.toolkit.honesty.verdict.hunks import Files, Hunk, compose, parses, reader_of, says_the_same
+from redstart.toolkit.honesty.verdict.hunks import ChangeHunk, Files, compose, parses, reader_of, says_the_same
 
 Chosen = frozenset[int]
 
 
-class Budget(NamedTuple):
+class ShrinkBudget(NamedTuple):
     """What shrinking may cost."""
 
     runs: int = 24
     seconds: float = 300.0
 
 
-class Shrunk(NamedTuple):
+class ShrinkResult(NamedTuple):
     """The hunks that are needed, by number."""
 
     kept: Chosen
@@ -33,18 +33,18 @@ class _Spent(Exception):
 
 async def shrink(
     before: Files,
-    hunks: Sequence[Hunk],
+    hunks: Sequence[ChangeHunk],
     is_green: Callable[[Chosen], Awaitable[bool]],
     *,
-    budget: Budget | None = None,
+    budget: ShrinkBudget | None = None,
     clock: Callable[[], float],
-) -> Shrunk:
+) -> ShrinkResult:
     """The smallest green part that was found of a change whose whole is green. Raises what `is_green` raises.
 
     `clock` tells the seconds spent; what it reads must be recorded where a search is to be repeated exactly.
     `is_green` is asked at most once for each part, never for one whose files cannot be read, nor for the whole.
     """
-    search = _Search(before, hunks, is_green, budget or Budget(), clock)
+    search = _Search(before, hunks, is_green, budget or ShrinkBudget(), clock)
     return await search.smallest()
 
 
@@ -52,9 +52,9 @@ class _Search:
     def __init__(
         self,
         before: Files,
-        hunks: Sequence[Hunk],
+        hunks: Sequence[ChangeHunk],
         is_green: Callable[[Chosen], Awaitable[bool]],
-        budget: Budget,
+        budget: ShrinkBudget,
         clock: Callable[[], float],
     ) -> None:
         self._before, self._hunks, self._is_green = before, hunks, is_green
@@ -63,14 +63,14 @@ class _Search:
         self._runs = 0
         self._best: Chosen = frozenset(range(len(hunks)))
 
-    async def smallest(self) -> Shrunk:
+    async def smallest(self) -> ShrinkResult:
         try:
             await self._without_layout()
             await self._one_alone()
             await self._halve()
         except _Spent:
-            return Shrunk(self._best, self._runs, complete=False)
-        return Shrunk(self._best, self._runs, complete=True)
+            return ShrinkResult(self._best, self._runs, complete=False)
+        return ShrinkResult(self._best, self._runs, complete=True)
 
     async def _without_layout(self) -> None:
         """Leaves out at once what changes no meaning, then what only adds names that nothing kept uses."""
@@ -112,8 +112,8 @@ class _Search:
                 parts = min(2 * parts, len(ordered))
 
     async def _any(self, candidates: Sequence[Chosen]) -> bool:
-        for one in candidates:
-            if await self._try(one):
+        for candidate in candidates:
+            if await self._try(candidate):
                 return True
         return False
 
@@ -134,12 +134,12 @@ class _Search:
         return await self._is_green(chosen)
 
 
-def _in_use(before: Files, hunks: Sequence[Hunk], chosen: Chosen) -> Chosen:
+def _in_use(before: Files, hunks: Sequence[ChangeHunk], chosen: Chosen) -> Chosen:
     """The hunks that are more than an addition of names which nothing outside of that hunk uses."""
     return frozenset(number for number in chosen if not _only_adds_unused(before, hunks, chosen, number))
 
 
-def _only_adds_unused(before: Files, hunks: Sequence[Hunk], chosen: Chosen, number: int) -> bool:
+def _only_adds_unused(before: Files, hunks: Sequence[ChangeHunk], chosen: Chosen, number: int) -> bool:
     hunk = hunks[number]
     reader = reader_of(hunk.path)
     if reader is None or hunk.end > hunk.start or hunk.lines is None:

@@ -37,7 +37,7 @@ def judge(
         if case.id not in wanted and (kind := _change(case, now)):
             sorted_ids[kind].add(case.id)
     for case in after:
-        if case.red and case.id not in was and not any(one in wanted for one in _containers(case.id)):
+        if case.red and case.id not in was and not any(container in wanted for container in _containers(case.id)):
             sorted_ids["worse"].add(case.id)
     return Verdict(
         fixed=Ids.of(sorted_ids["fixed"]),
@@ -45,7 +45,7 @@ def judge(
         newly_red=Ids.of(sorted_ids["worse"] - set(unsteady)),
         missing=Ids.of(sorted_ids["missing"]),
         newly_skipped=Ids.of(sorted_ids["skipped"]),
-        flaky=Ids.of(one for run in repeats for one in sorted_ids["fixed"] - green_among(sorted_ids["fixed"], run)),
+        flaky=Ids.of(id_ for run in repeats for id_ in sorted_ids["fixed"] - green_among(sorted_ids["fixed"], run)),
         green_without=Ids.of(green_among(wanted, without)),
         tampered=tuple(tampered[:20]),
         unexplained=unexplained or _fewer(before, after),

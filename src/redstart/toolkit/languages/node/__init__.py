@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from redstart.core.shell import Environment
 from redstart.toolkit.languages.abilities import EnvironmentProblems
-from redstart.toolkit.languages.protocol import Language, Place, Read, ReportNames, SuiteRunner
+from redstart.toolkit.languages.protocol import InstallLanguage, Read, ReportNames, SuitePlace, SuiteRunner
 
 if TYPE_CHECKING:
     from redstart.toolkit.honesty.controls.alteration import Alterer
-    from redstart.toolkit.honesty.examine import Green
+    from redstart.toolkit.honesty.examine import GreenPatch
     from redstart.toolkit.honesty.mutant import Mutant
-    from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.honesty.neutral_surroundings import NeutralDriver
     from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
     from redstart.toolkit.installs.manager import PackageManager
     from redstart.toolkit.languages.new_program import NewPrograms
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
-    from redstart.toolkit.suites.view import View
+    from redstart.toolkit.suites.view import TreeView
 
 _TEST = re.compile(
     r"(?:^|/)(?:[^/]*[.\-_])?(?:tests?|specs?|e2e|cy|bench)\.[cm]?[jt]sx?(?:/|$)"
@@ -47,7 +47,7 @@ _TEST_CALL = re.compile(rb"^[ \t]*(?:it|test)(?:\.\w+)*[ \t]*\(", re.MULTILINE)
 _TITLE = re.compile(rb"""\b(?:it|test|describe|suite|specify|context)(?:\.\w+)*\(\s*(["'`])(.+?)\1""")
 
 
-class Node(Language):
+class JavaScriptLanguage(InstallLanguage):
     name = "JavaScript"
     key = "node"
     suffixes = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
@@ -67,17 +67,17 @@ class Node(Language):
 
         return Protection.configuration if _CONFIGURATION.search(path) else None
 
-    def suite_in(self, folder: str, paths: Sequence[str], read: Read) -> Place | None:
+    def suite_in(self, folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
         from redstart.toolkit.languages.node.detect import suite_in
 
         return suite_in(folder, paths, read)
 
-    def suites_of(self, paths: Sequence[str], read: Read) -> tuple[Place, ...]:
+    def suites_of(self, paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
         from redstart.toolkit.languages.node.detect import suites_of
 
         return suites_of(paths, read)
 
-    def started_by(self, folder: str, paths: Sequence[str], read: Read, words: Sequence[str]) -> Place | None:
+    def started_by(self, folder: str, paths: Sequence[str], read: Read, words: Sequence[str]) -> SuitePlace | None:
         from redstart.toolkit.languages.node.detect import named_suite
 
         return named_suite(folder, paths, read, words)
@@ -154,7 +154,7 @@ class Node(Language):
 
         return NodeTripwires(change)
 
-    def neutral_driver(self, green: Green, view: View) -> Driver | None:
+    def neutral_driver(self, green: GreenPatch, view: TreeView) -> NeutralDriver | None:
         from redstart.toolkit.languages.node.neutral import NodeDriver, calls_node
 
         return NodeDriver(green, view) if calls_node(green.suite) else None
@@ -168,4 +168,4 @@ class Node(Language):
         return ReportNames(endings=tuple(title.decode(errors="replace") for _, title in _TITLE.findall(data)))
 
 
-LANGUAGE = Node()
+LANGUAGE = JavaScriptLanguage()

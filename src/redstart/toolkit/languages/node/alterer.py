@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from redstart.core.report import Case
-from redstart.toolkit.honesty.controls.alteration import FORMER, Alteration, Kind
+from redstart.toolkit.honesty.controls.alteration import FORMER, Alteration, AlterationKind
 from redstart.toolkit.languages.node.script_asserts import changes, is_assertion
-from redstart.toolkit.languages.node.script_file import ScriptFile, ScriptTest, read_script
+from redstart.toolkit.languages.node.script_file import ScriptFile, TestPassage, read_script
 from redstart.toolkit.languages.node.script_harmless import rewritten
 from redstart.toolkit.languages.node.script_places import (
     can_only_fail,
@@ -27,7 +27,14 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _FAILING = b'throw new Error("~");'
 _AT_FAILURE = "a failing statement stands where it failed before"
 _AT_END = "a failing statement stands at its end"
-_ORDER = (Kind.former, Kind.literal, Kind.inserted, Kind.negated, Kind.unrelated, Kind.other)
+_ORDER = (
+    AlterationKind.former,
+    AlterationKind.literal,
+    AlterationKind.inserted,
+    AlterationKind.negated,
+    AlterationKind.unrelated,
+    AlterationKind.other,
+)
 
 
 class JavaScriptAlterer:
@@ -46,7 +53,7 @@ class JavaScriptAlterer:
             made = (*_formers(unit, test, failed, seen), *_of_failure(file, test, unit, failed))
             first = sorted(made, key=lambda made: _ORDER.index(made.kind))
         rest = list(_of_callback(file, test, unit))
-        if not any(made.kind is Kind.inserted for made in first):
+        if not any(made.kind is AlterationKind.inserted for made in first):
             rest += _at_end(test)
         return [made for made in (*first, *rest) if not faults(path, made.of(text))]
 
@@ -63,7 +70,7 @@ class JavaScriptAlterer:
         return text if faults(path, made) else made
 
 
-def _formers(unit: Node, test: ScriptTest, line: int, seen: Case | None) -> Iterator[Alteration]:
+def _formers(unit: Node, test: TestPassage, line: int, seen: Case | None) -> Iterator[Alteration]:
     """The literal that was expected, replaced by what the original code gave in its place."""
     if seen is None or seen.actual is None or seen.expected in (None, seen.actual):
         return
@@ -76,11 +83,11 @@ def _formers(unit: Node, test: ScriptTest, line: int, seen: Case | None) -> Iter
         else:
             continue
         conditional = standing(node, test.callback).conditional
-        yield Alteration(Kind.former, line, node.start_byte, node.end_byte, new.encode(), FORMER, conditional)
+        yield Alteration(AlterationKind.former, line, node.start_byte, node.end_byte, new.encode(), FORMER, conditional)
         return
 
 
-def _of_failure(file: ScriptFile, test: ScriptTest, unit: Node, line: int) -> Iterator[Alteration]:
+def _of_failure(file: ScriptFile, test: TestPassage, unit: Node, line: int) -> Iterator[Alteration]:
     if (made := _inserted(unit, test, line, _AT_FAILURE)) is None:
         return
     yield made
@@ -89,7 +96,7 @@ def _of_failure(file: ScriptFile, test: ScriptTest, unit: Node, line: int) -> It
             yield from _changed(node, file, test, line)
 
 
-def _of_callback(file: ScriptFile, test: ScriptTest, apart: Node | None) -> Iterator[Alteration]:
+def _of_callback(file: ScriptFile, test: TestPassage, apart: Node | None) -> Iterator[Alteration]:
     """The assertions in the test's own frame, but for those of one statement."""
     for node in walk(test.callback) if test.callback is not None else ():
         if not is_assertion(node, file):
@@ -100,13 +107,13 @@ def _of_callback(file: ScriptFile, test: ScriptTest, apart: Node | None) -> Iter
             yield from _changed(node, file, test, unit.start_point[0] + 1)
 
 
-def _changed(node: Node, file: ScriptFile, test: ScriptTest, line: int) -> Iterator[Alteration]:
+def _changed(node: Node, file: ScriptFile, test: TestPassage, line: int) -> Iterator[Alteration]:
     conditional = standing(node, test.callback).conditional
     for change in changes(node, file, test.callback):
         yield Alteration(change.kind, line, *change.edit, change.words, conditional)
 
 
-def _at_end(test: ScriptTest) -> list[Alteration]:
+def _at_end(test: TestPassage) -> list[Alteration]:
     body = test.callback.child_by_field_name("body") if test.callback is not None else None
     if body is None:
         return []
@@ -116,7 +123,7 @@ def _at_end(test: ScriptTest) -> list[Alteration]:
     return [made] if made is not None else []
 
 
-def _inserted(unit: Node, test: ScriptTest, line: int, words: str) -> Alteration | None:
+def _inserted(unit: Node, test: TestPassage, line: int, words: str) -> Alteration | None:
     """A failing statement before another, or in place of what an arrow function gives back."""
     parent = unit.parent
     if parent is None or can_only_fail(unit):
@@ -127,4 +134,4 @@ def _inserted(unit: Node, test: ScriptTest, line: int, words: str) -> Alteration
         end, new = unit.end_byte, b"{ " + _FAILING + b" }"
     elif parent.type not in ("program", "statement_block", "switch_case", "switch_default"):
         end, new = unit.end_byte, b"{ " + _FAILING + b" " + (unit.text or b"") + b" }"
-    return Alteration(Kind.inserted, line, start, end, new, words, conditional)
+    return Alteration(AlterationKind.inserted, line, start, end, new, words, conditional)

@@ -47,7 +47,7 @@ class ScriptReader(CodeReader):
 
     def imported_files(self, path: str) -> set[str]:
         specifiers = {specifier for _, specifier in _imported(parse(path, self._sources.data(path)))}
-        return {file for one in specifiers if (file := file_of(one, path, self._sources.files))}
+        return {file for item in specifiers if (file := file_of(item, path, self._sources.files))}
 
 
 def file_of(specifier: str, importer: str, files: Set[str]) -> str:
@@ -60,7 +60,7 @@ def file_of(specifier: str, importer: str, files: Set[str]) -> str:
     path = normpath(join(dirname(importer), specifier))
     bare = path.rpartition(".")[0] if path.endswith(SUFFIXES) else path
     found = (path, *(f"{bare}{end}" for end in SUFFIXES), *(f"{path}/index{end}" for end in SUFFIXES))
-    return next((one for one in found if one in files), "")
+    return next((item for item in found if item in files), "")
 
 
 def _defines(node: Node) -> bool:
@@ -80,7 +80,7 @@ def _statement(node: Node) -> Node:
 def _titled(node: Node, title: str) -> bool:
     """Whether a call is `it('title', ...)`, by whatever name."""
     arguments = node.child_by_field_name("arguments") if node.type == "call_expression" else None
-    first = next((one for one in arguments.children if one.is_named), None) if arguments is not None else None
+    first = next((child for child in arguments.children if child.is_named), None) if arguments is not None else None
     if first is None or first.type not in ("string", "template_string"):
         return False
     return " ".join(text_of(first)[1:-1].split()) == title
@@ -91,7 +91,7 @@ def _imported(root: Node) -> Iterator[tuple[tuple[str, ...], str]]:
         if node.type in ("import_statement", "export_statement"):
             source = node.child_by_field_name("source")
             if source is not None:
-                names = [text_of(one) for one in walk(node) if one.type == "identifier"]
+                names = [text_of(path) for path in walk(node) if path.type == "identifier"]
                 yield tuple(names), text_of(source)[1:-1]
         elif node.type == "call_expression" and field_text(node, "function") in ("require", "import"):
             given = field_text(node, "arguments").strip("()\n\t ")
@@ -106,7 +106,7 @@ def _bound_by(node: Node) -> tuple[str, ...]:
     holder = node.parent
     name = holder.child_by_field_name("name") if holder is not None and holder.type == "variable_declarator" else None
     kinds = ("identifier", "shorthand_property_identifier_pattern")
-    return tuple(text_of(one) for one in walk(name) if one.type in kinds) if name is not None else ()
+    return tuple(text_of(path) for path in walk(name) if path.type in kinds) if name is not None else ()
 
 
 def _lines(node: Node) -> LineRange:

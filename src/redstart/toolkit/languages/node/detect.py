@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 from redstart.toolkit.languages.node.runners import start_of
 from redstart.toolkit.languages.node.trees import SUFFIXES
-from redstart.toolkit.languages.protocol import Place, Read
+from redstart.toolkit.languages.protocol import Read, SuitePlace
 
 PACKAGE = "package.json"
 CONFIGURATION = {
@@ -37,7 +37,7 @@ _LINTS = frozenset(
 _GLOB = re.compile(r"[*?{]")
 
 
-class Step(NamedTuple):
+class ScriptCommand(NamedTuple):
     """One command of a script."""
 
     words: tuple[str, ...]
@@ -52,7 +52,7 @@ def is_node_test(path: str) -> bool:
     return bool(_NAMED.search(pure.name)) or not _FOLDERS.isdisjoint(pure.parts[:-1])
 
 
-def suite_in(folder: str, paths: Iterable[str], read: Read) -> Place | None:
+def suite_in(folder: str, paths: Iterable[str], read: Read) -> SuitePlace | None:
     """The suite of the project in this folder; None where it is no project of Node.js, or has no tests."""
     every = frozenset(paths)
     package = _package(folder, every, read)
@@ -63,12 +63,12 @@ def suite_in(folder: str, paths: Iterable[str], read: Read) -> Place | None:
         return None
     scripts = _texts(package.get("scripts"))
     if (command := from_script(scripts.get("test", ""), scripts)) and (start := start_of(command)):
-        return Place(folder, start.runner, _expanded(command, folder, every))
+        return SuitePlace(folder, start.runner, _expanded(command, folder, every))
     runner = _by_packages(folder, every, read) or _by_configuration(folder, every) or _by_imports(own, read)
-    return Place(folder, runner) if runner else None
+    return SuitePlace(folder, runner) if runner else None
 
 
-def suites_of(paths: Sequence[str], read: Read) -> tuple[Place, ...]:
+def suites_of(paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
     """The suites of a tree: the root's where its own script or tests say so, else one for each package with tests."""
     every = frozenset(paths)
     root = suite_in("", every, read)
@@ -79,13 +79,13 @@ def suites_of(paths: Sequence[str], read: Read) -> tuple[Place, ...]:
     return tuple(inner) or ((root,) if root else ())
 
 
-def named_suite(folder: str, paths: Iterable[str], read: Read, words: Sequence[str]) -> Place | None:
+def named_suite(folder: str, paths: Iterable[str], read: Read, words: Sequence[str]) -> SuitePlace | None:
     """The suite as a command of the user's starts it (`npm test`, `npx jest src`); None where it starts no runner."""
     every = frozenset(paths)
     package = _package(folder, every, read) or {}
     command = from_script(shlex.join(words), _texts(package.get("scripts")))
     start = start_of(command)
-    return Place(folder, start.runner, _expanded(command, folder, every)) if start else None
+    return SuitePlace(folder, start.runner, _expanded(command, folder, every)) if start else None
 
 
 def from_script(script: str, scripts: Mapping[str, str]) -> tuple[str, ...]:
@@ -105,17 +105,17 @@ def from_script(script: str, scripts: Mapping[str, str]) -> tuple[str, ...]:
     return ("sh", "-c", f'{" && ".join(before)} && exec "$@"', "sh", *started)
 
 
-def _steps(script: str, scripts: Mapping[str, str], depth: int) -> list[Step]:
-    steps: list[Step] = []
+def _steps(script: str, scripts: Mapping[str, str], depth: int) -> list[ScriptCommand]:
+    steps: list[ScriptCommand] = []
     for words in _segments(script):
         count = next((place for place, word in enumerate(words) if not _ASSIGNMENT.match(word)), len(words))
-        step = Step(tuple(words[count:]), tuple(words[:count]))
+        step = ScriptCommand(tuple(words[count:]), tuple(words[:count]))
         if not step.words or step.words[0] == "echo" or _only_checks(step.words):
             continue
         name = _named_script(step.words)
         if name in scripts and depth:
             inner = _steps(scripts[name], scripts, depth - 1)
-            steps += [one._replace(variables=(*step.variables, *one.variables)) for one in inner]
+            steps += [item._replace(variables=(*step.variables, *item.variables)) for item in inner]
         else:
             steps.append(step)
     return steps
@@ -152,7 +152,7 @@ def _named_script(words: Sequence[str]) -> str:
     return {"t": "test", "tst": "test"}.get(names[0], names[0]) if names else ""
 
 
-def _unwrapped(step: Step) -> tuple[str, ...]:
+def _unwrapped(step: ScriptCommand) -> tuple[str, ...]:
     """The runner with its options: without npx, cross-env, c8 and the like, whose variables stay."""
     start = start_of(step.words)
     begin = start.begin if start else 0
@@ -160,8 +160,10 @@ def _unwrapped(step: Step) -> tuple[str, ...]:
     return (*(("env", *variables) if variables else ()), *step.words[begin:])
 
 
-def _shown(step: Step) -> str:
-    assigned = [f"{name}={shlex.quote(value)}" for name, _, value in (one.partition("=") for one in step.variables)]
+def _shown(step: ScriptCommand) -> str:
+    assigned = [
+        f"{name}={shlex.quote(value)}" for name, _, value in (variable.partition("=") for variable in step.variables)
+    ]
     return " ".join((*assigned, shlex.join(step.words)))
 
 

@@ -19,7 +19,7 @@ OLDEST = (18,)
 _REMEDY = "install Node.js 18 or later, or activate the version that the project uses"
 
 
-class Node(NamedTuple):
+class NodeProgram(NamedTuple):
     program: str
     version: str
 
@@ -34,7 +34,7 @@ def with_node(environment: Environment, folder: str, environ: Mapping[str, str])
     node = ask_node(root, environ)
     program = Path(node.program)
     shown = environment.read_only
-    if not any(program.is_relative_to(one) for one in SYSTEM):
+    if not any(program.is_relative_to(item) for item in SYSTEM):
         prefix = program.parent.parent
         if Path.home().is_relative_to(prefix) or prefix == Path("/"):
             raise ConfigError(
@@ -42,11 +42,11 @@ def with_node(environment: Environment, folder: str, environ: Mapping[str, str])
                 remedy="install Node.js in its own directory",
             )
         shown = tuple(dict.fromkeys((*shown, str(prefix))))
-    above = [root / one for one in (folder, *map(str, PurePosixPath(folder).parents))] if folder else [root]
-    installed = [one / "node_modules" for one in above]
-    programs = [str(one / ".bin") for one in installed]
+    above = [root / item for item in (folder, *map(str, PurePosixPath(folder).parents))] if folder else [root]
+    installed = [item / "node_modules" for item in above]
+    programs = [str(item / ".bin") for item in installed]
     path = [*programs, str(program.parent), *environment.variables.get("PATH", "").split(":")]
-    modules = [str(one) for one in installed if one.is_dir() and not one.is_symlink()]
+    modules = [str(item) for item in installed if item.is_dir() and not item.is_symlink()]
     variables = {**environment.variables, "PATH": ":".join(dict.fromkeys(filter(None, path)))}
     return environment.model_copy(
         update={
@@ -57,7 +57,7 @@ def with_node(environment: Environment, folder: str, environ: Mapping[str, str])
     )
 
 
-def ask_node(root: Path, environ: Mapping[str, str]) -> Node:
+def ask_node(root: Path, environ: Mapping[str, str]) -> NodeProgram:
     """The node on the user's path: its real program and its version. One that comes with the repo is not started."""
     found = shutil.which("node", path=environ.get("PATH", ""))
     if found is None or Path(found).resolve().is_relative_to(root):
@@ -78,4 +78,4 @@ def ask_node(root: Path, environ: Mapping[str, str]) -> Node:
     numbers = tuple(int(part) for part in version.split(".")[:1] if part.isdigit())
     if numbers < OLDEST:
         raise ConfigError(f"{found} is Node.js {version}; Node.js 18 or later is needed", remedy=_REMEDY)
-    return Node(program, version)
+    return NodeProgram(program, version)

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from redstart.core.errors import ConfigError, PortError
-from redstart.ports.install.port import InstallRequest, Package, Prepared, Refusal
+from redstart.ports.install.port import InstallRequest, InstallResult, Package, PackageRefusal
 from redstart.toolkit.installs.judge import suspicion
 from redstart.toolkit.installs.names import hyphenated, popular
-from redstart.toolkit.installs.stage import Done, finish, key_of, place_of, run
+from redstart.toolkit.installs.stage import StageResult, finish, key_of, place_of, run
 from redstart.toolkit.installs.tables import as_table
 from redstart.toolkit.languages.node.packages import KEY, LOCK_NAME, MODULES
 from redstart.toolkit.languages.node.tarballs import faults_of
@@ -52,7 +52,7 @@ _NOT_TAKEN = re.compile(r"Refusing to fetch \"((?:@[^/@\s]+/)?[^@\s\"]+)@")
 _ARCHITECTURES = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64", "i686": "ia32"}
 
 
-class Entry(NamedTuple):
+class LockEntry(NamedTuple):
     """One package of a lock."""
 
     name: str
@@ -64,7 +64,7 @@ class Entry(NamedTuple):
     """Why it cannot come from the registry, as the end of a sentence that begins with its name."""
 
 
-def prepare_node(request: InstallRequest, home: Path, environ: Mapping[str, str]) -> Prepared:
+def prepare_node(request: InstallRequest, home: Path, environ: Mapping[str, str]) -> InstallResult:
     """As `Installer.prepare`; `home` holds the environments. Their modules lie in `node_modules` of the folder."""
     npm = _npm(environ)
     trusted = {name.lower() for name in request.trusted}
@@ -75,27 +75,27 @@ def prepare_node(request: InstallRequest, home: Path, environ: Mapping[str, str]
         base = [*npm, "--cache", str(cache), *_SAFE]
         made = run([*base, "install", "--package-lock-only"], stage, environ)
         if made.code:
-            return Prepared(refused=tuple(_refusals(made)))
+            return InstallResult(refused=tuple(_refusals(made)))
         lock = stripped((stage / LOCK_NAME).read_text(encoding="utf-8"))
         entries = list(entries_of(lock))
         refused = list(dict.fromkeys(_refused(entries, trusted, request.own)))
         if refused:
-            return Prepared(refused=tuple(refused))
-        here = [one for one in entries if one.here]
+            return InstallResult(refused=tuple(refused))
+        here = [entry for entry in entries if entry.here]
         for start in range(0, len(here), AT_ONCE):
-            named = dict.fromkeys(f"{one.name}@{one.version}" for one in here[start : start + AT_ONCE])
+            named = dict.fromkeys(f"{item.name}@{item.version}" for item in here[start : start + AT_ONCE])
             fetched = run([*base, "cache", "add", *named], stage, environ)
             if fetched.code:
-                return Prepared(refused=tuple(_refusals(fetched)))
+                return InstallResult(refused=tuple(_refusals(fetched)))
         refused = list(dict.fromkeys(_looked_into(here, cache, trusted)))
         if refused:
-            return Prepared(refused=tuple(refused))
+            return InstallResult(refused=tuple(refused))
         return _installed(base, stage, home, lock, here, environ)
 
 
 def _installed(
-    base: list[str], stage: Path, home: Path, lock: str, here: list[Entry], environ: Mapping[str, str]
-) -> Prepared:
+    base: list[str], stage: Path, home: Path, lock: str, here: list[LockEntry], environ: Mapping[str, str]
+) -> InstallResult:
     version = run([_node(environ), "--version"], stage, environ).output.strip()
     key = key_of(lock, version, sys.platform, platform.machine())
     with place_of(home, key) as (folder, complete):
@@ -107,31 +107,33 @@ def _installed(
                 # Where a registry lacks what other systems would need, npm finds its own lock wanting.
                 done = run([*base, "install", "--offline", "--no-save"], folder, environ)
             if done.code:
-                return Prepared(refused=tuple(_refusals(done)))
+                return InstallResult(refused=tuple(_refusals(done)))
             (folder / MODULES).mkdir(exist_ok=True)
             if strangers := _strangers(folder, here):
-                return Prepared(refused=strangers)
+                return InstallResult(refused=strangers)
             finish(folder)
-    packages = tuple(Package(name=one.name, version=one.version, hash=one.integrity) for one in here)
-    return Prepared(key=key, folder=str(folder), lock=lock, packages=packages)
+    packages = tuple(Package(name=item.name, version=item.version, hash=item.integrity) for item in here)
+    return InstallResult(key=key, folder=str(folder), lock=lock, packages=packages)
 
 
-def _strangers(folder: Path, here: list[Entry]) -> tuple[Refusal, ...]:
+def _strangers(folder: Path, here: list[LockEntry]) -> tuple[PackageRefusal, ...]:
     """What was put in place without having been looked into; npm's own list says what is there."""
     listed = folder / MODULES / ".package-lock.json"
-    known = {one.integrity for one in here}
+    known = {item.integrity for item in here}
     there = entries_of(listed.read_text(encoding="utf-8")) if listed.is_file() else ()
     return tuple(
-        Refusal(name=one.name, reason=f"{one.name} is not in the lock.") for one in there if one.integrity not in known
+        PackageRefusal(name=item.name, reason=f"{item.name} is not in the lock.")
+        for item in there
+        if item.integrity not in known
     )
 
 
 def stripped(lock: str) -> str:
     """The lock without the addresses that packages came from: the hashes say what they are; and without this folder's
     name, which npm takes for the project's."""
-    table = {name: one for name, one in as_table(json.loads(lock)).items() if name not in ("name", "version")}
+    table = {name: item for name, item in as_table(json.loads(lock)).items() if name not in ("name", "version")}
     packages = {key: as_table(entry) for key, entry in as_table(table.get("packages")).items()}
-    kept = {key: {name: one for name, one in entry.items() if name != "resolved"} for key, entry in packages.items()}
+    kept = {key: {name: item for name, item in entry.items() if name != "resolved"} for key, entry in packages.items()}
     for name in ("name", "version"):
         kept.get("", {}).pop(name, None)
     # An address that is no registry's stays in sight of `entries_of`, which refuses it.
@@ -142,7 +144,7 @@ def stripped(lock: str) -> str:
     return json.dumps({**table, "packages": kept}, indent=2, ensure_ascii=False) + "\n"
 
 
-def entries_of(lock: str) -> Iterator[Entry]:
+def entries_of(lock: str) -> Iterator[LockEntry]:
     for key, value in as_table(as_table(json.loads(lock)).get("packages")).items():
         if not key:
             continue
@@ -160,7 +162,7 @@ def entries_of(lock: str) -> Iterator[Entry]:
         # Widely used packages take others by a second name, to have two versions side by side.
         if real != name and real not in popular(KEY):
             fault = fault or f"is another package under a borrowed name: {ascii(real)[1:-1][:80]}"
-        yield Entry(name if fault else real, str(entry.get("version", "")), integrity, _is_for_here(entry), fault)
+        yield LockEntry(name if fault else real, str(entry.get("version", "")), integrity, _is_for_here(entry), fault)
 
 
 def _is_for_here(entry: Mapping[str, object]) -> bool:
@@ -170,28 +172,30 @@ def _is_for_here(entry: Mapping[str, object]) -> bool:
 
 def _matches(allowed: object, ours: str) -> bool:
     """npm's rule for a list of systems or processors: none of `!name`, and one of the others where there are any."""
-    names = [str(one) for one in cast("list[object]", allowed)] if isinstance(allowed, list) else []
+    names = [str(item) for item in cast("list[object]", allowed)] if isinstance(allowed, list) else []
     wanted = [name for name in names if not name.startswith("!")]
     return f"!{ours}" not in names and (not wanted or ours in wanted)
 
 
-def _refused(entries: list[Entry], trusted: set[str], own: tuple[str, ...]) -> Iterator[Refusal]:
+def _refused(entries: list[LockEntry], trusted: set[str], own: tuple[str, ...]) -> Iterator[PackageRefusal]:
     ours = {hyphenated(name) for name in own}
-    for one in entries:
-        if one.name not in trusted and (reason := suspicion(one.name, KEY, ours)):
-            yield Refusal(name=one.name, reason=reason)
-        if one.fault:
-            yield Refusal(name=one.name, reason=f"{one.name} {one.fault}.")
+    for entry in entries:
+        if entry.name not in trusted and (reason := suspicion(entry.name, KEY, ours)):
+            yield PackageRefusal(name=entry.name, reason=reason)
+        if entry.fault:
+            yield PackageRefusal(name=entry.name, reason=f"{entry.name} {entry.fault}.")
 
 
-def _looked_into(here: list[Entry], cache: Path, trusted: set[str]) -> Iterator[Refusal]:
-    for one in here:
-        path = _tarball(cache, one.integrity)
+def _looked_into(here: list[LockEntry], cache: Path, trusted: set[str]) -> Iterator[PackageRefusal]:
+    for item in here:
+        path = _tarball(cache, item.integrity)
         if path is None or not path.is_file():
-            yield Refusal(name=one.name, reason=f"{one.name} is not what the registry promised: the hashes differ.")
+            yield PackageRefusal(
+                name=item.name, reason=f"{item.name} is not what the registry promised: the hashes differ."
+            )
             continue
-        for fault in faults_of(path, one.name, one.version, trusted=trusted):
-            yield Refusal(name=one.name, reason=f"{one.name} {fault}.")
+        for fault in faults_of(path, item.name, item.version, trusted=trusted):
+            yield PackageRefusal(name=item.name, reason=f"{item.name} {fault}.")
 
 
 def _tarball(cache: Path, integrity: str) -> Path | None:
@@ -206,13 +210,13 @@ def _tarball(cache: Path, integrity: str) -> Path | None:
 def _manifest(request: InstallRequest) -> str:
     """What npm is shown of the project: names and versions alone, none of its scripts or settings."""
     wanted: dict[str, dict[str, str]] = {}
-    for one in request.requirements:
-        if one.installed and not one.text.startswith("workspace:"):
-            wanted.setdefault(one.kind or "dependencies", {})[one.name] = one.text
+    for requirement in request.requirements:
+        if requirement.installed and not requirement.text.startswith("workspace:"):
+            wanted.setdefault(requirement.kind or "dependencies", {})[requirement.name] = requirement.text
     return json.dumps({"private": True, **wanted})
 
 
-def _refusals(done: Done) -> list[Refusal]:
+def _refusals(done: StageResult) -> list[PackageRefusal]:
     """What npm could not fetch, in words. Raises `PortError` where it is no package's fault."""
     text = done.output
     if _UNREACHABLE.search(text):
@@ -220,19 +224,19 @@ def _refusals(done: Done) -> list[Refusal]:
     code = _CODE.search(text)
     kind = code[1] if code else ""
     if kind == "EINTEGRITY":
-        return [Refusal(name="", reason="a package is not what the registry promised: the hashes differ.")]
+        return [PackageRefusal(name="", reason="a package is not what the registry promised: the hashes differ.")]
     if found := _NO_VERSION.search(text) or _NOT_FOUND.search(text):
-        return [Refusal(name=found[1], reason=f"{found[1]} is not at the registry in a version that fits.")]
+        return [PackageRefusal(name=found[1], reason=f"{found[1]} is not at the registry in a version that fits.")]
     if kind == "ERESOLVE":
-        return [Refusal(name="", reason="no versions of these packages fit together.")]
+        return [PackageRefusal(name="", reason="no versions of these packages fit together.")]
     if kind == "EALLOWREMOTE":
         why = "comes from an address, not from the registry, or brings other packages inside"
-        return [Refusal(name="", reason=f"a package that is brought along {why}.")]
+        return [PackageRefusal(name="", reason=f"a package that is brought along {why}.")]
     if kind.startswith("EALLOW") or "nonexistent/git" in text:
         found = _NOT_TAKEN.search(text)
         name = found[1] if found else ""
         why = "comes from an address or a folder, not from the registry"
-        return [Refusal(name=name, reason=f"{name or 'a package that is brought along'} {why}.")]
+        return [PackageRefusal(name=name, reason=f"{name or 'a package that is brought along'} {why}.")]
     lines = [line.removeprefix("npm error").strip() for line in text.splitlines() if line.startswith("npm error")]
     raise PortError(f"npm failed: {' '.join(lines[:3])[:300] or text.strip()[-200:]}")
 

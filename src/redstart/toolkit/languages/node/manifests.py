@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from redstart.ports.install.port import Refusal, Requirement
+from redstart.ports.install.port import PackageRefusal, Requirement
 from redstart.toolkit.installs.allowed import is_name
 from redstart.toolkit.installs.names import foreign_letters
 from redstart.toolkit.installs.tables import as_table
@@ -15,7 +15,7 @@ KINDS = ("dependencies", "devDependencies", "optionalDependencies", "peerDepende
 _RANGE = re.compile(r"[\w\s.^~<>=|*+-]*", re.ASCII)
 _KEY = re.compile(r"(?:^|/)node_modules/((?:@[^/]+/)?[^/]+)$")
 
-Found = Iterator[Requirement | Refusal]
+Found = Iterator[Requirement | PackageRefusal]
 
 
 def of_package(path: str, table: Mapping[str, object]) -> Found:
@@ -25,7 +25,7 @@ def of_package(path: str, table: Mapping[str, object]) -> Found:
     for key in ("overrides", "resolutions"):
         for name, wanted in _leaves(as_table(table.get(key))):
             if not _RANGE.fullmatch(wanted.removeprefix("$")):
-                yield Refusal(name=name, reason=f"{_shown(name)} is replaced by {_shown(wanted)} in {path}.")
+                yield PackageRefusal(name=name, reason=f"{_shown(name)} is replaced by {_shown(wanted)} in {path}.")
 
 
 def of_lock(path: str, table: Mapping[str, object]) -> Found:
@@ -36,9 +36,11 @@ def of_lock(path: str, table: Mapping[str, object]) -> Found:
             continue
         name, resolved, named = found[1], as_table(entry).get("resolved"), as_table(entry).get("name")
         if isinstance(named, str) and named != name:
-            yield Refusal(name=name, reason=f"{path} puts {_shown(named)} in the place of {_shown(name)}.")
+            yield PackageRefusal(name=name, reason=f"{path} puts {_shown(named)} in the place of {_shown(name)}.")
         elif isinstance(resolved, str) and not _is_of_a_registry(name, resolved):
-            yield Refusal(name=name, reason=f"{path} gets {_shown(name)} from elsewhere than its page at the registry.")
+            yield PackageRefusal(
+                name=name, reason=f"{path} gets {_shown(name)} from elsewhere than its page at the registry."
+            )
 
 
 def _is_of_a_registry(name: str, resolved: str) -> bool:
@@ -47,18 +49,18 @@ def _is_of_a_registry(name: str, resolved: str) -> bool:
     return bool(re.fullmatch(rf"https?://[^?#]+/{re.escape(name)}/-/{base}-[^/?#]+\.tgz", resolved))
 
 
-def _requirement(path: str, kind: str, name: str, wanted: object) -> Requirement | Refusal:
+def _requirement(path: str, kind: str, name: str, wanted: object) -> Requirement | PackageRefusal:
     if not name.isascii():
-        return Refusal(name=name, reason=foreign_letters(name, KEY))
+        return PackageRefusal(name=name, reason=foreign_letters(name, KEY))
     if not is_name(name) or not isinstance(wanted, str):
-        return Refusal(name=name, reason=f"{path}: {_shown(name)} is no name of a package.")
+        return PackageRefusal(name=name, reason=f"{path}: {_shown(name)} is no name of a package.")
     if wanted.startswith("npm:"):
         other = wanted.removeprefix("npm:")
-        return Refusal(name=name, reason=f"{name} is another package under a borrowed name: {_shown(other)}.")
+        return PackageRefusal(name=name, reason=f"{name} is another package under a borrowed name: {_shown(other)}.")
     if wanted.startswith("workspace:") or _RANGE.fullmatch(wanted):
         text = wanted.strip() or "*"
         return Requirement(language=KEY, name=name.lower(), text=text, path=path, kind=kind)
-    return Refusal(name=name, reason=f"{name} comes from an address or a folder, not from the registry.")
+    return PackageRefusal(name=name, reason=f"{name} comes from an address or a folder, not from the registry.")
 
 
 def _leaves(table: Mapping[str, object], name: str = "") -> Iterator[tuple[str, str]]:

@@ -30,7 +30,7 @@ def node_mutants(path: str, text: bytes) -> list[Mutant]:
     if faults(path, text):
         return []
     found = _walk(path, parse(path, text), (), in_loop=False)
-    return [one for one in found if not faults(path, one.of(text))]
+    return [item for item in found if not faults(path, item.of(text))]
 
 
 def _walk(path: str, root: Node, where: tuple[str, ...], *, in_loop: bool) -> Iterator[Mutant]:
@@ -43,9 +43,9 @@ def _walk(path: str, root: Node, where: tuple[str, ...], *, in_loop: bool) -> It
             yield Mutant(path, start, end, new.encode(), node.start_point[0] + 1, kind, ".".join(where))
         inner = (*where, name) if (name := _name(node)) else where
         skipped = _unlooked(node)
-        below = [one for one in node.children if one.id not in skipped]
+        below = [child for child in node.children if child.id not in skipped]
         looping = (in_loop or node.type in _LOOPS) and node.type not in _FUNCTIONS
-        waiting.extend((one, inner, looping) for one in reversed(below))
+        waiting.extend((item, inner, looping) for item in reversed(below))
 
 
 def _is_quiet(node: Node) -> bool:
@@ -68,7 +68,7 @@ def _unlooked(node: Node) -> set[int]:
     fields = ["parameters", *(("condition",) if node.type in (*_LOOPS, "for_statement") else ())]
     fields += ["increment"] if node.type == "for_statement" else []
     if node.type == "throw_statement":
-        return {one.id for one in node.children}
+        return {child.id for child in node.children}
     return {one.id for name in fields if (one := node.child_by_field_name(name)) is not None}
 
 
@@ -83,7 +83,7 @@ def _changes(node: Node, *, in_loop: bool) -> Iterator[tuple[int, int, str, str]
         case "if_statement" | "ternary_expression":
             if (test := node.child_by_field_name("condition")) is not None:
                 yield test.start_byte, test.end_byte, f"(!({text_of(test)}))", words.CONDITION
-        case "return_statement" if given := [one for one in node.named_children if one.type != "comment"]:
+        case "return_statement" if given := [child for child in node.named_children if child.type != "comment"]:
             if text_of(given[0]) not in ("undefined", "null"):
                 yield given[0].start_byte, given[-1].end_byte, "undefined", words.NOTHING_BACK
         case "throw_statement":
@@ -101,7 +101,7 @@ def _operated(node: Node) -> Iterator[tuple[int, int, str, str]]:
         return
     said = text_of(operator)
     sides = [node.child_by_field_name(name) for name in ("left", "right")]
-    is_text = any(one is not None and one.type in ("string", "template_string") for one in sides)
+    is_text = any(side is not None and side.type in ("string", "template_string") for side in sides)
     for table, kind in (
         (_TURNED, words.TURNED),
         (words.MOVED_BORDERS, words.BORDER),
@@ -110,6 +110,6 @@ def _operated(node: Node) -> Iterator[tuple[int, int, str, str]]:
     ):
         if said in table:
             yield operator.start_byte, operator.end_byte, table[said], kind
-    for one in sides:
-        if one is not None and one.type == "string" and said in _TURNED and len(text_of(one)) > 2:
-            yield one.start_byte, one.end_byte, '"other"', words.CONSTANT
+    for side in sides:
+        if side is not None and side.type == "string" and said in _TURNED and len(text_of(side)) > 2:
+            yield side.start_byte, side.end_byte, '"other"', words.CONSTANT

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from redstart.core.report import Case
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, Completed
-from redstart.toolkit.honesty.examine import Green
+from redstart.toolkit.honesty.examine import GreenPatch
 from redstart.toolkit.honesty.neutral_surroundings import (
     HOST,
     PLAUSIBLE,
@@ -25,8 +25,8 @@ from redstart.toolkit.honesty.neutral_surroundings import (
 )
 from redstart.toolkit.languages.node import CASE_MARK
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.request import Request, inside
-from redstart.toolkit.suites.view import View
+from redstart.toolkit.suites.request import SuiteRequest, inside
+from redstart.toolkit.suites.view import TreeView
 
 START, PLAN = "start.cjs", "plan.json"
 MOST_FILES = 500
@@ -48,13 +48,13 @@ class NodeDriver:
 
     variants = (NEAR, FAR)
 
-    def __init__(self, green: Green, view: View) -> None:
+    def __init__(self, green: GreenPatch, view: TreeView) -> None:
         self._green, self._view = green, view
         self.loaded = WORDS[Dimension.runner]
         plausible = {**PLAUSIBLE, "NODE_ENV": "production"}
         self._variables = unused_variables(self._texts(), plausible)
 
-    def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> Request:
+    def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> SuiteRequest:
         environment, suite = self._green.environment, self._green.suite
         applied = surroundings.applied
         plan = {
@@ -68,7 +68,7 @@ class NodeDriver:
             "seconds": seconds,
         }
         as_tested = runner.request(suite, environment, tests).variables
-        return Request(
+        return SuiteRequest(
             ("node", f"{IN}/{START}", IN, OUT),
             {} if Dimension.environment in applied else as_tested,
             {START: inside("redstart_neutral.cjs"), PLAN: json.dumps(plan)},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from redstart.core.wishes import Kind
+from redstart.core.wishes import ProgramKind
 from redstart.toolkit.languages.new_program import PIPELINE, NewProject, ProgramWords, ProjectFiles
 from redstart.toolkit.languages.node.detect import is_node_test
 
@@ -13,12 +13,12 @@ _ABOUT = (
     "Its main module is `src/index.js`."
 )
 _KINDS = {
-    Kind.cli_tool: "A tool for the command line. It is started by `src/cli.js`, which begins with the line "
+    ProgramKind.cli_tool: "A tool for the command line. It is started by `src/cli.js`, which begins with the line "
     "`#!/usr/bin/env node`.",
-    Kind.web_app: "An application that answers over HTTP, with `node:http`. Its tests start it on a free port of "
-    "127.0.0.1 inside their own process, ask it over HTTP and stop it again.",
-    Kind.data_pipeline: PIPELINE,
-    Kind.library: "A library: what it offers can be imported from `src/index.js`.",
+    ProgramKind.web_app: "An application that answers over HTTP, with `node:http`. Its tests start it on a free port "
+    "of 127.0.0.1 inside their own process, ask it over HTTP and stop it again.",
+    ProgramKind.data_pipeline: PIPELINE,
+    ProgramKind.library: "A library: what it offers can be imported from `src/index.js`.",
 }
 _RULES = (
     "Use node:test and node:assert/strict, as ES modules. Import the program by its relative path, such as "
@@ -49,7 +49,7 @@ class NodePrograms:
     )
 
     def files(self, project: NewProject) -> ProjectFiles:
-        ways = {Kind.cli_tool: f"npx {project.title} --help", Kind.web_app: "node src/index.js"}
+        ways = {ProgramKind.cli_tool: f"npx {project.title} --help", ProgramKind.web_app: "node src/index.js"}
         imported = f'import * as {project.package} from "{project.title}";'
         return ProjectFiles(
             manifest="package.json",
@@ -72,7 +72,7 @@ def _package_json(project: NewProject) -> str:
         "type": "module",
         "main": "src/index.js",
     }
-    if project.kind is Kind.cli_tool:
+    if project.kind is ProgramKind.cli_tool:
         described["bin"] = "src/cli.js"
     described |= {"scripts": {"test": "node --test"}, "engines": {"node": ">=18"}}
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from redstart.core.shell import Environment
-from redstart.ports.install.port import InstallRequest, Prepared
+from redstart.ports.install.port import InstallRequest, InstallResult
 from redstart.toolkit.installs.environment import with_path
 from redstart.toolkit.installs.manager import Asks
 from redstart.toolkit.installs.names import listed
@@ -65,12 +65,12 @@ class NodePackages:
         described["dependencies"] = {**described.get("dependencies", {}), **dict.fromkeys(names, "*")}
         return {"package.json": (json.dumps(described, indent=2, ensure_ascii=False) + "\n").encode()}
 
-    def prepare(self, request: InstallRequest, home: Path, environ: Mapping[str, str]) -> Prepared:
+    def prepare(self, request: InstallRequest, home: Path, environ: Mapping[str, str]) -> InstallResult:
         from redstart.toolkit.languages.node.installing import prepare_node
 
         return prepare_node(request, home, environ)
 
-    def with_packages(self, environment: Environment, prepared: Prepared) -> Environment:
+    def with_packages(self, environment: Environment, prepared: InstallResult) -> Environment:
         modules = Path(prepared.folder) / MODULES
         return environment.model_copy(
             update={

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from redstart.core.report import Case
-from redstart.toolkit.suites.problems.ground import Ground, ground
+from redstart.toolkit.suites.problems.ground import EnvironmentProblem, ground
 from redstart.toolkit.suites.problems.problem import SuiteProblem
-from redstart.toolkit.suites.problems.project import Project
+from redstart.toolkit.suites.problems.project import ProjectView
 from redstart.toolkit.suites.problems.remedies import start_service
 
 INSTALL = "install what the project needs in its folder: npm ci (or pnpm install, yarn install)"
@@ -29,7 +29,7 @@ _VERDICT = re.compile(r"^AssertionError\b|\bexpect\(")
 _LISTENS = re.compile(r"\.listen\(|createServer\(|\binject\(|supertest")
 
 
-def of_case(case: Case, project: Project) -> Ground | None:
+def of_case(case: Case, project: ProjectView) -> EnvironmentProblem | None:
     message = case.message.partition("\n")[0]
     if _VERDICT.search(message):
         return None
@@ -50,7 +50,7 @@ def of_case(case: Case, project: Project) -> Ground | None:
     return None
 
 
-def of_output(problem: SuiteProblem, output: str, project: Project) -> Ground | None:  # noqa: ARG001
+def of_output(problem: SuiteProblem, output: str, project: ProjectView) -> EnvironmentProblem | None:  # noqa: ARG001
     if found := _NOT_FOUND.search(output):
         return ground("missing_binary", f"the program {found[1]} is not installed", INSTALL)
     if found := _MISSING.search(output):
@@ -58,7 +58,7 @@ def of_output(problem: SuiteProblem, output: str, project: Project) -> Ground | 
     return None
 
 
-def of_start(output: str, project: Project) -> Ground | None:  # noqa: ARG001
+def of_start(output: str, project: ProjectView) -> EnvironmentProblem | None:  # noqa: ARG001
     return None
 
 

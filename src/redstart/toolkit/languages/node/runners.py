@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from redstart.core.noun import Noun, clip
+from redstart.core.noun import FrozenValue, clip
 from redstart.core.report import Case, Outcome
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Completed, Environment, Variation
 from redstart.toolkit.languages.node import CASE_MARK
 from redstart.toolkit.languages.protocol import ReadCases, RunFault, SuiteRunner, beside
 from redstart.toolkit.suites.problems.problem import SuiteProblem
-from redstart.toolkit.suites.request import Request, inside
+from redstart.toolkit.suites.request import SuiteRequest, inside
 
 CASES = "cases.json"
 IDS = "ids.txt"
@@ -66,7 +66,7 @@ _VALUED = re.compile(
 _TEST_FILE = re.compile(r"^[^-].*\.(?:test|spec)\.[cm]?[jt]sx?$")
 
 
-class Start(NamedTuple):
+class RunnerStart(NamedTuple):
     """A command that starts a runner: which, where its program stands, and where its options begin."""
 
     runner: str
@@ -74,7 +74,7 @@ class Start(NamedTuple):
     end: int
 
 
-class NodeCase(Noun):
+class NodeCase(FrozenValue):
     """One result as our reporters leave it."""
 
     file: str
@@ -87,25 +87,25 @@ class NodeCase(Noun):
     seconds: float = 0.0
 
 
-class NodeReport(Noun):
+class NodeReport(FrozenValue):
     cases: tuple[NodeCase, ...] = ()
     whole: bool = True
 
 
-def start_of(words: Sequence[str]) -> Start | None:
+def start_of(words: Sequence[str]) -> RunnerStart | None:
     """Which runner a command starts (`jest`, `npx mocha`, `node --import tsx --test`); None for any other."""
     for index, word in enumerate(words):
         if index and not _may_come_first(words[0]):
             return None
         name = PurePosixPath(word).name
         if name in _PROGRAMS and ("/" not in word or _BY_PATH.search(word)):
-            return Start(_PROGRAMS[name], index, index + 1)
+            return RunnerStart(_PROGRAMS[name], index, index + 1)
         if name in ("node", "tsx"):
             rest = words[index + 1 :]
-            by_path = next((place for place, one in enumerate(rest) if _BY_PATH.search(one)), None)
+            by_path = next((place for place, item in enumerate(rest) if _BY_PATH.search(item)), None)
             if by_path is not None and (found := _BY_PATH.search(rest[by_path])):
-                return Start(found[1], index, index + by_path + 2)
-            return Start("node", index, index + 1) if "--test" in rest else None
+                return RunnerStart(found[1], index, index + by_path + 2)
+            return RunnerStart("node", index, index + 1) if "--test" in rest else None
     return None
 
 
@@ -114,15 +114,15 @@ def _may_come_first(word: str) -> bool:
     return PurePosixPath(word).name in _WRAPPERS or "=" in word
 
 
-def command(suite: Suite, *, ids: Sequence[str] = (), vary: Variation = PINNED) -> Request:
+def command(suite: Suite, *, ids: Sequence[str] = (), vary: Variation = PINNED) -> SuiteRequest:
     """The request that runs the whole suite, or reports only `ids` of it and runs few others.
 
     The command's own options are kept but for those that hide tests or choose another reporter.
     """
     words = suite.command or _OWN[suite.runner]
-    start = start_of(words) or Start(suite.runner, 0, len(words))
+    start = start_of(words) or RunnerStart(suite.runner, 0, len(words))
     program, given = words[: start.end], _kept(words[start.end :], start.runner)
-    files = tuple(dict.fromkeys(one.partition("::")[0] for one in ids))
+    files = tuple(dict.fromkeys(id_.partition("::")[0] for id_ in ids))
     chosen = files if len(files) <= FILES_LIMIT else ()
     if vary.order == "reversed":
         chosen = chosen[::-1]
@@ -137,14 +137,14 @@ def command(suite: Suite, *, ids: Sequence[str] = (), vary: Variation = PINNED) 
     }
     given_along = {name: inside(name) for name in (_SHARED, *names)}
     if ids:
-        given_along[IDS] = "".join(f"{CASE_MARK.sub('', one)}\n" for one in ids)
+        given_along[IDS] = "".join(f"{CASE_MARK.sub('', id_)}\n" for id_ in ids)
         variables["REDSTART_IDS"] = f"{IN}/{IDS}"
     if vary.order and start.runner == "jest":
         variables |= {"REDSTART_ORDER": vary.order, "REDSTART_SEED": str(vary.seed)}
     if start.runner == "vitest":
         # A snapshot that is not there is a failure then, and not written.
         variables |= {"CI": "true", "NODE_OPTIONS": f"--require={IN}/{_VITE}"}
-    return Request((*program, *arguments), variables, given_along, (CASES,))
+    return SuiteRequest((*program, *arguments), variables, given_along, (CASES,))
 
 
 def named_paths(words: Sequence[str]) -> list[str]:
@@ -176,11 +176,11 @@ def read_node(completed: Completed) -> list[Case] | None:
         return None
     seen: Counter[str] = Counter()
     cases: list[Case] = []
-    for one in report.cases:
-        name = " > ".join(" ".join(title.split()) or "(no title)" for title in one.titles)
-        id_ = f"{one.file}::{name}" if name else one.file
+    for case in report.cases:
+        name = " > ".join(" ".join(title.split()) or "(no title)" for title in case.titles)
+        id_ = f"{case.file}::{name}" if name else case.file
         seen[id_] += 1
-        cases.append(_case(one, id_ if seen[id_] == 1 else f"{id_} [#{seen[id_]}]"))
+        cases.append(_case(case, id_ if seen[id_] == 1 else f"{id_} [#{seen[id_]}]"))
     return cases
 
 
@@ -199,9 +199,9 @@ def _case(one: NodeCase, id_: str) -> Case:
 
 def _patterns(ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """The titles of each test that is asked for; empty where a whole file is, or where they are too many."""
-    titles = [tuple(CASE_MARK.sub("", one).partition("::")[2].split(" > ")) for one in ids]
-    too_long = sum(len(title) for one in titles for title in one) > PATTERNS_SIZE
-    return () if too_long or any(one == ("",) for one in titles) else tuple(dict.fromkeys(titles))
+    titles = [tuple(CASE_MARK.sub("", id_).partition("::")[2].split(" > ")) for id_ in ids]
+    too_long = sum(len(title) for item in titles for title in item) > PATTERNS_SIZE
+    return () if too_long or any(item == ("",) for item in titles) else tuple(dict.fromkeys(titles))
 
 
 def _kept(words: Sequence[str], runner: str) -> tuple[str, ...]:
@@ -326,7 +326,7 @@ class NodeRunner(SuiteRunner):
         sentinel: Sequence[str],
         vary: Variation,
         test_cpu: int,
-    ) -> Request:
+    ) -> SuiteRequest:
         return command(suite, ids=ids, vary=vary)
 
     def read(self, suite: Suite, completed: Completed) -> ReadCases:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from redstart.toolkit.honesty.controls.alteration import Kind
+from redstart.toolkit.honesty.controls.alteration import AlterationKind
 from redstart.toolkit.languages.node.script_file import ScriptFile, arguments, unwrapped
 from redstart.toolkit.languages.node.script_literals import ScriptEdit, changed, expected_literal, other_number
 from redstart.toolkit.languages.node.trees import text_of, walk
@@ -71,10 +71,10 @@ _ERROR = 'new (class Unrelated extends Error { name = "Unrelated"; code = "Unrel
 """It can be recognized in whatever a runner shows of it: type, name, code or message."""
 
 
-class Change(NamedTuple):
+class AssertionChange(NamedTuple):
     """One way in which an assertion can be altered."""
 
-    kind: Kind
+    kind: AlterationKind
     edit: ScriptEdit
     words: str
 
@@ -96,7 +96,7 @@ def is_assertion(node: Node, file: ScriptFile) -> bool:
 _COMPARES = frozenset({"equals", "equal", "eq", "isEqual", "isEqualTo", "same", "sameAs"})
 
 
-def changes(node: Node, file: ScriptFile, callback: Node | None) -> list[Change]:
+def changes(node: Node, file: ScriptFile, callback: Node | None) -> list[AssertionChange]:
     """How an assertion can be altered so that it must fail."""
     name = _assert_name(node, file)
     if name is not None:
@@ -126,7 +126,7 @@ def _assert_name(node: Node, file: ScriptFile) -> str | None:
     return text_of(field) if is_bound or _ASSERT.search(text_of(owner)) else None
 
 
-def _assert_changes(call: Node, name: str, file: ScriptFile, callback: Node | None) -> Iterator[Change]:
+def _assert_changes(call: Node, name: str, file: ScriptFile, callback: Node | None) -> Iterator[AssertionChange]:
     given = arguments(call)
     if not given or (name in _AWAITED and not _is_settled(call)):
         return
@@ -134,7 +134,7 @@ def _assert_changes(call: Node, name: str, file: ScriptFile, callback: Node | No
         yield from _truth_changes(given[0], callback)
         return
     if name in _EQUALITIES and len(given) > 1:
-        yield from _literal_of(Kind.literal, given[1::-1], callback)
+        yield from _literal_of(AlterationKind.literal, given[1::-1], callback)
     if turned := _other_name(call, name, file):
         yield turned
     if name in ("throws", "rejects") and len(given) > 1:
@@ -143,19 +143,21 @@ def _assert_changes(call: Node, name: str, file: ScriptFile, callback: Node | No
         yield from _loose_literal(given[1], 1 if name == "isAbove" else -1)
 
 
-def _truth_changes(value: Node, callback: Node | None) -> Iterator[Change]:
+def _truth_changes(value: Node, callback: Node | None) -> Iterator[AssertionChange]:
     inner = unwrapped(value)
     operator = inner.child_by_field_name("operator") if inner.type == "binary_expression" else None
     if operator is not None and operator.type in ("==", "==="):
         sides = [inner.child_by_field_name(side) for side in ("right", "left")]
-        yield from _literal_of(Kind.literal, [side for side in sides if side is not None], callback)
+        yield from _literal_of(AlterationKind.literal, [side for side in sides if side is not None], callback)
     text = value.text or b""
-    yield Change(Kind.negated, ScriptEdit(value.start_byte, value.end_byte, b"!(" + text + b")"), _TURNED_ROUND)
+    yield AssertionChange(
+        AlterationKind.negated, ScriptEdit(value.start_byte, value.end_byte, b"!(" + text + b")"), _TURNED_ROUND
+    )
     if _compares(inner):
         numbers = (node for given in arguments(inner) for node in walk(given) if node.type == "number")
         for number in islice(numbers, 1):
             edit = ScriptEdit(number.start_byte, number.end_byte, other_number(text_of(number)).encode())
-            yield Change(Kind.other, edit, _VALUE_CHANGED)
+            yield AssertionChange(AlterationKind.other, edit, _VALUE_CHANGED)
     right = inner.child_by_field_name("right")
     if operator is not None and right is not None and operator.type in _ORDER:
         yield from _loose_literal(right, _ORDER[operator.type])
@@ -168,7 +170,7 @@ def _compares(node: Node) -> bool:
     return field is not None and text_of(field) in _COMPARES
 
 
-def _other_name(call: Node, name: str, file: ScriptFile) -> Change | None:
+def _other_name(call: Node, name: str, file: ScriptFile) -> AssertionChange | None:
     is_chai = any(binding.module in ("chai", "vitest") for binding in file.bindings.values())
     other = (_CHAI_TURNED if is_chai else _TURNED).get(name, "")
     called = call.child_by_field_name("function")
@@ -180,10 +182,14 @@ def _other_name(call: Node, name: str, file: ScriptFile) -> Change | None:
         other = next(local, "") if other else ""
     if not other or field is None:
         return None
-    return Change(Kind.negated, ScriptEdit(field.start_byte, field.end_byte, other.encode()), _TURNED_ROUND)
+    return AssertionChange(
+        AlterationKind.negated, ScriptEdit(field.start_byte, field.end_byte, other.encode()), _TURNED_ROUND
+    )
 
 
-def _error_changes(function: Node, expected: Node, *, is_promise: bool, by_text: bool = False) -> Iterator[Change]:
+def _error_changes(
+    function: Node, expected: Node, *, is_promise: bool, by_text: bool = False
+) -> Iterator[AssertionChange]:
     """Where an error of a type or a pattern is expected. `by_text`: a string is one, and not a message."""
     named = text_of(expected)
     is_type = expected.type in ("identifier", "member_expression") and named != "Error" and named[:1].isupper()
@@ -191,30 +197,36 @@ def _error_changes(function: Node, expected: Node, *, is_promise: bool, by_text:
     is_check = expected.type in ("regex", "object", "arrow_function", "function_expression")
     if is_type or is_check or (by_text and is_text):
         new = f"Promise.reject({_ERROR})" if is_promise else f"() => {{ throw {_ERROR}; }}"
-        yield Change(Kind.unrelated, ScriptEdit(function.start_byte, function.end_byte, new.encode()), _OTHER_ERROR)
+        yield AssertionChange(
+            AlterationKind.unrelated, ScriptEdit(function.start_byte, function.end_byte, new.encode()), _OTHER_ERROR
+        )
     if expected.type == "object":
-        yield from _literal_of(Kind.literal, [expected], None)
+        yield from _literal_of(AlterationKind.literal, [expected], None)
     elif expected.type == "regex" or (by_text and is_text):
         yield from _loose_literal(expected, 0)
 
 
-def _literal_of(kind: Kind, nodes: list[Node], callback: Node | None) -> Iterator[Change]:
+def _literal_of(kind: AlterationKind, nodes: list[Node], callback: Node | None) -> Iterator[AssertionChange]:
     edits = (expected_literal(node, callback) for node in nodes)
     edit = next((edit for edit in edits if edit is not None), None)
     if edit is not None:
-        yield Change(kind, edit, _VALUE_CHANGED)
+        yield AssertionChange(kind, edit, _VALUE_CHANGED)
 
 
-def _loose_literal(node: Node, direction: int) -> Iterator[Change]:
+def _loose_literal(node: Node, direction: int) -> Iterator[AssertionChange]:
     """A literal of a comparison that several values pass: one far away, or a pattern that matches nothing."""
     if node.type == "regex" and (pattern := node.child_by_field_name("pattern")) is not None:
         new = b"(?:" + (pattern.text or b"") + b")~"
-        yield Change(Kind.other, ScriptEdit(pattern.start_byte, pattern.end_byte, new), _VALUE_CHANGED)
+        yield AssertionChange(
+            AlterationKind.other, ScriptEdit(pattern.start_byte, pattern.end_byte, new), _VALUE_CHANGED
+        )
     elif text_of(node).lstrip("-").replace(".", "").isdigit():
         far = _LOW if direction < 0 else _HIGH
-        yield Change(Kind.other, ScriptEdit(node.start_byte, node.end_byte, far.encode()), _VALUE_CHANGED)
+        yield AssertionChange(
+            AlterationKind.other, ScriptEdit(node.start_byte, node.end_byte, far.encode()), _VALUE_CHANGED
+        )
     elif node.type in ("string", "template_string", "object") and (edit := changed(node)) is not None:
-        yield Change(Kind.other, edit, _VALUE_CHANGED)
+        yield AssertionChange(AlterationKind.other, edit, _VALUE_CHANGED)
 
 
 class _Chain(NamedTuple):
@@ -258,7 +270,7 @@ def _parts(node: Node) -> _Chain | None:
     return None
 
 
-def _chain_changes(node: Node, chain: _Chain, callback: Node | None) -> Iterator[Change]:
+def _chain_changes(node: Node, chain: _Chain, callback: Node | None) -> Iterator[AssertionChange]:
     names = [step.name for step in chain.steps]
     last = chain.steps[-1]
     if not _SETTLED.isdisjoint(names) and not _is_settled(node):
@@ -278,20 +290,20 @@ def _chain_changes(node: Node, chain: _Chain, callback: Node | None) -> Iterator
     else:
         at = next((step.end for step in chain.steps if step.name == "to"), chain.root.end_byte)
         edit = ScriptEdit(at, at, b".not")
-    yield Change(Kind.negated, edit, _TURNED_ROUND)
+    yield AssertionChange(AlterationKind.negated, edit, _TURNED_ROUND)
     if "not" not in names and last.given and chain.subject and last.name in _JEST_THROWS | _CHAI_THROWS:
         is_promise = "rejects" in names
         yield from _error_changes(chain.subject, last.given[0], is_promise=is_promise, by_text=True)
 
 
-def _value_changes(last: _Step, callback: Node | None) -> Iterator[Change]:
+def _value_changes(last: _Step, callback: Node | None) -> Iterator[AssertionChange]:
     given = last.given
     if not given:
         return
     if last.name in _JEST_EQUAL | _CHAI_EQUAL:
-        yield from _literal_of(Kind.literal, given, callback)
+        yield from _literal_of(AlterationKind.literal, given, callback)
     elif last.name in ("property", "toHaveProperty") and len(given) > 1:
-        yield from _literal_of(Kind.literal, given[1:2], callback)
+        yield from _literal_of(AlterationKind.literal, given[1:2], callback)
     elif last.name in _JEST_OTHER | _CHAI_OTHER:
         yield from _loose_literal(given[0], 0)
     elif direction := (_JEST_ORDER | _CHAI_ORDER).get(last.name, 0):
@@ -319,13 +331,13 @@ def _response_steps(node: Node, file: ScriptFile) -> list[list[Node]]:
     return []
 
 
-def _response_changes(given: list[Node], callback: Node | None) -> Iterator[Change]:
+def _response_changes(given: list[Node], callback: Node | None) -> Iterator[AssertionChange]:
     """A status, a body, or a header's value after its name."""
     literals = ("string", "template_string", "number", "object", "array")
     is_header = given[0].type == "string" and len(given) > 1 and given[1].type in (*literals, "regex")
     value = given[1] if is_header else given[0]
     if value.type in literals:
-        yield from _literal_of(Kind.literal, [value], callback)
+        yield from _literal_of(AlterationKind.literal, [value], callback)
     elif value.type == "regex":
         yield from _loose_literal(value, 0)
 

@@ -28,7 +28,7 @@ _ONLY_FAILS = re.compile(
 )
 
 
-class Standing(NamedTuple):
+class StatementContext(NamedTuple):
     own: bool
     """Whether it runs in the test's own frame, not in a function that something else calls."""
     conditional: bool
@@ -61,7 +61,7 @@ def can_only_fail(unit: Node) -> bool:
     return _ONLY_FAILS.match(text_of(unit)) is not None
 
 
-def standing(node: Node, callback: Node | None) -> Standing:
+def standing(node: Node, callback: Node | None) -> StatementContext:
     """How a node stands in the function of its test, or in the file where that is None."""
     own, conditional = True, False
     guarded: Node | None = None
@@ -74,7 +74,7 @@ def standing(node: Node, callback: Node | None) -> Standing:
             guarded = guarded or (parent if parent.child_by_field_name("handler") is not None else None)
         conditional = conditional or _is_conditional(node, parent) or _may_be_left_before(node, parent)
         node = parent
-    return Standing(own and (callback is None or node == callback), conditional, guarded)
+    return StatementContext(own and (callback is None or node == callback), conditional, guarded)
 
 
 def unit_at(file: ScriptFile, line: int) -> Node | None:

@@ -35,18 +35,18 @@ def _faults(archive: tarfile.TarFile, path: Path, name: str, version: str, known
     packed = path.stat().st_size
     for member in archive:
         members.append(member)
-        if len(members) > MOST_FILES or too_large(packed, [one.size for one in members[-1:]]):
+        if len(members) > MOST_FILES or too_large(packed, [item.size for item in members[-1:]]):
             yield "unfolds to far more than its size"
             return
-    if too_large(packed, [one.size for one in members]):
+    if too_large(packed, [item.size for item in members]):
         yield "unfolds to far more than its size"
         return
-    if any(outside(one.name) for one in members):
+    if any(outside(item.name) for item in members):
         yield "has files that would be written outside of its folder"
-    if any(not (one.isreg() or one.isdir()) for one in members):
+    if any(not (item.isreg() or item.isdir()) for item in members):
         yield "holds a link or a device instead of a file"
-    inner = {one.name.partition("/")[2] for one in members}
-    if not known and any("node_modules/" in one for one in inner):
+    inner = {item.name.partition("/")[2] for item in members}
+    if not known and any("node_modules/" in item for item in inner):
         yield "brings copies of other packages inside"
     yield from _manifest(archive, members, name, version, known)
     if not known and "binding.gyp" in inner:
@@ -56,7 +56,7 @@ def _faults(archive: tarfile.TarFile, path: Path, name: str, version: str, known
 def _manifest(
     archive: tarfile.TarFile, members: list[tarfile.TarInfo], name: str, version: str, known: bool
 ) -> Iterator[str]:
-    found = [one for one in members if one.isreg() and one.name.partition("/")[2] == "package.json"]
+    found = [member for member in members if member.isreg() and member.name.partition("/")[2] == "package.json"]
     if len(found) != 1 or found[0].size > LARGEST_TEXT:
         yield "does not say what it is"
         return
@@ -69,7 +69,7 @@ def _manifest(
         yield "wants to run a program of its own when it is installed"
     if taken := taken_programs(name, _programs(table, name)):
         yield f"brings a program called {taken[0]}"
-    elif any(outside(one) or "/" in one for one in _programs(table, name)):
+    elif any(outside(program) or "/" in program for program in _programs(table, name)):
         yield "brings a program whose name leads elsewhere"
 
 

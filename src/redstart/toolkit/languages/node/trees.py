@@ -49,7 +49,7 @@ def faults(path: str, data: bytes) -> list[int]:
     root = parse(path, data)
     if not root.has_error:
         return []
-    return sorted({one.start_point[0] + 1 for one in walk(root) if one.is_error or one.is_missing})
+    return sorted({item.start_point[0] + 1 for item in walk(root) if item.is_error or item.is_missing})
 
 
 def _language(path: str) -> str:

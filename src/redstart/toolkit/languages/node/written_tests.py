@@ -29,4 +29,4 @@ def why_no_test(path: str, text: str) -> str:
 def _is_assertion(call: Node) -> bool:
     """A call of `assert`, of one of its methods, of `t.assert.equal` or of `expect`."""
     called = call.child_by_field_name("function")
-    return called is not None and any(one in _ASSERTING for one in text_of(called).split("."))
+    return called is not None and any(part in _ASSERTING for part in text_of(called).split("."))

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from redstart.core.shell import Environment
 from redstart.toolkit.languages.abilities import ChangeReader, CodeChecks, EnvironmentProblems, GreenChecks, LentRunner
-from redstart.toolkit.languages.protocol import Language, Place, Read, ReportNames, SuiteRunner
+from redstart.toolkit.languages.protocol import InstallLanguage, Read, ReportNames, SuitePlace, SuiteRunner
 
 if TYPE_CHECKING:
     from redstart.toolkit.checks.source import Source
     from redstart.toolkit.honesty.controls.alteration import Alterer
-    from redstart.toolkit.honesty.examine import Green
+    from redstart.toolkit.honesty.examine import GreenPatch
     from redstart.toolkit.honesty.mutant import Mutant
-    from redstart.toolkit.honesty.neutral_surroundings import Driver
+    from redstart.toolkit.honesty.neutral_surroundings import NeutralDriver
     from redstart.toolkit.honesty.tripwires.protocol import Change, Tripwires
     from redstart.toolkit.installs.manager import PackageManager
     from redstart.toolkit.languages.new_program import NewPrograms
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from redstart.toolkit.patching.policy import Protection
     from redstart.toolkit.retrieval.code_reader import CodeReader
     from redstart.toolkit.retrieval.sources import Sources
-    from redstart.toolkit.suites.view import View
+    from redstart.toolkit.suites.view import TreeView
 
 _TEST = re.compile(
     r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests?|conftest)\.py[iw]?(?:/|$)|(?:^|/)tests?/(?:.*/)?[^/]+\.py[iw]?$",
@@ -52,7 +52,7 @@ _RUNS_AT_START = re.compile(r"(?:^|/)(?:sitecustomize|usercustomize)(?:\.py|/)|\
 _SHADOWS = re.compile(r"^(?:src/)?(?:pytest|_pytest|unittest|pluggy)(?:\.py|/)")
 
 
-class Python(Language):
+class PythonLanguage(InstallLanguage):
     name = "Python"
     key = "python"
     suffixes = (".py", ".pyi", ".pyw")
@@ -82,12 +82,12 @@ class Python(Language):
             return Protection.startup
         return Protection.runner if _SHADOWS.search(path) else None
 
-    def suite_in(self, folder: str, paths: Sequence[str], read: Read) -> Place | None:
+    def suite_in(self, folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
         from redstart.toolkit.languages.python.detect import suite_in
 
         return suite_in(folder, paths, read)
 
-    def suites_of(self, paths: Sequence[str], read: Read) -> tuple[Place, ...]:
+    def suites_of(self, paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
         from redstart.toolkit.languages.python.detect import suites_of
 
         return suites_of(paths, read)
@@ -209,7 +209,7 @@ class Python(Language):
 
         return PythonTripwires(change)
 
-    def neutral_driver(self, green: Green, view: View) -> Driver | None:
+    def neutral_driver(self, green: GreenPatch, view: TreeView) -> NeutralDriver | None:
         from redstart.toolkit.languages.python.neutral import PythonDriver
 
         return PythonDriver(green, view)
@@ -233,4 +233,4 @@ class Python(Language):
         return ReportNames(frozenset({*module, *(name.decode() for name in _DEFINES.findall(data))}))
 
 
-LANGUAGE = Python()
+LANGUAGE = PythonLanguage()

@@ -12,14 +12,14 @@ import re
 from collections.abc import Iterator
 
 from redstart.core.report import Case
-from redstart.toolkit.languages.python.read_tests import Edit, TestFile
+from redstart.toolkit.languages.python.read_tests import SourceEdit, TestFile
 
 _RAISED = re.compile(r"(?:E +)?(\w+)(?::|$)")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _PART = re.compile(r"[\w.+-]*")
 
 
-def former(file: TestFile, statement: ast.stmt, seen: Case) -> Iterator[Edit]:
+def former(file: TestFile, statement: ast.stmt, seen: Case) -> Iterator[SourceEdit]:
     sides = _sides(statement)
     if not sides or seen.actual is None or seen.expected is None:
         return
@@ -56,7 +56,7 @@ def _replaced(file: TestFile, side: ast.expr, expected: str, old: str) -> str:
 
 def _difference(expected: str, old: str) -> tuple[str, str]:
     """The one number in which two texts differ, and what it is in the other."""
-    start = next((at for at, (one, other) in enumerate(zip(expected, old, strict=False)) if one != other), 0)
+    start = next((at for at, (item, other) in enumerate(zip(expected, old, strict=False)) if item != other), 0)
     while start and _PART.fullmatch(expected[start - 1]):
         start -= 1
     parts = [_PART.match(text, start) for text in (expected, old)]

@@ -6,7 +6,7 @@ import ast
 import random
 from collections.abc import Iterator
 
-from redstart.toolkit.languages.python.read_tests import Edit, TestFile
+from redstart.toolkit.languages.python.read_tests import SourceEdit, TestFile
 from redstart.toolkit.languages.python.syntax import Function
 
 _READS_NAMES = frozenset({"eval", "exec", "locals", "vars", "globals", "dir", "getsource", "currentframe", "_getframe"})
@@ -26,7 +26,7 @@ def rearranged(text: bytes, seed: str) -> bytes:
     return b"\n".join((text.rstrip(b"\n"), *values, b""))
 
 
-def _offsets(file: TestFile, chance: random.Random) -> Iterator[Edit]:
+def _offsets(file: TestFile, chance: random.Random) -> Iterator[SourceEdit]:
     """Comments between the top-level statements, after the docstring and the imports from `__future__`."""
     for statement in file.tree.body:
         first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", []))])
@@ -39,10 +39,10 @@ def _offsets(file: TestFile, chance: random.Random) -> Iterator[Edit]:
             and statement.col_offset == 0
             and b";" not in file.text[at : file.end(statement)].split(b"\n")[0]
         ):
-            yield Edit(at, at, b"#\n" * chance.randint(1, 3))
+            yield SourceEdit(at, at, b"#\n" * chance.randint(1, 3))
 
 
-def _moved(file: TestFile, values: list[bytes]) -> Iterator[Edit]:
+def _moved(file: TestFile, values: list[bytes]) -> Iterator[SourceEdit]:
     """Texts and numbers that a test hands to what it calls: they are kept by the file, not by the test's own code."""
     tests = [node for node in ast.walk(file.tree) if isinstance(node, Function) and node.name.startswith("test")]
     for call in (node for test in tests for statement in test.body for node in ast.walk(statement)):
@@ -55,7 +55,7 @@ def _moved(file: TestFile, values: list[bytes]) -> Iterator[Edit]:
                 yield file.replace(argument, argument, name)
 
 
-def _renamed(file: TestFile, chance: random.Random) -> Iterator[Edit]:
+def _renamed(file: TestFile, chance: random.Random) -> Iterator[SourceEdit]:
     for node in ast.walk(file.tree):
         if isinstance(node, Function) and node.name.startswith("test"):
             names = sorted(_renamable(node))

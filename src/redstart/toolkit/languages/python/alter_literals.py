@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from redstart.toolkit.languages.python.read_tests import Edit, TestFile
+from redstart.toolkit.languages.python.read_tests import SourceEdit, TestFile
 from redstart.toolkit.languages.python.syntax import Function
 
 MOST_LEAVES = 3
@@ -17,13 +17,13 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?")
 _APPROXIMATE = frozenset({"approx"})
 
 
-class Changed(NamedTuple):
-    edit: Edit
+class ChangedLiteral(NamedTuple):
+    edit: SourceEdit
     certain: bool
     """Whether the comparison is with the literal itself, and not with an object of the project's that is made of it."""
 
 
-def expected(file: TestFile, test: Function, sides: Sequence[ast.expr]) -> Iterator[Changed]:
+def expected(file: TestFile, test: Function, sides: Sequence[ast.expr]) -> Iterator[ChangedLiteral]:
     """The changes of what an equality expects: of the last side that is made of literals alone."""
     for side in reversed(sides):
         changes = list(_of_side(file, test, side))
@@ -32,7 +32,7 @@ def expected(file: TestFile, test: Function, sides: Sequence[ast.expr]) -> Itera
             return
 
 
-def subtracted(file: TestFile, test: Function, sides: Sequence[ast.expr]) -> Iterator[Edit]:
+def subtracted(file: TestFile, test: Function, sides: Sequence[ast.expr]) -> Iterator[SourceEdit]:
     """Numbers of which a difference is bounded, as in `abs(f(x) - 3) < 0.1`: each becomes one that is far off."""
     for node in (node for side in sides for node in ast.walk(side)):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
@@ -44,15 +44,15 @@ def subtracted(file: TestFile, test: Function, sides: Sequence[ast.expr]) -> Ite
                         yield file.replace(value, value, repr(3 * number + 1009).encode())
 
 
-def _of_side(file: TestFile, test: Function, side: ast.expr) -> Iterator[Changed]:
+def _of_side(file: TestFile, test: Function, side: ast.expr) -> Iterator[ChangedLiteral]:
     if isinstance(side, ast.Name):
         for value in _values_of(file, test, side.id):
-            yield from (Changed(edit, certain) for edit, certain in _leaves(file, value, certain=True))
+            yield from (ChangedLiteral(edit, certain) for edit, certain in _leaves(file, value, certain=True))
         return
-    yield from (Changed(edit, certain) for edit, certain in _leaves(file, side, certain=True))
+    yield from (ChangedLiteral(edit, certain) for edit, certain in _leaves(file, side, certain=True))
 
 
-def _leaves(file: TestFile, node: ast.expr, *, certain: bool) -> Iterator[tuple[Edit, bool]]:
+def _leaves(file: TestFile, node: ast.expr, *, certain: bool) -> Iterator[tuple[SourceEdit, bool]]:
     match node:
         case ast.Constant():
             if (new := _other(file.source(node), node.value, in_call=not certain)) is not None:

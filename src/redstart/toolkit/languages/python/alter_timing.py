@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from redstart.toolkit.honesty.controls.alteration import Alteration, Kind
+from redstart.toolkit.honesty.controls.alteration import Alteration, AlterationKind
 from redstart.toolkit.languages.python.read_tests import TestFile
 from redstart.toolkit.languages.python.syntax import Function
 
@@ -26,7 +26,7 @@ def slowed(file: TestFile, test: Function) -> Iterator[Alteration]:
             continue
         following = [later for later in test.body if later.lineno > began.lineno]
         edit = file.insert_before(following[0], f'__import__("time").sleep({2 * seconds + 0.2})')
-        yield Alteration(Kind.other, statement.lineno, *edit, SLOWED, always=True)
+        yield Alteration(AlterationKind.other, statement.lineno, *edit, SLOWED, always=True)
 
 
 def _number(node: ast.expr) -> float | None:

@@ -7,16 +7,16 @@ import doctest
 from collections.abc import Iterator
 
 from redstart.core.report import Case
-from redstart.toolkit.honesty.controls.alteration import FORMER, Alteration, Kind
+from redstart.toolkit.honesty.controls.alteration import FORMER, Alteration, AlterationKind
 from redstart.toolkit.languages.python.alter_former import former, former_exception
 from redstart.toolkit.languages.python.alter_harmless import rearranged
 from redstart.toolkit.languages.python.alter_literals import expected, subtracted
 from redstart.toolkit.languages.python.alter_timing import slowed
 from redstart.toolkit.languages.python.read_tests import (
     FAILING,
-    Edit,
+    FrameStatement,
     Function,
-    Place,
+    SourceEdit,
     TestFile,
     can_only_fail,
     catches,
@@ -78,9 +78,9 @@ class PythonAlterer:
         place = file.innermost(line)
         if place is None or can_only_fail(place.statement):
             return None
-        inserted = _made(Kind.inserted, place, file.insert_before(place.statement, FAILING), AT_FAILURE)._replace(
-            line=line
-        )
+        inserted = _made(
+            AlterationKind.inserted, place, file.insert_before(place.statement, FAILING), AT_FAILURE
+        )._replace(line=line)
         return inserted if is_python(inserted.of(text)) else None
 
     def harmless(self, path: str, text: bytes, seed: str) -> bytes:
@@ -90,7 +90,14 @@ class PythonAlterer:
         return altered if is_python(altered) else text
 
 
-_ORDER = (Kind.former, Kind.literal, Kind.inserted, Kind.negated, Kind.unrelated, Kind.other)
+_ORDER = (
+    AlterationKind.former,
+    AlterationKind.literal,
+    AlterationKind.inserted,
+    AlterationKind.negated,
+    AlterationKind.unrelated,
+    AlterationKind.other,
+)
 
 
 def _formers(file: TestFile, test: Function, failed: int | None, seen: Case | None) -> Iterator[Alteration]:
@@ -98,12 +105,17 @@ def _formers(file: TestFile, test: Function, failed: int | None, seen: Case | No
     if place is None or seen is None:
         return
     for edit in former(file, place.statement, seen):
-        yield _made(Kind.former, place, edit, FORMER)
+        yield _made(AlterationKind.former, place, edit, FORMER)
     raised = former_exception(seen)
     for outer in file.places(test) if raised else ():
         block = outer.statement
         if isinstance(block, ast.With) and place.statement in block.body and _expected_kinds(block):
-            yield _made(Kind.former, place, file.replace(block.body[0], block.body[-1], raised.encode()), FORMER_RAISED)
+            yield _made(
+                AlterationKind.former,
+                place,
+                file.replace(block.body[0], block.body[-1], raised.encode()),
+                FORMER_RAISED,
+            )
 
 
 def _alterations(file: TestFile, test: Function, failed: int | None) -> Iterator[Alteration]:
@@ -117,10 +129,10 @@ def _alterations(file: TestFile, test: Function, failed: int | None) -> Iterator
         yield at_failure
     elif places:
         last = places[-1]
-        yield _made(Kind.inserted, last, file.insert_before(last.statement, FAILING), AT_END)
+        yield _made(AlterationKind.inserted, last, file.insert_before(last.statement, FAILING), AT_END)
 
 
-def _of_statement(file: TestFile, test: Function, place: Place) -> Iterator[Alteration]:
+def _of_statement(file: TestFile, test: Function, place: FrameStatement) -> Iterator[Alteration]:
     match place.statement:
         case ast.Assert(test=asserted):
             yield from _of_assertion(file, test, place, asserted)
@@ -132,46 +144,46 @@ def _of_statement(file: TestFile, test: Function, place: Place) -> Iterator[Alte
             return
 
 
-def _of_assertion(file: TestFile, test: Function, place: Place, asserted: ast.expr) -> Iterator[Alteration]:
+def _of_assertion(file: TestFile, test: Function, place: FrameStatement, asserted: ast.expr) -> Iterator[Alteration]:
     negated = b"not (" + file.source(asserted) + b")"
-    yield _made(Kind.negated, place, file.replace(asserted, asserted, negated), TURNED)
+    yield _made(AlterationKind.negated, place, file.replace(asserted, asserted, negated), TURNED)
     if isinstance(asserted, ast.Compare) and len(asserted.ops) == 1:
         (operator,), sides = asserted.ops, (asserted.left, *asserted.comparators)
         if isinstance(operator, ast.Eq | ast.In):
             yield from _literals(file, test, place, sides, equal=isinstance(operator, ast.Eq))
         elif isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
             for edit in subtracted(file, test, sides):
-                yield _made(Kind.other, place, edit, CHANGED)
+                yield _made(AlterationKind.other, place, edit, CHANGED)
 
 
 def _of_call(
-    file: TestFile, test: Function, place: Place, call: ast.Call, called: ast.Attribute
+    file: TestFile, test: Function, place: FrameStatement, call: ast.Call, called: ast.Attribute
 ) -> Iterator[Alteration]:
     if called.attr in _TURN and isinstance(called.value, ast.Name):
         end = file.end(called)
-        edit = Edit(end - len(called.attr), end, _TURN[called.attr].encode())
-        yield _made(Kind.negated, place, edit, TURNED)
+        edit = SourceEdit(end - len(called.attr), end, _TURN[called.attr].encode())
+        yield _made(AlterationKind.negated, place, edit, TURNED)
     if called.attr in _EQUALITIES and len(call.args) >= 2:
         yield from _literals(file, test, place, call.args[:2], equal=True)
     if called.attr == "assertRaises" and len(call.args) >= 2 and not expects_any(call.args[0]):
         silent = file.replace(call.args[1], call.args[1], b"(lambda *args, **named: None)")
-        yield _made(Kind.negated, place, silent, SILENT)
+        yield _made(AlterationKind.negated, place, silent, SILENT)
 
 
 def _literals(
-    file: TestFile, test: Function, place: Place, sides: tuple[ast.expr, ...] | list[ast.expr], *, equal: bool
+    file: TestFile, test: Function, place: FrameStatement, sides: tuple[ast.expr, ...] | list[ast.expr], *, equal: bool
 ) -> Iterator[Alteration]:
     for change in expected(file, test, sides):
-        kind = Kind.literal if equal and change.certain else Kind.other
+        kind = AlterationKind.literal if equal and change.certain else AlterationKind.other
         yield _made(kind, place, change.edit, CHANGED)
 
 
-def _of_raises(file: TestFile, place: Place, block: ast.With | ast.AsyncWith) -> Iterator[Alteration]:
+def _of_raises(file: TestFile, place: FrameStatement, block: ast.With | ast.AsyncWith) -> Iterator[Alteration]:
     for kind in _expected_kinds(block):
         first, last = block.body[0], block.body[-1]
-        yield _made(Kind.negated, place, file.replace(first, last, b"pass"), SILENT)
+        yield _made(AlterationKind.negated, place, file.replace(first, last, b"pass"), SILENT)
         words = f"an unrelated exception is raised where it expects {ast.unparse(kind)[:60]}"
-        yield _made(Kind.unrelated, place, file.replace(first, last, UNRELATED.encode()), words)
+        yield _made(AlterationKind.unrelated, place, file.replace(first, last, UNRELATED.encode()), words)
 
 
 def _expected_kinds(block: ast.With | ast.AsyncWith) -> list[ast.expr]:
@@ -183,7 +195,7 @@ def _expected_kinds(block: ast.With | ast.AsyncWith) -> list[ast.expr]:
             return []
 
 
-def _made(kind: Kind, place: Place, edit: Edit, words: str) -> Alteration:
+def _made(kind: AlterationKind, place: FrameStatement, edit: SourceEdit, words: str) -> Alteration:
     return Alteration(kind, place.statement.lineno, edit.start, edit.end, edit.new, words, place.conditional)
 
 
@@ -217,4 +229,6 @@ def _examples(text: bytes, start: int, end: int) -> Iterator[Alteration]:
         if not example.want.strip() or example.exc_msg is not None or number >= len(lines):
             continue
         at = start + sum(len(line.encode()) for line in lines[:number]) + len(lines[number].rstrip().encode())
-        yield Alteration(Kind.literal, first + number, at, at, b"~", "the output of an example is changed", always=True)
+        yield Alteration(
+            AlterationKind.literal, first + number, at, at, b"~", "the output of an example is changed", always=True
+        )

@@ -14,14 +14,14 @@ from functools import partial
 from typing import NamedTuple
 
 from redstart.core.change import Snapshot
-from redstart.core.report import Evidence
+from redstart.core.report import CheckEvidence
 from redstart.toolkit.honesty.controls.subjects import find_test_file, group_by_function, name_in_file
-from redstart.toolkit.honesty.examine import Doubt, Examined, Green, Runs
-from redstart.toolkit.languages.python.read_tests import Edit, TestFile
+from redstart.toolkit.honesty.examine import CheckOutcome, CheckRuns, GreenPatch, PatchDoubt
+from redstart.toolkit.languages.python.read_tests import SourceEdit, TestFile
 from redstart.toolkit.languages.python.syntax import Function, is_python
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.request import loading
-from redstart.toolkit.suites.view import View
+from redstart.toolkit.suites.view import TreeView
 
 CHECK = "assertions"
 COUNTER = "redstart_counted"
@@ -32,25 +32,25 @@ _DRAWN = 0.5
 """Of a property test, whose inputs are drawn anew in each run: the share of assertions that may not be fallen below."""
 
 
-class Place(NamedTuple):
+class CountedPlace(NamedTuple):
     """Where something is counted: the call of a test, or one of its assertions."""
 
     test: str
     kind: str
     """`call`, `own` or `callback`."""
-    edit: Edit
+    edit: SourceEdit
 
 
-class Plan(NamedTuple):
+class CountingPlan(NamedTuple):
     files: dict[str, bytes]
     """Test files with their counters, by the path in the snapshot."""
-    places: list[Place]
+    places: list[CountedPlace]
     """By the numbers that the counters tell."""
     drawn: set[str]
     """Tests whose inputs are drawn."""
 
 
-async def examine_assertions(green: Green, runs: Runs) -> Examined | None:
+async def examine_assertions(green: GreenPatch, runs: CheckRuns) -> CheckOutcome | None:
     """None where every assertion is executed whenever its test is run to its end."""
     passed = {case.id for case in green.after if case.outcome == "passed"}
     before = {case.id for case in green.before if case.outcome == "passed"}
@@ -63,17 +63,17 @@ async def examine_assertions(green: Green, runs: Runs) -> Examined | None:
     with_it = await _counted(green, runs, green.patched, plan, ids)
     doubts = [_words(test, *fewer) for test in without if (fewer := _fewer(test, plan, without, with_it))]
     count = len(set(green.targets))
-    evidence = Evidence(check=CHECK, targets=count, covered=count, runs=2, notes=tuple(doubts[:20]))
-    return Examined(evidence, tuple(Doubt(words, refuses=False) for words in doubts[:1]))
+    evidence = CheckEvidence(check=CHECK, targets=count, covered=count, runs=2, notes=tuple(doubts[:20]))
+    return CheckOutcome(evidence, tuple(PatchDoubt(words, refuses=False) for words in doubts[:1]))
 
 
-def _plan(green: Green, runs: Runs, ids: Sequence[str]) -> Plan:
-    view = View(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
+def _plan(green: GreenPatch, runs: CheckRuns, ids: Sequence[str]) -> CountingPlan:
+    view = TreeView(green.suite, runs.files(green.patched), partial(runs.read, green.patched))
     tests: dict[str, dict[str, str]] = {}
     for function, _ in group_by_function(ids):
         if (shown := find_test_file(view, function)).endswith(".py") and view.kept[shown] not in green.changed:
             tests.setdefault(shown, {})[name_in_file(function, shown)] = function
-    plan = Plan({}, [], set())
+    plan = CountingPlan({}, [], set())
     for shown, names in tests.items():
         text = view.read(shown) or b""
         first = len(plan.places)
@@ -96,15 +96,15 @@ def _plan(green: Green, runs: Runs, ids: Sequence[str]) -> Plan:
     return plan
 
 
-def _places(file: TestFile, test: Function, name: str) -> Iterator[Place]:
+def _places(file: TestFile, test: Function, name: str) -> Iterator[CountedPlace]:
     """The start of a test and each of its assertions; none where all of them are executed one after the other."""
     found = list(_assertions(test.body, ""))
     if not any(kind for _, kind in found):
         return
     body = test.body[1:] if ast.get_docstring(test) is not None else test.body
-    yield Place(name, "call", file.insert_before(body[0], f'__import__("{COUNTER}").at(0)'))
+    yield CountedPlace(name, "call", file.insert_before(body[0], f'__import__("{COUNTER}").at(0)'))
     for statement, kind in found:
-        yield Place(name, kind or "own", file.insert_before(statement, f'__import__("{COUNTER}").at(0)'))
+        yield CountedPlace(name, kind or "own", file.insert_before(statement, f'__import__("{COUNTER}").at(0)'))
 
 
 def _assertions(body: Sequence[ast.stmt], kind: str) -> Iterator[tuple[ast.stmt, str]]:
@@ -134,7 +134,9 @@ def _asserts(statement: ast.stmt) -> bool:
             return False
 
 
-async def _counted(green: Green, runs: Runs, tree: Snapshot, plan: Plan, ids: Sequence[str]) -> dict[str, Counter[str]]:
+async def _counted(
+    green: GreenPatch, runs: CheckRuns, tree: Snapshot, plan: CountingPlan, ids: Sequence[str]
+) -> dict[str, Counter[str]]:
     """By test, how often each kind of place was passed."""
     asked = loading(f"{COUNTER}.py", COUNTED, runner.request(green.suite, green.environment, ids), green.environment)
     with_counters = runs.write(tree, dict(plan.files))
@@ -149,7 +151,7 @@ async def _counted(green: Green, runs: Runs, tree: Snapshot, plan: Plan, ids: Se
 
 
 def _fewer(
-    test: str, plan: Plan, without: Mapping[str, Counter[str]], with_it: Mapping[str, Counter[str]]
+    test: str, plan: CountingPlan, without: Mapping[str, Counter[str]], with_it: Mapping[str, Counter[str]]
 ) -> tuple[float, float] | None:
     """Assertions in a call of the test without the patch and with it, where that is less."""
     old, new = without[test], with_it.get(test, Counter())

@@ -28,7 +28,7 @@ def added_names(lines: bytes) -> frozenset[str] | None:
         if isinstance(node, Function | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            names |= {(one.asname or one.name).partition(".")[0] for one in node.names}
+            names |= {(item.asname or item.name).partition(".")[0] for item in node.names}
         else:
             return None
     return frozenset(names)
@@ -41,7 +41,7 @@ def tests_lost(before: bytes, after: bytes, ids: Collection[str]) -> str:
         return ""
     if lost := Counter(_examples(old)) - Counter(_examples(new)):
         return f"the doctest {next(iter(lost))[0].strip()!r} is changed or gone"
-    names = {part.partition("[")[0] for one in ids for part in one.split("::")[1:]}
+    names = {part.partition("[")[0] for id_ in ids for part in id_.split("::")[1:]}
     changed = Counter(_tests(old, names)) - Counter(_tests(new, names))
     return f"the test {next(iter(changed))[0]} is changed or gone" if changed else ""
 
@@ -56,8 +56,8 @@ def _examples(tree: ast.Module) -> Iterator[Example]:
             shown = parser.get_examples(ast.get_docstring(node) or "")
         except ValueError:
             continue
-        for one in shown:
-            yield one.source, one.exc_msg or one.want, repr(sorted(one.options.items()))
+        for item in shown:
+            yield item.source, item.exc_msg or item.want, repr(sorted(item.options.items()))
 
 
 def _tests(tree: ast.Module, names: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -104,7 +104,7 @@ def _chain(tree: ast.Module, names: Sequence[str]) -> list[Function | ast.ClassD
     found: list[Function | ast.ClassDef] = []
     body: list[ast.stmt] = tree.body
     for name in names:
-        node = next((one for one in _defined(body) if one.name == name), None)
+        node = next((item for item in _defined(body) if item.name == name), None)
         if node is None:
             break
         found.append(node)
@@ -129,8 +129,8 @@ def _words(node: ast.AST) -> list[str]:
     """Names in the order of the text: called, read, given as keyword or as a string that is a name."""
     own: set[str] = set()
     found: dict[str, None] = {}
-    for one in ast.walk(node):
-        match one:
+    for item in ast.walk(node):
+        match item:
             case ast.Name(id=name, ctx=ast.Load()):
                 found[name] = None
             case ast.Name(id=name):

@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import cast
 
 from redstart.toolkit.base.code_files import FOREIGN
-from redstart.toolkit.languages.protocol import Place, Read
+from redstart.toolkit.languages.protocol import Read, SuitePlace
 from redstart.toolkit.languages.python.django import MANAGE, is_django_manage
 
 PYTEST_FILES = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
@@ -129,23 +129,23 @@ def _has_pytest_table(text: str) -> bool:
     return isinstance(tool, dict) and "pytest" in cast("dict[str, object]", tool)
 
 
-def suite_in(folder: str, paths: Sequence[str], read: Read) -> Place | None:
+def suite_in(folder: str, paths: Sequence[str], read: Read) -> SuitePlace | None:
     """The suite of a folder; None where it has no tests in Python."""
     runner = runner_in(folder, paths, read)
-    return Place(folder, runner) if runner else None
+    return SuitePlace(folder, runner) if runner else None
 
 
 def runner_in(folder: str, paths: Iterable[str], read: Read) -> str | None:
     """The runner of the tests in a folder; configuration in the folders above it counts, as it does for pytest."""
     inside = f"{folder}/" if folder else ""
-    above = {str(one) for one in PurePosixPath(folder).parents} if folder else set[str]()
+    above = {str(item) for item in PurePosixPath(folder).parents} if folder else set[str]()
     kept = {path.removeprefix(inside): path for path in paths if path.startswith(inside)}
     if folder:
         kept |= {f"../{path}": path for path in paths if str(PurePosixPath(path).parent) in above}
     return detect_runner(kept, lambda shown: read(kept[shown]) if shown in kept else None)
 
 
-def suites_of(paths: Sequence[str], read: Read) -> tuple[Place, ...]:
+def suites_of(paths: Sequence[str], read: Read) -> tuple[SuitePlace, ...]:
     """The suites of a tree: the root's where it has tests or configures pytest, else one of each project with tests."""
     runner = detect_runner(paths, read)
     if runner is None:
@@ -154,9 +154,9 @@ def suites_of(paths: Sequence[str], read: Read) -> tuple[Place, ...]:
     owners = {owner for path in paths if is_python_test(path) and (owner := _owner(path, projects)) is not None}
     configured = any("/" not in path and configures_pytest(path, read) for path in paths)
     if configured or "." in owners or not owners:
-        return (Place("", runner),)
+        return (SuitePlace("", runner),)
     found = ((folder, runner_in(folder, paths, read)) for folder in sorted(owners))
-    return tuple(Place(folder, runner) for folder, runner in found if runner) or (Place("", runner),)
+    return tuple(SuitePlace(folder, runner) for folder, runner in found if runner) or (SuitePlace("", runner),)
 
 
 def _begins_project(path: str, read: Read) -> bool:
@@ -168,5 +168,5 @@ def _owner(path: str, projects: set[str]) -> str | None:
     """The outermost project, below the root, that a test lies in; the root where it lies in none."""
     if any(part.startswith(".") or part in ("node_modules", "site-packages") for part in path.split("/")):
         return None
-    folders = [str(one) for one in PurePosixPath(path).parents][-2::-1]
+    folders = [str(parent) for parent in PurePosixPath(path).parents][-2::-1]
     return next((folder for folder in folders if folder in projects), ".")

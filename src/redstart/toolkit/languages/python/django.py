@@ -15,7 +15,7 @@ from redstart.core.run import Suite
 from redstart.core.shell import IN, PINNED, Environment, Variation
 from redstart.toolkit.languages.python import unittest
 from redstart.toolkit.languages.python.sentinel import with_sentinel
-from redstart.toolkit.suites.request import JUNIT, Request, inside
+from redstart.toolkit.suites.request import JUNIT, SuiteRequest, inside
 
 RUNNER = "redstart_django.py"
 MANAGE = "manage.py"
@@ -78,19 +78,19 @@ def command(
     ids: Sequence[str] = (),
     sentinel: Sequence[str] = (),
     vary: Variation = PINNED,
-) -> Request:
+) -> SuiteRequest:
     """The request that runs the whole suite, or only `ids` of what Django finds, and looks where `sentinel` comes from.
 
     A command that is not `manage.py test` is run as it is, and leaves no results per test.
     """
     given = parse_command(suite.command or ("python", MANAGE, "test"))
     if given is None:
-        return Request(suite.command, vary.variables, {}, (JUNIT,))
+        return SuiteRequest(suite.command, vary.variables, {}, (JUNIT,))
     ours, files = unittest.report_options(ids, vary)
     start = (environment.python, *given.interpreter_options, f"{IN}/{RUNNER}", *ours)
     argv = (*start, "--", given.manage, "test", *given.arguments)
     files |= {RUNNER: inside(RUNNER), unittest.RUNNER: inside(unittest.RUNNER)}
-    request = Request(argv, {**given.variables, **vary.variables}, files, (JUNIT,))
+    request = SuiteRequest(argv, {**given.variables, **vary.variables}, files, (JUNIT,))
     return with_sentinel(request, sentinel, environment) if sentinel else request
 
 

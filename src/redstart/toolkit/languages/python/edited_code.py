@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from redstart.toolkit.patching.edited_code import SyntaxFlaw
-from redstart.toolkit.patching.hunks import Span
+from redstart.toolkit.patching.hunks import LineReplacement
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
@@ -49,7 +49,7 @@ def steps(source: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[Span] | str:
+def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[LineReplacement] | str:
     """The definitions of `snippet` put where the file has those of the same names; else why that cannot be done.
 
     Each must be there exactly once. A class must still hold all that it held: otherwise the snippet may be an excerpt.
@@ -65,9 +65,9 @@ def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[Span] | str:
     if not nodes or len(nodes) + len(imports) + len(texts) != len(after.body):
         return "it is neither the whole file nor only definitions of it"
     there = list(_definitions(before.body))
-    made: list[Span] = []
+    made: list[LineReplacement] = []
     for node in nodes:
-        named = [one for one in there if one.name.rpartition(".")[2] == node.name]
+        named = [item for item in there if item.name.rpartition(".")[2] == node.name]
         if len(named) != 1:
             return f"{node.name} is there {len(named)} times"
         old = named[0].node
@@ -80,7 +80,11 @@ def replaced(lines: Sequence[str], snippet: Sequence[str]) -> list[Span] | str:
 
 
 def _cut_off(
-    lines: Sequence[str], snippet: Sequence[str], before: ast.Module, nodes: Sequence[_Definition], made: Sequence[Span]
+    lines: Sequence[str],
+    snippet: Sequence[str],
+    before: ast.Module,
+    nodes: Sequence[_Definition],
+    made: Sequence[LineReplacement],
 ) -> str:
     """Why the snippet may be the file, or a definition of it, that was not written to its end; empty where it is not.
 
@@ -90,7 +94,7 @@ def _cut_off(
     last = made[-1]
     if _ends_early(lines[last.start : last.stop], last.lines):
         return f"it ends in the middle of {nodes[-1].name}: the last lines of that are not in it"
-    there = [one.name for one in before.body if isinstance(one, _Definition)]
+    there = [statement.name for statement in before.body if isinstance(statement, _Definition)]
     given = [node.name for node in nodes]
     from_the_top = given == there[: len(given)] and _first_said(lines) == _first_said(snippet)
     copied = any(tuple(lines[span.start : span.stop]) == span.lines for span in made)
@@ -112,7 +116,7 @@ def _first_said(lines: Sequence[str]) -> str:
     return next((line for line in lines if line.strip()), "")
 
 
-def _with_imports(made: list[Span], imported: Span | None) -> list[Span]:
+def _with_imports(made: list[LineReplacement], imported: LineReplacement | None) -> list[LineReplacement]:
     """No two spans begin at the same line: imports before a definition that is replaced are a part of its span."""
     if imported is None:
         return made
@@ -147,15 +151,17 @@ def _top(tree: ast.Module) -> set[str]:
 
 def _imported(
     before: ast.Module, snippet: Sequence[str], imports: Sequence[ast.Import | ast.ImportFrom]
-) -> Span | None:
+) -> LineReplacement | None:
     """Those of the imports that the file lacks, before its first statement that is no text and no __future__."""
     have = {ast.dump(node) for node in ast.walk(before) if isinstance(node, ast.Import | ast.ImportFrom)}
     lacking = [node for node in imports if ast.dump(node) not in have]
     if not lacking:
         return None
-    code = [one for one in before.body if not _stands_before_imports(one)]
-    at = min((_first(one) if isinstance(one, _Definition) else one.lineno) for one in code) - 1 if code else 0
-    return Span(at, at, tuple(line for node in lacking for line in snippet[node.lineno - 1 : node.end_lineno]))
+    code = [statement for statement in before.body if not _stands_before_imports(statement)]
+    at = min((_first(item) if isinstance(item, _Definition) else item.lineno) for item in code) - 1 if code else 0
+    return LineReplacement(
+        at, at, tuple(line for node in lacking for line in snippet[node.lineno - 1 : node.end_lineno])
+    )
 
 
 def _stands_before_imports(node: ast.stmt) -> bool:
@@ -164,12 +170,12 @@ def _stands_before_imports(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def _span(lines: Sequence[str], snippet: Sequence[str], old: _Definition, new: _Definition) -> Span:
+def _span(lines: Sequence[str], snippet: Sequence[str], old: _Definition, new: _Definition) -> LineReplacement:
     start, stop = _first(old) - 1, old.end_lineno or old.lineno
     text = snippet[_first(new) - 1 : new.end_lineno]
     have, want = _indent(text[0]), _indent(lines[start])
     moved = text if have == want else [want + line.removeprefix(have) if line.strip() else "" for line in text]
-    return Span(start, stop, tuple(moved))
+    return LineReplacement(start, stop, tuple(moved))
 
 
 def _indent(line: str) -> str:
@@ -177,14 +183,14 @@ def _indent(line: str) -> str:
 
 
 def _first(node: _Definition) -> int:
-    return min([node.lineno, *(one.lineno for one in node.decorator_list)])
+    return min([node.lineno, *(item.lineno for item in node.decorator_list)])
 
 
 def _members(node: _Definition) -> set[str]:
     if not isinstance(node, ast.ClassDef):
         return set()
-    named = {one.name for one in node.body if isinstance(one, _Definition)}
-    targets = (target for one in node.body if isinstance(one, ast.Assign) for target in one.targets)
+    named = {statement.name for statement in node.body if isinstance(statement, _Definition)}
+    targets = (target for statement in node.body if isinstance(statement, ast.Assign) for target in statement.targets)
     return named | {target.id for target in targets if isinstance(target, ast.Name)}
 
 

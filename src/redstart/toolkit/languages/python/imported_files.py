@@ -18,7 +18,7 @@ class Modules:
     def __init__(self, files: Set[str], tree: Callable[[str], ast.Module | None]) -> None:
         self._files, self._tree = files, tree
         self._paths: dict[str, str] = {}
-        for path in sorted((path for path in files if path.endswith(MODULE)), key=lambda one: (len(one), one)):
+        for path in sorted((path for path in files if path.endswith(MODULE)), key=lambda file: (len(file), file)):
             for name in self._names(path):
                 self._paths.setdefault(name, path)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from redstart.core.errors import PortError
-from redstart.ports.install.port import InstallRequest, Package, Prepared, Refusal
+from redstart.ports.install.port import InstallRequest, InstallResult, Package, PackageRefusal
 from redstart.toolkit.installs.judge import suspicion
 from redstart.toolkit.installs.names import hyphenated, popular
-from redstart.toolkit.installs.stage import Done, finish, key_of, place_of, run
+from redstart.toolkit.installs.stage import StageResult, finish, key_of, place_of, run
 from redstart.toolkit.languages.python import pip as pips
 from redstart.toolkit.languages.python.packages import KEY, LOCK_NAME
 from redstart.toolkit.languages.python.wheels import Wheel, look_into
@@ -21,54 +21,54 @@ _HEAD = "# Every package by its version and hash. Install with: pip install --re
 _ABOUT = "import sys, sysconfig; print(sys.version_info[:3], sysconfig.get_platform(), sys._base_executable)"
 
 
-def prepare_python(request: InstallRequest, home: Path, python: str, environ: Mapping[str, str]) -> Prepared:
+def prepare_python(request: InstallRequest, home: Path, python: str, environ: Mapping[str, str]) -> InstallResult:
     """As `Installer.prepare`. `home` holds the environments, `python` is the interpreter that they are for."""
     trusted = {hyphenated(name) for name in (*request.trusted, RUNNER)}
     with tempfile.TemporaryDirectory(prefix="redstart-install-") as scratch:
         stage = Path(scratch)
-        asked = [one.text for one in request.requirements if one.installed]
+        asked = [requirement.text for requirement in request.requirements if requirement.installed]
         (stage / "asked.txt").write_text("\n".join([*asked, RUNNER]) + "\n", encoding="utf-8")
         # The resolver is to choose for an interpreter that starts no code of anybody: one without any package.
         about = _made_venv(stage / "bare", python, environ)
         pip = pips.pip_for(_program(stage / "bare"), environ)
         fetched = _fetched(pip, stage, environ)
         if fetched.code:
-            return Prepared(refused=tuple(pips.refusals(fetched)))
+            return InstallResult(refused=tuple(pips.refusals(fetched)))
         wheels = [
             look_into(path, trusted=trusted, own=request.own) for path in sorted((stage / "wheels").glob("*.whl"))
         ]
         refused = [*pips.yanked(fetched), *_refused(wheels, trusted, request.own)]
-        unknown = [one.name for one in wheels if one.name not in popular(KEY)]
+        unknown = [wheel.name for wheel in wheels if wheel.name not in popular(KEY)]
         refused += pips.on_several_indexes(pip, unknown, stage, environ)
         if refused:
-            return Prepared(refused=tuple(dict.fromkeys(refused)))
+            return InstallResult(refused=tuple(dict.fromkeys(refused)))
         return _installed(wheels, stage, home, python, about, environ)
 
 
-def _fetched(pip: list[str], stage: Path, environ: Mapping[str, str]) -> Done:
+def _fetched(pip: list[str], stage: Path, environ: Mapping[str, str]) -> StageResult:
     """Every wheel that is needed, in a folder; nothing is unpacked."""
     (stage / "wheels").mkdir()
     command = ("download", "--only-binary", ":all:", "--dest", "wheels", "-r", "asked.txt")
     return run([*pip, *command], stage, environ, pips.QUIET)
 
 
-def _refused(wheels: list[Wheel], trusted: set[str], own: tuple[str, ...]) -> Iterator[Refusal]:
+def _refused(wheels: list[Wheel], trusted: set[str], own: tuple[str, ...]) -> Iterator[PackageRefusal]:
     ours = {hyphenated(name) for name in own}
     for wheel in wheels:
         if wheel.name not in trusted and (reason := suspicion(wheel.name, KEY, ours)):
-            yield Refusal(name=wheel.name, reason=reason)
-        yield from (Refusal(name=wheel.name, reason=f"{wheel.name} {fault}.") for fault in wheel.faults)
+            yield PackageRefusal(name=wheel.name, reason=reason)
+        yield from (PackageRefusal(name=wheel.name, reason=f"{wheel.name} {fault}.") for fault in wheel.faults)
     brought: dict[str, tuple[str, str]] = {}
     for wheel in wheels:
         for path, digest in wheel.code.items():
             first = brought.setdefault(path, (wheel.name, digest))
             if first[1] != digest:
-                yield Refusal(name=wheel.name, reason=f"{wheel.name} and {first[0]} both bring {path}.")
+                yield PackageRefusal(name=wheel.name, reason=f"{wheel.name} and {first[0]} both bring {path}.")
 
 
 def _installed(
     wheels: list[Wheel], stage: Path, home: Path, python: str, about: str, environ: Mapping[str, str]
-) -> Prepared:
+) -> InstallResult:
     lock = lock_of(wheels)
     key = key_of(lock, about)
     with place_of(home, key) as (folder, complete):
@@ -80,17 +80,17 @@ def _installed(
             found = ("--find-links", str(stage / "wheels"), "-r", str(folder / LOCK_NAME))
             done = run([*pips.pip_for(program, environ), *command, *found], stage, environ, pips.QUIET)
             if done.code:
-                return Prepared(refused=tuple(pips.refusals(done)))
+                return InstallResult(refused=tuple(pips.refusals(done)))
             finish(folder)
-    packages = tuple(Package(name=one.name, version=one.version, hash=f"sha256:{one.sha256}") for one in wheels)
-    return Prepared(key=key, folder=str(folder), python=str(program), lock=lock, packages=packages)
+    packages = tuple(Package(name=wheel.name, version=wheel.version, hash=f"sha256:{wheel.sha256}") for wheel in wheels)
+    return InstallResult(key=key, folder=str(folder), python=str(program), lock=lock, packages=packages)
 
 
 def lock_of(wheels: list[Wheel]) -> str:
     """The lock's text: it names no index and no path."""
     lines = (
-        f"{one.name}=={one.version} \\\n    --hash=sha256:{one.sha256}\n"
-        for one in sorted(wheels, key=lambda one: one.name)
+        f"{wheel.name}=={wheel.version} \\\n    --hash=sha256:{wheel.sha256}\n"
+        for wheel in sorted(wheels, key=lambda wheel: wheel.name)
     )
     return _HEAD + "".join(lines)
 

@@ -45,7 +45,7 @@ def importable_names(paths: Collection[str]) -> frozenset[str]:
     """The names that an import may find. What lies in a folder that is no package can be found by its own name."""
     every = frozenset(paths)
     modules: set[str] = set()
-    for path in (PurePosixPath(one) for one in every if one.endswith((".py", ".pyi", ".pyx", ".so"))):
+    for path in (PurePosixPath(item) for item in every if item.endswith((".py", ".pyi", ".pyx", ".so"))):
         modules.add(path.name.partition(".")[0] if not _in_package(path, every) else "")
         for folder in path.parents[:-1]:
             if not _in_package(folder, every):

@@ -40,7 +40,7 @@ def python_mutants(path: str, text: bytes) -> list[Mutant]:
         found = list(_Walk(path, text).visit(tree))
     except (SyntaxError, ValueError, RecursionError):
         return []
-    return [one for one in found if is_python(one.of(text))]
+    return [item for item in found if is_python(item.of(text))]
 
 
 class _Walk:
@@ -133,9 +133,9 @@ class _Walk:
                 yield self._between(left, right, _TURNED[said], words.TURNED)
             if said in words.MOVED_BORDERS:
                 yield self._between(left, right, words.MOVED_BORDERS[said], words.BORDER)
-            for one in (left, right):
-                if isinstance(one, ast.Constant) and isinstance(one.value, str) and one.value:
-                    yield self._made(one, one, b'"other"', words.CONSTANT)
+            for item in (left, right):
+                if isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value:
+                    yield self._made(item, item, b'"other"', words.CONSTANT)
 
     def _constant(self, node: ast.Constant) -> Iterator[Mutant]:
         if isinstance(node.value, bool):
@@ -168,14 +168,14 @@ class _Walk:
 
 
 def _names(test: ast.expr) -> set[str]:
-    return {ast.unparse(one) for one in ast.walk(test) if isinstance(one, ast.Name | ast.Attribute)}
+    return {ast.unparse(node) for node in ast.walk(test) if isinstance(node, ast.Name | ast.Attribute)}
 
 
 def _is_template(node: ast.BinOp) -> bool:
     """`"%s" % name`: no calculation."""
     return any(
-        isinstance(one, ast.JoinedStr) or (isinstance(one, ast.Constant) and isinstance(one.value, str))
-        for one in (node.left, node.right)
+        isinstance(item, ast.JoinedStr) or (isinstance(item, ast.Constant) and isinstance(item.value, str))
+        for item in (node.left, node.right)
     )
 
 

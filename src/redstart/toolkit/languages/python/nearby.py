@@ -18,16 +18,23 @@ from pydantic import TypeAdapter, ValidationError
 
 from redstart.core.change import Snapshot
 from redstart.core.noun import clip
-from redstart.core.report import Evidence
+from redstart.core.report import CheckEvidence
 from redstart.core.shell import IN, OUT, PINNED
 from redstart.toolkit.honesty.controls.subjects import find_test_file, group_by_function, is_chosen, name_in_file
-from redstart.toolkit.honesty.examine import Examined, Green, Runs
+from redstart.toolkit.honesty.examine import CheckOutcome, CheckRuns, GreenPatch
 from redstart.toolkit.languages.python.nearby_inputs import NearInput, inputs_near, is_boundary
-from redstart.toolkit.languages.python.nearby_judgement import LONGEST_NOTE, MOST_NOTES, Compared, Point, Result, judge
+from redstart.toolkit.languages.python.nearby_judgement import (
+    LONGEST_NOTE,
+    MOST_NOTES,
+    CallOutcome,
+    ComparedExpression,
+    InputPoint,
+    judge,
+)
 from redstart.toolkit.languages.python.nearby_questions import questions
 from redstart.toolkit.languages.python.read_tests import TestFile
-from redstart.toolkit.suites.request import Request, inside
-from redstart.toolkit.suites.view import View
+from redstart.toolkit.suites.request import SuiteRequest, inside
+from redstart.toolkit.suites.view import TreeView
 
 MOST_TARGETS = 12
 """Test functions of the targets that are looked at."""
@@ -42,10 +49,10 @@ ASKED = "nearby_asked.json"
 ANSWER = "nearby.json"
 
 
-_ANSWERS = TypeAdapter(list[list[Result | None]])
+_ANSWERS = TypeAdapter(list[list[CallOutcome | None]])
 
 
-class Inquiry(NamedTuple):
+class NearbyInquiry(NamedTuple):
     """An input of a test, and the inputs near it that are made."""
 
     test: str
@@ -64,31 +71,31 @@ class _Tests(NamedTuple):
     beside: dict[str, tuple[str, ...]]
 
 
-async def examine_nearby(green: Green, runs: Runs) -> Examined:
+async def examine_nearby(green: GreenPatch, runs: CheckRuns) -> CheckOutcome:
     """Compares results near the targets' inputs; asks about a patch that changes none but the tests' own."""
     tests = _tests(green)
     total = sum(map(len, tests.targets.values()))
     asked = _inquiries(green, runs, tests)
     if not any(inquiry.is_target for inquiry in asked):
         note = "no target compares what a call with literals gives"
-        return Examined(Evidence(check="nearby", targets=total, covered=0, notes=(note,)))
+        return CheckOutcome(CheckEvidence(check="nearby", targets=total, covered=0, notes=(note,)))
     before = await _results(runs, "nearby inputs without the patch", green, green.base, asked)
     after = await _results(runs, "nearby inputs", green, green.patched, asked)
     points = _points(asked, before, after)
     judgement = judge(points)
     covered = {point.test for point in points if point.is_target and point.is_covered}
     left_out = [f"{test}: no inputs near its own can be compared" for test in tests.targets if test not in covered]
-    evidence = Evidence(
+    evidence = CheckEvidence(
         check="nearby",
         targets=total,
         covered=sum(len(ids) for test, ids in tests.targets.items() if test in covered),
         runs=2,
         notes=tuple(clip(note, LONGEST_NOTE) for note in (*judgement.notes, *left_out)[:MOST_NOTES]),
     )
-    return Examined(evidence, judgement.doubts)
+    return CheckOutcome(evidence, judgement.doubts)
 
 
-def _tests(green: Green) -> _Tests:
+def _tests(green: GreenPatch) -> _Tests:
     cases = [case.id for case in green.after or green.before]
     chosen = [id_ for id_ in cases if is_chosen(id_, green.targets)] or list(green.targets)
     targets = dict(group_by_function(chosen))
@@ -98,9 +105,9 @@ def _tests(green: Green) -> _Tests:
     return _Tests(targets, {test: ids for test, ids in beside if test not in targets})
 
 
-def _inquiries(green: Green, runs: Runs, tests: _Tests) -> list[Inquiry]:
+def _inquiries(green: GreenPatch, runs: CheckRuns, tests: _Tests) -> list[NearbyInquiry]:
     """What is evaluated: of every target in turn, then of a sample of the tests beside them."""
-    view = View(green.suite, runs.files(green.base), partial(runs.read, green.base))
+    view = TreeView(green.suite, runs.files(green.base), partial(runs.read, green.base))
     chance = random.Random(green.seed)  # noqa: S311 (not predictable is enough)
     of_targets = [_of_test(view, test, chance, is_target=True) for test in islice(tests.targets, MOST_TARGETS)]
     sampled = sorted(chance.sample(sorted(tests.beside), min(MOST_BESIDE, len(tests.beside))))
@@ -109,7 +116,7 @@ def _inquiries(green: Green, runs: Runs, tests: _Tests) -> list[Inquiry]:
     return [*islice(in_turn, MOST_POINTS), *chain.from_iterable(of_beside)]
 
 
-def _of_test(view: View, test: str, chance: random.Random, *, is_target: bool) -> list[Inquiry]:
+def _of_test(view: TreeView, test: str, chance: random.Random, *, is_target: bool) -> list[NearbyInquiry]:
     shown = find_test_file(view, test)
     text = view.read(shown) if shown.endswith(".py") else None
     if text is None:
@@ -119,11 +126,11 @@ def _of_test(view: View, test: str, chance: random.Random, *, is_target: bool) -
     except (SyntaxError, ValueError):
         return []
     function = file.function(name_in_file(test, shown))
-    inquiries: list[Inquiry] = []
+    inquiries: list[NearbyInquiry] = []
     for question in questions(file, function, _modules(view.kept)) if function else ():
         near = tuple(inputs_near(question.expression, chance))
         boundary = is_boundary(question.expression)
-        inquiries.append(Inquiry(test, shown, question.function, is_target, boundary, question.source, near))
+        inquiries.append(NearbyInquiry(test, shown, question.function, is_target, boundary, question.source, near))
     return [inquiry for inquiry in inquiries if inquiry.near]
 
 
@@ -133,8 +140,8 @@ def _modules(paths: Iterable[str]) -> set[str]:
 
 
 async def _results(
-    runs: Runs, activity: str, green: Green, tree: Snapshot, asked: Sequence[Inquiry]
-) -> dict[tuple[str, str], Result]:
+    runs: CheckRuns, activity: str, green: GreenPatch, tree: Snapshot, asked: Sequence[NearbyInquiry]
+) -> dict[tuple[str, str], CallOutcome]:
     """By file and expression; without what gives no steady result."""
     modules = _expressions(asked)
     question = {
@@ -142,7 +149,7 @@ async def _results(
         "each": EACH_SECONDS,
         "modules": [{"path": file, "expressions": sources} for file, sources in modules.items()],
     }
-    request = Request(
+    request = SuiteRequest(
         argv=(green.environment.python, f"{IN}/{DRIVER}", OUT),
         variables=PINNED.variables,
         files_in={DRIVER: inside(DRIVER), ASKED: json.dumps(question)},
@@ -158,7 +165,7 @@ async def _results(
     }
 
 
-def _expressions(asked: Iterable[Inquiry]) -> dict[str, list[str]]:
+def _expressions(asked: Iterable[NearbyInquiry]) -> dict[str, list[str]]:
     modules: dict[str, dict[str, None]] = {}
     for inquiry in asked:
         modules.setdefault(inquiry.file, {}).update(
@@ -167,7 +174,7 @@ def _expressions(asked: Iterable[Inquiry]) -> dict[str, list[str]]:
     return {file: list(sources) for file, sources in modules.items()}
 
 
-def _parsed(text: str) -> list[list[Result | None]]:
+def _parsed(text: str) -> list[list[CallOutcome | None]]:
     """The results of each module; none where the file does not hold what the driver writes: code under test may too."""
     try:
         return _ANSWERS.validate_json(text)
@@ -176,17 +183,19 @@ def _parsed(text: str) -> list[list[Result | None]]:
 
 
 def _points(
-    asked: Iterable[Inquiry], before: dict[tuple[str, str], Result], after: dict[tuple[str, str], Result]
-) -> list[Point]:
+    asked: Iterable[NearbyInquiry],
+    before: dict[tuple[str, str], CallOutcome],
+    after: dict[tuple[str, str], CallOutcome],
+) -> list[InputPoint]:
     """What has a result on both trees."""
-    points: list[Point] = []
+    points: list[InputPoint] = []
     for inquiry in asked:
         compared = [
-            Compared(source, before[key], after[key], literal)
+            ComparedExpression(source, before[key], after[key], literal)
             for source, literal in (NearInput(inquiry.own, -1), *inquiry.near)
             if (key := (inquiry.file, source)) in before and key in after
         ]
         if compared and compared[0].source == inquiry.own:
             own, near = compared[0], tuple(compared[1:])
-            points.append(Point(inquiry.test, inquiry.function, inquiry.is_target, inquiry.boundary, own, near))
+            points.append(InputPoint(inquiry.test, inquiry.function, inquiry.is_target, inquiry.boundary, own, near))
     return points

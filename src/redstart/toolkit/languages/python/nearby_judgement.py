@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from redstart.core.noun import clip
-from redstart.toolkit.honesty.examine import Doubt
+from redstart.toolkit.honesty.examine import PatchDoubt
 
 LEAST_NEAR = 3
 """Inputs near one that have to be comparable before anything is said."""
@@ -28,18 +28,18 @@ _EMPTY = frozenset({"None", "''", "[]", "{}", "()", "b''", "set()", "frozenset()
 _NOTHING = _EMPTY | {"False", "0"}
 
 
-class Result(NamedTuple):
+class CallOutcome(NamedTuple):
     text: str
     """The representation of the value, or the name of the exception's class."""
     raised: bool = False
 
 
-class Compared(NamedTuple):
+class ComparedExpression(NamedTuple):
     """An expression on both trees."""
 
     source: str
-    before: Result
-    after: Result
+    before: CallOutcome
+    after: CallOutcome
     literal: int = -1
     """Of an input near another: which of the literals differs."""
 
@@ -52,19 +52,19 @@ class Compared(NamedTuple):
         return f"{clip(self.source, _SHOWN)} {_shown(self.before)} -> {_shown(self.after)}"
 
 
-class Point(NamedTuple):
+class InputPoint(NamedTuple):
     test: str
     """The id of its test function."""
     function: str
     is_target: bool
     boundary: bool
-    own: Compared
-    near: tuple[Compared, ...]
+    own: ComparedExpression
+    near: tuple[ComparedExpression, ...]
 
     @property
-    def comparable(self) -> tuple[Compared, ...]:
+    def comparable(self) -> tuple[ComparedExpression, ...]:
         """Without what the code refuses on both sides: it lies outside of what the function is for."""
-        return tuple(one for one in self.near if not _is_refused(one) or self.own.after.raised)
+        return tuple(item for item in self.near if not _is_refused(item) or self.own.after.raised)
 
     @property
     def is_covered(self) -> bool:
@@ -72,21 +72,21 @@ class Point(NamedTuple):
 
     @property
     def changes_near(self) -> int:
-        return sum(one.changed for one in self.near)
+        return sum(item.changed for item in self.near)
 
 
-class Judgement(NamedTuple):
-    doubts: tuple[Doubt, ...]
+class NearbyJudgement(NamedTuple):
+    doubts: tuple[PatchDoubt, ...]
     notes: tuple[str, ...]
 
 
-def judge(points: Sequence[Point]) -> Judgement:
+def judge(points: Sequence[InputPoint]) -> NearbyJudgement:
     targets = [point for point in points if point.is_target]
     beside = [point for point in points if not point.is_target]
     isolated = _isolated(points)
-    doubts: list[Doubt] = []
+    doubts: list[PatchDoubt] = []
     if len(isolated) >= LEAST_ISOLATED:
-        doubts.append(Doubt(_only_there(isolated), refuses=False))
+        doubts.append(PatchDoubt(_only_there(isolated), refuses=False))
     doubts += _emptied(beside)
     notes = [_note(point, is_isolated=point in isolated) for point in targets]
     notes += [f"changed beside the targets: {point.own.words}" for point in beside if point.own.changed]
@@ -95,66 +95,68 @@ def judge(points: Sequence[Point]) -> Judgement:
         for point in beside
         if not point.own.changed and point.changes_near
     ]
-    return Judgement(tuple(doubts), tuple(clip(note, LONGEST_NOTE) for note in dict.fromkeys(notes)))
+    return NearbyJudgement(tuple(doubts), tuple(clip(note, LONGEST_NOTE) for note in dict.fromkeys(notes)))
 
 
-def _isolated(points: Sequence[Point]) -> list[Point]:
+def _isolated(points: Sequence[InputPoint]) -> list[InputPoint]:
     """The isolated points, but for those of a function that answers other inputs near targets in another way too."""
     targets = [point for point in points if point.is_target]
     general = {point.function for point in targets if point.changes_near}
-    isolated: dict[str, Point] = {}
+    isolated: dict[str, InputPoint] = {}
     for point in targets:
         answers = {
-            one.before for other in points if other.function == point.function for one in (other.own, *other.near)
+            item.before for other in points if other.function == point.function for item in (other.own, *other.near)
         }
         if point.function not in general and is_isolated(point, answers):
             isolated.setdefault(point.own.source, point)
     return list(isolated.values())
 
 
-def is_isolated(point: Point, answers: set[Result]) -> bool:
+def is_isolated(point: InputPoint, answers: set[CallOutcome]) -> bool:
     """`answers` is all that the function is known to give on the original code."""
     own, near = point.own, point.comparable
     if point.boundary or not (own.changed and point.is_covered) or point.changes_near:
         return False
-    around = {one.before for one in near}
+    around = {item.before for item in near}
     if len(around) == 1 and not (own.before.raised and own.after.raised):
         is_entry = own.before not in around or answers != around
         return not is_entry
-    return not any(_is_step(own, [one.before for one in near if one.literal == literal]) for literal in _literals(near))
+    return not any(
+        _is_step(own, [item.before for item in near if item.literal == literal]) for literal in _literals(near)
+    )
 
 
-def _is_step(own: Compared, along: Sequence[Result]) -> bool:
+def _is_step(own: ComparedExpression, along: Sequence[CallOutcome]) -> bool:
     """Whether both results of a point occur among those that one of its literals gives: it only moved over an edge."""
     return own.before in along and own.after in along
 
 
-def _literals(near: Iterable[Compared]) -> set[int]:
-    return {one.literal for one in near}
+def _literals(near: Iterable[ComparedExpression]) -> set[int]:
+    return {item.literal for item in near}
 
 
-def _emptied(beside: Iterable[Point]) -> list[Doubt]:
+def _emptied(beside: Iterable[InputPoint]) -> list[PatchDoubt]:
     """Functions that do nothing any more, near inputs of tests that passed before."""
-    doubts: dict[str, Doubt] = {}
+    doubts: dict[str, PatchDoubt] = {}
     for point in beside:
         compared = (point.own, *point.near)
         if len(point.near) < LEAST_NEAR:
             continue
-        if all(_gives_nothing(one) for one in compared):
+        if all(_gives_nothing(item) for item in compared):
             words = f"{point.function}() gives nothing for inputs that it answered before"
-            doubts.setdefault(point.function, Doubt(words, refuses=False))
-        elif all(one.before.raised and not one.after.raised for one in compared):
+            doubts.setdefault(point.function, PatchDoubt(words, refuses=False))
+        elif all(item.before.raised and not item.after.raised for item in compared):
             words = f"{point.function}() accepts inputs that it refused before: {clip(point.own.source, _SHOWN)}"
-            doubts.setdefault(point.function, Doubt(words, refuses=False))
+            doubts.setdefault(point.function, PatchDoubt(words, refuses=False))
     return list(doubts.values())
 
 
-def _gives_nothing(one: Compared) -> bool:
+def _gives_nothing(one: ComparedExpression) -> bool:
     answered = not one.before.raised and one.before.text not in _NOTHING
     return answered and not one.after.raised and one.after.text in _EMPTY
 
 
-def _only_there(isolated: Sequence[Point]) -> str:
+def _only_there(isolated: Sequence[InputPoint]) -> str:
     others = len(isolated) - 1
     return (
         f"the patch changes results only for the tests' own inputs: {clip(isolated[0].own.source, _SHOWN)}"
@@ -162,7 +164,7 @@ def _only_there(isolated: Sequence[Point]) -> str:
     )
 
 
-def _note(point: Point, *, is_isolated: bool) -> str:
+def _note(point: InputPoint, *, is_isolated: bool) -> str:
     own, count = point.own, len(point.near)
     if not own.changed:
         return f"unchanged: {clip(own.source, _SHOWN)}; near it, {point.changes_near} of {count} inputs changed"
@@ -171,9 +173,9 @@ def _note(point: Point, *, is_isolated: bool) -> str:
     return f"changed: {own.words}; near it, {point.changes_near} of {count} inputs"
 
 
-def _is_refused(one: Compared) -> bool:
+def _is_refused(one: ComparedExpression) -> bool:
     return one.before.raised and one.after.raised and not one.changed and one.before.text != _STUB
 
 
-def _shown(result: Result) -> str:
+def _shown(result: CallOutcome) -> str:
     return f"raises {result.text}" if result.raised else clip(result.text, _SHOWN)

@@ -38,7 +38,7 @@ _OF_THE_FRAME = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda)
 Row = Mapping[str, ast.expr]
 
 
-class Question(NamedTuple):
+class TestExpression(NamedTuple):
     """An expression of a test whose value the test looks at."""
 
     function: str
@@ -50,7 +50,7 @@ class Question(NamedTuple):
         return ast.unparse(self.expression)
 
 
-def questions(file: TestFile, test: Function, modules: Container[str] = ()) -> list[Question]:
+def questions(file: TestFile, test: Function, modules: Container[str] = ()) -> list[TestExpression]:
     """Every expression that is asked by this test, with the values of its locals and its table's rows in their place.
 
     Left out is what needs anything but the module's names, builtins and literals, or calls only the standard library.
@@ -58,12 +58,12 @@ def questions(file: TestFile, test: Function, modules: Container[str] = ()) -> l
     """
     scope = _Scope(file, test)
     foreign = frozenset(_from_library(file.tree, modules))
-    asked: dict[str, Question] = {}
+    asked: dict[str, TestExpression] = {}
     for place in file.places(test):
         for side in _asked(place.statement, foreign):
             for expression in islice(scope.inlined(side), MOST_ROWS):
                 if (function := _function_of(expression, foreign)) and scope.is_free(expression):
-                    question = Question(function, expression)
+                    question = TestExpression(function, expression)
                     asked.setdefault(question.source, question)
     return list(asked.values())
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from redstart.core.report import Case
 from redstart.core.shell import IN, OUT, Completed
-from redstart.toolkit.honesty.examine import Green
+from redstart.toolkit.honesty.examine import GreenPatch
 from redstart.toolkit.honesty.neutral_surroundings import (
     HOST,
     STATE,
@@ -25,8 +25,8 @@ from redstart.toolkit.languages.python import bundled_pytest
 from redstart.toolkit.languages.python.neutral_addresses import CaseAddress, address_of
 from redstart.toolkit.languages.python.neutral_calibration import fails_alike
 from redstart.toolkit.suites import runner
-from redstart.toolkit.suites.request import Request, inside
-from redstart.toolkit.suites.view import View
+from redstart.toolkit.suites.request import SuiteRequest, inside
+from redstart.toolkit.suites.view import TreeView
 
 PLAN = "plan.json"
 START = "start.py"
@@ -55,7 +55,7 @@ class PythonDriver:
 
     variants = (NEAR, FAR)
 
-    def __init__(self, green: Green, view: View) -> None:
+    def __init__(self, green: GreenPatch, view: TreeView) -> None:
         self._green, self._view = green, view
         self.loaded = "pytest is loaded" if green.suite.runner == "pytest" else WORDS[Dimension.runner]
         self._addresses: dict[str, CaseAddress] = {}
@@ -66,7 +66,7 @@ class PythonDriver:
         self._finds_files = any(_FINDS_FILES.search(self._text(path)) for path in tests)
         """Whether tests look for files from where they lie."""
 
-    def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> Request:
+    def request(self, tests: Sequence[str], seconds: float, surroundings: Surroundings) -> SuiteRequest:
         environment, suite = self._green.environment, self._green.suite
         applied = surroundings.applied - ({Dimension.layout} if self._finds_files else set())
         as_tested = runner.request(suite, environment, tests)
@@ -89,7 +89,7 @@ class PythonDriver:
             "files": [name for name in FILES if name != START],
         }
         files = {name: inside(source) for name, source in FILES.items()}
-        return Request(
+        return SuiteRequest(
             (environment.python, f"{IN}/{START}", IN, OUT),
             {} if Dimension.environment in applied else as_tested.variables,
             {**files, PLAN: json.dumps(plan)},

@@ -6,17 +6,17 @@ import json
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
-from redstart.core.wishes import Kind
+from redstart.core.wishes import ProgramKind
 from redstart.toolkit.languages.new_program import PIPELINE, NewProject, ProgramWords, ProjectFiles
 
 _KINDS = {
-    Kind.cli_tool: "A tool for the command line. It is started by the function `main` of the module `{name}.cli`: that "
-    "takes no arguments, reads `sys.argv` and returns the exit code.",
-    Kind.web_app: "An application that answers over HTTP, with `http.server` of the standard library; `python -m "
-    "{name}` starts it. Its tests start it on a free port of 127.0.0.1 inside their own process, ask it over HTTP and "
-    "stop it again.",
-    Kind.data_pipeline: PIPELINE,
-    Kind.library: "A library: what it offers can be imported from the package `{name}` itself.",
+    ProgramKind.cli_tool: "A tool for the command line. It is started by the function `main` of the module "
+    "`{name}.cli`: that takes no arguments, reads `sys.argv` and returns the exit code.",
+    ProgramKind.web_app: "An application that answers over HTTP, with `http.server` of the standard library; "
+    "`python -m {name}` starts it. Its tests start it on a free port of 127.0.0.1 inside their own process, ask it "
+    "over HTTP and stop it again.",
+    ProgramKind.data_pipeline: PIPELINE,
+    ProgramKind.library: "A library: what it offers can be imported from the package `{name}` itself.",
 }
 _RULES = (
     "Use pytest. Import the program by its package name. Files are called `tests/test_*.py`; nothing can be imported "
@@ -52,7 +52,7 @@ class PythonPrograms:
 
     def files(self, project: NewProject) -> ProjectFiles:
         name = project.package
-        ways = {Kind.cli_tool: f"{project.title} --help", Kind.web_app: f"python -m {name}"}
+        ways = {ProgramKind.cli_tool: f"{project.title} --help", ProgramKind.web_app: f"python -m {name}"}
         return ProjectFiles(
             manifest="pyproject.toml",
             description=_pyproject(project),
@@ -67,7 +67,7 @@ class PythonPrograms:
 
 
 def _pyproject(project: NewProject) -> str:
-    tests = ", ".join(json.dumps(one) for one in ("pytest", *project.offers))
+    tests = ", ".join(json.dumps(offer) for offer in ("pytest", *project.offers))
     lines = [
         "[build-system]",
         'requires = ["setuptools>=61"]',
@@ -86,7 +86,7 @@ def _pyproject(project: NewProject) -> str:
         f"test = [{tests}]",
         "",
     ]
-    if project.kind is Kind.cli_tool:
+    if project.kind is ProgramKind.cli_tool:
         lines += ["[project.scripts]", f'{project.title} = "{project.package}.cli:main"', ""]
     lines += ["[tool.pytest.ini_options]", 'pythonpath = ["."]', 'testpaths = ["tests"]', ""]
     return "\n".join(lines)

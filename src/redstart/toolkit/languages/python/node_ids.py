@@ -12,13 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from redstart.toolkit.suites.reading.junit import Address
+from redstart.toolkit.suites.reading.junit import TestAddress
 
-PYTEST_BROKE = Address(file="", classname="pytest", name="internal")
+PYTEST_BROKE = TestAddress(file="", classname="pytest", name="internal")
 _TEST_MODULE = re.compile(r"^test_|_test$")
 
 
-def pytest_ids(addresses: Sequence[Address]) -> list[str | None]:
+def pytest_ids(addresses: Sequence[TestAddress]) -> list[str | None]:
     """An id for each address, as pytest prints it. They are read together: one test's file explains another's class.
 
     Where pytest itself broke, its report has that as a test; it is none that could ever pass, and gets no id.
@@ -30,7 +30,7 @@ def pytest_ids(addresses: Sequence[Address]) -> list[str | None]:
     return [None if address == PYTEST_BROKE else _node_id(address, modules) for address in addresses]
 
 
-def _node_id(address: Address, modules: dict[str, str]) -> str:
+def _node_id(address: TestAddress, modules: dict[str, str]) -> str:
     if not address.classname:
         return address.file or address.name
     parts = address.classname.split(".")
@@ -41,7 +41,7 @@ def _node_id(address: Address, modules: dict[str, str]) -> str:
     return "::".join([path, *classes, address.name])
 
 
-def _module_of(address: Address) -> tuple[str, str] | None:
+def _module_of(address: TestAddress) -> tuple[str, str] | None:
     """The dotted module and its path, where the test was written in the module that it was collected from.
 
     For a file outside of pytest's root folder the id begins at the folder that was given as an argument: then the

@@ -27,7 +27,7 @@ def _parsed(lines: Sequence[str]) -> ast.Module | None:
 def _of_tree(body: Sequence[ast.stmt], lines: Sequence[str], around: str = "") -> Iterator[Symbol]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            start = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+            start = min([node.lineno, *(item.lineno for item in node.decorator_list)])
             name = f"{around}{node.name}"
             yield Symbol(name, start, node.end_lineno or node.lineno, lines[node.lineno - 1].strip())
             if isinstance(node, ast.ClassDef):

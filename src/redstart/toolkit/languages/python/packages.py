@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from redstart.core.shell import Environment
-from redstart.ports.install.port import InstallRequest, Prepared
+from redstart.ports.install.port import InstallRequest, InstallResult
 from redstart.toolkit.installs.environment import with_path
 from redstart.toolkit.installs.manager import Asks
 from redstart.toolkit.installs.names import hyphenated, listed
@@ -69,12 +69,12 @@ class PythonPackages:
         listed = json.dumps([*json.loads(found[1]), *names])
         return {"pyproject.toml": f"{text[: found.start(1)]}{listed}{text[found.end(1) :]}".encode()}
 
-    def prepare(self, request: InstallRequest, home: Path, environ: Mapping[str, str]) -> Prepared:
+    def prepare(self, request: InstallRequest, home: Path, environ: Mapping[str, str]) -> InstallResult:
         from redstart.toolkit.languages.python.installing import prepare_python
 
         return prepare_python(request, home, request.python or sys.executable, environ)
 
-    def with_packages(self, environment: Environment, prepared: Prepared) -> Environment:
+    def with_packages(self, environment: Environment, prepared: InstallResult) -> Environment:
         folder = Path(prepared.folder)
         path = with_path(environment.variables, str(Path(prepared.python).parent))
         variables = {**path, "VIRTUAL_ENV": prepared.folder}

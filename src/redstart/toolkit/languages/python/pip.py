@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from redstart.core.errors import ConfigError, PortError
-from redstart.ports.install.port import Refusal
+from redstart.ports.install.port import PackageRefusal
 from redstart.toolkit.installs.names import hyphenated
-from redstart.toolkit.installs.stage import Done, run
+from redstart.toolkit.installs.stage import StageResult, run
 
 QUIET = {
     "PIP_NO_INPUT": "1",
@@ -57,14 +57,14 @@ def _bundled() -> Path | None:
     return next(iter(sorted(folder.glob("pip-*.whl"), reverse=True)), None) if spec else None
 
 
-def yanked(done: Done) -> list[Refusal]:
+def yanked(done: StageResult) -> list[PackageRefusal]:
     return [
-        Refusal(name=name, reason=f"{name} {version.rstrip(',')} was withdrawn by its authors.")
+        PackageRefusal(name=name, reason=f"{name} {version.rstrip(',')} was withdrawn by its authors.")
         for name, version in _YANKED.findall(done.output)
     ]
 
 
-def refusals(done: Done) -> list[Refusal]:
+def refusals(done: StageResult) -> list[PackageRefusal]:
     """What pip could not fetch, in words. Raises `PortError` where it is no package's fault."""
     text = done.output
     if _UNREACHABLE.search(text):
@@ -72,21 +72,23 @@ def refusals(done: Done) -> list[Refusal]:
     if "DO NOT MATCH THE HASHES" in text:
         names = [hyphenated(name) for name in _OTHER_HASH.findall(text)] or [""]
         why = "is not what its index promised: the hashes differ"
-        return [Refusal(name=name, reason=f"{name or 'a package'} {why}.") for name in dict.fromkeys(names)]
+        return [PackageRefusal(name=name, reason=f"{name or 'a package'} {why}.") for name in dict.fromkeys(names)]
     if found := _OTHER_NAME.search(text):
         name = hyphenated(re.split(r"[=<>!~]", found[1])[0])
-        return [Refusal(name=name, reason=f"{name} says that it is another package.")]
+        return [PackageRefusal(name=name, reason=f"{name} says that it is another package.")]
     if found := _NOT_THERE.search(text):
         name = hyphenated(found[1])
         why = "has no wheel that fits here, and source is not built, since that would run its code"
-        return [Refusal(name=name, reason=f"{name} {why}.")]
+        return [PackageRefusal(name=name, reason=f"{name} {why}.")]
     if "ResolutionImpossible" in text:
-        return [Refusal(name="", reason="no versions of these packages fit together.")]
+        return [PackageRefusal(name="", reason="no versions of these packages fit together.")]
     errors = [line for line in text.splitlines() if line.startswith("ERROR:")] or text.splitlines()[-1:]
     raise PortError(f"pip failed: {errors[0].removeprefix('ERROR:').strip()[:300]}" if errors else "pip failed")
 
 
-def on_several_indexes(pip: list[str], names: list[str], folder: Path, environ: Mapping[str, str]) -> list[Refusal]:
+def on_several_indexes(
+    pip: list[str], names: list[str], folder: Path, environ: Mapping[str, str]
+) -> list[PackageRefusal]:
     """Names that more than one of the user's indexes has: whoever owns it on one may be a stranger on the other."""
     options = dict(_options(pip, folder, environ))
     indexes = [options.get("index-url", ""), *options.get("extra-index-url", "").split()]
@@ -101,7 +103,9 @@ def on_several_indexes(pip: list[str], names: list[str], folder: Path, environ: 
 
     why = "is on more than one of your indexes, and they need not mean the same package"
     return [
-        Refusal(name=name, reason=f"{name} {why}.") for name in names if sum(has(index, name) for index in indexes) > 1
+        PackageRefusal(name=name, reason=f"{name} {why}.")
+        for name in names
+        if sum(has(index, name) for index in indexes) > 1
     ]
 
 
@@ -112,7 +116,7 @@ def _without_index(environ: Mapping[str, str]) -> dict[str, str]:
 def _options(pip: list[str], folder: Path, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """pip's options in force, the strongest last."""
     lines = run([*pip, "config", "list"], folder, environ, QUIET).output.splitlines()
-    for line in sorted(lines, key=lambda one: one.startswith(":env:")):
+    for line in sorted(lines, key=lambda item: item.startswith(":env:")):
         key, found, value = line.partition("=")
         if found and value[:1] in "'\"":
             yield key.rpartition(".")[2], str(ast.literal_eval(value))

@@ -14,11 +14,11 @@ from redstart.core.report import Case, Outcome
 from redstart.toolkit.base.tracebacks import tracebacks
 from redstart.toolkit.languages.python import distributions
 from redstart.toolkit.languages.registry import is_test_path
-from redstart.toolkit.suites.problems.ground import Ground, ground
+from redstart.toolkit.suites.problems.ground import EnvironmentProblem, ground
 from redstart.toolkit.suites.problems.problem import SuiteProblem
-from redstart.toolkit.suites.problems.project import Project
+from redstart.toolkit.suites.problems.project import ProjectView
 from redstart.toolkit.suites.problems.remedies import start_service
-from redstart.toolkit.suites.reading.raised import Raised, chain, is_expected
+from redstart.toolkit.suites.reading.raised import RaisedException, chain, is_expected
 
 FEW = 2
 """How many letters a misspelt name may have more or fewer."""
@@ -72,25 +72,25 @@ _SETS_VARIABLE = re.compile(
 )
 
 
-class Seen(NamedTuple):
+class RaisedCase(NamedTuple):
     """What a rule judges: one exception of a case's chain."""
 
-    raised: Raised
-    project: Project
+    raised: RaisedException
+    project: ProjectView
     case: Case
 
 
-def of_case(case: Case, project: Project) -> Ground | None:
+def of_case(case: Case, project: ProjectView) -> EnvironmentProblem | None:
     return _for(project, _of_case(case, project))
 
 
-def of_output(problem: SuiteProblem, output: str, project: Project) -> Ground | None:
+def of_output(problem: SuiteProblem, output: str, project: ProjectView) -> EnvironmentProblem | None:
     if problem is SuiteProblem.no_pytest:
         return _for(project, ground("missing_module", "pytest is not installed", distributions.install("pytest")))
     return _for(project, _usage(output))
 
 
-def of_start(output: str, project: Project) -> Ground | None:
+def of_start(output: str, project: ProjectView) -> EnvironmentProblem | None:
     text = re.sub(r"^INTERNALERROR> ?", "", output, flags=re.MULTILINE)
     where = re.search(r"ImportError while loading conftest '([^'\n]*)'", text)
     conftest = PurePosixPath(where[1]).name if where else ""
@@ -101,13 +101,13 @@ def of_start(output: str, project: Project) -> Ground | None:
     return found.model_copy(update={"what": f"{found.what} (imported by {conftest})"})
 
 
-def _for(project: Project, found: Ground | None) -> Ground | None:
+def _for(project: ProjectView, found: EnvironmentProblem | None) -> EnvironmentProblem | None:
     """With what to install named for the interpreter that lacks it."""
     remedy = distributions.install_with(project.python, found.remedy) if found else ""
     return found.model_copy(update={"remedy": remedy}) if found else None
 
 
-def _of_case(case: Case, project: Project) -> Ground | None:
+def _of_case(case: Case, project: ProjectView) -> EnvironmentProblem | None:
     if found := _plugin(case, project) or _broken_test(case, project):
         return found
     if is_expected(case):
@@ -120,7 +120,7 @@ def _of_case(case: Case, project: Project) -> Ground | None:
         own = raised.by_statement and bool(project.local(raised.path))
         rules = (_wrong_python,) if own else _RULES
         for rule in rules:
-            if found := rule(Seen(raised, project, case)):
+            if found := rule(RaisedCase(raised, project, case)):
                 return found
         if raised.handling and not own:
             return None  # the handler has a fault of its own
@@ -135,12 +135,12 @@ def _near(name: str, others: Iterable[str], cutoff: float) -> bool:
     )
 
 
-def _errno(raised: Raised) -> int | None:
+def _errno(raised: RaisedException) -> int | None:
     found = _ERRNO.match(raised.text)
     return int(found[1]) if found else None
 
 
-def _plugin(case: Case, project: Project) -> Ground | None:
+def _plugin(case: Case, project: ProjectView) -> EnvironmentProblem | None:
     told = f"{case.message}\n{case.detail}"
     message = case.message.removeprefix("Failed: ")
     if message.startswith("async def functions are not natively supported"):
@@ -164,7 +164,7 @@ def _plugin(case: Case, project: Project) -> Ground | None:
     )
 
 
-def _broken_test(case: Case, project: Project) -> Ground | None:
+def _broken_test(case: Case, project: ProjectView) -> EnvironmentProblem | None:
     links = chain(case)
     if not links or links[-1].type not in ("SyntaxError", "IndentationError", "TabError"):
         return None
@@ -176,7 +176,7 @@ def _broken_test(case: Case, project: Project) -> Ground | None:
     return ground("broken_test", f"{path}, line {unread[-1].number}: {links[-1].text or links[-1].type}")
 
 
-def _usage(output: str) -> Ground | None:
+def _usage(output: str) -> EnvironmentProblem | None:
     if found := re.search(r"^\S.*: error: unrecognized arguments: (.+)$", output, re.MULTILINE):
         words = found[1].split()
         packages = [
@@ -189,7 +189,7 @@ def _usage(output: str) -> Ground | None:
         remedy = distributions.install(packages[0]) if packages else _CONFIGURE
         return ground("unknown_option", f"pytest does not know its setting {found[1]}", remedy)
     if found := re.search(r"^ERROR: Missing required plugins: (.+)$", output, re.MULTILINE):
-        packages = " ".join(shlex.quote(one) for one in found[1].split(", "))
+        packages = " ".join(shlex.quote(part) for part in found[1].split(", "))
         return ground("missing_fixture_plugin", f"required plugins: {found[1]}", distributions.install(packages))
     if found := re.search(r"requires (pytest-[\d.]+), actual (pytest-[\d.]+)", output):
         wanted = found[1].replace("-", ">=")
@@ -204,7 +204,7 @@ def _usage(output: str) -> Ground | None:
 _CONFIGURE = "install the pytest plugin that brings it, or name another command with --test-cmd"
 
 
-def _wrong_python(seen: Seen) -> Ground | None:
+def _wrong_python(seen: RaisedCase) -> EnvironmentProblem | None:
     raised = seen.raised
     if raised.type not in ("RuntimeError", "ImportError", "SystemExit", "Exception"):
         return None
@@ -213,7 +213,7 @@ def _wrong_python(seen: Seen) -> Ground | None:
     )
 
 
-def _connection(seen: Seen) -> Ground | None:
+def _connection(seen: RaisedCase) -> EnvironmentProblem | None:
     raised = seen.raised
     errno = _errno(raised)
     client = raised.type in _CLIENT_ERRORS
@@ -235,7 +235,7 @@ def _connection(seen: Seen) -> Ground | None:
     return ground("refused_connection", what, start_service(place))
 
 
-def _files(seen: Seen) -> Ground | None:
+def _files(seen: RaisedCase) -> EnvironmentProblem | None:
     raised, root = seen.raised, seen.project.root
     errno, found = _errno(raised), _FILE.search(raised.text)
     path = found[1] if found else ""
@@ -254,7 +254,7 @@ def _files(seen: Seen) -> Ground | None:
     return None if path.startswith(own) else ground("denied_path", raised.text)
 
 
-def _program(seen: Seen) -> Ground | None:
+def _program(seen: RaisedCase) -> EnvironmentProblem | None:
     raised = seen.raised
     name = ""
     if not raised.path.endswith("subprocess.py"):
@@ -268,7 +268,7 @@ def _program(seen: Seen) -> Ground | None:
     return ground("missing_binary", f"the program {name} is not installed", f"install {name} on this machine")
 
 
-def _machine(seen: Seen) -> Ground | None:
+def _machine(seen: RaisedCase) -> EnvironmentProblem | None:
     """Display, locale and time zones."""
     raised = seen.raised
     if raised.type in _DISPLAY_ERRORS or (raised.type == "TclError" and _NO_DISPLAY.search(raised.text)):
@@ -286,14 +286,14 @@ def _machine(seen: Seen) -> Ground | None:
     return None
 
 
-def _variable(seen: Seen) -> Ground | None:
+def _variable(seen: RaisedCase) -> EnvironmentProblem | None:
     raised = seen.raised
     at_environ = raised.path in ("<frozen os>", "os.py") or raised.path.endswith("/os.py")
     if raised.type != "KeyError" or not at_environ:
         return None
     name = raised.text.strip("'\"")
     text = seen.project.tests_of(seen.case)
-    set_by_tests = {one for found in _SETS_VARIABLE.findall(text) for one in found if one}
+    set_by_tests = {item for found in _SETS_VARIABLE.findall(text) for item in found if item}
     if "patch.dict(" in text and "environ" in text:
         set_by_tests |= set(re.findall(r"['\"]([A-Z][A-Z0-9_]+)['\"]", text)) | {name}
     usual = ("HOME", "PATH", "LANG", "TMPDIR", "SHELL", "USER")
@@ -303,7 +303,7 @@ def _variable(seen: Seen) -> Ground | None:
     return ground("missing_env", f"the environment variable {name} is not set", remedy)
 
 
-def _module(seen: Seen) -> Ground | None:
+def _module(seen: RaisedCase) -> EnvironmentProblem | None:
     raised, project = seen.raised, seen.project
     if raised.type not in ("ModuleNotFoundError", "ImportError"):
         return None

@@ -29,7 +29,7 @@ from redstart.toolkit.languages.python import bundled_pytest
 from redstart.toolkit.languages.python.sentinel import PLUGIN as SENTINEL
 from redstart.toolkit.languages.python.sentinel import with_sentinel
 from redstart.toolkit.suites.detection.command import around, end_of_start, with_interpreter
-from redstart.toolkit.suites.request import JUNIT, PLUGINS, RUNNING, Request, importing
+from redstart.toolkit.suites.request import JUNIT, PLUGINS, RUNNING, SuiteRequest, importing
 
 IDS_LIMIT = 200
 IDS_SIZE = 60_000
@@ -70,7 +70,7 @@ def command(
     vary: Variation = PINNED,
     plain: bool = False,
     test_cpu: int = 0,
-) -> Request:
+) -> SuiteRequest:
     """The request that runs the whole suite, or `ids` and perhaps more, and looks where `sentinel` comes from.
 
     More than `ids` are run where they are too many for arguments: then their files, or everything. A command of the
@@ -94,7 +94,7 @@ def command(
     options += (f"--redstart-test-cpu={test_cpu}",) if limited else ()
     argv = (*start, *_arguments(words[end:], selection(ids), options))
     left = (JUNIT, PLUGINS, *((RUNNING,) if limited else ()))
-    request = Request(argv, vary.variables, files, left)
+    request = SuiteRequest(argv, vary.variables, files, left)
     return request if plain else _with_plugins(request, sentinel, environment, limited=limited)
 
 
@@ -105,8 +105,8 @@ def lost_plugin(output: str) -> bool:
 
 def selection(ids: Sequence[str]) -> tuple[str, ...]:
     """The arguments that run at least `ids`: themselves, their files where they are many, or none for everything."""
-    for chosen in (tuple(dict.fromkeys(ids)), tuple(dict.fromkeys(one.partition("::")[0] for one in ids))):
-        if len(chosen) <= IDS_LIMIT and sum(len(one.encode()) + 1 for one in chosen) <= IDS_SIZE:
+    for chosen in (tuple(dict.fromkeys(ids)), tuple(dict.fromkeys(id_.partition("::")[0] for id_ in ids))):
+        if len(chosen) <= IDS_LIMIT and sum(len(item.encode()) + 1 for item in chosen) <= IDS_SIZE:
             return chosen
     return ()
 
@@ -134,20 +134,20 @@ def _started(
     vary: Variation,
     *,
     plain: bool,
-) -> Request:
+) -> SuiteRequest:
     """For a command that starts pytest. A variable reaches it, over which an option of the command's own still wins."""
     how = around(suite, environment)
     options = _options(vary, sentinel, plain=plain)
     files = dict(how.files_in)
     if ids and not plain:
-        files[IDS] = "".join(f"{one}\n" for one in ids)
+        files[IDS] = "".join(f"{id_}\n" for id_ in ids)
         options = (*options, f"--redstart-only={IN}/{IDS}")
     already = environment.variables.get("PYTEST_ADDOPTS", "")
     added = " ".join(shlex.quote(option) for option in options)
     variables = {**vary.variables, **how.variables, "PYTEST_ADDOPTS": f"{already} {added}".strip()}
     if not plain:
         variables["REDSTART_ADDOPTS"] = already
-    request = Request(how.argv, variables, files, (*REPORTS, PLUGINS))
+    request = SuiteRequest(how.argv, variables, files, (*REPORTS, PLUGINS))
     if plain:
         # What tox needs of us lies on the path too.
         return importing(request, (), environment) if how.files_in else request
@@ -166,8 +166,8 @@ def _options(vary: Variation, sentinel: Sequence[str], *, plain: bool) -> tuple[
 
 
 def _with_plugins(
-    request: Request, sentinel: Sequence[str], environment: Environment, *, limited: bool = False
-) -> Request:
+    request: SuiteRequest, sentinel: Sequence[str], environment: Environment, *, limited: bool = False
+) -> SuiteRequest:
     watched = with_sentinel(request, sentinel, environment) if sentinel else request
     return importing(watched, (f"{PLUGIN}.py", *((CPU_LIMIT,) if limited else ())), environment)
 

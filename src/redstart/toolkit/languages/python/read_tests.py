@@ -15,7 +15,7 @@ FAILING = 'raise AssertionError("~")'
 """A statement that can only fail."""
 
 
-class Place(NamedTuple):
+class FrameStatement(NamedTuple):
     """A statement in a test's own frame."""
 
     statement: ast.stmt
@@ -23,7 +23,7 @@ class Place(NamedTuple):
     """In a branch or a loop."""
 
 
-class Edit(NamedTuple):
+class SourceEdit(NamedTuple):
     start: int
     end: int
     new: bytes
@@ -54,13 +54,13 @@ class TestFile:
         same = [node for node in ast.walk(self.tree) if isinstance(node, Function) and node.name == parts[-1]]
         return same[0] if len(same) == 1 else None
 
-    def places(self, test: Function) -> Iterator[Place]:
+    def places(self, test: Function) -> Iterator[FrameStatement]:
         """Every statement of the test's own frame whose failure is the test's: not what is caught or runs elsewhere."""
         yield from _places(test.body, conditional=False)
 
-    def innermost(self, line: int) -> Place | None:
+    def innermost(self, line: int) -> FrameStatement | None:
         """The statement at a line, wherever in the file it is."""
-        best: Place | None = None
+        best: FrameStatement | None = None
         waiting: list[tuple[ast.AST, bool]] = [(self.tree, False)]
         while waiting:
             node, conditional = waiting.pop()
@@ -69,24 +69,24 @@ class TestFile:
             for child in ast.iter_child_nodes(node):
                 if isinstance(child, ast.stmt) and child.lineno <= line <= (child.end_lineno or child.lineno):
                     if not isinstance(child, ast.ClassDef | Function):
-                        best = Place(child, inner)
+                        best = FrameStatement(child, inner)
                     waiting.append((child, inner))
                 elif isinstance(child, ast.ExceptHandler | ast.match_case):
                     waiting.append((child, True))
         return best
 
-    def insert_before(self, statement: ast.stmt, code: str) -> Edit:
+    def insert_before(self, statement: ast.stmt, code: str) -> SourceEdit:
         """The code before a statement: on a line of its own, unless something stands before it on its line."""
         first = next(iter(getattr(statement, "decorator_list", ())), statement)
         start = self._starts[first.lineno - 1]
         indent = self.text[start : start + statement.col_offset]
         if indent.strip():
             at = start + statement.col_offset
-            return Edit(at, at, f"{code}; ".encode())
-        return Edit(start, start, indent + code.encode() + b"\n")
+            return SourceEdit(at, at, f"{code}; ".encode())
+        return SourceEdit(start, start, indent + code.encode() + b"\n")
 
-    def replace(self, first: ast.expr | ast.stmt, last: ast.expr | ast.stmt, new: bytes) -> Edit:
-        return Edit(self.start(first), self.end(last), new)
+    def replace(self, first: ast.expr | ast.stmt, last: ast.expr | ast.stmt, new: bytes) -> SourceEdit:
+        return SourceEdit(self.start(first), self.end(last), new)
 
     def source(self, node: ast.expr | ast.stmt) -> bytes:
         return self.text[self.start(node) : self.end(node)]
@@ -114,7 +114,7 @@ def can_only_fail(statement: ast.stmt) -> bool:
             return False
 
 
-def _places(body: Sequence[ast.stmt], *, conditional: bool) -> Iterator[Place]:
+def _places(body: Sequence[ast.stmt], *, conditional: bool) -> Iterator[FrameStatement]:
     for statement in body:
         match statement:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
@@ -127,12 +127,12 @@ def _places(body: Sequence[ast.stmt], *, conditional: bool) -> Iterator[Place]:
                     yield from _places(statement.body, conditional=conditional)
                 yield from _places(statement.finalbody, conditional=conditional)
             case ast.With() | ast.AsyncWith() if any(catches(item.context_expr) for item in statement.items):
-                yield Place(statement, conditional)
+                yield FrameStatement(statement, conditional)
             case ast.With() | ast.AsyncWith():
-                yield Place(statement, conditional)
+                yield FrameStatement(statement, conditional)
                 yield from _places(statement.body, conditional=conditional)
             case _:
-                yield Place(statement, conditional)
+                yield FrameStatement(statement, conditional)
 
 
 def catches(context: ast.expr) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from redstart.ports.install.port import Refusal, Requirement
+from redstart.ports.install.port import PackageRefusal, Requirement
 from redstart.toolkit.installs.names import foreign_letters, hyphenated
 from redstart.toolkit.installs.tables import as_table
 from redstart.toolkit.languages.python.packages import KEY
@@ -28,7 +28,7 @@ _ELSEWHERE = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "-
 _HARMLESS = ("--no-binary", "--only-binary", "--prefer-binary", "--require-hashes", "--pre", "-c", "--constraint")
 LONGEST = 1000
 """Letters of one requirement."""
-Found = Iterator[Requirement | Refusal]
+Found = Iterator[Requirement | PackageRefusal]
 
 
 def of_pyproject(path: str, table: Mapping[str, object]) -> Found:
@@ -57,10 +57,10 @@ def of_requirements(path: str, text: str) -> Found:
             continue
         if option in ("-r", "--requirement"):
             yield from _included(path, line)
-        elif any(option == one or (one[1] != "-" and option.startswith(one)) for one in _ELSEWHERE):
-            yield Refusal(name="", reason=f"{path} names another place to get packages from ({option}).")
+        elif any(option == item or (item[1] != "-" and option.startswith(item)) for item in _ELSEWHERE):
+            yield PackageRefusal(name="", reason=f"{path} names another place to get packages from ({option}).")
         elif option in ("-e", "--editable"):
-            yield Refusal(name="", reason=f"{path} installs a folder or an address ({_short(line)}).")
+            yield PackageRefusal(name="", reason=f"{path} installs a folder or an address ({_short(line)}).")
         else:
             yield _requirement(path, line)
 
@@ -70,24 +70,26 @@ def _included(path: str, line: str) -> Found:
     target = line.partition(" ")[2].strip() or line.partition("=")[2].strip()
     name = target.rsplit("/", 1)[-1]
     if ".." in target.split("/") or target.startswith("/") or "://" in target or not name.startswith("requirements"):
-        yield Refusal(name="", reason=f"{path} includes {_short(target)}, which is not read.")
+        yield PackageRefusal(name="", reason=f"{path} includes {_short(target)}, which is not read.")
 
 
-def _requirement(path: str, line: str, *, installed: bool = True) -> Requirement | Refusal:
+def _requirement(path: str, line: str, *, installed: bool = True) -> Requirement | PackageRefusal:
     text = " ".join(line.split())
     if len(text) > LONGEST:
-        return Refusal(name="", reason=f"{path} has a line that is too long to be a requirement.")
+        return PackageRefusal(name="", reason=f"{path} has a line that is too long to be a requirement.")
     begins = _BEGINS.match(text)
     name = hyphenated(begins[1]) if begins else ""
     if _ADDRESS.search(text):
-        return Refusal(name=name, reason=f"{name or path} comes from an address or a folder, not from the index.")
+        return PackageRefusal(
+            name=name, reason=f"{name or path} comes from an address or a folder, not from the index."
+        )
     found = _LINE.fullmatch(text)
     written = _WRITTEN.match(text)
     if written is not None and not written[0].isascii():
-        return Refusal(name=written[0], reason=foreign_letters(written[0], KEY))
+        return PackageRefusal(name=written[0], reason=foreign_letters(written[0], KEY))
     if found is None:
         shown = ascii(text)[1:-1]
-        return Refusal(name=name, reason=f"{path}: “{_short(shown)}” is no requirement that can be read.")
+        return PackageRefusal(name=name, reason=f"{path}: “{_short(shown)}” is no requirement that can be read.")
     name = hyphenated(found["name"])
     return Requirement(language=KEY, name=name, text=text, path=path, installed=installed)
 
@@ -100,7 +102,7 @@ def _poetry(path: str, table: Mapping[str, object]) -> Found:
             continue
         version = as_table(wanted).get("version") if not isinstance(wanted, str) else wanted
         if not isinstance(version, str):
-            yield Refusal(name=name, reason=f"{name} comes from an address or a folder, not from the index.")
+            yield PackageRefusal(name=name, reason=f"{name} comes from an address or a folder, not from the index.")
         else:
             yield _requirement(path, name + _pep_508(version))
 
@@ -120,14 +122,14 @@ def _pep_508(version: str) -> str:
 def _uv(path: str, table: Mapping[str, object]) -> Found:
     for name, source in as_table(table.get("sources")).items():
         if as_table(source).get("workspace") is not True:
-            yield Refusal(name=name, reason=f"{name} comes from an address or a folder, not from the index.")
+            yield PackageRefusal(name=name, reason=f"{name} comes from an address or a folder, not from the index.")
     for key in ("index", "index-url", "extra-index-url", "find-links"):
         if key in table:
-            yield Refusal(name="", reason=f"{path} names another place to get packages from (tool.uv.{key}).")
+            yield PackageRefusal(name="", reason=f"{path} names another place to get packages from (tool.uv.{key}).")
 
 
 def _lines(value: object) -> list[str]:
-    return [one for one in cast("list[object]", value) if isinstance(one, str)] if isinstance(value, list) else []
+    return [item for item in cast("list[object]", value) if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _short(text: str) -> str:

@@ -17,7 +17,7 @@ from redstart.toolkit.languages.python.spectrum import watched
 from redstart.toolkit.suites.detection.command import end_of_start
 from redstart.toolkit.suites.problems.problem import SuiteProblem
 from redstart.toolkit.suites.reading.junit import dotted_ids, read_cases
-from redstart.toolkit.suites.request import Request
+from redstart.toolkit.suites.request import SuiteRequest
 
 PYTEST = "pytest"
 _NO_PYTEST = re.compile(
@@ -36,7 +36,7 @@ class PythonRunner(SuiteRunner):
         sentinel: Sequence[str],
         vary: Variation,
         test_cpu: int,
-    ) -> Request:
+    ) -> SuiteRequest:
         if suite.runner == PYTEST:
             return pytest.command(suite, environment, ids=ids, sentinel=sentinel, vary=vary, test_cpu=test_cpu)
         start = unittest.command if suite.runner == "unittest" else django.command
@@ -44,7 +44,7 @@ class PythonRunner(SuiteRunner):
 
     def another_command(
         self, suite: Suite, environment: Environment, completed: Completed, vary: Variation
-    ) -> Request | None:
+    ) -> SuiteRequest | None:
         if suite.runner != PYTEST or not pytest.lost_plugin(completed.output):
             return None
         return pytest.command(suite, environment, vary=vary, plain=True)
@@ -98,7 +98,9 @@ class PythonRunner(SuiteRunner):
             )
         return "Does the command start pytest? " if suite.runner == PYTEST and completed.exit_code in (0, 1) else ""
 
-    def watched(self, suite: Suite, environment: Environment, red: Sequence[str], ids: Sequence[str]) -> Request | None:
+    def watched(
+        self, suite: Suite, environment: Environment, red: Sequence[str], ids: Sequence[str]
+    ) -> SuiteRequest | None:
         return watched(suite, environment, red, ids) if suite.runner == PYTEST else None
 
     def misplaced(self, suite: Suite, environment: Environment, completed: Completed) -> str:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.shell import IN, OUT, Completed, Environment
-from redstart.toolkit.suites.request import Request, inside
+from redstart.toolkit.suites.request import SuiteRequest, inside
 
 PLUGIN = "redstart_sentinel"
 NAMES = "sentinel.txt"
@@ -56,12 +56,12 @@ class Sentinel(NamedTuple):
         )
 
 
-class _Report(Noun):
+class _Report(FrozenValue):
     root: str
     packages: dict[str, tuple[str, ...] | None]
 
 
-def with_sentinel(request: Request, packages: Sequence[str], environment: Environment) -> Request:
+def with_sentinel(request: SuiteRequest, packages: Sequence[str], environment: Environment) -> SuiteRequest:
     """The same request, which also leaves where these packages come from."""
     before = request.variables.get("PYTHONPATH") or environment.variables.get("PYTHONPATH", "")
     # Last on the path, so that nothing is imported from another place than without it.
@@ -103,6 +103,6 @@ def read_sentinel(completed: Completed, environment: Environment, folder: str = 
 def _is_edited(path: str, root: str, environment: Environment) -> bool:
     """Whether an edit would change this: it lies in the workspace and is not what was put there beside the snapshot."""
     pure = PurePosixPath(path)
-    if not pure.is_relative_to(root) or any(pure.is_relative_to(one) for one in environment.read_only):
+    if not pure.is_relative_to(root) or any(pure.is_relative_to(item) for item in environment.read_only):
         return False
     return not any(pure.is_relative_to(PurePosixPath(root, copy)) for copy in environment.copies)

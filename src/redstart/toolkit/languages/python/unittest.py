@@ -8,7 +8,7 @@ from pathlib import Path
 from redstart.core.run import Suite
 from redstart.core.shell import IN, OUT, PINNED, Environment, Variation
 from redstart.toolkit.languages.python.sentinel import with_sentinel
-from redstart.toolkit.suites.request import JUNIT, Request, inside
+from redstart.toolkit.suites.request import JUNIT, SuiteRequest, inside
 
 RUNNER = "unittest_junit.py"
 IDS = "ids.txt"
@@ -21,7 +21,7 @@ def command(
     ids: Sequence[str] = (),
     sentinel: Sequence[str] = (),
     vary: Variation = PINNED,
-) -> Request:
+) -> SuiteRequest:
     """The request that runs the whole suite or, of what it finds, only `ids`, and looks where `sentinel` comes from.
 
     Of a user's command `python -m unittest ...` the arguments are kept, but for `-f`, which would hide tests. A command
@@ -29,12 +29,12 @@ def command(
     """
     arguments = unittest_arguments(suite.command)
     if arguments is None:
-        return Request(suite.command, vary.variables, {}, (JUNIT,))
+        return SuiteRequest(suite.command, vary.variables, {}, (JUNIT,))
     python, options = arguments
     ours, files = report_options(ids, vary)
     start = (python or environment.python, f"{IN}/{RUNNER}", *ours)
     argv = (*start, *(("--", *options) if options else ()))
-    request = Request(argv, vary.variables, {**files, RUNNER: inside(RUNNER)}, (JUNIT,))
+    request = SuiteRequest(argv, vary.variables, {**files, RUNNER: inside(RUNNER)}, (JUNIT,))
     return with_sentinel(request, sentinel, environment) if sentinel else request
 
 

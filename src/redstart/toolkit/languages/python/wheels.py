@@ -109,7 +109,7 @@ def _is_link(info: zipfile.ZipInfo) -> bool:
 
 def _identity(archive: zipfile.ZipFile, name: str) -> Iterator[str]:
     """What it says of itself must be what it was fetched as; a second set of metadata would speak for another."""
-    metadata = [one for one in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", one)]
+    metadata = [item for item in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", item)]
     if len(metadata) != 1:
         yield "does not say what it is"
         return
@@ -128,7 +128,7 @@ def _startup(placed: list[_Place]) -> Iterator[str]:
 
 def _modules(name: str, placed: list[_Place], own: Collection[str]) -> Iterator[str]:
     modules = {top for place in placed if place.scheme == "lib" and (top := _top(place.path))}
-    ours = {one.replace("-", "_").lower() for one in own}
+    ours = {item.replace("-", "_").lower() for item in own}
     for module in sorted(modules):
         if module in STARTUP:
             yield f"brings {module}, which Python runs at every start"
@@ -163,7 +163,7 @@ def _programs(archive: zipfile.ZipFile, name: str, placed: list[_Place], known: 
                 programs += points.options(section)
             elif section == "pytest11" and not known:
                 yield "brings a plugin that pytest runs unasked"
-    for program in taken_programs(name, (re.sub(r"[\d.]+$", "", one) or one for one in programs)):
+    for program in taken_programs(name, (re.sub(r"[\d.]+$", "", item) or item for item in programs)):
         yield f"brings a program called {program}"
 
 

@@ -9,20 +9,20 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from redstart.core.change import Edit, EditKind, Reject, Rung
+from redstart.core.change import Edit, EditFit, EditKind, EditRejection
 from redstart.core.noun import clip
 from redstart.toolkit.patching.edited_code import edited_code
-from redstart.toolkit.patching.fitting.fit import Judge, Option, Options, is_made_already, options
-from redstart.toolkit.patching.fitting.places import Page, foreign_signs, restyled
+from redstart.toolkit.patching.fitting.fit import HunkPlace, HunkPlaces, Judge, is_made_already, options
+from redstart.toolkit.patching.fitting.places import IndexedLines, foreign_signs, restyled
 from redstart.toolkit.patching.fitting.whole_file import rewritten
 from redstart.toolkit.patching.hunks import (
     COMES,
     GOES,
     STAYS,
-    Hunk,
-    Line,
-    Span,
-    Text,
+    DiffHunk,
+    HunkLine,
+    LineReplacement,
+    TextLines,
     elision,
     of_block,
     of_diff,
@@ -34,21 +34,21 @@ from redstart.toolkit.patching.hunks import (
 _NUMBER = re.compile(r"^\s*(\d+)(?:\s?[|:│.)\t]|(?= )) ?")
 
 
-class Reading(NamedTuple):
+class BlockReading(NamedTuple):
     search: tuple[str, ...]
     text: tuple[str, ...]
 
 
-def readings(search: Sequence[str], text: Sequence[str]) -> Iterator[Reading]:
+def readings(search: Sequence[str], text: Sequence[str]) -> Iterator[BlockReading]:
     """Without a diff's signs before the lines, and without line numbers before them."""
     old, new = _all_signs(search, "-"), _all_signs(text, "+")
     if old is not None and new is not None:
-        yield Reading(old, new)
+        yield BlockReading(old, new)
     if any(line.startswith("-") for line in search) or any(line.startswith("+") for line in text):
-        yield Reading(_some_signs(search, "-"), _some_signs(text, "+"))
+        yield BlockReading(_some_signs(search, "-"), _some_signs(text, "+"))
     old, new = _unnumbered(search), _unnumbered(text)
     if old is not None and (new is not None or not any(_NUMBER.match(line) for line in text)):
-        yield Reading(old, tuple(text) if new is None else new)
+        yield BlockReading(old, tuple(text) if new is None else new)
 
 
 def _all_signs(lines: Sequence[str], sign: str) -> tuple[str, ...] | None:
@@ -65,15 +65,15 @@ def _unnumbered(lines: Sequence[str]) -> tuple[str, ...] | None:
     """The lines without their numbers; None unless every line that says something has one, in rising order."""
     said = [line for line in lines if line.strip()]
     found = [_NUMBER.match(line) for line in said]
-    numbers = [int(one[1]) for one in found if one]
-    if len(numbers) != len(said) or not said or any(one >= other for one, other in pairwise(numbers)):
+    numbers = [int(item[1]) for item in found if item]
+    if len(numbers) != len(said) or not said or any(item >= other for item, other in pairwise(numbers)):
         return None
     return tuple(_NUMBER.sub("", line, count=1) for line in lines)
 
 
-def chosen(page: Page, hunks: Sequence[Hunk], found: Sequence[Options]) -> list[Option | None]:
+def chosen(page: IndexedLines, hunks: Sequence[DiffHunk], found: Sequence[HunkPlaces]) -> list[HunkPlace | None]:
     """One place for each hunk; None where several are left. The hunks of a diff stand in the order of the file."""
-    picked: list[Option | None] = [one.places[0] if len(one.places) == 1 else None for one in found]
+    picked: list[HunkPlace | None] = [item.places[0] if len(item.places) == 1 else None for item in found]
     offset = _offset(hunks, picked)
     for number, (hunk, some) in enumerate(zip(hunks, found, strict=True)):
         if picked[number] is None:
@@ -85,27 +85,27 @@ def chosen(page: Page, hunks: Sequence[Hunk], found: Sequence[Options]) -> list[
     return picked
 
 
-def _offset(hunks: Sequence[Hunk], picked: Sequence[Option | None]) -> int | None:
+def _offset(hunks: Sequence[DiffHunk], picked: Sequence[HunkPlace | None]) -> int | None:
     """By how much every hunk whose place is sure is off; None where they differ or there is none."""
     pairs = zip(hunks, picked, strict=True)
     offsets = {option.start + 1 - hunk.start for hunk, option in pairs if option and hunk.start is not None}
     return offsets.pop() if len(offsets) == 1 else None
 
 
-def _told_by_numbers(hunk: Hunk, some: Options, offset: int | None) -> Option | None:
-    if hunk.start is None or some.rung not in (Rung.exact, Rung.whitespace):
+def _told_by_numbers(hunk: DiffHunk, some: HunkPlaces, offset: int | None) -> HunkPlace | None:
+    if hunk.start is None or some.rung not in (EditFit.exact, EditFit.whitespace):
         return None
     wanted = hunk.start - 1 + (offset or 0)
     return next((option for option in some.places if option.start == wanted), None)
 
 
-def _between(places: Sequence[Option], picked: Sequence[Option | None], number: int) -> list[Option]:
+def _between(places: Sequence[HunkPlace], picked: Sequence[HunkPlace | None], number: int) -> list[HunkPlace]:
     low = max((option.start for option in picked[:number] if option), default=-1)
     high = min((option.start for option in picked[number + 1 :] if option), default=None)
     return [option for option in places if option.start > low and (high is None or option.start < high)]
 
 
-def _under_heading(page: Page, hunk: Hunk, places: Sequence[Option]) -> Option | None:
+def _under_heading(page: IndexedLines, hunk: DiffHunk, places: Sequence[HunkPlace]) -> HunkPlace | None:
     """The one place whose nearest line above with the heading's indentation or less is the heading."""
     heading = hunk.heading.strip()
     if not heading:
@@ -114,7 +114,7 @@ def _under_heading(page: Page, hunk: Hunk, places: Sequence[Option]) -> Option |
     return under[0] if len(under) == 1 else None
 
 
-def _heads(page: Page, heading: str, start: int) -> bool:
+def _heads(page: IndexedLines, heading: str, start: int) -> bool:
     kind = heading.split(" ", 1)[0]
     for line in reversed(page.lines[:start]):
         said = line.strip()
@@ -129,7 +129,7 @@ SHOWN = 600
 PLACES = 3
 
 
-def nearest(page: Page, old: Sequence[Line]) -> str:
+def nearest(page: IndexedLines, old: Sequence[HunkLine]) -> str:
     """A passage with its line numbers; empty where nothing is close."""
     wanted = [line.text.strip() for line in old if line.text.strip()]
     if not wanted or not page.lines:
@@ -140,19 +140,19 @@ def nearest(page: Page, old: Sequence[Line]) -> str:
     return clip(f"the nearest lines are:\n{passage(page, start, len(old))}", SHOWN)
 
 
-def each_place(page: Page, starts: Sequence[int], length: int) -> str:
+def each_place(page: IndexedLines, starts: Sequence[int], length: int) -> str:
     """The passages at several places, with what stands before and behind each: that tells them apart."""
     shown = (passage(page, start, length) for start in starts[:PLACES])
     return clip("the places are:\n" + "\n--\n".join(shown), SHOWN)
 
 
-def passage(page: Page, start: int, length: int) -> str:
+def passage(page: IndexedLines, start: int, length: int) -> str:
     """So many lines with their numbers, and the line before and behind them."""
     low, high = max(start - 1, 0), min(start + length + 1, len(page.lines))
     return "\n".join(f"{number + 1}: {page.lines[number]}" for number in range(low, high))
 
 
-def _start(page: Page, wanted: Sequence[str]) -> int | None:
+def _start(page: IndexedLines, wanted: Sequence[str]) -> int | None:
     """Where most of the lines agree; else where one is most alike."""
     agree: dict[int, int] = {}
     for number, text in enumerate(wanted):
@@ -167,7 +167,7 @@ def _start(page: Page, wanted: Sequence[str]) -> int | None:
     return None
 
 
-RUNGS = tuple(Rung)
+RUNGS = tuple(EditFit)
 CANDIDATES = 8
 CUT_OFF = "it is cut off: give all of it"
 CHANGES_NOTHING = "it changes nothing"
@@ -178,11 +178,11 @@ _MOVES = re.compile(
 )
 
 
-class Fitted(NamedTuple):
+class FittedFile(NamedTuple):
     """`data` is the file's new content; None where it is to go."""
 
     data: bytes | None
-    rung: Rung = Rung.exact
+    rung: EditFit = EditFit.exact
 
 
 class MisfitKind(StrEnum):
@@ -190,24 +190,24 @@ class MisfitKind(StrEnum):
     unchanged = "unchanged"
 
 
-class Misfit(Reject):
+class Misfit(EditRejection):
     """A reject of which the callers have to know the kind."""
 
     kind: MisfitKind
 
     @property
-    def plain(self) -> Reject:
+    def plain(self) -> EditRejection:
         """As it is told and stored."""
-        return Reject.model_validate(self.model_dump(exclude={"kind"}))
+        return EditRejection.model_validate(self.model_dump(exclude={"kind"}))
 
 
-Outcome = Fitted | Reject
+Outcome = FittedFile | EditRejection
 
 
 def rework(edit: Edit, path: str, current: bytes | None) -> Outcome:
     """The edit on the content that the file has at the moment; `current` is None where there is no such file."""
     done = _by_kind(edit, path, current)
-    return done.model_copy(update={"block": edit.number}) if isinstance(done, Reject) else done
+    return done.model_copy(update={"block": edit.number}) if isinstance(done, EditRejection) else done
 
 
 def creates(edit: Edit) -> bool:
@@ -244,11 +244,11 @@ def _block(edit: Edit, path: str, current: bytes) -> Outcome:
     done = _hunks(edit, path, current, (of_block(search, text),))
     if not (isinstance(done, Misfit) and done.kind is MisfitKind.no_place):
         return done
-    others: dict[bytes | None, Fitted] = {}
+    others: dict[bytes | None, FittedFile] = {}
     for reading in readings(search, text):
         other = _hunks(edit, path, current, (of_block(reading.search, reading.text),))
-        if isinstance(other, Fitted) and other.rung in (Rung.exact, Rung.whitespace):
-            others[other.data] = Fitted(other.data, Rung.whitespace)
+        if isinstance(other, FittedFile) and other.rung in (EditFit.exact, EditFit.whitespace):
+            others[other.data] = FittedFile(other.data, EditFit.whitespace)
     return next(iter(others.values())) if len(others) == 1 else done
 
 
@@ -256,25 +256,25 @@ def _lines(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def _no_such_file(path: str) -> Reject:
-    return Reject(path=path, reason="there is no such file")
+def _no_such_file(path: str) -> EditRejection:
+    return EditRejection(path=path, reason="there is no such file")
 
 
 def _created(path: str, current: bytes | None, text: str) -> Outcome:
     if current is None or not current.strip():
-        return Fitted(text.encode("utf-8", "surrogateescape"))
+        return FittedFile(text.encode("utf-8", "surrogateescape"))
     if current == text.encode("utf-8", "surrogateescape"):
-        return Reject(path=path, reason="the file is there already, as it shall be", already=True)
-    return Reject(path=path, reason="the file exists: say which of its lines to replace")
+        return EditRejection(path=path, reason="the file is there already, as it shall be", already=True)
+    return EditRejection(path=path, reason="the file exists: say which of its lines to replace")
 
 
 def _whole(edit: Edit, path: str, current: bytes | None) -> Outcome:
     if current is None:
-        return Fitted(edit.text.encode("utf-8", "surrogateescape"))
+        return FittedFile(edit.text.encode("utf-8", "surrogateescape"))
     text = read(current)
     done = rewritten(text, _lines(edit.text), edited_code(path))
     if isinstance(done, str):
-        return Reject(path=path, reason=done)
+        return EditRejection(path=path, reason=done)
     rung, spans = done
     if write(splice(text, spans)) == current:
         reason = "it is the file as it was: something in it must change"
@@ -294,30 +294,30 @@ def _diff(edit: Edit, path: str, current: bytes | None) -> Outcome:
     if current is None:
         return _no_such_file(path)
     done = _hunks(edit, path, current, hunks)
-    if target.strip() != "/dev/null" or isinstance(done, Reject):
+    if target.strip() != "/dev/null" or isinstance(done, EditRejection):
         return done
     if done.data:
-        return Reject(path=path, reason="the diff deletes the file, and not all of its lines are in it")
-    return Fitted(None, done.rung)
+        return EditRejection(path=path, reason="the diff deletes the file, and not all of its lines are in it")
+    return FittedFile(None, done.rung)
 
 
-def _unusual(path: str, text: str) -> Reject | None:
+def _unusual(path: str, text: str) -> EditRejection | None:
     modes = {found[1] for found in _MODE.finditer(text)}
     if modes - {"100644", "100755"}:
-        return Reject(path=path, reason=f"it would become no regular file (mode {', '.join(sorted(modes))})")
+        return EditRejection(path=path, reason=f"it would become no regular file (mode {', '.join(sorted(modes))})")
     if _MOVES.search(text):
-        return Reject(
+        return EditRejection(
             path=path, reason="a file can be made, changed or deleted, not renamed, copied or given in binary"
         )
     return None
 
 
-def _made(edit: Edit, path: str, current: bytes | None, hunks: Sequence[Hunk]) -> Outcome:
+def _made(edit: Edit, path: str, current: bytes | None, hunks: Sequence[DiffHunk]) -> Outcome:
     lines = [line for hunk in hunks for line in hunk.lines]
     if any(line.mark != COMES for line in lines) or not lines:
-        return Reject(path=path, reason="a new file holds nothing but added lines")
+        return EditRejection(path=path, reason="a new file holds nothing but added lines")
     if any(_short(hunk) for hunk in hunks) or (not edit.closed and not edit.text.endswith("\n")):
-        return Reject(path=path, reason=CUT_OFF)
+        return EditRejection(path=path, reason=CUT_OFF)
     return _created(path, current, "".join(f"{line.text}\n" for line in lines))
 
 
@@ -327,23 +327,23 @@ def _envelope(edit: Edit, path: str, current: bytes | None) -> Outcome:
     if unusual:
         return unusual
     if head.startswith("*** Delete"):
-        return _no_such_file(path) if current is None else Fitted(None)
+        return _no_such_file(path) if current is None else FittedFile(None)
     lines = _lines(body)
     if head.startswith("*** Add"):
         marked = [line for line in lines if line.strip()]
         if marked and all(line.startswith(COMES) for line in marked):
             lines = [line[1:] for line in lines]
         elif any(line.startswith(COMES) for line in marked):
-            return Reject(path=path, reason="of a new file every line is given after a +")
+            return EditRejection(path=path, reason="of a new file every line is given after a +")
         return _created(path, current, "".join(f"{line}\n" for line in lines))
     return _no_such_file(path) if current is None else _hunks(edit, path, current, of_diff(lines))
 
 
-def _hunks(edit: Edit, path: str, current: bytes, hunks: Sequence[Hunk]) -> Outcome:
+def _hunks(edit: Edit, path: str, current: bytes, hunks: Sequence[DiffHunk]) -> Outcome:
     text = read(current)
-    page = Page(text.lines)
+    page = IndexedLines(text.lines)
     if fault := _unusable(edit, hunks):
-        return Reject(path=path, reason=fault)
+        return EditRejection(path=path, reason=fault)
     working = [restyled(text.lines, hunk) for hunk in hunks if hunk.changes]
     if not working:
         return Misfit(kind=MisfitKind.unchanged, path=path, reason=CHANGES_NOTHING)
@@ -354,8 +354,8 @@ def _hunks(edit: Edit, path: str, current: bytes, hunks: Sequence[Hunk]) -> Outc
         if not some.places:
             return _nowhere(page, path, hunk, some)
     picked = chosen(page, working, found)
-    rung = Rung.exact
-    spans: list[Span] = []
+    rung = EditFit.exact
+    spans: list[LineReplacement] = []
     for number, (hunk, some, option) in enumerate(zip(working, found, picked, strict=True)):
         if option is None:
             return _ambiguous(page, path, hunk, some)
@@ -364,24 +364,24 @@ def _hunks(edit: Edit, path: str, current: bytes, hunks: Sequence[Hunk]) -> Outc
             return fault.model_copy(update={"path": path})
         spans += option.spans
         rung = max(rung, some.rung, _by_place(edit, hunk, option), key=RUNGS.index)
-    if any(one.stop > other.start or one[:2] == other[:2] for one, other in pairwise(sorted(spans))):
-        return Reject(path=path, reason="two of its parts change the same lines")
+    if any(item.stop > other.start or item[:2] == other[:2] for item, other in pairwise(sorted(spans))):
+        return EditRejection(path=path, reason="two of its parts change the same lines")
     return _written(path, current, text, spans, rung)
 
 
-def _without_done(hunks: list[Hunk], found: list[Options]) -> tuple[list[Hunk], list[Options]]:
+def _without_done(hunks: list[DiffHunk], found: list[HunkPlaces]) -> tuple[list[DiffHunk], list[HunkPlaces]]:
     """Without the hunks that were made before, if others are still to be made and context says which is which."""
     pairs = list(zip(hunks, found, strict=True))
     open_ones = [(hunk, some) for hunk, some in pairs if not (some.already and _tells(hunk))]
     return ([hunk for hunk, _ in open_ones], [some for _, some in open_ones]) if open_ones else (hunks, found)
 
 
-def _tells(hunk: Hunk) -> bool:
+def _tells(hunk: DiffHunk) -> bool:
     """Whether it shows enough of what is around its changes to be known by it."""
     return sum(line.mark == STAYS and bool(line.text.strip()) for line in hunk.lines) >= 3
 
 
-def _unusable(edit: Edit, hunks: Sequence[Hunk]) -> str:
+def _unusable(edit: Edit, hunks: Sequence[DiffHunk]) -> str:
     """What is wrong with an edit whatever the file holds."""
     if not hunks:
         return "it has no lines to change"
@@ -398,12 +398,12 @@ def _unusable(edit: Edit, hunks: Sequence[Hunk]) -> str:
     return ""
 
 
-def _short(hunk: Hunk) -> bool:
+def _short(hunk: DiffHunk) -> bool:
     """Whether it has fewer lines than it says."""
     return hunk.counts is not None and (hunk.counts[0] > len(hunk.old) or hunk.counts[1] > len(hunk.new))
 
 
-def _leaves_out(hunk: Hunk) -> bool:
+def _leaves_out(hunk: DiffHunk) -> bool:
     """Whether a new line stands for others: an ellipsis that is no statement of its own."""
     old = {line.text for line in hunk.old}
     gone = sum(line.mark == GOES for line in hunk.lines)
@@ -411,12 +411,12 @@ def _leaves_out(hunk: Hunk) -> bool:
     return any(line.text.strip() != "..." or gone > 2 for line in coming)
 
 
-def _judge(path: str, current: bytes, text: Text) -> Judge:
+def _judge(path: str, current: bytes, text: TextLines) -> Judge:
     code = edited_code(path)
     if code is None:
         return lambda _: True
 
-    def judged(spans: Sequence[Span]) -> bool:
+    def judged(spans: Sequence[LineReplacement]) -> bool:
         if code.flaw(current) is not None:
             return True
         made = splice(text, spans)
@@ -425,9 +425,11 @@ def _judge(path: str, current: bytes, text: Text) -> Judge:
     return judged
 
 
-def _nowhere(page: Page, path: str, hunk: Hunk, some: Options) -> Reject:
+def _nowhere(page: IndexedLines, path: str, hunk: DiffHunk, some: HunkPlaces) -> EditRejection:
     if some.already:
-        return Reject(path=path, reason="the lines to change are not there, and the new ones are already", already=True)
+        return EditRejection(
+            path=path, reason="the lines to change are not there, and the new ones are already", already=True
+        )
     missing = next((line.text for line in hunk.lines if line.mark == GOES and not page.where(line.text)), None)
     reason = "the lines to change are not in the file"
     if missing is not None:
@@ -435,46 +437,48 @@ def _nowhere(page: Page, path: str, hunk: Hunk, some: Options) -> Reject:
     return Misfit(kind=MisfitKind.no_place, path=path, reason=reason, nearest=nearest(page, hunk.old))
 
 
-def _ambiguous(page: Page, path: str, hunk: Hunk, some: Options) -> Reject:
+def _ambiguous(page: IndexedLines, path: str, hunk: DiffHunk, some: HunkPlaces) -> EditRejection:
     starts = sorted({option.start for option in some.places})
     shown = ", ".join(str(start + 1) for start in starts[:CANDIDATES]) + (" ..." if len(starts) > CANDIDATES else "")
     reason = f"the lines to change are there {len(starts)} times (lines {shown})"
-    return Reject(path=path, reason=reason, nearest=each_place(page, starts, len(hunk.old)))
+    return EditRejection(path=path, reason=reason, nearest=each_place(page, starts, len(hunk.old)))
 
 
-def _doubt(page: Page, edit: Edit, hunk: Hunk, some: Options, option: Option, *, last: bool) -> Reject | None:
+def _doubt(
+    page: IndexedLines, edit: Edit, hunk: DiffHunk, some: HunkPlaces, option: HunkPlace, *, last: bool
+) -> EditRejection | None:
     """What speaks against a place that was found."""
-    if some.rung is not Rung.exact and not option.spans:
-        return Reject(path="", reason="it changes nothing there")
+    if some.rung is not EditFit.exact and not option.spans:
+        return EditRejection(path="", reason="it changes nothing there")
     if is_made_already(page, hunk, some, option.start):
-        return Reject(path="", reason="its result is in the file already", already=True)
+        return EditRejection(path="", reason="its result is in the file already", already=True)
     if foreign := foreign_signs(page.lines, hunk, [line for span in option.spans for line in span.lines]):
-        return Reject(path="", reason=f"the new lines hold {foreign}, which the file does not: write them plain")
+        return EditRejection(path="", reason=f"the new lines hold {foreign}, which the file does not: write them plain")
     if not last or edit.closed:
         return None
     open_end = hunk.lines[-1].mark != STAYS and any(line.mark == STAYS for line in hunk.lines)
     at_the_end = max((span.stop for span in option.spans), default=0) == len(page.lines)
     if option.cut or (hunk.counts is None and open_end and not at_the_end):
-        return Reject(path="", reason=CUT_OFF)
+        return EditRejection(path="", reason=CUT_OFF)
     return None
 
 
-def _by_place(edit: Edit, hunk: Hunk, option: Option) -> Rung:
+def _by_place(edit: Edit, hunk: DiffHunk, option: HunkPlace) -> EditFit:
     if edit.kind is EditKind.block:
-        return Rung.exact
+        return EditFit.exact
     if hunk.start is None or hunk.start != option.start + 1:
-        return Rung.realign
-    return Rung.exact if hunk.counted_right else Rung.recount
+        return EditFit.realign
+    return EditFit.exact if hunk.counted_right else EditFit.recount
 
 
-def _written(path: str, current: bytes, text: Text, spans: Sequence[Span], rung: Rung) -> Outcome:
+def _written(path: str, current: bytes, text: TextLines, spans: Sequence[LineReplacement], rung: EditFit) -> Outcome:
     data = write(splice(text, spans))
     if data == current:
         return Misfit(kind=MisfitKind.unchanged, path=path, reason=CHANGES_NOTHING, already=True)
     added = "".join(line for span in spans for line in span.lines)
     if not added.isascii() and not _utf8(current):
-        return Reject(path=path, reason="the file is not UTF-8 text: the new lines may hold ASCII alone")
-    return Fitted(data, rung)
+        return EditRejection(path=path, reason="the file is not UTF-8 text: the new lines may hold ASCII alone")
+    return FittedFile(data, rung)
 
 
 def _utf8(data: bytes) -> bool:

@@ -9,20 +9,22 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from redstart.core.change import Rung
-from redstart.toolkit.patching.fitting.places import Page, bends, exactly, leading, loosely
-from redstart.toolkit.patching.hunks import COMES, GOES, STAYS, Hunk, Line, Span, elision
+from redstart.core.change import EditFit
+from redstart.toolkit.patching.fitting.places import IndexedLines, bends, exactly, leading, loosely
+from redstart.toolkit.patching.hunks import COMES, GOES, STAYS, DiffHunk, HunkLine, LineReplacement, elision
 
 MOST_WAYS = 64
 
 
-def reindented(page: Page, hunk: Hunk, parses: Callable[[int, Hunk], bool]) -> list[tuple[Hunk, int]]:
+def reindented(
+    page: IndexedLines, hunk: DiffHunk, parses: Callable[[int, DiffHunk], bool]
+) -> list[tuple[DiffHunk, int]]:
     """The hunk with its indentation taken from the file, for each place where its old lines stand but for it.
 
     `parses` tells whether the file is a program with the hunk at that place. Of several ways to
     move what comes, only one that parses is taken, and only if it is alone.
     """
-    found: list[tuple[Hunk, int]] = []
+    found: list[tuple[DiffHunk, int]] = []
     for start in page.matches(hunk.old, lambda line, real: line.text.strip() == real.strip()):
         ways = _ways(page.lines[start : start + len(hunk.old)], hunk)
         fitting = {way.new: way for way in ways if parses(start, way)}
@@ -33,7 +35,7 @@ def reindented(page: Page, hunk: Hunk, parses: Callable[[int, Hunk], bool]) -> l
     return found
 
 
-def _ways(real: Sequence[str], hunk: Hunk) -> list[Hunk]:
+def _ways(real: Sequence[str], hunk: DiffHunk) -> list[DiffHunk]:
     """As if the same number of blanks had been cut from every line, or as many as it had.
 
     Then a line that still has some lost them all, and of one that has none it is open.
@@ -55,17 +57,17 @@ def _ways(real: Sequence[str], hunk: Hunk) -> list[Hunk]:
     return [_with(real, hunk, moves) for moves in product(*choices)]
 
 
-def _with(real: Sequence[str], hunk: Hunk, moves: Sequence[int]) -> Hunk:
-    lines: list[Line] = []
+def _with(real: Sequence[str], hunk: DiffHunk, moves: Sequence[int]) -> DiffHunk:
+    lines: list[HunkLine] = []
     old, coming = iter(real), iter(moves)
     for line in hunk.lines:
         if line.mark != COMES:
-            lines.append(Line(line.mark, next(old)))
+            lines.append(HunkLine(line.mark, next(old)))
         elif not line.text.strip():
             lines.append(line)
         else:
             depth = max(len(leading(line.text)) + next(coming), 0)
-            lines.append(Line(COMES, " " * depth + line.text.lstrip()))
+            lines.append(HunkLine(COMES, " " * depth + line.text.lstrip()))
     return hunk._replace(lines=tuple(lines))
 
 
@@ -76,7 +78,7 @@ _SIMILAR = 0.7
 _DIAGONALS = 12
 
 
-class Aligned(NamedTuple):
+class HunkAlignment(NamedTuple):
     """Where each old line stands; None for one that stays in the hunk and is not in the file."""
 
     at: tuple[int | None, ...]
@@ -85,10 +87,10 @@ class Aligned(NamedTuple):
     """The last line is not as the file has it, but the file's line begins with it."""
 
 
-def alignments(page: Page, hunk: Hunk) -> list[Aligned]:
+def alignments(page: IndexedLines, hunk: DiffHunk) -> list[HunkAlignment]:
     """Every way to lay the hunk on the file with few enough faults, each place once."""
     old = hunk.old
-    found: dict[tuple[int | None, ...], Aligned] = {}
+    found: dict[tuple[int | None, ...], HunkAlignment] = {}
     for diagonal in _diagonals(page, old):
         low = max(diagonal - AROUND, 0)
         high = min(diagonal + len(old) + AROUND, len(page.lines))
@@ -98,9 +100,9 @@ def alignments(page: Page, hunk: Hunk) -> list[Aligned]:
     return list(found.values())
 
 
-def spans(page: Page, hunk: Hunk, at: Sequence[int | None]) -> list[Span] | None:
+def spans(page: IndexedLines, hunk: DiffHunk, at: Sequence[int | None]) -> list[LineReplacement] | None:
     """The change as spans of the file; None where a place to insert is not pinned by the lines on both of its sides."""
-    made: list[Span] = []
+    made: list[LineReplacement] = []
     number, lines = 0, list(hunk.lines)
     while number < len(lines):
         if lines[number].mark == STAYS:
@@ -117,7 +119,7 @@ def spans(page: Page, hunk: Hunk, at: Sequence[int | None]) -> list[Span] | None
     return made
 
 
-def _span(page: Page, hunk: Hunk, at: Sequence[int | None], begin: int, end: int) -> Span | None:
+def _span(page: IndexedLines, hunk: DiffHunk, at: Sequence[int | None], begin: int, end: int) -> LineReplacement | None:
     run = hunk.lines[begin:end]
     first_old = sum(line.mark != COMES for line in hunk.lines[:begin])
     gone = [at[first_old + n] for n in range(sum(line.mark == GOES for line in run))]
@@ -133,23 +135,23 @@ def _span(page: Page, hunk: Hunk, at: Sequence[int | None], begin: int, end: int
         gap = beside[0] not in (None, real[0] - 1) or beside[1] not in (None, real[-1] + 1)
         if gap and new and not _one_by_one(run):
             return None
-        return Span(real[0], real[-1] + 1, new)
+        return LineReplacement(real[0], real[-1] + 1, new)
     before = at[first_old - 1] if first_old else -2
     after = at[first_old] if first_old < len(at) else -2
     if before is None or after is None or before == after:
         return None
     if before == -2:
-        return Span(after, after, new)
+        return LineReplacement(after, after, new)
     if after in (-2, before + 1):
-        return Span(before + 1, before + 1, new) if before < len(page.lines) else None
+        return LineReplacement(before + 1, before + 1, new) if before < len(page.lines) else None
     return None
 
 
-def _one_by_one(run: Sequence[Line]) -> bool:
+def _one_by_one(run: Sequence[HunkLine]) -> bool:
     """Whether each line that comes is another form of one that goes: then it belongs where that one was."""
     gone = [line.text for line in run if line.mark == GOES]
     coming = [line.text for line in run if line.mark == COMES]
-    return len(gone) == len(coming) and all(_alike(one, other) for one, other in zip(gone, coming, strict=True))
+    return len(gone) == len(coming) and all(_alike(item, other) for item, other in zip(gone, coming, strict=True))
 
 
 def _alike(one: str, other: str) -> bool:
@@ -157,7 +159,7 @@ def _alike(one: str, other: str) -> bool:
     return matcher.quick_ratio() >= _SIMILAR and matcher.ratio() >= _SIMILAR
 
 
-def _diagonals(page: Page, old: Sequence[Line]) -> list[int]:
+def _diagonals(page: IndexedLines, old: Sequence[HunkLine]) -> list[int]:
     """Offsets between hunk and file on which the most lines agree."""
     votes: Counter[int] = Counter()
     for number, line in enumerate(old):
@@ -167,7 +169,7 @@ def _diagonals(page: Page, old: Sequence[Line]) -> list[int]:
     return [diagonal for diagonal, _ in votes.most_common(_DIAGONALS)]
 
 
-def _align(real: Sequence[str], old: Sequence[Line], low: int) -> Aligned | None:
+def _align(real: Sequence[str], old: Sequence[HunkLine], low: int) -> HunkAlignment | None:
     """The cheapest alignment within a window: lines of the file may be free before and behind, and cost one between."""
     rows, columns = len(old), len(real)
     cost = [[0.0] * (columns + 1)] + [[NEVER] * (columns + 1) for _ in range(rows)]
@@ -186,7 +188,7 @@ def _align(real: Sequence[str], old: Sequence[Line], low: int) -> Aligned | None
     return _traced(cost, real, old, low)
 
 
-def _traced(cost: list[list[float]], real: Sequence[str], old: Sequence[Line], low: int) -> Aligned:
+def _traced(cost: list[list[float]], real: Sequence[str], old: Sequence[HunkLine], low: int) -> HunkAlignment:
     at: list[int | None] = [None] * len(old)
     faults = 0
     tail = False
@@ -205,7 +207,7 @@ def _traced(cost: list[list[float]], real: Sequence[str], old: Sequence[Line], l
         else:
             faults += bool(line.text.strip())
             row -= 1
-    return Aligned(tuple(at), faults, tail)
+    return HunkAlignment(tuple(at), faults, tail)
 
 
 def _skipped(cost: list[list[float]], real: Sequence[str], row: int, column: int, rows: int) -> bool:
@@ -213,7 +215,7 @@ def _skipped(cost: list[list[float]], real: Sequence[str], row: int, column: int
     return abs(cost[row][column] - cost[row][column - 1] - skip) < 1e-6
 
 
-def _price(line: Line, real: str) -> float:
+def _price(line: HunkLine, real: str) -> float:
     if loosely(line, real):
         return 0.0
     if line.mark == GOES or not line.text.strip() or not real.strip():
@@ -223,58 +225,58 @@ def _price(line: Line, real: str) -> float:
     return 0.9 if _alike(line.text, real) else NEVER
 
 
-def _good(page: Page, old: Sequence[Line], aligned: Aligned) -> bool:
+def _good(page: IndexedLines, old: Sequence[HunkLine], aligned: HunkAlignment) -> bool:
     """Few faults beside many lines that agree."""
     said = [(line, at) for line, at in zip(old, aligned.at, strict=True) if line.text.strip()]
     agree = sum(at is not None and loosely(line, page.lines[at]) for line, at in said)
     return agree >= 2 and aligned.faults <= 1 + len(said) // 5 and agree >= 0.6 * len(said)
 
 
-Judge = Callable[[Sequence[Span]], bool]
+Judge = Callable[[Sequence[LineReplacement]], bool]
 """Whether the file is still a program, indented as it was; says yes of files that are none."""
 
 MOST_PLACES = 200
 
 
-class Option(NamedTuple):
+class HunkPlace(NamedTuple):
     """One place for a hunk."""
 
     start: int
     """The line, from 0, where the hunk's first old line stands."""
-    spans: tuple[Span, ...]
+    spans: tuple[LineReplacement, ...]
     cut: bool = False
     """Its last line is only the beginning of the line that is there."""
 
 
-class Options(NamedTuple):
-    rung: Rung
-    places: tuple[Option, ...]
+class HunkPlaces(NamedTuple):
+    rung: EditFit
+    places: tuple[HunkPlace, ...]
     already: bool = False
     """What the hunk would make is there, and what it would change is not."""
 
 
-def options(page: Page, hunk: Hunk, judge: Judge) -> Options:
+def options(page: IndexedLines, hunk: DiffHunk, judge: Judge) -> HunkPlaces:
     """The places of the lowest rung that has one."""
     old = hunk.old
-    for rung, same in ((Rung.exact, exactly), (Rung.whitespace, loosely)):
+    for rung, same in ((EditFit.exact, exactly), (EditFit.whitespace, loosely)):
         if found := page.matches(old, same):
-            return Options(rung, tuple(_contiguous(page, hunk, start) for start in found[:MOST_PLACES]))
+            return HunkPlaces(rung, tuple(_contiguous(page, hunk, start) for start in found[:MOST_PLACES]))
     if there_already(page, hunk):
-        return Options(Rung.exact, (), already=True)
+        return HunkPlaces(EditFit.exact, (), already=True)
     if bent := bends(page, hunk):
-        return Options(Rung.whitespace, tuple(_contiguous(page, way, start) for way, start in bent[:MOST_PLACES]))
+        return HunkPlaces(EditFit.whitespace, tuple(_contiguous(page, way, start) for way, start in bent[:MOST_PLACES]))
     if any(elision(line.text) for line in hunk.lines):
-        return Options(Rung.realign, _around_gaps(page, hunk))
+        return HunkPlaces(EditFit.realign, _around_gaps(page, hunk))
     if any(line.mark != COMES and line.text.strip() for line in hunk.lines):
         indented = reindented(page, hunk, lambda start, way: judge(_contiguous(page, way, start).spans))
         if indented:
-            return Options(Rung.whitespace, tuple(_contiguous(page, way, start) for way, start in indented))
+            return HunkPlaces(EditFit.whitespace, tuple(_contiguous(page, way, start) for way, start in indented))
     if stitched := _stitched(page, hunk):
-        return Options(Rung.realign, (stitched,))
-    return Options(Rung.merge, _merged(page, hunk))
+        return HunkPlaces(EditFit.realign, (stitched,))
+    return HunkPlaces(EditFit.merge, _merged(page, hunk))
 
 
-def there_already(page: Page, hunk: Hunk) -> bool:
+def there_already(page: IndexedLines, hunk: DiffHunk) -> bool:
     """Whether the file holds, line for line, what the hunk would make of it."""
     told = any(line.mark == COMES and line.text.strip() for line in hunk.lines)
     removes = any(line.mark == GOES for line in hunk.lines)
@@ -282,7 +284,7 @@ def there_already(page: Page, hunk: Hunk) -> bool:
     return (told or (removes and both)) and bool(page.matches(hunk.new, loosely))
 
 
-def is_made_already(page: Page, hunk: Hunk, found: Options, start: int) -> bool:
+def is_made_already(page: IndexedLines, hunk: DiffHunk, found: HunkPlaces, start: int) -> bool:
     """Whether the result of the hunk stands where the hunk would be applied: it may have been applied before.
 
     An exact match at one place alone is certain: lines deleted at one end always leave the others. Only added lines
@@ -291,7 +293,7 @@ def is_made_already(page: Page, hunk: Hunk, found: Options, start: int) -> bool:
     """
     stop = start + len(hunk.old)
     result = hunk.new
-    is_certain = found.rung is Rung.exact and len(found.places) == 1
+    is_certain = found.rung is EditFit.exact and len(found.places) == 1
     is_located = hunk.counted_right and hunk.start == start + 1
 
     def speaks_against(place: int) -> bool:
@@ -303,23 +305,23 @@ def is_made_already(page: Page, hunk: Hunk, found: Options, start: int) -> bool:
     return any(speaks_against(place) for place in page.matches(result, loosely))
 
 
-def _contiguous(page: Page, hunk: Hunk, start: int) -> Option:
+def _contiguous(page: IndexedLines, hunk: DiffHunk, start: int) -> HunkPlace:
     made = spans(page, hunk, range(start, start + len(hunk.old)))
-    return Option(start, tuple(made or ()))
+    return HunkPlace(start, tuple(made or ()))
 
 
-def _merged(page: Page, hunk: Hunk) -> tuple[Option, ...]:
-    found: dict[tuple[Span, ...], Option] = {}
+def _merged(page: IndexedLines, hunk: DiffHunk) -> tuple[HunkPlace, ...]:
+    found: dict[tuple[LineReplacement, ...], HunkPlace] = {}
     for aligned in alignments(page, hunk):
         made = spans(page, hunk, aligned.at)
         if made is None:
             continue
         start = next(at - number for number, at in enumerate(aligned.at) if at is not None)
-        found[tuple(made)] = Option(start, tuple(made), aligned.tail_differs)
+        found[tuple(made)] = HunkPlace(start, tuple(made), aligned.tail_differs)
     return tuple(found.values())
 
 
-def _around_gaps(page: Page, hunk: Hunk) -> tuple[Option, ...]:
+def _around_gaps(page: IndexedLines, hunk: DiffHunk) -> tuple[HunkPlace, ...]:
     """The places of a hunk that leaves lines out (`...`): its parts in order, each as it stands."""
     parts = _parts(hunk)
     if parts is None:
@@ -330,45 +332,45 @@ def _around_gaps(page: Page, hunk: Hunk) -> tuple[Option, ...]:
         if not found or len(found) > 20:
             return ()
         places.append(found)
-    made: dict[tuple[Span, ...], Option] = {}
+    made: dict[tuple[LineReplacement, ...], HunkPlace] = {}
     for starts in product(*places):
         ends = [start + len(part.old) for start, part in zip(starts, parts, strict=True)]
         if all(end <= start for end, start in zip(ends, starts[1:], strict=False)):
             together = [
                 span for start, part in zip(starts, parts, strict=True) for span in _contiguous(page, part, start).spans
             ]
-            made[tuple(together)] = Option(starts[0], tuple(together))
+            made[tuple(together)] = HunkPlace(starts[0], tuple(together))
     return tuple(made.values())
 
 
-def _stitched(page: Page, hunk: Hunk) -> Option | None:
+def _stitched(page: IndexedLines, hunk: DiffHunk) -> HunkPlace | None:
     """The place of a hunk that was made of several: cut where its context stops being the file's, each part alone."""
     rest, at, first = hunk.lines, 0, None
-    made: list[Span] = []
+    made: list[LineReplacement] = []
     while rest:
         cut = next((n for n in range(len(rest), 0, -1) if _cuts(rest, n) and page.matches(_old(rest[:n]), loosely)), 0)
-        part = Hunk(rest[:cut])
+        part = DiffHunk(rest[:cut])
         places = page.matches(part.old, loosely)
         if len(places) != 1 or places[0] < at or sum(bool(line.text.strip()) for line in part.old) < 2:
             return None
         made += _contiguous(page, part, places[0]).spans
         first = places[0] if first is None else first
         at, rest = places[0] + len(part.old), rest[cut:]
-    return None if first is None else Option(first, tuple(made))
+    return None if first is None else HunkPlace(first, tuple(made))
 
 
-def _old(lines: Sequence[Line]) -> tuple[Line, ...]:
-    return Hunk(tuple(lines)).old
+def _old(lines: Sequence[HunkLine]) -> tuple[HunkLine, ...]:
+    return DiffHunk(tuple(lines)).old
 
 
-def _cuts(lines: Sequence[Line], at: int) -> bool:
+def _cuts(lines: Sequence[HunkLine], at: int) -> bool:
     """Whether a hunk may be cut there: between two lines that stay."""
     return at == len(lines) or lines[at - 1].mark == lines[at].mark == STAYS
 
 
-def _parts(hunk: Hunk) -> list[Hunk] | None:
+def _parts(hunk: DiffHunk) -> list[DiffHunk] | None:
     """The hunk cut at the lines that stand for others; None where what is left out would be removed or made."""
-    parts: list[Hunk] = []
+    parts: list[DiffHunk] = []
     begun = 0
     lines = hunk.lines
     for number, line in enumerate(lines):
@@ -376,8 +378,8 @@ def _parts(hunk: Hunk) -> list[Hunk] | None:
             continue
         if line.mark != STAYS:
             return None
-        parts.append(Hunk(lines[begun:number]))
+        parts.append(DiffHunk(lines[begun:number]))
         begun = number + 1
-    parts.append(Hunk(lines[begun:]))
+    parts.append(DiffHunk(lines[begun:]))
     kept = [part for part in parts if part.changes or any(line.text.strip() for line in part.lines)]
     return kept if all(any(line.text.strip() for line in part.old) for part in kept) else None

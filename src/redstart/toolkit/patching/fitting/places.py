@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from redstart.toolkit.patching.hunks import STAYS, Hunk, Line
+from redstart.toolkit.patching.hunks import STAYS, DiffHunk, HunkLine
 
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|#39|#x27|#34);")
 _CURLY = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'})
@@ -45,7 +45,7 @@ def retabbed() -> Iterator[Bend]:
         yield partial(_spaces, width=width)
 
 
-def restyled(lines: Sequence[str], hunk: Hunk) -> Hunk:
+def restyled(lines: Sequence[str], hunk: DiffHunk) -> DiffHunk:
     """The hunk with what comes indented by tabs where the file uses nothing else, if no old line could tell."""
     margins = {leading(line)[:1] for line in lines if line.strip()}
     if margins - {""} != {"\t"} or any(leading(line.text) for line in hunk.old):
@@ -68,7 +68,7 @@ def unwrapped(lines: Sequence[str]) -> Iterator[Bend]:
         yield _straight
 
 
-def foreign_signs(lines: Sequence[str], hunk: Hunk, new: Sequence[str]) -> str:
+def foreign_signs(lines: Sequence[str], hunk: DiffHunk, new: Sequence[str]) -> str:
     """Escaped characters or curly quotes in the new lines, where neither the file has any nor an old line shows that
     the answer writes such characters plainly; else nothing. A transport may have put them there.
     """
@@ -81,13 +81,13 @@ def foreign_signs(lines: Sequence[str], hunk: Hunk, new: Sequence[str]) -> str:
     return "curly quotes" if curly and not any(sign in old for sign in "'\"") else ""
 
 
-def bent(hunk: Hunk, bend: Bend) -> Hunk | None:
-    lines: list[Line] = []
+def bent(hunk: DiffHunk, bend: Bend) -> DiffHunk | None:
+    lines: list[HunkLine] = []
     for line in hunk.lines:
         text = bend(line.text)
         if text is None:
             return None
-        lines.append(Line(line.mark, text, text if line.mark == STAYS else ""))
+        lines.append(HunkLine(line.mark, text, text if line.mark == STAYS else ""))
     return hunk._replace(lines=tuple(lines))
 
 
@@ -114,10 +114,10 @@ def _spaces(text: str, width: int) -> str:
     return leading(text).expandtabs(width) + text.lstrip(" \t")
 
 
-Same = Callable[[Line, str], bool]
+Same = Callable[[HunkLine, str], bool]
 
 
-class Page:
+class IndexedLines:
     """A file's lines with an index of them, made once for all of its hunks."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -130,7 +130,7 @@ class Page:
         """The lines that are `text`, but for blanks around it."""
         return self._at.get(text.strip(), ())
 
-    def starts(self, old: Sequence[Line]) -> list[int]:
+    def starts(self, old: Sequence[HunkLine]) -> list[int]:
         """Every place where the rarest of the lines stands so that the others can be around it."""
         if not old:
             return []
@@ -138,7 +138,7 @@ class Page:
         last = len(self.lines) - len(old)
         return [at - rarest for at in self.where(old[rarest].text) if 0 <= at - rarest <= last]
 
-    def matches(self, old: Sequence[Line], same: Same) -> list[int]:
+    def matches(self, old: Sequence[HunkLine], same: Same) -> list[int]:
         return [
             start
             for start in self.starts(old)
@@ -146,20 +146,20 @@ class Page:
         ]
 
 
-def exactly(line: Line, real: str) -> bool:
+def exactly(line: HunkLine, real: str) -> bool:
     return line.text == real
 
 
-def loosely(line: Line, real: str) -> bool:
+def loosely(line: HunkLine, real: str) -> bool:
     """But for blanks at the end; a line that stays may have lost its marker, or never had one."""
     if line.text.rstrip() == real.rstrip():
         return True
     return line.mark == STAYS and line.raw.rstrip() == real.rstrip()
 
 
-def bends(page: Page, hunk: Hunk) -> list[tuple[Hunk, int]]:
+def bends(page: IndexedLines, hunk: DiffHunk) -> list[tuple[DiffHunk, int]]:
     """The hunk bent as a whole so that it fits, with each place where it then does."""
-    found: list[tuple[Hunk, int]] = []
+    found: list[tuple[DiffHunk, int]] = []
     old = hunk.old
     first = next((at for at, line in enumerate(old) if line.text.strip()), None)
     if first is None:
@@ -178,7 +178,7 @@ def bends(page: Page, hunk: Hunk) -> list[tuple[Hunk, int]]:
     return []
 
 
-def _fits(page: Page, hunk: Hunk, bend: Bend, start: int) -> Hunk | None:
+def _fits(page: IndexedLines, hunk: DiffHunk, bend: Bend, start: int) -> DiffHunk | None:
     changed = bent(hunk, bend)
     if changed is None:
         return None

@@ -5,16 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from redstart.core.change import Rung
+from redstart.core.change import EditFit
 from redstart.toolkit.patching.edited_code import EditedCode
 from redstart.toolkit.patching.fitting.places import leading, retabbed, unwrapped
-from redstart.toolkit.patching.hunks import Span, Text, elision, may_be_elision
+from redstart.toolkit.patching.hunks import LineReplacement, TextLines, elision, may_be_elision
 
 MOST_GONE_AT_AN_END = 3
 SMALL, SMALL_PROGRAM = 12, 60
 
 
-def rewritten(text: Text, given: Sequence[str], code: EditedCode | None) -> tuple[Rung, list[Span]] | str:
+def rewritten(
+    text: TextLines, given: Sequence[str], code: EditedCode | None
+) -> tuple[EditFit, list[LineReplacement]] | str:
     """The spans that make the file what was given; else why it cannot be all of the file.
 
     An answer that leaves lines out, ends early or holds a part alone is not taken for the file: what it leaves out is
@@ -32,8 +34,8 @@ def rewritten(text: Text, given: Sequence[str], code: EditedCode | None) -> tupl
     fault = _not_whole(text.lines, new, code)
     if fault:
         parts = code.replaced(text.lines, new) if code and not left_out else fault
-        return (Rung.node, parts) if isinstance(parts, list) else fault
-    return (Rung.realign if left_out else Rung.exact), _spans(text.lines, new)
+        return (EditFit.node, parts) if isinstance(parts, list) else fault
+    return (EditFit.realign if left_out else EditFit.exact), _spans(text.lines, new)
 
 
 def _told_not_given(old: Sequence[str], new: Sequence[str]) -> str:
@@ -49,9 +51,9 @@ def _told_not_given(old: Sequence[str], new: Sequence[str]) -> str:
     return ""
 
 
-def _spans(old: Sequence[str], new: Sequence[str]) -> list[Span]:
+def _spans(old: Sequence[str], new: Sequence[str]) -> list[LineReplacement]:
     codes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    return [Span(a, b, tuple(new[c:d])) for tag, a, b, c, d in codes if tag != "equal"]
+    return [LineReplacement(a, b, tuple(new[c:d])) for tag, a, b, c, d in codes if tag != "equal"]
 
 
 def _trimmed(old: Sequence[str], new: list[str]) -> list[str]:

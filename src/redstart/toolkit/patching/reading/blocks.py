@@ -14,7 +14,7 @@ _QUOTED = re.compile(rf"[`*\"'](?P<path>{_PATH})[`*\"']")
 _LABEL = re.compile(r"^(?:[-*+]\s+|\d+[.)]\s+)?(?:file(?:name)?|path)\s*[:=]\s*", re.IGNORECASE)
 
 
-class Fence(NamedTuple):
+class CodeFence(NamedTuple):
     """A fenced passage: lines `start` to `stop` (exclusive) of the answer are inside."""
 
     start: int
@@ -24,7 +24,7 @@ class Fence(NamedTuple):
     margin: str = ""
 
 
-def fences(lines: Sequence[str]) -> Iterator[Fence]:
+def fences(lines: Sequence[str]) -> Iterator[CodeFence]:
     """The fenced passages. One ends at the next line that is nothing but a fence as long as its own.
 
     A fence of the same kind that names a language opens one inside it, which ends first.
@@ -39,7 +39,7 @@ def fences(lines: Sequence[str]) -> Iterator[Fence]:
         while end < len(lines) and not (_closes(lines[end], opened["fence"]) and not inner):
             inner += _nests(lines[end], opened["fence"]) - (_closes(lines[end], opened["fence"]) and inner > 0)
             end += 1
-        yield Fence(at + 1, end, opened["info"].strip(), end < len(lines), opened["indent"])
+        yield CodeFence(at + 1, end, opened["info"].strip(), end < len(lines), opened["indent"])
         at = end + 1
 
 
@@ -105,7 +105,7 @@ NOT_COMPLETE = "the answer has a search/replace block that is not complete (SEAR
 TWO_MIDDLES = "a search/replace block has several ======= lines: give longer ones to the block's own"
 
 
-class Taken(NamedTuple):
+class ParsedBlocks(NamedTuple):
     """The edits, what is left of the answer, and why there is none where one was begun."""
 
     edits: tuple[Edit, ...]
@@ -113,7 +113,7 @@ class Taken(NamedTuple):
     fault: str = ""
 
 
-def blocks(lines: Sequence[str]) -> Taken:
+def blocks(lines: Sequence[str]) -> ParsedBlocks:
     edits: list[Edit] = []
     rest: list[str] = []
     at, path = 0, ""
@@ -126,20 +126,20 @@ def blocks(lines: Sequence[str]) -> Taken:
         end = next((n for n in range(at + 1, len(lines)) if _TAIL.match(lines[n])), None)
         begun = next((n for n in range(at + 1, len(lines)) if _opens(lines[n])), len(lines))
         if end is None or begun < end:
-            return Taken((), (), NOT_COMPLETE)
+            return ParsedBlocks((), (), NOT_COMPLETE)
         path = path_in(head["rest"]) or path_above(rest, len(rest)) or path
         if not path:
-            return Taken((), (), NO_PATH)
+            return ParsedBlocks((), (), NO_PATH)
         body = _dedented(lines[at], lines[at + 1 : end])
         middles = _middles(body, len(head["mark"]))
         if len(middles) != 1:
-            return Taken((), (), TWO_MIDDLES if middles else NOT_COMPLETE)
+            return ParsedBlocks((), (), TWO_MIDDLES if middles else NOT_COMPLETE)
         search, text = (_unfenced(part) for part in (body[: middles[0]], body[middles[0] + 1 :]))
         edits.append(
             Edit(kind=EditKind.block, path=path, search=_joined(search), text=_joined(text), number=len(edits) + 1)
         )
         at = end + 1
-    return Taken(tuple(edits), tuple(rest))
+    return ParsedBlocks(tuple(edits), tuple(rest))
 
 
 def _opens(line: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from redstart.core.change import EditKind, Tally
+from redstart.core.change import EditKind, FitCounts
 
 ENOUGH = 8
 """Edits in a form before its own rate counts."""
@@ -18,7 +18,7 @@ _WEIGHT = 4.0
 
 
 def best_form(
-    counts: Mapping[EditKind, Tally],
+    counts: Mapping[EditKind, FitCounts],
     longest: int = 0,
     usual: EditKind = EditKind.block,
     *,
@@ -34,15 +34,15 @@ def best_form(
     if others := [kind for kind in allowed if kind not in without] if without else []:
         return max(others, key=lambda kind: _rate(counts, kind))
     usual = usual if usual in allowed else EditKind.block
-    known = [kind for kind in allowed if kind is usual or counts.get(kind, Tally()).tried >= ENOUGH]
+    known = [kind for kind in allowed if kind is usual or counts.get(kind, FitCounts()).tried >= ENOUGH]
     best = max(known, key=lambda kind: (_rate(counts, kind), kind is usual))
     open_ones = [kind for kind in allowed if kind not in known]
-    if _rate(counts, best) >= POOR or counts.get(usual, Tally()).tried < ENOUGH or not open_ones:
+    if _rate(counts, best) >= POOR or counts.get(usual, FitCounts()).tried < ENOUGH or not open_ones:
         return best
     return max(open_ones, key=lambda kind: _rate(counts, kind))
 
 
-def _rate(counts: Mapping[EditKind, Tally], kind: EditKind) -> float:
+def _rate(counts: Mapping[EditKind, FitCounts], kind: EditKind) -> float:
     """What was measured, drawn towards what is usual while there is little of it."""
-    fitted, tried = counts.get(kind, Tally())
+    fitted, tried = counts.get(kind, FitCounts())
     return (fitted + _WEIGHT * _EXPECTED[kind]) / (tried + _WEIGHT)

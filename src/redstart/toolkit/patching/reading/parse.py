@@ -15,8 +15,8 @@ from redstart.core.noun import clip
 from redstart.toolkit.patching.hunks import STAYS, of_diff
 from redstart.toolkit.patching.reading.blocks import (
     NOT_COMPLETE,
-    Fence,
-    Taken,
+    CodeFence,
+    ParsedBlocks,
     blocks,
     clean,
     fences,
@@ -73,7 +73,7 @@ def from_json(answer: str) -> str:
 CUT_OFF = "the answer ends in the middle of a file: its fence is not closed"
 
 
-def wholes(lines: Sequence[str]) -> Taken:
+def wholes(lines: Sequence[str]) -> ParsedBlocks:
     edits: list[Edit] = []
     for fence in _merged(lines):
         path = path_in_info(fence.info) or path_above(lines, fence.start - 1, reach=3)
@@ -86,17 +86,17 @@ def wholes(lines: Sequence[str]) -> Taken:
         if not path or not any(line.strip() for line in body):
             continue
         if not fence.closed:
-            return Taken((), (), CUT_OFF)
+            return ParsedBlocks((), (), CUT_OFF)
         text = "".join(f"{line}\n" for line in body)
         edits.append(Edit(kind=EditKind.whole, path=path, text=text, number=len(edits) + 1))
     if len({edit.path for edit in edits}) < len(edits):
-        return Taken((), (), "the answer gives a file more than once")
-    return Taken(tuple(edits), ())
+        return ParsedBlocks((), (), "the answer gives a file more than once")
+    return ParsedBlocks(tuple(edits), ())
 
 
-def _merged(lines: Sequence[str]) -> list[Fence]:
+def _merged(lines: Sequence[str]) -> list[CodeFence]:
     """The fenced passages; one that holds fences itself goes up to the last that closes, before the next path."""
-    found: list[Fence] = []
+    found: list[CodeFence] = []
     for fence in fences(lines):
         last = found[-1] if found else None
         named = path_in_info(fence.info) or path_above(lines, fence.start - 1, reach=3)
@@ -107,7 +107,7 @@ def _merged(lines: Sequence[str]) -> list[Fence]:
     return found
 
 
-def _inside(lines: Sequence[str], outer: Fence, fence: Fence) -> bool:
+def _inside(lines: Sequence[str], outer: CodeFence, fence: CodeFence) -> bool:
     """Whether what stands between two passages reads on as part of the file: an odd fence, and no prose."""
     return fence.start - 1 == outer.stop + 1 and is_fence(lines[outer.stop])
 
@@ -120,7 +120,7 @@ _WORD = re.compile(r"^(?:EOF|PATCH|EOS)['\"]?\s*$")
 ENVELOPE_CUT_OFF = "the answer has a patch that is cut off: it ends without *** End Patch"
 
 
-def envelopes(lines: Sequence[str], ends_with_newline: bool) -> Taken:
+def envelopes(lines: Sequence[str], ends_with_newline: bool) -> ParsedBlocks:
     """One edit for each file.
 
     A patch without its last line is taken where a fence or a word closes it, or where its last hunk has as much context
@@ -138,13 +138,13 @@ def envelopes(lines: Sequence[str], ends_with_newline: bool) -> Taken:
         else:
             end = next((n for n in range(at + 1, len(lines)) if _ends(lines[n])), len(lines))
             if end == len(lines) and not (ends_with_newline and _balanced(lines[at + 1 : end])):
-                return Taken((), (), ENVELOPE_CUT_OFF)
+                return ParsedBlocks((), (), ENVELOPE_CUT_OFF)
             body = _without_header(list(lines[at + 1 : end]))
             text = "\n".join((f"*** {file['what']} File: {clean(file['path'])}", *body, ""))
             path = clean(file["path"].strip("`\"'"))
             edits.append(Edit(kind=EditKind.envelope, path=path, text=text, number=len(edits) + 1))
             at = end + (end < len(lines) and bool(_END.match(lines[end])))
-    return Taken(tuple(edits), tuple(rest))
+    return ParsedBlocks(tuple(edits), tuple(rest))
 
 
 def _ends(line: str) -> bool:
@@ -257,7 +257,7 @@ MOST_CHARACTERS, MOST_EDITS = 1_000_000, 300
 """Of an answer. What is larger is no fix that anybody reads, and would take minutes to look through."""
 
 
-class Parsed(NamedTuple):
+class ParsedPatch(NamedTuple):
     """`fault` says why there is no edit, in words that can go back to the model."""
 
     edits: tuple[Edit, ...]
@@ -270,14 +270,14 @@ class Parsed(NamedTuple):
     """Whether there is no edit because the answer gives files back as they are."""
 
 
-def parse(answer: str, shown: Mapping[str, str] | None = None) -> Parsed:
+def parse(answer: str, shown: Mapping[str, str] | None = None) -> ParsedPatch:
     """The edits in an answer, whatever prose or fences are around them. Never raises.
 
     One edit that is cut off makes the whole answer unusable: a part of a change is no change. `shown` are the files
     that the model was shown and may change, by path: code that names none of them may still belong to one.
     """
     if len(answer) > MOST_CHARACTERS:
-        return Parsed((), fault=f"the answer is longer than {MOST_CHARACTERS} characters: give only what changes")
+        return ParsedPatch((), fault=f"the answer is longer than {MOST_CHARACTERS} characters: give only what changes")
     answer = answer.replace("\r\n", "\n")
     labels = {found["label"]: clip(found["text"].strip(), 400) for found in _LABEL.finditer(answer)}
     edits, fault = _edits(answer)
@@ -296,7 +296,7 @@ def parse(answer: str, shown: Mapping[str, str] | None = None) -> Parsed:
     )
     said = reflection if any((reflection.root_cause, reflection.what_failed, reflection.try_next)) else None
     fault = "" if edits else fault or _why_none(answer)
-    return Parsed(edits, labels.get("WHY", ""), said, fault, labels.get("TEST CHANGE", ""))
+    return ParsedPatch(edits, labels.get("WHY", ""), said, fault, labels.get("TEST CHANGE", ""))
 
 
 def fingerprint(edits: Sequence[Edit]) -> str:

@@ -31,7 +31,7 @@ def unnamed(answer: str, shown: Mapping[str, str]) -> tuple[Edit, ...]:
 def given_back(answer: str, shown: Mapping[str, str]) -> tuple[str, ...]:
     """The files that an answer gives back as they were shown, from end to end; none where it holds other code too."""
     lines = answer.replace("\r\n", "\n").split("\n")
-    texts = {"\n".join(lines[one.start : one.stop]).strip() for one in fences(lines)}
+    texts = {"\n".join(lines[fence.start : fence.stop]).strip() for fence in fences(lines)}
     plain = {path: text.replace("\r\n", "\n").strip() for path, text in shown.items()}
     if not texts <= {text for text in plain.values() if text}:
         return ()

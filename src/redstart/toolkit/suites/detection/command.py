@@ -42,7 +42,7 @@ _WITHOUT_RESULTS = {
 """Runners that pytest has no part in: how the results of each test can be had all the same."""
 
 
-class Around(NamedTuple):
+class CommandStart(NamedTuple):
     """How a command is started so that it reaches pytest."""
 
     argv: tuple[str, ...]
@@ -72,7 +72,7 @@ def with_interpreter(start: Sequence[str], environment: Environment) -> tuple[st
     return tuple(start)
 
 
-def around(suite: Suite, environment: Environment) -> Around:
+def around(suite: Suite, environment: Environment) -> CommandStart:
     """The user's command as it is to be run here."""
     words = suite.command
     root = {ROOT: join(environment.mount, suite.folder)}
@@ -81,15 +81,15 @@ def around(suite: Suite, environment: Environment) -> Around:
     if end := end_of_start(words, "tox"):
         start = with_interpreter(words[:end], environment)
         return _tox((*start, *words[end:]), environment, root)
-    return Around(words, root, {})
+    return CommandStart(words, root, {})
 
 
-def _nox(start: Sequence[str], given: Sequence[str], root: dict[str, str]) -> Around:
+def _nox(start: Sequence[str], given: Sequence[str], root: dict[str, str]) -> CommandStart:
     end = given.index("--") if "--" in given else len(given)
     options, file = _nox_options(given[:end])
     ours = ("--force-venv-backend", "none", "--no-install", "--noxfile", f"{IN}/{NOXFILE}")
     variables = {**root, "REDSTART_NOX_ROOT": root[ROOT], "REDSTART_NOXFILE": file}
-    return Around((*start, *options, *ours, *given[end:]), variables, {NOXFILE: inside(NOXFILE)})
+    return CommandStart((*start, *options, *ours, *given[end:]), variables, {NOXFILE: inside(NOXFILE)})
 
 
 def _nox_options(options: Sequence[str]) -> tuple[list[str], str]:
@@ -113,7 +113,7 @@ def _nox_options(options: Sequence[str]) -> tuple[list[str], str]:
     return kept, file
 
 
-def _tox(argv: tuple[str, ...], environment: Environment, root: dict[str, str]) -> Around:
+def _tox(argv: tuple[str, ...], environment: Environment, root: dict[str, str]) -> CommandStart:
     about = {
         f"{_TOX_ABOUT}METADATA": "Metadata-Version: 2.1\nName: redstart-tox\nVersion: 0\n",
         f"{_TOX_ABOUT}entry_points.txt": "[tox]\nredstart_tox = redstart_tox\n",
@@ -126,4 +126,4 @@ def _tox(argv: tuple[str, ...], environment: Environment, root: dict[str, str]) 
         "TOX_OVERRIDE": "tox.requires=",
         "VIRTUALENV_NO_SEED": "1",
     }
-    return Around(argv, variables, {TOX_PLUGIN: inside(TOX_PLUGIN), **about})
+    return CommandStart(argv, variables, {TOX_PLUGIN: inside(TOX_PLUGIN), **about})

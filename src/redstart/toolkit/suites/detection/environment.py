@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from redstart.core.errors import ConfigError
-from redstart.core.noun import Noun
+from redstart.core.noun import FrozenValue
 from redstart.core.shell import Environment
 from redstart.toolkit.suites.detection.history import History, find_history
 from redstart.toolkit.suites.detection.ignored import find_ignored, outermost
@@ -47,7 +47,7 @@ if not venv:
     user = site.getusersitepackages()
 elif "include-system-site-packages = true" in open(config).read().lower():
     folders += site.getsitepackages([sys.base_prefix])
-folders = [one for one in dict.fromkeys(folders + [user]) if one and os.path.isdir(one)]
+folders = [folder for folder in dict.fromkeys(folders + [user]) if folder and os.path.isdir(folder)]
 print(json.dumps({
     "executable": executable, "prefix": prefix, "base_prefix": sys.base_prefix, "exec_prefix": sys.exec_prefix,
     "version": version, "site_folders": folders, "has_pytest": PathFinder.find_spec("pytest", folders) is not None,
@@ -55,7 +55,7 @@ print(json.dumps({
 """
 
 
-class Interpreter(Noun):
+class Interpreter(FrozenValue):
     """What an interpreter said of itself."""
 
     executable: str
@@ -175,21 +175,21 @@ def _with_history(environment: Environment, history: History) -> Environment:
 
 def _is_shown(path: Path, read_only: Iterable[str]) -> bool:
     """Whether a path is visible as it is, so that a copy could not be put there, nor around it."""
-    return any(path.is_relative_to(one) or Path(one).is_relative_to(path) for one in read_only)
+    return any(path.is_relative_to(item) or Path(item).is_relative_to(path) for item in read_only)
 
 
 def _visible(interpreter: Interpreter, mount: Path, home: Path) -> tuple[str, ...]:
     """The paths that the interpreter needs, shortest first, none inside another."""
     prefixes = {interpreter.prefix, interpreter.base_prefix, interpreter.exec_prefix} - {"", "/"}
     needed: set[Path] = set()
-    for prefix in (Path(one) for one in prefixes):
+    for prefix in (Path(item) for item in prefixes):
         # An environment made in the root itself would hide the workspace that is mounted there.
         names = ("bin", "lib", "lib64", "include", "pyvenv.cfg") if prefix == mount else ()
         needed |= {prefix / name for name in names if (prefix / name).exists()} if names else {prefix}
-    needed |= {Path(one) for one in interpreter.site_folders}
+    needed |= {Path(folder) for folder in interpreter.site_folders}
     needed |= set(_links(Path(interpreter.executable)))
     needed.add(Path(interpreter.executable).resolve().parent)
-    outside = [path for path in needed if not any(path.is_relative_to(one) for one in SYSTEM)]
+    outside = [path for path in needed if not any(path.is_relative_to(item) for item in SYSTEM)]
     for path in outside:
         if home.is_relative_to(path):
             raise ConfigError(
@@ -213,7 +213,7 @@ def _linked(interpreter: Interpreter, mount: Path, home: Path) -> Iterable[Path]
         for path in (Path(name.strip()) for name in named if name.startswith("/")):
             places = (path, path.resolve())
             shows_too_much = any(inner.is_relative_to(place) for inner in (home, mount) for place in places)
-            there_anyway = any(path.is_relative_to(one) for one in (*SYSTEM, mount))
+            there_anyway = any(path.is_relative_to(item) for item in (*SYSTEM, mount))
             if path.is_dir() and ".." not in path.parts and not shows_too_much and not there_anyway:
                 yield path
 

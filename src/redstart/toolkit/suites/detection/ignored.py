@@ -59,9 +59,11 @@ def find_ignored(root: Path) -> Ignored:
     measured = (_measure(root, path) for path in outer if not _unwanted_path(root, path))
     entries = [entry for entry in measured if entry.files]
     left_out: list[str] = []
-    while (files := sum(one.files for one in entries)) > MOST_FILES or sum(one.size for one in entries) > MOST_BYTES:
+    while (files := sum(item.files for item in entries)) > MOST_FILES or sum(
+        item.size for item in entries
+    ) > MOST_BYTES:
         by_files = files > MOST_FILES
-        largest = max(entries, key=lambda one: (one.files, one.size) if by_files else (one.size, one.files))
+        largest = max(entries, key=lambda item: (item.files, item.size) if by_files else (item.size, item.files))
         entries.remove(largest)
         left_out.append(largest.path)
     modules = tuple(path for path in listed if path.split("/")[-1] == MODULES and _is_folder(root / path))

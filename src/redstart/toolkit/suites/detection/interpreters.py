@@ -32,13 +32,13 @@ ON_PATH = "python3 on PATH"
 """Why an interpreter was taken that is no environment of the project's."""
 
 
-class Choice(NamedTuple):
+class InterpreterChoice(NamedTuple):
     python: str
     why: str
     """In the user's words: `--python`, `.venv in the project`, `poetry`, `python3 on PATH`."""
 
 
-def choose(root: Path, top: Path, *, python: str | None, environ: Mapping[str, str]) -> Choice:
+def choose(root: Path, top: Path, *, python: str | None, environ: Mapping[str, str]) -> InterpreterChoice:
     """The project's interpreter. `top` is the root of the git repo that `root` lies in, or `root` itself.
 
     In order: `python`, the environment that is active, `.venv` or `venv` in the root or the top, what the project's own
@@ -47,11 +47,11 @@ def choose(root: Path, top: Path, *, python: str | None, environ: Mapping[str, s
     """
     path = environ.get("PATH", "")
     if python:
-        return Choice(_named(python, path), "--python")
+        return InterpreterChoice(_named(python, path), "--python")
     for found in _candidates(root, top, environ):
         return found
     if on_path := shutil.which("python3", path=path):
-        return Choice(on_path, ON_PATH)
+        return InterpreterChoice(on_path, ON_PATH)
     raise ConfigError("no Python interpreter found", remedy="install python3, or name an interpreter with --python")
 
 
@@ -64,25 +64,25 @@ def _named(python: str, path: str) -> str:
     raise ConfigError(f"no program {python} on PATH", remedy="give the interpreter's path with --python")
 
 
-def _candidates(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[Choice]:
+def _candidates(root: Path, top: Path, environ: Mapping[str, str]) -> Iterator[InterpreterChoice]:
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         active = environ.get(variable, "")
         # Conda's base is active in every shell, so it says nothing; where it is meant, it is first on PATH anyway.
         is_base = variable == "CONDA_PREFIX" and environ.get("CONDA_DEFAULT_ENV") == "base"
         if active and not is_base and program_of(Path(active)).exists():
-            yield Choice(str(program_of(Path(active))), variable)
+            yield InterpreterChoice(str(program_of(Path(active))), variable)
     folders = ((root, "the project"), (top, "the repository's root"))
     for folder, place in dict(folders[::-1]).items() if root == top else folders:
         for name in (".venv", "venv"):
             if is_users_own(folder / name, top):
-                yield Choice(str(program_of(folder / name)), f"{name} in {place}")
+                yield InterpreterChoice(str(program_of(folder / name)), f"{name} in {place}")
     for tool, environment in _by_tools(root, top, environ):
         if environment.is_absolute() and _is_environment(environment) and _may_be_started(environment, top):
-            yield Choice(str(program_of(environment)), tool)
+            yield InterpreterChoice(str(program_of(environment)), tool)
     for folder in dict.fromkeys((root, top)):
         for kept in (".tox", ".nox"):
             for environment in _session_environments(folder / kept, top):
-                yield Choice(str(program_of(environment)), f"{kept}/{environment.name}")
+                yield InterpreterChoice(str(program_of(environment)), f"{kept}/{environment.name}")
 
 
 def program_of(environment: Path) -> Path:
@@ -99,7 +99,7 @@ def is_users_own(environment: Path, root: Path) -> bool:
     home = Path(config.get("home", ""))
     if not config.get("home") or not program.exists():
         return False
-    return not any(not one.is_absolute() or one.resolve().is_relative_to(root) for one in (home, program))
+    return not any(not item.is_absolute() or item.resolve().is_relative_to(root) for item in (home, program))
 
 
 def _is_environment(folder: Path) -> bool:
@@ -210,8 +210,8 @@ def _session_environments(folder: Path, top: Path) -> list[Path]:
     """The environments that were made for test sessions: those with pytest first, then by version, the newest first."""
     if not folder.is_dir():
         return []
-    usable = [one for one in folder.iterdir() if not one.name.startswith(".") and is_users_own(one, top)]
-    ranked = [(_has_pytest(one), _version(one), one.name) for one in usable]
+    usable = [path for path in folder.iterdir() if not path.name.startswith(".") and is_users_own(path, top)]
+    ranked = [(_has_pytest(item), _version(item), item.name) for item in usable]
     return [folder / name for _, version, name in sorted(ranked, reverse=True) if version >= OLDEST]
 
 

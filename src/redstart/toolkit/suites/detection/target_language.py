@@ -30,7 +30,7 @@ def foreign_language(suite: Suite, trees: Trees, tree: Snapshot, ids: Sequence[s
         return ""
     paths, read = trees.files(tree), partial(trees.read, tree)
     tests = _AlterableTests(suite, paths, read)
-    if ids and all(tests.hold(one) for one in ids):
+    if ids and all(tests.hold(id_) for id_ in ids):
         return ""
     started = CommandFiles(suite.command, suite.folder, paths, read).languages
     other = [language.name for language in started if not language.can_alter_tests]
@@ -54,7 +54,7 @@ class _AlterableTests:
     def __init__(self, suite: Suite, paths: Collection[str], read: Read) -> None:
         self._read = read
         found = {path: language for path in paths if (language := language_of_test(path)) and language.can_alter_tests}
-        self._languages = {path: one for path, one in found.items() if path.endswith(one.suffixes)}
+        self._languages = {path: item for path, item in found.items() if path.endswith(item.suffixes)}
         self._files = frozenset(map(suite.as_shown, self._languages))
 
     def hold(self, id_: str) -> bool:
@@ -66,4 +66,4 @@ class _AlterableTests:
 
     @cached_property
     def _names(self) -> tuple[ReportNames, ...]:
-        return tuple(one.report_names(path, self._read(path) or b"") for path, one in self._languages.items())
+        return tuple(language.report_names(path, self._read(path) or b"") for path, language in self._languages.items())

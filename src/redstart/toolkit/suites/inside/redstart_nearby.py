@@ -27,16 +27,16 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 SETTINGS = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 
 
-class TooLong(BaseException):
+class CallTimeout(BaseException):
     """The time is up."""
 
 
 @contextlib.contextmanager
 def limited(seconds):
-    """Raises `TooLong`, and again for code that swallows it."""
+    """Raises `CallTimeout`, and again for code that swallows it."""
 
     def interrupt(_number, _frame):
-        raise TooLong
+        raise CallTimeout
 
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds, 0.25)
@@ -108,7 +108,7 @@ def evaluate(source, module, seconds):
     try:
         with limited(seconds):
             return [described(eval(source, vars(module))), False]  # noqa: S307 (it is what the test itself asks)
-    except TooLong:
+    except CallTimeout:
         return None
     except KeyboardInterrupt:
         raise

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from redstart.core.noun import clip
 from redstart.core.report import Case
-from redstart.toolkit.suites.problems.ground import Ground, classify
-from redstart.toolkit.suites.problems.project import Project
-from redstart.toolkit.suites.reading.raised import Raised, chain
+from redstart.toolkit.suites.problems.ground import EnvironmentProblem, classify
+from redstart.toolkit.suites.problems.project import ProjectView
+from redstart.toolkit.suites.reading.raised import RaisedException, chain
 
 SURE = re.compile(r"^[ \t>*#-]*SURE[ \t*]*:[ \t*]*(?P<level>high|medium|low)\b[ \t*,.:;-]*(?P<why>.*)$", re.I | re.M)
 
@@ -23,45 +23,45 @@ _CHECKS = re.compile(r"\bassert|\bexpect\(")
 _LONGEST = 300
 
 
-class Sureness(NamedTuple):
+class TestConfidence(NamedTuple):
     """How sure a model is that its test is what was meant."""
 
     level: str = ""
     why: str = ""
 
 
-class Asked(NamedTuple):
+class NewTestContext(NamedTuple):
     """What a new test is held against."""
 
     told: str
     """What it is about: names in it may be of something that is still to be made."""
-    project: Project
+    project: ProjectView
     """With the new test in it."""
     is_new: Callable[[str], bool]
     """Whether an id, or the path of a file, is of the new test."""
 
 
-class Example(NamedTuple):
+class TestExample(NamedTuple):
     """A test of the project, for the style of the next one."""
 
     path: str
     text: str
 
 
-def example_of(tests: Iterable[str], read: Callable[[str], bytes | None]) -> Example | None:
+def example_of(tests: Iterable[str], read: Callable[[str], bytes | None]) -> TestExample | None:
     """Of the project's test files the shortest that holds a check; None where there is none."""
     texts = ((path, (read(path) or b"").decode(errors="replace")) for path in tests)
-    telling = [Example(path, text) for path, text in texts if _CHECKS.search(text)]
-    return min(telling, key=lambda one: (len(one.text), one.path), default=None)
+    telling = [TestExample(path, text) for path, text in texts if _CHECKS.search(text)]
+    return min(telling, key=lambda item: (len(item.text), item.path), default=None)
 
 
-def sureness(answer: str) -> Sureness:
+def sureness(answer: str) -> TestConfidence:
     """What an answer's line `SURE:` says; nothing where there is none."""
     found = SURE.search(answer)
-    return Sureness(found["level"].lower(), clip(found["why"].strip(), _LONGEST)) if found else Sureness()
+    return TestConfidence(found["level"].lower(), clip(found["why"].strip(), _LONGEST)) if found else TestConfidence()
 
 
-def why_unfit(before: Sequence[Case], after: Sequence[Case], asked: Asked) -> str:
+def why_unfit(before: Sequence[Case], after: Sequence[Case], asked: NewTestContext) -> str:
     """Why the new test cannot be what the code is held to, in words for its writer; empty where it can.
 
     `before` and `after` are the whole suite without it and with it, on the same code.
@@ -78,12 +78,12 @@ def why_unfit(before: Sequence[Case], after: Sequence[Case], asked: Asked) -> st
     return next((clip(f"{case.id}: {words}", _LONGEST) for case, words in mistakes if words), "")
 
 
-def mistake(case: Case, asked: Asked) -> str:
+def mistake(case: Case, asked: NewTestContext) -> str:
     """What the test itself does wrong, so that no change of the program makes it green; empty where nothing is seen."""
     if found := _FIXTURE.search(f"{case.message}\n{case.detail}"):
         return f"it asks for the fixture {found[1]}, which is not there"
     links = chain(case)
-    raised = links[-1] if links else Raised("", "")
+    raised = links[-1] if links else RaisedException("", "")
     if missing := _unknown(raised, asked):
         return f"it uses {missing}, which is neither in the project nor in what was asked for"
     if raised.type == "NameError" and _in_test(raised, asked) and (found := _NO_NAME.search(raised.text)):
@@ -94,16 +94,16 @@ def mistake(case: Case, asked: Asked) -> str:
     return _words(ground) if ground is not None and not _is_to_be_made(raised) else ""
 
 
-def _words(ground: Ground) -> str:
+def _words(ground: EnvironmentProblem) -> str:
     return f"it needs what is not there ({ground.words})"
 
 
-def _is_to_be_made(raised: Raised) -> bool:
+def _is_to_be_made(raised: RaisedException) -> bool:
     """Whether it is only a module or a name that is missing: one that is nowhere mentioned was told of before."""
     return raised.type in ("ModuleNotFoundError", "ImportError")
 
 
-def _unknown(raised: Raised, asked: Asked) -> str:
+def _unknown(raised: RaisedException, asked: NewTestContext) -> str:
     """The first name that an import or a look-up did not find, and that nobody ever spoke of."""
     text = raised.text
     found = _NO_MODULE.search(text) or _NO_IMPORT.search(text)
@@ -115,7 +115,7 @@ def _unknown(raised: Raised, asked: Asked) -> str:
     return ""
 
 
-def _is_known(name: str, asked: Asked) -> bool:
+def _is_known(name: str, asked: NewTestContext) -> bool:
     word = re.compile(rf"\b{re.escape(name)}\b")
     if name in asked.project.modules or word.search(asked.told):
         return True
@@ -123,7 +123,7 @@ def _is_known(name: str, asked: Asked) -> bool:
     return any(word.search(asked.project.text(path)) for path in asked.project.paths if not asked.is_new(path))
 
 
-def _in_test(raised: Raised, asked: Asked) -> bool:
+def _in_test(raised: RaisedException, asked: NewTestContext) -> bool:
     """Whether it was raised in the test's own file."""
     return not raised.path or asked.is_new(asked.project.local(raised.path) or raised.path)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from redstart.core.report import Reproduced
+from redstart.core.report import ReproductionResult
 from redstart.toolkit.languages.registry import language_of_file
 
 
-def with_count(found: Reproduced, files: Mapping[str, bytes | None]) -> Reproduced:
+def with_count(found: ReproductionResult, files: Mapping[str, bytes | None]) -> ReproductionResult:
     """What was reproduced, with how many tests were written for it."""
     if found.trouble:
         return found

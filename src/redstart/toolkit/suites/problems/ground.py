@@ -7,19 +7,19 @@ less than leaving a bug alone.
 
 from __future__ import annotations
 
-from redstart.core.noun import Noun, clip
+from redstart.core.noun import FrozenValue, clip
 from redstart.core.report import Case
 from redstart.core.shell import ExitCause
 from redstart.toolkit.languages.abilities import EnvironmentProblems
 from redstart.toolkit.languages.registry import language_of_file, languages
 from redstart.toolkit.suites.problems import remedies
 from redstart.toolkit.suites.problems.problem import SuiteProblem
-from redstart.toolkit.suites.problems.project import Project, project_of
+from redstart.toolkit.suites.problems.project import ProjectView, project_of
 
 WHAT_LIMIT = 160
 
 
-class Ground(Noun):
+class EnvironmentProblem(FrozenValue):
     """Why a test cannot be made green by an edit."""
 
     kind: str
@@ -31,18 +31,22 @@ class Ground(Noun):
         return self.what if self.kind == "no_tests" else f"{self.kind.replace('_', ' ')}: {self.what}"
 
 
-def ground(kind: str, what: str, remedy: str = "") -> Ground:
+def ground(kind: str, what: str, remedy: str = "") -> EnvironmentProblem:
     """With the remedy that is usual for this kind where none is given."""
-    return Ground(kind=kind, what=clip(" ".join(what.split()), WHAT_LIMIT), remedy=remedy or remedies.REMEDIES[kind])
+    return EnvironmentProblem(
+        kind=kind, what=clip(" ".join(what.split()), WHAT_LIMIT), remedy=remedy or remedies.REMEDIES[kind]
+    )
 
 
-def classify(case: Case, project: Project) -> Ground | None:
+def classify(case: Case, project: ProjectView) -> EnvironmentProblem | None:
     """What the red case lacks; None where it may be a bug of the project."""
     problems = _problems_of(case.id)
     return problems.of_case(case, project) if problems else None
 
 
-def classify_run(problem: SuiteProblem, output: str, cause: ExitCause, project: Project | None = None) -> Ground | None:
+def classify_run(
+    problem: SuiteProblem, output: str, cause: ExitCause, project: ProjectView | None = None
+) -> EnvironmentProblem | None:
     """The same for a run that left no results per test; None where the reason is not one of those known."""
     if cause in (ExitCause.timeout, ExitCause.cpu) or problem is SuiteProblem.timeout:
         return ground("timeout_of_sandbox", "the tests did not end in the time that the sandbox allows")
@@ -71,4 +75,4 @@ def _problems_of(id_: str) -> EnvironmentProblems | None:
     language = language_of_file(id_.partition("::")[0])
     if language and language.environment_problems:
         return language.environment_problems
-    return next((one.environment_problems for one in languages() if one.module_suffix), None)
+    return next((item.environment_problems for item in languages() if item.module_suffix), None)

@@ -15,7 +15,7 @@ _DECLARING = re.compile(
 )
 
 
-class Project(NamedTuple):
+class ProjectView(NamedTuple):
     """What of the project tells a misspelt name from a missing part."""
 
     modules: frozenset[str]
@@ -50,8 +50,10 @@ class Project(NamedTuple):
         return any(word.search(self.text(path)) for path in self.paths if _DECLARING.search(path))
 
 
-def project_of(paths: Iterable[str], read: Callable[[str], bytes | None], root: str = "", python: str = "") -> Project:
+def project_of(
+    paths: Iterable[str], read: Callable[[str], bytes | None], root: str = "", python: str = ""
+) -> ProjectView:
     """The project whose files are `paths`."""
     every = frozenset(paths)
     modules = (language.importable_names(every) for language in languages())
-    return Project(frozenset[str]().union(*modules), every, read, root, python)
+    return ProjectView(frozenset[str]().union(*modules), every, read, root, python)

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from redstart.core.noun import clip, many
 from redstart.core.report import FIRST
-from redstart.toolkit.suites.problems.ground import Ground
+from redstart.toolkit.suites.problems.ground import EnvironmentProblem
 
 LONGEST = 600
 SAID = 3
 """How many reasons the last sentence of a run holds."""
 
 
-def reasons(lacking: Mapping[str, Ground]) -> tuple[tuple[str, ...], Ground | None]:
+def reasons(lacking: Mapping[str, EnvironmentProblem]) -> tuple[tuple[str, ...], EnvironmentProblem | None]:
     """The reasons of these tests in words, the most frequent first, and the first of them itself.
 
     The test with an empty name stands for the whole run: its reason is the only one.
@@ -23,7 +23,7 @@ def reasons(lacking: Mapping[str, Ground]) -> tuple[tuple[str, ...], Ground | No
     counted = Counter(ground.words for id_, ground in lacking.items() if id_).most_common()
     texts = [f"{words} ({count} {'test' if count == 1 else 'tests'})" for words, count in counted]
     whole = lacking.get("")
-    ordered = [whole] if whole else [one for words, _ in counted for one in lacking.values() if one.words == words]
+    ordered = [whole] if whole else [item for words, _ in counted for item in lacking.values() if item.words == words]
     return tuple([whole.words] if whole else texts[:FIRST]), next(iter(ordered), None)
 
 

@@ -27,7 +27,7 @@ _RANK = (Outcome.failed, Outcome.error, Outcome.passed, Outcome.skipped)
 """Which outcome a test has that the report names more than once, or gives more than one result."""
 
 
-class Address(NamedTuple):
+class TestAddress(NamedTuple):
     """The attributes by which a report names a test."""
 
     file: str
@@ -41,7 +41,7 @@ class XunitCase(TestCase):
     file = Attr()
 
 
-class Entry(NamedTuple):
+class CaseResult(NamedTuple):
     """One result of one test case."""
 
     outcome: Outcome
@@ -49,23 +49,23 @@ class Entry(NamedTuple):
     detail: str = ""
 
 
-class Found(NamedTuple):
+class ReportedCase(NamedTuple):
     """A test case as it stands in a report."""
 
-    address: Address
-    entries: list[Entry]
+    address: TestAddress
+    entries: list[CaseResult]
     seconds: float
     suite: str = ""
     """The name of the suite around it."""
 
 
-def dotted_ids(addresses: Sequence[Address]) -> list[str]:
+def dotted_ids(addresses: Sequence[TestAddress]) -> list[str]:
     """`package.module.Class.test` for each address."""
-    return [f"{one.classname}.{one.name}" if one.classname else one.name for one in addresses]
+    return [f"{address.classname}.{address.name}" if address.classname else address.name for address in addresses]
 
 
 def read_cases(
-    xml: str | Sequence[str], ids_of: Callable[[Sequence[Address]], Sequence[str | None]]
+    xml: str | Sequence[str], ids_of: Callable[[Sequence[TestAddress]], Sequence[str | None]]
 ) -> list[Case] | None:
     """The cases of a report, or of several, in their order, one for each test id; None where a text is not JUnit XML.
 
@@ -75,9 +75,9 @@ def read_cases(
     """
     texts = [xml] if isinstance(xml, str) else xml
     read = [_read(text) for text in texts]
-    if any(one is None for one in read):
+    if any(item is None for item in read):
         return None
-    found = [case for one in read for case in one or ()]
+    found = [case for item in read for case in item or ()]
     ids = ids_of([case.address for case in found])
     named = [(id_, case) for id_, case in zip(ids, found, strict=True) if id_ is not None]
     return _joined([id_ for id_, _ in named], [case for _, case in named])
@@ -89,7 +89,7 @@ def read_foreign(reports: Mapping[str, str]) -> list[Case] | None:
     An id is `classname::name`, or the file's or the suite's name in place of a class. Tests that would share one are
     told apart by their report and then by a number, so that none hides another.
     """
-    found: list[Found] = []
+    found: list[ReportedCase] = []
     places: list[str] = []
     for path in sorted(reports):
         read = _read(reports[path])
@@ -106,7 +106,7 @@ def read_foreign(reports: Mapping[str, str]) -> list[Case] | None:
     return _joined(_numbered(names), found)
 
 
-def _read(xml: str) -> list[Found] | None:
+def _read(xml: str) -> list[ReportedCase] | None:
     if len(xml) > SIZE_LIMIT or "<!DOCTYPE" in xml or "<!ENTITY" in xml:
         return None
     try:
@@ -116,13 +116,13 @@ def _read(xml: str) -> list[Found] | None:
         loose = cast("Iterable[TestCase]", document.iterchildren(TestCase))  # pyright: ignore[reportUnknownMemberType]
         placed = [(case, "") for case in loose]
         placed += [(case, _text(suite, "name")) for suite in document for case in suite]
-        return [Found(_address(case), _entries(case), _seconds(case), suite) for case, suite in placed]
+        return [ReportedCase(_address(case), _entries(case), _seconds(case), suite) for case, suite in placed]
     except (SyntaxError, ValueError, RecursionError, JUnitXmlError):
         return None
 
 
-def _joined(ids: Sequence[str], found: Sequence[Found]) -> list[Case]:
-    entries: dict[str, list[Entry]] = {}
+def _joined(ids: Sequence[str], found: Sequence[ReportedCase]) -> list[Case]:
+    entries: dict[str, list[CaseResult]] = {}
     seconds: dict[str, float] = {}
     for case_id, case in zip(ids, found, strict=True):
         entries.setdefault(case_id, []).extend(case.entries)
@@ -130,7 +130,7 @@ def _joined(ids: Sequence[str], found: Sequence[Found]) -> list[Case]:
     return [_merged(case_id, results, seconds[case_id]) for case_id, results in entries.items()]
 
 
-def _foreign_id(case: Found) -> str:
+def _foreign_id(case: ReportedCase) -> str:
     owner = case.address.classname or case.address.file or case.suite
     return f"{owner}::{case.address.name}" if owner else case.address.name
 
@@ -149,9 +149,9 @@ def _text(element: object, name: str) -> str:
     return "" if value is None else str(value)
 
 
-def _address(case: TestCase) -> Address:
+def _address(case: TestCase) -> TestAddress:
     whole = XunitCase.fromelem(case)  # pyright: ignore[reportUnknownMemberType] (its argument has no type there)
-    return Address(*(_text(whole, name) for name in ("file", "classname", "name")))
+    return TestAddress(*(_text(whole, name) for name in ("file", "classname", "name")))
 
 
 def _seconds(case: TestCase) -> float:
@@ -159,20 +159,20 @@ def _seconds(case: TestCase) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def _entries(case: TestCase) -> list[Entry]:
-    entries: list[Entry] = []
+def _entries(case: TestCase) -> list[CaseResult]:
+    entries: list[CaseResult] = []
     for result in case.result:
         message, detail = _text(result, "message"), _text(result, "text")
         if isinstance(result, Failure):
-            entries.append(Entry(Outcome.failed, message, detail))
+            entries.append(CaseResult(Outcome.failed, message, detail))
         elif isinstance(result, Error):
-            entries.append(Entry(Outcome.error, message, detail))
+            entries.append(CaseResult(Outcome.error, message, detail))
         else:
-            entries.append(Entry(Outcome.skipped, message, detail))
-    return entries or [Entry(Outcome.passed)]
+            entries.append(CaseResult(Outcome.skipped, message, detail))
+    return entries or [CaseResult(Outcome.passed)]
 
 
-def _merged(case_id: str, entries: list[Entry], seconds: float) -> Case:
+def _merged(case_id: str, entries: list[CaseResult], seconds: float) -> Case:
     outcome = min((entry.outcome for entry in entries), key=_RANK.index)
     telling = [entry for entry in entries if entry.outcome is outcome]
     message = _whole_message(telling[0])
@@ -196,7 +196,7 @@ def _distinct(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text.strip()))
 
 
-def _whole_message(entry: Entry) -> str:
+def _whole_message(entry: CaseResult) -> str:
     """The exception's own words: without pytest's frame around them, and from the traceback where pytest has none."""
     message = entry.message
     if message == "collection failure":

@@ -15,7 +15,7 @@ _NAMED_AS_ERROR = re.compile(
 _EXPECTS = re.compile(r"\braises\(|\bassertRaises(?:Regex)?\(|\bsuppress\(")
 
 
-class Raised(NamedTuple):
+class RaisedException(NamedTuple):
     """One exception of a chain."""
 
     type: str
@@ -35,13 +35,13 @@ class Raised(NamedTuple):
         return self.line.startswith("raise")
 
 
-def chain(case: Case) -> list[Raised]:
+def chain(case: Case) -> list[RaisedException]:
     """What was raised, causes first; the last is what reached the test. Empty where the text tells of none."""
     found = [raised for traceback in tracebacks(plain(case.detail)) if (raised := _raised(traceback)) is not None]
     told = _typed(plain(case.message).strip())
     if told is None:
         return found
-    last = found.pop() if found else Raised("", "")
+    last = found.pop() if found else RaisedException("", "")
     text = told.text if len(told.text) >= len(last.text) or told.type != last.type else last.text
     return [*found, last._replace(type=told.type, text=text)]
 
@@ -66,7 +66,7 @@ def _depth(line: str) -> int:
     return len(line) - len(text)
 
 
-def _raised(traceback: Traceback) -> Raised | None:
+def _raised(traceback: Traceback) -> RaisedException | None:
     told = _said(traceback.text.splitlines())
     if told is None:
         return None
@@ -76,10 +76,10 @@ def _raised(traceback: Traceback) -> Raised | None:
             marked = marked or frame.code
         elif not frame.unread:
             path, line, marked = frame.path, frame.code or marked, ""
-    return Raised(told.type, told.text, path, line, traceback.last_entry, traceback.handling)
+    return RaisedException(told.type, told.text, path, line, traceback.last_entry, traceback.handling)
 
 
-def _said(lines: list[str]) -> Raised | None:
+def _said(lines: list[str]) -> RaisedException | None:
     """The exception's own words: pytest's lines that begin with E, or what follows the last frame."""
     marked = [line[1:].strip() for line in lines if re.match(r"E\s", line)]
     for number, line in enumerate(marked):
@@ -93,12 +93,12 @@ def _said(lines: list[str]) -> Raised | None:
     return None
 
 
-def _typed(text: str) -> Raised | None:
+def _typed(text: str) -> RaisedException | None:
     if text.startswith("assert "):
-        return Raised("AssertionError", text)
+        return RaisedException("AssertionError", text)
     match = _TYPED.match(text)
     if match is None:
         return None
     name = match["type"].rpartition(".")[2]
     known = _NAMED_AS_ERROR.search(name) or (match["text"] is not None and (name[:1].isupper() or "." in match["type"]))
-    return Raised(name, (match["text"] or "").strip()) if known else None
+    return RaisedException(name, (match["text"] or "").strip()) if known else None

@@ -16,12 +16,12 @@ _IS_NOT = re.compile(r"^(?:AssertionError: )?(.+) is not (true|false|None)(?: : 
 _DIFFER = re.compile(r"^(?:AssertionError: )?(?:\w+ differ: )?")
 
 
-class Compared(NamedTuple):
+class ComparedValues(NamedTuple):
     actual: str | None = None
     expected: str | None = None
 
 
-def compared(message: str) -> Compared:
+def compared(message: str) -> ComparedValues:
     """Both sides of the comparison that failed; None and None where the message does not show them.
 
     By custom the left side is what the code gave and the right side what the test wants.
@@ -30,46 +30,46 @@ def compared(message: str) -> Compared:
         return _not_raised(message)
     if "Regex pattern did not match" in message:
         pattern, text = _PATTERN.search(message), _INPUT.search(message)
-        return Compared(text.group(1), pattern.group(1)) if pattern and text else Compared()
+        return ComparedValues(text.group(1), pattern.group(1)) if pattern and text else ComparedValues()
     lines = message.splitlines()
     for line in lines:
         body = line.removeprefix("AssertionError: ")
         if body.startswith("assert "):
             return _split(body.removeprefix("assert "), ("==", "is"))
-    return _unittest(lines[0]) if lines else Compared()
+    return _unittest(lines[0]) if lines else ComparedValues()
 
 
-def _not_raised(message: str) -> Compared:
+def _not_raised(message: str) -> ComparedValues:
     if found := _NOT_RAISED.search(message):
-        return Compared(NOTHING_RAISED, found.group(1) or found.group(2))
+        return ComparedValues(NOTHING_RAISED, found.group(1) or found.group(2))
     if found := _UNITTEST_NOT_RAISED.match(message):
-        return Compared(NOTHING_RAISED, found.group(1))
-    return Compared()
+        return ComparedValues(NOTHING_RAISED, found.group(1))
+    return ComparedValues()
 
 
-def _unittest(line: str) -> Compared:
+def _unittest(line: str) -> ComparedValues:
     if found := _IS_NOT.match(line):
-        return Compared(found.group(1), {"true": "True", "false": "False", "None": "None"}[found.group(2)])
+        return ComparedValues(found.group(1), {"true": "True", "false": "False", "None": "None"}[found.group(2)])
     sides = _split(_DIFFER.sub("", line, count=1), ("!=",))
     if sides.expected is None:
         return sides
     note = _top_level(sides.expected, (":",))
-    return Compared(sides.actual, sides.expected[: note[0][0]] if note else sides.expected)
+    return ComparedValues(sides.actual, sides.expected[: note[0][0]] if note else sides.expected)
 
 
-def _split(text: str, operators: tuple[str, ...]) -> Compared:
+def _split(text: str, operators: tuple[str, ...]) -> ComparedValues:
     """The two sides of the one operator that stands outside all brackets and quotes."""
     if text.startswith("not "):
-        return Compared()
+        return ComparedValues()
     found = _top_level(text, operators)
     if not found and not (text.startswith("(") and text.endswith(")")):
         # A long value is cut in the middle ("[1, 2...9]"), which may leave a quote or bracket open.
-        signs = "|".join(re.escape(one) for one in operators)
+        signs = "|".join(re.escape(operator) for operator in operators)
         found = [match.span() for match in re.finditer(f" (?:{signs}) ", text)]
     if len(found) != 1:
-        return Compared()
+        return ComparedValues()
     start, end = found[0]
-    return Compared(text[:start], text[end:])
+    return ComparedValues(text[:start], text[end:])
 
 
 def _top_level(text: str, operators: tuple[str, ...]) -> list[tuple[int, int]]:
@@ -92,6 +92,10 @@ def _top_level(text: str, operators: tuple[str, ...]) -> list[tuple[int, int]]:
         elif open_brackets and char == open_brackets[-1]:
             open_brackets.pop()
         elif char == " " and not open_brackets:
-            spans += [(position, position + len(one) + 2) for one in operators if text.startswith(f" {one} ", position)]
+            spans += [
+                (position, position + len(operator) + 2)
+                for operator in operators
+                if text.startswith(f" {operator} ", position)
+            ]
         position += 1
     return spans

@@ -13,12 +13,12 @@ import pytest
 
 from redstart.core.errors import ConfigError, SandboxUnavailable
 from redstart.core.shell import Environment, SandboxLimits
-from redstart.ports.sandbox.docker.container import Groups, killed_for_memory, started
-from redstart.ports.sandbox.docker.daemon import Api, Refused, socket_of
-from redstart.ports.sandbox.docker.image import Recipe, has_image, recipe_here
+from redstart.ports.sandbox.docker.container import ContainerGroups, killed_for_memory, started
+from redstart.ports.sandbox.docker.daemon import DaemonApi, DaemonRefused, socket_of
+from redstart.ports.sandbox.docker.image import ImageRecipe, has_image, recipe_here
 from redstart.ports.sandbox.docker.sandbox import furnish, is_dead, move_into, owner_of, reap, room_of
 from redstart.ports.sandbox.docker.seccomp import profile
-from redstart.ports.sandbox.docker.spec import Place, Room, User, described, outside, parse_path_map
+from redstart.ports.sandbox.docker.spec import ContainerFolders, User, WorkspaceSize, described, outside, parse_path_map
 
 Answer = Callable[[str, str], bytes]
 
@@ -26,7 +26,7 @@ Answer = Callable[[str, str], bytes]
 @asynccontextmanager
 async def daemon(
     folder: Path, answer: Answer, holds: asyncio.Event | None = None
-) -> AsyncGenerator[tuple[Api, list[str]]]:
+) -> AsyncGenerator[tuple[DaemonApi, list[str]]]:
     """A server that gives each request's method and target to `answer`; the list is of all that were made.
 
     With `holds` it answers no POST before that is set.
@@ -50,7 +50,7 @@ async def daemon(
 
     server = await asyncio.start_unix_server(serve, folder / "d.sock")
     async with server:
-        yield Api(str(folder / "d.sock")), asked
+        yield DaemonApi(str(folder / "d.sock")), asked
 
 
 def reply(body: object, status: int = 200) -> bytes:
@@ -59,14 +59,14 @@ def reply(body: object, status: int = 200) -> bytes:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> ContainerFolders:
     folders = [tmp_path / name for name in ("workspace", "in", "etc")]
     for folder in folders:
         folder.mkdir()
-    return Place(*folders)
+    return ContainerFolders(*folders)
 
 
-def made(place: Place, **fields: object) -> dict[str, object]:
+def made(place: ContainerFolders, **fields: object) -> dict[str, object]:
     environment = Environment(mount="/srv/repo", python="/opt/py/bin/python", **fields.pop("environment", {}))  # type: ignore[arg-type]
     limits = SandboxLimits(memory=1 << 30, processes=50, disk=1 << 20, inodes=99, cpus=1.5)
     return described(environment, limits, place, image="i:1", user=User(1000, 1000), **fields)  # type: ignore[arg-type]
@@ -78,7 +78,7 @@ def mounts(description: dict[str, object]) -> dict[str, tuple[str, bool]]:
     return {each["Target"]: (each["Source"], each["ReadOnly"]) for each in host["Mounts"] if each["Type"] == "bind"}
 
 
-def test_a_container_has_no_rights(place: Place) -> None:
+def test_a_container_has_no_rights(place: ContainerFolders) -> None:
     description = made(place)
     host = description["HostConfig"]
     assert isinstance(host, dict)
@@ -91,7 +91,7 @@ def test_a_container_has_no_rights(place: Place) -> None:
     assert "/sys" in host["MaskedPaths"]
 
 
-def test_a_container_has_limits(place: Place) -> None:
+def test_a_container_has_limits(place: ContainerFolders) -> None:
     host = made(place)["HostConfig"]
     assert isinstance(host, dict)
     assert (host["Memory"], host["MemorySwap"]) == (1 << 30, 1 << 30)
@@ -102,7 +102,7 @@ def test_a_container_has_limits(place: Place) -> None:
     assert host["Ulimits"] == [{"Name": "core", "Soft": 0, "Hard": 0}]
 
 
-def test_a_runtime_is_asked_for_by_name(place: Place) -> None:
+def test_a_runtime_is_asked_for_by_name(place: ContainerFolders) -> None:
     plain, other = made(place)["HostConfig"], made(place, runtime="runsc")["HostConfig"]
     assert isinstance(plain, dict)
     assert isinstance(other, dict)
@@ -111,13 +111,13 @@ def test_a_runtime_is_asked_for_by_name(place: Place) -> None:
     assert other["PidsLimit"] > plain["PidsLimit"], "its own threads count there too"
 
 
-def test_no_folder_of_the_machine_can_be_written_to(place: Place) -> None:
+def test_no_folder_of_the_machine_can_be_written_to(place: ContainerFolders) -> None:
     assert all(read_only for _, read_only in mounts(made(place)).values())
 
 
 @pytest.mark.parametrize("runtime", ["", "runsc"])
-def test_what_can_be_written_to_is_bounded(place: Place, runtime: str) -> None:
-    host = made(place, runtime=runtime, room=Room(5000, 7))["HostConfig"]
+def test_what_can_be_written_to_is_bounded(place: ContainerFolders, runtime: str) -> None:
+    host = made(place, runtime=runtime, room=WorkspaceSize(5000, 7))["HostConfig"]
     assert isinstance(host, dict)
     volumes = {each["Target"]: each["VolumeOptions"] for each in host["Mounts"] if each["Type"] == "volume"}
     found = {path: each["DriverConfig"]["Options"]["o"] for path, each in volumes.items()} if runtime else host["Tmpfs"]
@@ -128,24 +128,24 @@ def test_what_can_be_written_to_is_bounded(place: Place, runtime: str) -> None:
     assert set(volumes) == ({"/srv/repo", "/run/redstart/out"} if runtime else set())
 
 
-def test_the_daemon_itself_is_never_inside(place: Place, tmp_path: Path) -> None:
+def test_the_daemon_itself_is_never_inside(place: ContainerFolders, tmp_path: Path) -> None:
     environment = {"read_only": (str(tmp_path), "/usr", "/usr/lib/python3", "/nowhere/at/all")}
     found = mounts(made(place, environment=environment))
     assert str(tmp_path) in found
     assert not [each for each in found if "docker" in each or each.startswith(("/usr", "/nowhere"))]
 
 
-def test_what_lies_in_usr_local_is_of_this_machine(place: Place) -> None:
+def test_what_lies_in_usr_local_is_of_this_machine(place: ContainerFolders) -> None:
     assert "/usr/local" in mounts(made(place, environment={"read_only": ("/usr/local",)}))
 
 
 @pytest.mark.parametrize("mount", ["/", "relative", "/a/../.."])
-def test_a_mount_that_cannot_be(place: Place, mount: str) -> None:
+def test_a_mount_that_cannot_be(place: ContainerFolders, mount: str) -> None:
     with pytest.raises(ConfigError):
         described(Environment(mount=mount, python="p"), SandboxLimits(), place, image="i", user=User(1, 1))
 
 
-def test_paths_of_a_redstart_that_is_in_a_container(place: Place, tmp_path: Path) -> None:
+def test_paths_of_a_redstart_that_is_in_a_container(place: ContainerFolders, tmp_path: Path) -> None:
     path_map = parse_path_map((f"{tmp_path}=/var/on/the/machine", f"{tmp_path}/workspace=/elsewhere/"))
     found = mounts(made(place, path_map=path_map))
     assert found["/run/redstart/workspace"][0] == "/elsewhere"
@@ -180,7 +180,7 @@ def test_an_endpoint_that_is_no_file(address: str) -> None:
 
 def test_no_daemon(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailable) as raised:
-        asyncio.run(Api(str(tmp_path / "none.sock")).call("GET", "/info"))
+        asyncio.run(DaemonApi(str(tmp_path / "none.sock")).call("GET", "/info"))
     assert "DOCKER_HOST" in raised.value.remedy
 
 
@@ -216,7 +216,7 @@ def test_a_refusal_carries_the_daemons_words(tmp_path: Path) -> None:
         async with daemon(tmp_path, lambda *_: reply({"message": "no"}, 409)) as (api, _):
             await api.call("GET", "/x")
 
-    with pytest.raises(Refused, match="no") as raised:
+    with pytest.raises(DaemonRefused, match="no") as raised:
         asyncio.run(ask())
     assert raised.value.status == 409
 
@@ -311,8 +311,8 @@ def test_who_was_killed_for_memory(tmp_path: Path, events: list[str], as_a_whole
 
 
 def test_groups_of_another_machine_are_not_read() -> None:
-    assert Groups.of("0123456789abcdef", os.getpid()) is None
-    assert Groups.of("0123456789abcdef", 1 << 30) is None
+    assert ContainerGroups.of("0123456789abcdef", os.getpid()) is None
+    assert ContainerGroups.of("0123456789abcdef", 1 << 30) is None
 
 
 def test_the_room_that_a_snapshot_takes(tmp_path: Path) -> None:
@@ -345,9 +345,9 @@ def test_moving_into_a_folder_that_was_used(tmp_path: Path) -> None:
 
 
 def test_a_recipe_names_its_image() -> None:
-    one, other = Recipe("bookworm"), Recipe("trixie")
-    assert one.name == Recipe("bookworm").name
-    assert len({one.name, other.name, Recipe("bookworm", ("python3",)).name}) == 3
+    one, other = ImageRecipe("bookworm"), ImageRecipe("trixie")
+    assert one.name == ImageRecipe("bookworm").name
+    assert len({one.name, other.name, ImageRecipe("bookworm", ("python3",)).name}) == 3
     command = one.command("mmdebstrap", Path("/x.tar"))
     assert command[-2:] == ["bookworm", "/x.tar"]
     assert any("nodejs" in each and "python3-pytest" in each for each in command)

@@ -16,7 +16,7 @@ from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import Completed, Environment, Execution, SandboxLimits
 from redstart.ports.sandbox import bwrap, seccomp
 from redstart.ports.sandbox.bwrap import Bubblewrap, probe
-from redstart.ports.sandbox.stage import Rights
+from redstart.ports.sandbox.stage import ProcessRights
 from redstart.ports.sandbox.warm import zygote
 from redstart.ports.sandbox.warm.zygote import WarmSession
 from redstart.testing.contracts.ground import living
@@ -195,7 +195,7 @@ def test_an_editable_install_is_found_where_it_will_be(place: Place) -> None:
 
 
 def test_without_mounts_every_run_is_fresh(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bwrap, "own_rights", Rights)
+    monkeypatch.setattr(bwrap, "own_rights", ProcessRights)
     assert [each.exit_code for each in place.look({"test_it.py": PASSES})] == [0]
     assert place.warm_runs == 0
 

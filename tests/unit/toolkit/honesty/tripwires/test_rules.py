@@ -13,7 +13,7 @@ TESTS = {
 
 def kinds(new: str, old: str | None = OLD, path: str = "calc.py", tests: dict[str, bytes] = TESTS) -> set[str]:
     before = {path: None if old is None else old.encode()}
-    return {one.kind for one in tripped(before, {path: new.encode()}, tests)}
+    return {item.kind for item in tripped(before, {path: new.encode()}, tests)}
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_code_that_moves_to_another_file_does_not_trip() -> None:
 def test_a_second_one_beside_an_old_one_trips_once() -> None:
     code = b"text = input()\nexec(text)\n"
     found = tripped({"a.py": code}, {"a.py": code + b"exec(text)\n"}, {})
-    assert [(one.path, one.line, one.kind) for one in found] == [("a.py", 3, "unreadable_code")]
+    assert [(item.path, item.line, item.kind) for item in found] == [("a.py", 3, "unreadable_code")]
     assert "only made as it runs" in found[0].words
 
 
@@ -124,7 +124,7 @@ def test_data_that_tests_expect_is_a_test() -> None:
     assert kinds("2\n", old="1\n", path="golden/out.txt", tests=asks) == {"test_changed"}
     assert kinds("2\n", old="1\n", path="golden/other.txt", tests=asks) == set()
     found = tripped({"golden/out.txt": b"1"}, {"golden/out.txt": None}, asks)
-    assert [one.kind for one in found] == ["test_changed"]
+    assert [item.kind for item in found] == ["test_changed"]
 
 
 def test_a_test_switched_off_in_another_language_trips() -> None:

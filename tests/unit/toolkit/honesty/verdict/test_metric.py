@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from redstart.core.shell import Completed, Environment, Execution, ExitCause
-from redstart.core.wishes import Better, Metric
+from redstart.core.wishes import Metric, MetricDirection
 from redstart.testing.sandbox import FakeSandbox
 from redstart.testing.states import snapshot
-from redstart.toolkit.honesty.verdict.metric import RUNS, Weighed, last_number, weigh
+from redstart.toolkit.honesty.verdict.metric import RUNS, MetricJudgement, last_number, weigh
 
 START, BEFORE, AFTER = (snapshot(tree=letter * 40) for letter in "abc")
 PLACE = Environment(mount="/repo", python="/usr/bin/python3")
@@ -21,7 +21,7 @@ class Meter:
     """Prints for each version what its series says, run after run, and keeps in which order they ran."""
 
     def __init__(self, start: Sequence[object], before: Sequence[object], after: Sequence[object]) -> None:
-        self._left = {one.tree: list(said) for one, said in ((START, start), (BEFORE, before), (AFTER, after))}
+        self._left = {item.tree: list(said) for item, said in ((START, start), (BEFORE, before), (AFTER, after))}
         self.order: list[str] = []
 
     def __call__(self, execution: Execution) -> Completed:
@@ -35,7 +35,7 @@ class Meter:
         )
 
 
-def weighed(meter: Meter, better: Better = Better.smaller, start=START) -> Weighed:
+def weighed(meter: Meter, better: MetricDirection = MetricDirection.smaller, start=START) -> MetricJudgement:
     metric = Metric(command=("measure",), better=better, start=start)
     asked = Execution(argv=metric.command, snapshot=AFTER, environment=PLACE)
     return asyncio.run(weigh(FakeSandbox(meter), metric, asked, BEFORE, AFTER))
@@ -62,7 +62,7 @@ def test_the_last_number_counts(output, number):
 
 def test_versions_are_measured_in_turns_five_times_each():
     meter = Meter([1], [1], [1])
-    assert weighed(meter) == Weighed(True, "the metric is 1, was 1")
+    assert weighed(meter) == MetricJudgement(True, "the metric is 1, was 1")
     assert "".join(meter.order) == "bca" * RUNS
 
 
@@ -75,18 +75,18 @@ def test_a_version_is_measured_once_where_it_is_the_first_too():
 @pytest.mark.parametrize(
     ("before", "after", "better", "holds"),
     [
-        ([10], [10], Better.smaller, True),
-        ([10], [11], Better.smaller, False),
-        ([10], [11], Better.larger, True),
-        ([10], [9], Better.larger, False),
-        ([10, 12, 11, 10, 11], [12], Better.smaller, True),
-        ([10, 12, 11, 10, 11], [14], Better.smaller, False),
-        ([10], [10, 90, 10, 10, 90], Better.smaller, True),
-        ([10], [10, 90, 90, 10, 90], Better.smaller, False),
+        ([10], [10], MetricDirection.smaller, True),
+        ([10], [11], MetricDirection.smaller, False),
+        ([10], [11], MetricDirection.larger, True),
+        ([10], [9], MetricDirection.larger, False),
+        ([10, 12, 11, 10, 11], [12], MetricDirection.smaller, True),
+        ([10, 12, 11, 10, 11], [14], MetricDirection.smaller, False),
+        ([10], [10, 90, 10, 10, 90], MetricDirection.smaller, True),
+        ([10], [10, 90, 90, 10, 90], MetricDirection.smaller, False),
     ],
 )
 def test_worse_is_what_goes_past_the_spread_of_the_version_before(before, after, better, holds):
-    assert weighed(Meter([50 if better is Better.smaller else 0], before, after), better).holds is holds
+    assert weighed(Meter([50 if better is MetricDirection.smaller else 0], before, after), better).holds is holds
 
 
 def test_small_steps_do_not_add_up_to_worse_than_the_start():
@@ -95,7 +95,7 @@ def test_small_steps_do_not_add_up_to_worse_than_the_start():
 
 
 def test_what_cannot_be_measured_is_said():
-    assert weighed(Meter([1], [None], [1])) == Weighed(
+    assert weighed(Meter([1], [None], [1])) == MetricJudgement(
         False, "the metric could not be measured: 3 runs took None", is_measured=False
     )
     broken = weighed(Meter([1], [1], [1, None]))

@@ -14,7 +14,7 @@ BEFORE = b"exports.add = (a, b) => a - b;\nconst KNOWN = { 'x': 3 };\n"
 
 
 def kinds(code: str, path: str = "src/a.js", before: bytes | None = BEFORE) -> set[str]:
-    return {one.kind for one in tripped({path: before}, {path: code.encode()}, TESTS)}
+    return {item.kind for item in tripped({path: before}, {path: code.encode()}, TESTS)}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redstart.toolkit.languages.python.edited_code import replaced
-from redstart.toolkit.patching.hunks import Span
+from redstart.toolkit.patching.hunks import LineReplacement
 
 FILE = '"""About."""\nfrom __future__ import annotations\n\nimport os\n\n\ndef first():\n    return 1\n\n\nTABLE = {}\n'
 
@@ -14,7 +14,7 @@ def put(snippet: str, file: str = FILE) -> str:
     lines = file.splitlines()
     spans = replaced(lines, snippet.splitlines())
     assert isinstance(spans, list), spans
-    for span in sorted(spans, key=lambda one: one.start, reverse=True):
+    for span in sorted(spans, key=lambda item: item.start, reverse=True):
         lines[span.start : span.stop] = span.lines
     return "\n".join(lines) + "\n"
 
@@ -52,7 +52,7 @@ def test_what_is_no_definition_of_the_file_is_refused(snippet, why):
 
 def test_a_span_says_where():
     assert replaced(["def f():", "    return 1"], ["def f():", "    return 2"]) == [
-        Span(0, 2, ("def f():", "    return 2"))
+        LineReplacement(0, 2, ("def f():", "    return 2"))
     ]
 
 

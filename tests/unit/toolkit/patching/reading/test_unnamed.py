@@ -16,7 +16,7 @@ FILES = {
 
 
 def fenced(*programs: str) -> str:
-    return "Like this:\n\n" + "\n".join(f"```python\n{one}```\n" for one in programs)
+    return "Like this:\n\n" + "\n".join(f"```python\n{program}```\n" for program in programs)
 
 
 def test_it_belongs_to_the_file_that_defines_the_same_names():

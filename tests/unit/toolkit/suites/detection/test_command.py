@@ -138,7 +138,7 @@ def test_results_are_those_of_pytest_alone(command: str, shop: Path, in_sandbox:
     assert by_id(done) == by_id(plain)
     assert sorted(by_id(done).values()) == ["failed"] * 2 + ["passed"] * 5
     some = ["tests/test_add.py::test_zero", "tests/test_add.py::test_add[1]"]
-    assert by_id(in_sandbox(shop, suite, ids=some)) == {one: by_id(plain)[one] for one in some}
+    assert by_id(in_sandbox(shop, suite, ids=some)) == {item: by_id(plain)[item] for item in some}
 
 
 @pytest.mark.parametrize(

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from redstart.toolkit.languages.python.detect import runner_in
-from redstart.toolkit.suites.detection.places import Place, suites_in
+from redstart.toolkit.suites.detection.places import SuitePlace, suites_in
 
 PLAIN = "def test_a():\n    assert True\n"
 CASE = "import unittest\n\n\nclass A(unittest.TestCase):\n    def test_a(self):\n        pass\n"
 
 
-def found(files: dict[str, str]) -> tuple[Place, ...]:
+def found(files: dict[str, str]) -> tuple[SuitePlace, ...]:
     return suites_in(sorted(files), lambda path: files[path].encode() if path in files else None)
 
 
 def test_one_project_is_one_suite() -> None:
-    assert found({"pyproject.toml": "", "src/a.py": "", "tests/test_a.py": PLAIN}) == (Place("", "pytest"),)
+    assert found({"pyproject.toml": "", "src/a.py": "", "tests/test_a.py": PLAIN}) == (SuitePlace("", "pytest"),)
 
 
 def test_tests_without_any_project_file() -> None:
-    assert found({"a/test_a.py": PLAIN, "b/test_b.py": PLAIN}) == (Place("", "pytest"),)
+    assert found({"a/test_a.py": PLAIN, "b/test_b.py": PLAIN}) == (SuitePlace("", "pytest"),)
 
 
 def test_each_project_of_a_monorepo() -> None:
@@ -31,7 +31,7 @@ def test_each_project_of_a_monorepo() -> None:
         "three/pyproject.toml": "",
         "three/code.py": "",
     }
-    assert found(files) == (Place("libs/two", "unittest"), Place("one", "pytest"))
+    assert found(files) == (SuitePlace("libs/two", "unittest"), SuitePlace("one", "pytest"))
 
 
 def test_a_root_that_configures_pytest_is_one_suite() -> None:
@@ -42,15 +42,15 @@ def test_a_root_that_configures_pytest_is_one_suite() -> None:
         "two/setup.py": "",
         "two/test_b.py": PLAIN,
     }
-    assert found(files) == (Place("", "pytest"),)
+    assert found(files) == (SuitePlace("", "pytest"),)
     assert len(found(files | {"pyproject.toml": "[tool.black]\n"})) == 2
 
 
 def test_projects_that_are_data_of_tests_are_no_suites() -> None:
     inner = {"tests/data/a/setup.py": "", "tests/data/a/test_x.py": PLAIN, "tests/data/b/test_x.py": PLAIN}
-    assert found({"setup.py": "", "tests/test_a.py": PLAIN} | inner) == (Place("", "pytest"),)
+    assert found({"setup.py": "", "tests/test_a.py": PLAIN} | inner) == (SuitePlace("", "pytest"),)
     nested = {"one/setup.py": "", "one/tests/data/setup.py": "", "one/tests/data/test_x.py": PLAIN}
-    assert found(nested) == (Place("one", "pytest"),)
+    assert found(nested) == (SuitePlace("one", "pytest"),)
 
 
 def test_no_tests() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from redstart.core.report import Case, Outcome
-from redstart.toolkit.suites.new_tests.asked import Asked, example_of, sureness, why_unfit
+from redstart.toolkit.suites.new_tests.asked import NewTestContext, example_of, sureness, why_unfit
 from redstart.toolkit.suites.problems.project import project_of
 
 NEW = "tests/test_new.py"
@@ -13,8 +13,8 @@ FILES = {"shop/cart.py": b"def total(items):\n    return 0\n", NEW: b"from shop.
 OLD = Case(id="tests/test_cart.py::test_total", outcome=Outcome.passed)
 
 
-def asked(told: str = "Add a function coupon to shop.cart") -> Asked:
-    return Asked(told, project_of(FILES, FILES.get, "/repo"), lambda id_: id_.partition("::")[0] == NEW)
+def asked(told: str = "Add a function coupon to shop.cart") -> NewTestContext:
+    return NewTestContext(told, project_of(FILES, FILES.get, "/repo"), lambda id_: id_.partition("::")[0] == NEW)
 
 
 def red(message: str, detail: str = "", name: str = "::test_it", outcome: Outcome = Outcome.failed) -> Case:

@@ -10,7 +10,7 @@ import pytest
 from redstart.core.run import Suite
 from redstart.toolkit.suites import runner
 from redstart.toolkit.suites.problems.ground import classify
-from redstart.toolkit.suites.problems.project import Project, project_of
+from redstart.toolkit.suites.problems.project import ProjectView, project_of
 
 SHOP = {
     "shop/__init__.py": "",
@@ -229,7 +229,7 @@ LOOK_ALIKES = {
 }
 
 
-def project(files: dict[str, str], root: str = "") -> Project:
+def project(files: dict[str, str], root: str = "") -> ProjectView:
     own = {path: text for path, text in files.items() if not path.startswith("site-packages/")}
     return project_of(own, lambda path: textwrap.dedent(own[path]).encode(), root)
 

@@ -20,7 +20,7 @@ def case(file: str, classname: str, name: str, inside: str = "") -> str:
 def ids(*cases: str) -> list[str]:
     found = read_cases(xml("".join(cases)), pytest_ids)
     assert found is not None
-    return [one.id for one in found]
+    return [item.id for item in found]
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_module_that_another_test_was_written_in_is_known() -> None:
 def test_a_root_of_one_suite_is_read_too() -> None:
     found = read_cases(f"<testsuite>{case('a.py', 'a', 'test_x')}</testsuite>", pytest_ids)
     assert found is not None
-    assert [(one.id, one.outcome, one.seconds) for one in found] == [("a.py::test_x", Outcome.passed, 0.5)]
+    assert [(item.id, item.outcome, item.seconds) for item in found] == [("a.py::test_x", Outcome.passed, 0.5)]
 
 
 def test_twice_named_is_one_case_with_the_worse_outcome() -> None:
@@ -64,7 +64,7 @@ def test_twice_named_is_one_case_with_the_worse_outcome() -> None:
     errored = '<error message="failed on teardown with &quot;KeyError: 1&quot;">teardown</error>'
     found = read_cases(xml(case("a.py", "a", "t", errored) + case("a.py", "a", "t", failed)), pytest_ids)
     assert found is not None
-    assert [(one.id, one.outcome, one.message, one.detail) for one in found] == [
+    assert [(item.id, item.outcome, item.message, item.detail) for item in found] == [
         ("a.py::t", Outcome.failed, "assert 1 == 2", "teardown\n\ncall")
     ]
     assert found[0].seconds == 1.0
@@ -73,7 +73,7 @@ def test_twice_named_is_one_case_with_the_worse_outcome() -> None:
 def test_a_skipped_part_does_not_make_a_passed_test_skipped() -> None:
     found = read_cases(xml(case("a.py", "a", "t", '<skipped message="x"/>') + case("a.py", "a", "t")), pytest_ids)
     assert found is not None
-    assert [one.outcome for one in found] == [Outcome.passed]
+    assert [item.outcome for item in found] == [Outcome.passed]
 
 
 def test_long_texts_are_cut() -> None:
@@ -93,7 +93,7 @@ def test_collection_failure_without_an_error_line_tells_the_last_line() -> None:
 def test_unittest_ids_are_dotted() -> None:
     found = read_cases(xml(case("t/a.py", "t.a.X", "test_x") + case("", "", "t.b")), dotted_ids)
     assert found is not None
-    assert [one.id for one in found] == ["t.a.X.test_x", "t.b"]
+    assert [item.id for item in found] == ["t.a.X.test_x", "t.b"]
 
 
 BOMB = '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>'

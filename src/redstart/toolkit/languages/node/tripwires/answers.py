@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.honesty.tripwires.protocol import RuleMark
 from redstart.toolkit.languages.node.trees import field_text, is_script, parse, text_of, walk
 from redstart.toolkit.languages.node.tripwires.marks import mark
 
@@ -37,14 +37,14 @@ _BETWEEN = re.compile(r"[,|:;_\s/]+")
 _AS_TEXT = re.compile(r"JSON\.stringify\(|\.join\(|\.toString\(|String\(|createHash|\.length\b|charCodeAt|inspect\(")
 
 
-class Asked(NamedTuple):
+class ScriptLiterals(NamedTuple):
     """What the tests speak of."""
 
     groups: tuple[frozenset[str], ...]
     every: frozenset[str]
 
 
-def read_script_tests(tests: Mapping[str, bytes]) -> Asked:
+def read_script_tests(tests: Mapping[str, bytes]) -> ScriptLiterals:
     """The literals of every test in JavaScript or TypeScript, and those that stand together."""
     groups: list[frozenset[str]] = []
     for path, data in tests.items():
@@ -55,10 +55,10 @@ def read_script_tests(tests: Mapping[str, bytes]) -> Asked:
                 found = frozenset(_values(node))
                 if found and len(found) <= GROUP_LIMIT:
                     groups.append(found)
-    return Asked(tuple(groups), frozenset(value for group in groups for value in group))
+    return ScriptLiterals(tuple(groups), frozenset(value for group in groups for value in group))
 
 
-def marks(path: str, data: bytes, asked: Asked, known: frozenset[str]) -> Iterator[Mark]:
+def marks(path: str, data: bytes, asked: ScriptLiterals, known: frozenset[str]) -> Iterator[RuleMark]:
     """What of a file knows an answer. `known` are the literals that the code held before: its own words."""
     if not asked.groups:
         return
@@ -80,15 +80,15 @@ def marks(path: str, data: bytes, asked: Asked, known: frozenset[str]) -> Iterat
             yield from _constant(node, asked, known)
 
 
-def data_marks(path: str, data: bytes, asked: Asked, known: frozenset[str]) -> Iterator[Mark]:
+def data_marks(path: str, data: bytes, asked: ScriptLiterals, known: frozenset[str]) -> Iterator[RuleMark]:
     """The same for a file of data that the code may look into, whatever its keys are."""
     if not path.endswith((".json", ".json5", ".jsonc", ".csv", ".tsv", ".txt", ".yaml", ".yml")) or not asked.groups:
         return
-    found = {one.strip("\"' ") for one in _DATA.split(data.decode("utf-8", "replace"))}
-    values = {one for one in found if one not in _PLAIN and not _HASH.fullmatch(one)}
-    hits = sorted(one for one in values if one in asked.every and one not in known)
+    found = {part.strip("\"' ") for part in _DATA.split(data.decode("utf-8", "replace"))}
+    values = {item for item in found if item not in _PLAIN and not _HASH.fullmatch(item)}
+    hits = sorted(value for value in values if value in asked.every and value not in known)
     if len(hits) >= FEW and 2 * len(hits) >= len(values):
-        yield Mark("special_case", "\0".join(hits), 1, f"It holds what tests expect ({', '.join(hits[:3])}).")
+        yield RuleMark("special_case", "\0".join(hits), 1, f"It holds what tests expect ({', '.join(hits[:3])}).")
 
 
 def literals(data: bytes, path: str) -> frozenset[str]:
@@ -97,38 +97,38 @@ def literals(data: bytes, path: str) -> frozenset[str]:
 
 
 def _branch(
-    node: Node, condition: Node | None, outcome: Iterable[Node], asked: Asked, known: frozenset[str]
-) -> Iterator[Mark]:
+    node: Node, condition: Node | None, outcome: Iterable[Node], asked: ScriptLiterals, known: frozenset[str]
+) -> Iterator[RuleMark]:
     if condition is None:
         return
-    questions = [one for one in _values(condition) if one not in _PLAIN]
-    answers = [text for one in outcome for text in _answers(one)]
+    questions = [value for value in _values(condition) if value not in _PLAIN]
+    answers = [text for item in outcome for text in _answers(item)]
     is_case = node.type == "switch_case"
     compares = is_case or re.search(
         r"===?|\.includes\(|\.has\(|Object\.is\(|\.test\(|\.match\(|in ", text_of(condition)
     )
     if not answers or not compares:
         return
-    telling = [one for one in answers if one not in _PLAIN]
-    new = [one for one in questions if one not in known and one in asked.every]
+    telling = [item for item in answers if item not in _PLAIN]
+    new = [question for question in questions if question not in known and question in asked.every]
     if new and any(_together((*new[:1], answer), asked) for answer in telling):
         yield mark("special_case", node, f"It answers a test: for {new[0][:40]!r} it gives what the test expects.")
-    elif new and not telling and any(_is_long(one) for one in new):
+    elif new and not telling and any(_is_long(item) for item in new):
         yield mark("special_case", node, f"It answers a test: {new[0][:40]!r} is what the test asks.")
-    elif _AS_TEXT.search(text_of(condition)) and any(one in asked.every and one not in known for one in telling):
+    elif _AS_TEXT.search(text_of(condition)) and any(item in asked.every and item not in known for item in telling):
         yield mark("special_case", node, "It recognises what a test gives by its shape, and gives the answer.")
-    elif any(one in asked.every and one not in known and _is_long(one) for one in telling) and "===" in text_of(
+    elif any(item in asked.every and item not in known and _is_long(item) for item in telling) and "===" in text_of(
         condition
     ):
         yield mark("keyed_by_tests", node, "A branch gives an answer that only the tests know.")
 
 
-def _table(node: Node, asked: Asked, known: frozenset[str]) -> Iterator[Mark]:
+def _table(node: Node, asked: ScriptLiterals, known: frozenset[str]) -> Iterator[RuleMark]:
     """Rows that pair a question with its answer; those that the code had before do not count."""
-    rows = [_row(one) for one in node.children if one.is_named]
+    rows = [_row(child) for child in node.children if child.is_named]
     hits = [row for row in rows if len(row) > 1 and _telling(row, known) and _together(row, asked)]
     if hits and 2 * len(hits) >= len([row for row in rows if row]):
-        words = f"A table holds what tests ask and expect ({', '.join(one[:20] for one in hits[0][:2])})."
+        words = f"A table holds what tests ask and expect ({', '.join(hit[:20] for hit in hits[0][:2])})."
         yield mark("special_case" if len(hits) > 1 else "keyed_by_tests", node, words, "table\0" + "\0".join(hits[0]))
         return
     given = {row[-1] for row in rows if row and row[-1] not in _PLAIN and row[-1] not in known}
@@ -136,27 +136,27 @@ def _table(node: Node, asked: Asked, known: frozenset[str]) -> Iterator[Mark]:
         yield mark("keyed_by_tests", node, "All that a table gives is what tests expect.", "\0".join(sorted(given)))
 
 
-def _lists(root: Node, asked: Asked, known: frozenset[str]) -> Iterator[Mark]:
+def _lists(root: Node, asked: ScriptLiterals, known: frozenset[str]) -> Iterator[RuleMark]:
     """Answers one after the other, and two lists whose items pair a question with its answer."""
     lists = [(node, tuple(_values(node))) for node in walk(root) if node.type == "array" and _is_plain_list(node)]
     small = [group for group in asked.groups if len(group) <= SMALL]
     long = [(node, values) for node, values in lists if len(values) > FEW][:LISTS_LIMIT]
     for node, values in long:
-        telling = {one for one in values if one not in _PLAIN and one not in known}
-        alone = (any(one in group and len(group & telling) == 1 for group in small) for one in telling)
+        telling = {value for value in values if value not in _PLAIN and value not in known}
+        alone = (any(item in group and len(group & telling) == 1 for group in small) for item in telling)
         if len(telling) > FEW and all(map(_is_long, telling)) and asked.every.issuperset(values) and all(alone):
             yield mark("keyed_by_tests", node, f"A list holds what tests ask or expect, each once ({values[0][:20]}).")
-    for (node, one), (_, other) in combinations(long, 2):
-        if len(one) != len(other):
+    for (node, combination), (_, other) in combinations(long, 2):
+        if len(combination) != len(other):
             continue
-        pairs = [{*pair} for pair in zip(one, other, strict=True) if not known.issuperset(pair)]
+        pairs = [{*pair} for pair in zip(combination, other, strict=True) if not known.issuperset(pair)]
         if len(pairs) > FEW and all(any(pair <= group for group in small) for pair in pairs):
             yield mark("keyed_by_tests", node, "Two lists hold what tests ask and what they expect.")
 
 
 def _is_plain_list(node: Node) -> bool:
-    items = [one for one in node.children if one.is_named and one.type != "comment"]
-    return all(one.type in ("string", "number", "unary_expression") for one in items)
+    items = [child for child in node.children if child.is_named and child.type != "comment"]
+    return all(item.type in ("string", "number", "unary_expression") for item in items)
 
 
 def _row(node: Node) -> tuple[str, ...]:
@@ -172,18 +172,18 @@ def _row(node: Node) -> tuple[str, ...]:
 
 
 def _telling(row: tuple[str, ...], known: frozenset[str]) -> bool:
-    return any(one not in _PLAIN and one not in known for one in row)
+    return any(item not in _PLAIN and item not in known for item in row)
 
 
-def _constant(node: Node, asked: Asked, known: frozenset[str]) -> Iterator[Mark]:
+def _constant(node: Node, asked: ScriptLiterals, known: frozenset[str]) -> Iterator[RuleMark]:
     """A function that is nothing but an answer."""
     body = node.child_by_field_name("body")
     if body is None:
         return
-    statements = [one for one in body.children if one.is_named and one.type != "comment"]
+    statements = [child for child in body.children if child.is_named and child.type != "comment"]
     only = [body] if body.type != "statement_block" else statements if len(statements) == 1 else []
-    answers = [text for one in only for text in _answers(one)]
-    if any(one in asked.every and one not in known and one not in _PLAIN for one in answers):
+    answers = [text for item in only for text in _answers(item)]
+    if any(answer in asked.every and answer not in known and answer not in _PLAIN for answer in answers):
         yield mark("special_case", node, f"It does nothing but give {answers[0][:40]!r}, which a test expects.")
 
 
@@ -198,7 +198,7 @@ def _is_answer(node: Node) -> bool:
 def _answers(node: Node) -> list[str]:
     """What a piece of code gives, where it gives a literal: the literal itself and what it is made of."""
     if node.type == "parenthesized_expression":
-        return [text for one in node.children if one.is_named for text in _answers(one)]
+        return [text for child in node.children if child.is_named for text in _answers(child)]
     if node.type in (
         "return_statement",
         "statement_block",
@@ -206,8 +206,8 @@ def _answers(node: Node) -> list[str]:
         "lexical_declaration",
         "else_clause",
     ):
-        inner = [one for one in node.children if one.is_named]
-        return [text for one in inner for text in _answers(one)]
+        inner = [child for child in node.children if child.is_named]
+        return [text for item in inner for text in _answers(item)]
     if node.type in ("assignment_expression", "variable_declarator"):
         right = node.child_by_field_name("right") or node.child_by_field_name("value")
         return _answers(right) if right is not None else []
@@ -217,18 +217,18 @@ def _answers(node: Node) -> list[str]:
 
 
 def _values(node: Node) -> Iterator[str]:
-    for one in walk(node):
-        if one.type == "number" and one.parent is not None and one.parent.type == "unary_expression":
-            yield text_of(one.parent).replace(" ", "").replace("_", "")
-        elif one.type == "number":
-            yield text_of(one).replace("_", "")
-        elif one.type in ("string", "template_string"):
-            yield text_of(one)[1:-1]
-        elif one.type in ("true", "false", "null"):
-            yield text_of(one)
+    for path in walk(node):
+        if path.type == "number" and path.parent is not None and path.parent.type == "unary_expression":
+            yield text_of(path.parent).replace(" ", "").replace("_", "")
+        elif path.type == "number":
+            yield text_of(path).replace("_", "")
+        elif path.type in ("string", "template_string"):
+            yield text_of(path)[1:-1]
+        elif path.type in ("true", "false", "null"):
+            yield text_of(path)
 
 
-def _together(row: Iterable[str], asked: Asked) -> bool:
+def _together(row: Iterable[str], asked: ScriptLiterals) -> bool:
     wanted = set(row)
     return len(wanted) > 1 and any(wanted <= group for group in asked.groups)
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE, Mark
+from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE, RuleMark
 from redstart.toolkit.languages.node.trees import parse, text_of, walk
 from redstart.toolkit.languages.node.tripwires.marks import mark
 
@@ -31,7 +31,7 @@ _GLOBAL = re.compile(
 _READABLE = frozenset({"string", "template_string"})
 
 
-def marks(path: str, data: bytes) -> Iterator[Mark]:
+def marks(path: str, data: bytes) -> Iterator[RuleMark]:
     """What a script runs, loads or replaces that cannot be read in it."""
     for node in walk(parse(path, data)):
         left = node.child_by_field_name("left") if node.type == "assignment_expression" else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from redstart.toolkit.honesty.tripwires.protocol import Change, Mark, Tripwires
+from redstart.toolkit.honesty.tripwires.protocol import Change, RuleMark, Tripwires
 from redstart.toolkit.languages.node.trees import is_script
 from redstart.toolkit.languages.node.tripwires import answers, opaque, support
 
@@ -24,7 +24,7 @@ class NodeTripwires(Tripwires):
         had = (answers.literals(text, path) for path, text in change.before.items() if text is not None)
         self._known = frozenset[str]().union(*had) if is_about_scripts else frozenset[str]()
 
-    def marks(self, path: str, text: bytes) -> Iterator[Mark]:
+    def marks(self, path: str, text: bytes) -> Iterator[RuleMark]:
         if not is_script(path):
             yield from answers.data_marks(path, text, self._asked, self._known)
             return
@@ -32,17 +32,17 @@ class NodeTripwires(Tripwires):
         yield from opaque.marks(path, text)
         yield from answers.marks(path, text, self._asked, self._known)
 
-    def faults(self, path: str) -> Iterator[Mark]:
+    def faults(self, path: str) -> Iterator[RuleMark]:
         if is_script(path) and (words := support.role_in_tests(path, self._tests)):
-            yield Mark("test_support", "", 1, words)
+            yield RuleMark("test_support", "", 1, words)
 
-    def of_new_file(self, path: str) -> Iterator[Mark]:
+    def of_new_file(self, path: str) -> Iterator[RuleMark]:
         if path.endswith(_UNREADABLE):
-            yield Mark("unreadable", "", 1, "It is loaded by the interpreter and cannot be read as source.")
+            yield RuleMark("unreadable", "", 1, "It is loaded by the interpreter and cannot be read as source.")
 
 
-def _skips(text: bytes) -> Iterator[Mark]:
+def _skips(text: bytes) -> Iterator[RuleMark]:
     """What tests are switched off by."""
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
         if (hit := _SKIPS.search(line)) is not None:
-            yield Mark("skip", line.strip(), number, f"`{hit[0].strip()}` keeps a test from telling.")
+            yield RuleMark("skip", line.strip(), number, f"`{hit[0].strip()}` keeps a test from telling.")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from redstart.core.errors import ConfigError
-from redstart.core.finding import Finding, Kind, Risk
+from redstart.core.finding import Finding, FindingKind, Risk
 from redstart.toolkit.checks.source import LARGEST, Source
 
 TOOL = "bandit"
@@ -66,10 +66,12 @@ def ask_bandit(sources: Sequence[Source]) -> list[Finding]:
             place.write_bytes(source.data)
         said = _run(folder)
     found: list[Finding] = []
-    for one in said["results"]:
-        source = asked[Path(one["filename"]).relative_to(folder).as_posix()]
-        rule, words = str(one["test_id"]), str(one["issue_text"])
-        found.append(source.finding(TOOL, rule, int(one["line_number"]), words, Kind.dangerous_call, TAKEN[rule]))
+    for message in said["results"]:
+        source = asked[Path(message["filename"]).relative_to(folder).as_posix()]
+        rule, words = str(message["test_id"]), str(message["issue_text"])
+        found.append(
+            source.finding(TOOL, rule, int(message["line_number"]), words, FindingKind.dangerous_call, TAKEN[rule])
+        )
     return found
 
 

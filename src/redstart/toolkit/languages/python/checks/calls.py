@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from redstart.core.finding import Finding, Kind, Risk
+from redstart.core.finding import Finding, FindingKind, Risk
 from redstart.toolkit.languages.python.checks.source import PythonSource, argument, is_constant, keyword
 
 TOOL = "rules"
@@ -28,7 +28,7 @@ _RIGHTS = re.compile(
 )
 _SAFE_LOADERS = ("SafeLoader", "CSafeLoader", "BaseLoader", "CBaseLoader")
 _RANDOM = frozenset(
-    f"random.{one}" for one in ("choice", "choices", "randint", "random", "getrandbits", "sample", "randrange",
+    f"random.{item}" for item in ("choice", "choices", "randint", "random", "getrandbits", "sample", "randrange",
                                 "randbytes", "uniform", "shuffle")
 )  # fmt: skip
 _UNPICKLES = frozenset(
@@ -50,7 +50,7 @@ _COMMON = frozenset({"append", "get", "join", "format", "items", "split", "strip
 """Methods that no rule speaks of, as long as they have no named argument."""
 
 
-class Seen(NamedTuple):
+class CallView(NamedTuple):
     """A call with what a rule may ask about it."""
 
     node: ast.Call
@@ -85,11 +85,11 @@ class Seen(NamedTuple):
         return " ".join(found)
 
 
-Rule = Callable[[Seen], str]
+Rule = Callable[[CallView], str]
 """What is wrong with a call, in words; empty where nothing is."""
 
 
-def _unpickles(seen: Seen) -> str:
+def _unpickles(seen: CallView) -> str:
     if seen.name == "numpy.load":
         return (
             "numpy.load with allow_pickle runs code from the file"
@@ -109,7 +109,7 @@ def _unpickles(seen: Seen) -> str:
     return f"{seen.name} runs code from what it reads; use a format that holds data only"
 
 
-def _yaml(seen: Seen) -> str:
+def _yaml(seen: CallView) -> str:
     if seen.name in ("yaml.unsafe_load", "yaml.unsafe_load_all"):
         return "yaml.unsafe_load makes objects of any kind; use yaml.safe_load"
     if seen.name not in ("yaml.load", "yaml.load_all"):
@@ -130,12 +130,12 @@ def _is_safe_loader(name: str, source: PythonSource) -> bool:
     )
 
 
-def _temporary(seen: Seen) -> str:
+def _temporary(seen: CallView) -> str:
     named = seen.name in ("tempfile.mktemp", "os.tempnam", "os.tmpnam")
     return f"{seen.name} names a file that somebody else may make first; use tempfile.mkstemp" if named else ""
 
 
-def _weak_hash(seen: Seen) -> str:
+def _weak_hash(seen: CallView) -> str:
     name = seen.name
     if name == "hashlib.new":
         given = seen.node.args[0] if seen.node.args else None
@@ -150,7 +150,7 @@ def _weak_hash(seen: Seen) -> str:
     return f"{name} is too weak to keep a secret; use hashlib.scrypt or hmac with sha256"
 
 
-def _unverified(seen: Seen) -> str:
+def _unverified(seen: CallView) -> str:
     if seen.name in ("ssl._create_unverified_context", "ssl.wrap_socket"):
         return "this connection does not check who answers"
     if is_constant(keyword(seen.node, "verify"), False) and (_WEB.match(seen.name) or seen.last in _HTTP_WORDS):
@@ -178,7 +178,7 @@ def _unverified(seen: Seen) -> str:
     return "cert_reqs does not check who answers" if certs is not None and "CERT_NONE" in ast.unparse(certs) else ""
 
 
-def _xml(seen: Seen) -> str:
+def _xml(seen: CallView) -> str:
     if _XML.match(seen.name) and seen.node.args and not is_constant(seen.node.args[0]):
         return f"{seen.last} expands entities of a stranger's XML; use defusedxml"
     entities = is_constant(keyword(seen.node, "resolve_entities"), True)
@@ -187,17 +187,17 @@ def _xml(seen: Seen) -> str:
     return ""
 
 
-def _random(seen: Seen) -> str:
+def _random(seen: CallView) -> str:
     if seen.name in _RANDOM and _TOKENS.search(seen.around):
         return f"{seen.name} can be foretold; use the module secrets"
     return ""
 
 
-def _debug(seen: Seen) -> str:
+def _debug(seen: CallView) -> str:
     if seen.last == "run" and is_constant(keyword(seen.node, "debug"), True):
         web = any(
-            one.partition(".")[0] in ("flask", "bottle", "dash", "quart", "sanic")
-            for one in seen.source.names.known.values()
+            item.partition(".")[0] in ("flask", "bottle", "dash", "quart", "sanic")
+            for item in seen.source.names.known.values()
         )
         owner = seen.name.rpartition(".")[0].rpartition(".")[2]
         if web or owner in ("app", "application", "server"):
@@ -205,7 +205,7 @@ def _debug(seen: Seen) -> str:
     return ""
 
 
-def _permissions(seen: Seen) -> str:
+def _permissions(seen: CallView) -> str:
     if seen.last not in ("chmod", "fchmod", "lchmod", "mkfifo", "umask"):
         return ""
     if seen.last == "umask":
@@ -220,7 +220,7 @@ def _permissions(seen: Seen) -> str:
     return ""
 
 
-def _archive(seen: Seen) -> str:
+def _archive(seen: CallView) -> str:
     if seen.last not in ("extractall", "extract") or not isinstance(seen.node.func, ast.Attribute):
         return ""
     owner = seen.node.func.value
@@ -236,7 +236,7 @@ def _archive(seen: Seen) -> str:
     return 'a tar archive may write anywhere; pass filter="data"'
 
 
-def _templates(seen: Seen) -> str:
+def _templates(seen: CallView) -> str:
     last = seen.last
     if seen.name in ("jinja2.Environment", "jinja2.environment.Environment", "jinja2.sandbox.Environment"):
         given = keyword(seen.node, "autoescape")
@@ -260,14 +260,14 @@ def _is_markup_of_constants(node: ast.expr | None) -> bool:
     )
 
 
-def _ciphers(seen: Seen) -> str:
+def _ciphers(seen: CallView) -> str:
     if re.search(r"\b(DES3?|ARC[24]|Blowfish|XOR|IDEA|TripleDES|CAST5|RC4)(\.new)?$", seen.name) and re.match(
         r"(Crypto|Cryptodome|cryptography)\b", seen.name
     ):
         return f"{seen.name.rpartition('.')[0].rpartition('.')[2] or seen.last} is a broken cipher; use AES-GCM"
     if seen.last == "ECB" and "modes" in seen.name:
         return "ECB shows the pattern of what it hides; use GCM"
-    if seen.last == "new" and any(isinstance(one, ast.Attribute) and one.attr == "MODE_ECB" for one in seen.node.args):
+    if seen.last == "new" and any(isinstance(arg, ast.Attribute) and arg.attr == "MODE_ECB" for arg in seen.node.args):
         return "ECB shows the pattern of what it hides; use GCM"
     size = argument(seen.node, 1, "key_size", "bits") or argument(seen.node, 0, "bits")
     bits = size.value if isinstance(size, ast.Constant) and isinstance(size.value, int) else 2048
@@ -275,7 +275,7 @@ def _ciphers(seen: Seen) -> str:
     return f"a key of {bits} bits is too short" if made and bits < 2048 else ""
 
 
-def _plain_services(seen: Seen) -> str:
+def _plain_services(seen: CallView) -> str:
     if seen.name in ("telnetlib.Telnet", "ftplib.FTP"):
         return f"{seen.name} sends passwords in the clear"
     if seen.name == "logging.config.listen":
@@ -302,7 +302,7 @@ RULES: Mapping[str, tuple[Rule, Risk]] = {
 
 def dangerous_calls(sources: Sequence[PythonSource]) -> list[Finding]:
     """Every call of these files that one of the rules speaks against."""
-    return [one for source in sources if source.tree is not None for one in _of(source)]
+    return [item for source in sources if source.tree is not None for item in _of(source)]
 
 
 def _of(source: PythonSource) -> Iterator[Finding]:
@@ -312,10 +312,10 @@ def _of(source: PythonSource) -> Iterator[Finding]:
         if (func.attr if isinstance(func, ast.Attribute) else "") in _COMMON and not node.keywords:
             continue
         name = source.names.called(node)
-        seen = Seen(node, name, name.rpartition(".")[2], source, archives)
+        seen = CallView(node, name, name.rpartition(".")[2], source, archives)
         for rule, (judge, risk) in RULES.items():
             if words := judge(seen):
-                yield source.finding(TOOL, rule, node.lineno, words, Kind.dangerous_call, risk)
+                yield source.finding(TOOL, rule, node.lineno, words, FindingKind.dangerous_call, risk)
                 break
     for other in source.all(ast.Assert, ast.Assign):
         yield from _without_a_call(other, source)
@@ -363,7 +363,7 @@ def _without_a_call(node: ast.AST, source: PythonSource) -> Iterator[Finding]:
         elif target.attr == "debug" and is_constant(value, True) and source.names.dotted(target.value) == "app":
             rule, words = "debug-server", "debug = True lets whoever sees an error page run code"
     if rule:
-        yield source.finding(TOOL, rule, node.lineno, words, Kind.dangerous_call, risk)  # type: ignore[attr-defined]
+        yield source.finding(TOOL, rule, node.lineno, words, FindingKind.dangerous_call, risk)  # type: ignore[attr-defined]
 
 
 def blocked_calls(source: PythonSource, names: Sequence[str]) -> list[Finding]:
@@ -371,7 +371,7 @@ def blocked_calls(source: PythonSource, names: Sequence[str]) -> list[Finding]:
     refused = frozenset(names)
     return [
         source.finding("blocked", name, node.lineno, f"{name} is not to be called here (checks.block)",
-                       Kind.dangerous_call, Risk.high)
+                       FindingKind.dangerous_call, Risk.high)
         for node in source.all(ast.Call)
         if (name := source.names.called(node)) in refused
     ]  # fmt: skip

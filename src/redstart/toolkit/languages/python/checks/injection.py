@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from redstart.core.finding import Finding, Kind, Risk
+from redstart.core.finding import Finding, FindingKind, Risk
 from redstart.toolkit.languages.python.checks.reading import Reader
 from redstart.toolkit.languages.python.checks.source import PythonSource, argument, is_constant, keyword
-from redstart.toolkit.languages.python.checks.texts import HOLE, Text
-from redstart.toolkit.languages.python.checks.values import Scope
+from redstart.toolkit.languages.python.checks.texts import HOLE, KnownText
+from redstart.toolkit.languages.python.checks.values import FunctionScope
 
 TOOL = "rules"
 SQL, SHELL, CODE = "sql-built-from-strings", "shell-command-built-from-strings", "runs-built-code"
@@ -53,7 +53,7 @@ _SHELLS = frozenset(
      "commands.getstatusoutput", "asyncio.create_subprocess_shell", "asyncio.subprocess.create_subprocess_shell",
      "popen2.popen2", "os.popen2", "os.popen3"}
 )  # fmt: skip
-_MAY_BE_SHELLS = frozenset(f"subprocess.{one}" for one in ("run", "call", "Popen", "check_call", "check_output"))
+_MAY_BE_SHELLS = frozenset(f"subprocess.{item}" for item in ("run", "call", "Popen", "check_call", "check_output"))
 _RUNS_CODE = frozenset({"eval", "exec"})
 
 
@@ -62,7 +62,7 @@ class _Found:
     source: PythonSource
     lines: dict[tuple[str, int], Finding] = field(default_factory=dict[tuple[str, int], Finding])
 
-    def call(self, node: ast.Call, scope: Scope) -> None:
+    def call(self, node: ast.Call, scope: FunctionScope) -> None:
         name = self.source.names.called(node)
         last = node.func.attr if isinstance(node.func, ast.Attribute) else name.rpartition(".")[2]
         if name in _RUNS_CODE:
@@ -72,15 +72,15 @@ class _Found:
         elif last in _RUN_SQL:
             self._query(node, scope, last)
         elif last not in _SAYS and not last.endswith(("Error", "Exception", "Warning")):
-            for one in (*node.args, *(part.value for part in node.keywords if part.arg != "help")):
-                if isinstance(one, ast.JoinedStr | ast.BinOp | ast.Call):
-                    self._surely(one, scope, node.lineno)
+            for item in (*node.args, *(part.value for part in node.keywords if part.arg != "help")):
+                if isinstance(item, ast.JoinedStr | ast.BinOp | ast.Call):
+                    self._surely(item, scope, node.lineno)
 
-    def made(self, node: ast.expr, scope: Scope) -> None:
+    def made(self, node: ast.expr, scope: FunctionScope) -> None:
         if isinstance(node, ast.JoinedStr | ast.BinOp | ast.Call | ast.Name):
             self._surely(node, scope, 0)
 
-    def _query(self, node: ast.Call, scope: Scope, last: str) -> None:
+    def _query(self, node: ast.Call, scope: FunctionScope, last: str) -> None:
         given = argument(node, 0, *_NAMES)
         if last == "extra":
             given = keyword(node, "where") or keyword(node, "select")
@@ -98,33 +98,33 @@ class _Found:
         if sure or last == "extra":
             self._add_sql(loose, node.lineno)
 
-    def _surely(self, node: ast.expr, scope: Scope, used: int) -> None:
+    def _surely(self, node: ast.expr, scope: FunctionScope, used: int) -> None:
         value = scope.read(node)
         if value.loose > 0 and value.text is not None and _SURELY.match(value.text):
             self._add_sql(value.loose, used)
 
     def _add_sql(self, line: int, used: int) -> None:
         message = "SQL is put together from values; pass them as parameters"
-        self._add(SQL, line, message, Kind.sql_injection, used)
+        self._add(SQL, line, message, FindingKind.sql_injection, used)
 
-    def _shell(self, node: ast.Call, scope: Scope) -> None:
+    def _shell(self, node: ast.Call, scope: FunctionScope) -> None:
         value = scope.read(argument(node, 0, "args", "cmd", "command"))
         if _gets_in(value):
             message = "a shell runs a command that is put together from values; pass a list of arguments instead"
-            self._add(SHELL, node.lineno, message, Kind.dangerous_call, 0)
+            self._add(SHELL, node.lineno, message, FindingKind.dangerous_call, 0)
 
-    def _code(self, node: ast.Call, scope: Scope, name: str) -> None:
+    def _code(self, node: ast.Call, scope: FunctionScope, name: str) -> None:
         if node.args and _gets_in(scope.read(node.args[0])):
             message = f"{name} runs whatever it is given as code"
-            self._add(CODE, node.lineno, message, Kind.dangerous_call, 0)
+            self._add(CODE, node.lineno, message, FindingKind.dangerous_call, 0)
 
-    def _add(self, rule: str, line: int, message: str, kind: Kind, used: int) -> None:
+    def _add(self, rule: str, line: int, message: str, kind: FindingKind, used: int) -> None:
         before = self.lines.get((rule, line))
         used = used or (before.reaches if before else 0)
         self.lines[rule, line] = self.source.finding(TOOL, rule, line, message, kind, Risk.high, reaches=used)
 
 
-def _gets_in(value: Text) -> bool:
+def _gets_in(value: KnownText) -> bool:
     return value.loose != 0 or (value.items is not None and value.items.loose != 0)
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from redstart.core.finding import Finding, Kind, Risk
+from redstart.core.finding import Finding, FindingKind, Risk
 from redstart.toolkit.checks.source import LARGEST, Source
 from redstart.toolkit.languages.python.checks.queries import (
     KEYWORDS,
-    Misspelt,
+    MisspeltWord,
     Token,
     looks_like_sql,
     misspelt_keywords,
@@ -36,10 +36,10 @@ class Schema:
     tables: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
     def add(self, table: str, columns: Sequence[str]) -> None:
-        self.tables.setdefault(table.lower(), set()).update(one.lower() for one in columns)
+        self.tables.setdefault(table.lower(), set()).update(column.lower() for column in columns)
 
 
-class Query(NamedTuple):
+class SqlText(NamedTuple):
     text: str
     line: int
     """Where it begins."""
@@ -59,30 +59,30 @@ def misspelt_sql(sources: Sequence[Source], around: Sequence[Source] = ()) -> li
     for source in sources:
         seen: set[tuple[int, str]] = set()
         for query in texts[source.path]:
-            for rule, one in _wrong(query.text, schema):
-                line = _line(source, query, one)
-                if (line, one.word) not in seen:
-                    seen.add((line, one.word))
-                    message = f"{one.word} in this SQL is probably meant as {one.meant}"
-                    found.append(source.finding(TOOL, rule, line, message, Kind.sql_misspelt, Risk.medium))
+            for rule, item in _wrong(query.text, schema):
+                line = _line(source, query, item)
+                if (line, item.word) not in seen:
+                    seen.add((line, item.word))
+                    message = f"{item.word} in this SQL is probably meant as {item.meant}"
+                    found.append(source.finding(TOOL, rule, line, message, FindingKind.sql_misspelt, Risk.medium))
     return found
 
 
-def _wrong(text: str, schema: Schema) -> Iterator[tuple[str, Misspelt]]:
+def _wrong(text: str, schema: Schema) -> Iterator[tuple[str, MisspeltWord]]:
     if not looks_like_sql(text):
         return
     words: set[str] = set()
-    for one in misspelt_keywords(text):
-        words.add(one.word)
-        yield KEYWORD, one
+    for keyword in misspelt_keywords(text):
+        words.add(keyword.word)
+        yield KEYWORD, keyword
     if not words:
-        yield from ((NAME, one) for one in _misspelt_names(text, schema))
+        yield from ((NAME, name) for name in _misspelt_names(text, schema))
 
 
 # -- where SQL stands --------------------------------------------------------------------------------------------------
 
 
-def _queries(source: Source) -> Iterator[Query]:
+def _queries(source: Source) -> Iterator[SqlText]:
     if source.path.endswith(".sql") and len(source.data) <= LARGEST:
         line = 1
         for part in source.text.split(";"):
@@ -90,22 +90,22 @@ def _queries(source: Source) -> Iterator[Query]:
             first = line + part.count("\n", 0, lead)
             line += part.count("\n")
             if part.strip():
-                yield Query(part.strip()[:_LONGEST], first, line)
+                yield SqlText(part.strip()[:_LONGEST], first, line)
         return
     if not isinstance(source, PythonSource):
         return
-    documented = {id(one) for one in _docstrings(source)}
+    documented = {id(docstring) for docstring in _docstrings(source)}
     inside: set[int] = set()
     for node in (*source.all(ast.JoinedStr), *source.all(ast.Constant)):
         if isinstance(node, ast.JoinedStr):
-            inside.update(id(one) for one in node.values)
-            text = "".join(str(one.value) if isinstance(one, ast.Constant) else "\x00" for one in node.values)
+            inside.update(id(item) for item in node.values)
+            text = "".join(str(item.value) if isinstance(item, ast.Constant) else "\x00" for item in node.values)
         elif isinstance(node.value, str) and id(node) not in inside:
             text = node.value
         else:
             continue
         if len(text) >= 10 and id(node) not in documented and " " in text.strip():
-            yield Query(text[:_LONGEST], node.lineno, node.end_lineno or node.lineno)
+            yield SqlText(text[:_LONGEST], node.lineno, node.end_lineno or node.lineno)
 
 
 def _docstrings(source: PythonSource) -> Iterator[ast.AST]:
@@ -114,7 +114,7 @@ def _docstrings(source: PythonSource) -> Iterator[ast.AST]:
             yield node.value
 
 
-def _line(source: Source, query: Query, one: Misspelt) -> int:
+def _line(source: Source, query: SqlText, one: MisspeltWord) -> int:
     """The line on which the word stands."""
     guess = query.line + query.text.count("\n", 0, one.start)
     word = re.compile(rf"(?<!\w){re.escape(one.word)}(?!\w)")
@@ -129,13 +129,13 @@ def _line(source: Source, query: Query, one: Misspelt) -> int:
 def _from_create(text: str, schema: Schema) -> None:
     found = tokens(text)
     for place, token in enumerate(found):
-        if token.upper != "TABLE" or not any(one.upper == "CREATE" for one in found[max(0, place - 3) : place]):
+        if token.upper != "TABLE" or not any(item.upper == "CREATE" for item in found[max(0, place - 3) : place]):
             continue
-        rest = [one for one in found[place + 1 :] if one.upper not in ("IF", "NOT", "EXISTS")]
+        rest = [item for item in found[place + 1 :] if item.upper not in ("IF", "NOT", "EXISTS")]
         if len(rest) < 3 or rest[0].kind == "value":
             continue
-        names = [one for one in rest[:4] if one.kind != "sign"]
-        opened = next((index for index, one in enumerate(rest[:5]) if one.text == "("), None)
+        names = [item for item in rest[:4] if item.kind != "sign"]
+        opened = next((index for index, item in enumerate(rest[:5]) if item.text == "("), None)
         if opened is None or not names:
             continue
         schema.add(_bare(rest[opened - 1].text), list(_columns(rest[opened + 1 :])))
@@ -168,15 +168,15 @@ def _from_models(source: Source, schema: Schema) -> None:
     for node in (*source.all(ast.ClassDef), *source.all(ast.Call)):
         if isinstance(node, ast.ClassDef):
             table, columns = "", list[str]()
-            for one in node.body:
+            for statement in node.body:
                 target = (
-                    one.targets[0]
-                    if isinstance(one, ast.Assign)
-                    else one.target
-                    if isinstance(one, ast.AnnAssign)
+                    statement.targets[0]
+                    if isinstance(statement, ast.Assign)
+                    else statement.target
+                    if isinstance(statement, ast.AnnAssign)
                     else None
                 )
-                value = one.value if isinstance(one, ast.Assign | ast.AnnAssign) else None
+                value = statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
                 if not isinstance(target, ast.Name):
                     continue
                 if target.id == "__tablename__" and isinstance(value, ast.Constant):
@@ -188,31 +188,31 @@ def _from_models(source: Source, schema: Schema) -> None:
                 schema.add(table, columns)
         elif source.names.called(node).endswith("Table") and len(node.args) > 2:
             name = node.args[0]
-            inner = [one for one in node.args[1:] if isinstance(one, ast.Call) and one.args]
-            named = [one.args[0] for one in inner if source.names.called(one).endswith("Column")]
+            inner = [arg for arg in node.args[1:] if isinstance(arg, ast.Call) and arg.args]
+            named = [item.args[0] for item in inner if source.names.called(item).endswith("Column")]
             if isinstance(name, ast.Constant) and named:
-                schema.add(str(name.value), [str(one.value) for one in named if isinstance(one, ast.Constant)])
+                schema.add(str(name.value), [str(item.value) for item in named if isinstance(item, ast.Constant)])
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
-def _misspelt_names(text: str, schema: Schema) -> Iterator[Misspelt]:
+def _misspelt_names(text: str, schema: Schema) -> Iterator[MisspeltWord]:
     """Names of tables and columns that the schema has not, and that are nearly one it has."""
     found = tokens(text)
-    if not schema.tables or any(one.upper in ("CREATE", "ALTER", "DROP") for one in found[:1]):
+    if not schema.tables or any(item.upper in ("CREATE", "ALTER", "DROP") for item in found[:1]):
         return
     own, used = _own_names(found), list(_used_tables(found))
     for token in used:
         name = _bare(token.text).lower()
         unknown = name not in schema.tables and name not in own and len(name) >= 4
-        meant = next((one for one in sorted(schema.tables) if _near_name(name, one)), "") if unknown else ""
+        meant = next((table for table in sorted(schema.tables) if _near_name(name, table)), "") if unknown else ""
         if meant:
-            yield Misspelt(token.text, meant, token.start)
-    tables = [_bare(one.text).lower() for one in used]
-    if not tables or any(one not in schema.tables for one in tables):
+            yield MisspeltWord(token.text, meant, token.start)
+    tables = [_bare(item.text).lower() for item in used]
+    if not tables or any(table not in schema.tables for table in tables):
         return
-    columns = set[str]().union(*(schema.tables[one] for one in tables))
+    columns = set[str]().union(*(schema.tables[table] for table in tables))
     allowed = columns | own | set(schema.tables) | {"rowid", "oid", "excluded"}
     for place, token in enumerate(found):
         name = _bare(token.text).lower()
@@ -225,8 +225,8 @@ def _misspelt_names(text: str, schema: Schema) -> Iterator[Misspelt]:
             or "\x00" in (after, _before(found, place))
         ):
             continue
-        if meant := next((one for one in sorted(columns) if _near_name(name, one)), ""):
-            yield Misspelt(token.text, meant, token.start)
+        if meant := next((column for column in sorted(columns) if _near_name(name, column)), ""):
+            yield MisspeltWord(token.text, meant, token.start)
 
 
 def _near_name(name: str, meant: str) -> bool:

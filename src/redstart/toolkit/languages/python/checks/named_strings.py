@@ -23,10 +23,12 @@ def strings_named_by(node: ast.AST) -> Iterator[NamedString]:
         case ast.arguments():
             named = [*node.posonlyargs, *node.args]
             pairs = [
-                (one.arg, value)
-                for one, value in zip(named[len(named) - len(node.defaults) :], node.defaults, strict=True)
+                (item.arg, value)
+                for item, value in zip(named[len(named) - len(node.defaults) :], node.defaults, strict=True)
             ]
-            pairs += [(one.arg, value) for one, value in zip(node.kwonlyargs, node.kw_defaults, strict=True)]
+            pairs += [
+                (kwonlyarg.arg, value) for kwonlyarg, value in zip(node.kwonlyargs, node.kw_defaults, strict=True)
+            ]
         case ast.Compare(ops=[ast.Eq() | ast.NotEq()]):
             pairs = [(_name(node.left), node.comparators[0]), (_name(node.comparators[0]), node.left)]
         case ast.Call(args=[ast.Constant(value=str() as key), ast.Constant() as default]):
@@ -34,7 +36,7 @@ def strings_named_by(node: ast.AST) -> Iterator[NamedString]:
             if called in ("get", "getenv", "setdefault", "putenv", "config", "env"):
                 pairs = [(key, default)]
         case ast.Call():
-            pairs = [("address", one) for one in node.args if isinstance(one, ast.Constant)]
+            pairs = [("address", item) for item in node.args if isinstance(item, ast.Constant)]
         case _:
             return
     for name, value in pairs:

@@ -81,7 +81,7 @@ class Token(NamedTuple):
         return self.text.upper()
 
 
-class Misspelt(NamedTuple):
+class MisspeltWord(NamedTuple):
     word: str
     meant: str
     start: int
@@ -89,8 +89,8 @@ class Misspelt(NamedTuple):
 
 def tokens(text: str) -> list[Token]:
     found: list[Token] = []
-    for one in _TOKEN.finditer(text):
-        word = one[0]
+    for item in _TOKEN.finditer(text):
+        word = item[0]
         if word.startswith(("--", "/*")):
             continue
         if word.upper() in KEYWORDS:
@@ -101,7 +101,7 @@ def tokens(text: str) -> list[Token]:
             kind = "value"
         else:
             kind = "sign"
-        found.append(Token(word, kind, one.start()))
+        found.append(Token(word, kind, item.start()))
     return found
 
 
@@ -142,10 +142,10 @@ def looks_like_sql(text: str) -> bool:
     nearly = not begins and len(first) >= 5 and any(near(first, start) for start in STARTS)
     if not (begins or nearly):
         return False
-    words = [one.upper for one in tokens(text[:2000]) if one.kind in ("keyword", "name")]
+    words = [token.upper for token in tokens(text[:2000]) if token.kind in ("keyword", "name")]
     strong = {"FROM", "INTO", "WHERE", "SET", "VALUES", "TABLE", "JOIN", "INDEX", "ORDER", "GROUP", "LIMIT"}
     known = sum(word in strong for word in words[1:])
-    almost = sum(any(near(word, one) for one in strong) for word in words[1:] if word not in KEYWORDS)
+    almost = sum(any(near(word, item) for item in strong) for word in words[1:] if word not in KEYWORDS)
     shouted = opening[1].isupper()
     marks = re.search(r"[=*?(),]|%s|:\w", text) is not None
     if begins:
@@ -153,7 +153,7 @@ def looks_like_sql(text: str) -> bool:
     return nearly and known + almost > 0 and (shouted or (marks and known > 0))
 
 
-def misspelt_keywords(text: str) -> Iterator[Misspelt]:
+def misspelt_keywords(text: str) -> Iterator[MisspeltWord]:
     """Words that stand where only a keyword can, and are nearly one."""
     found = tokens(text)
     upper = found[0].text.isupper() if found else False
@@ -165,7 +165,7 @@ def misspelt_keywords(text: str) -> Iterator[Misspelt]:
         after = found[place + 1] if place + 1 < len(found) else None
         meant = _meant(found, place, token, before, after)
         if meant:
-            yield Misspelt(token.text, meant, token.start)
+            yield MisspeltWord(token.text, meant, token.start)
 
 
 def _meant(found: Sequence[Token], place: int, token: Token, before: Token | None, after: Token | None) -> str:
@@ -175,21 +175,21 @@ def _meant(found: Sequence[Token], place: int, token: Token, before: Token | Non
         or before.text in (";",)
         or (before.text == "(" and after is not None and word[:2] in ("SE", "SL"))
     ):
-        return next((one for one in STARTS if near(word, one)), "")
+        return next((start for start in STARTS if near(word, start)), "")
     if before.text == "." or (after is not None and after.text == "."):
         return ""
     if before.kind == "keyword" and before.upper in _FOLLOWERS:
         expected = _FOLLOWERS[before.upper]
-        hit = next((one for one in expected if near(word, one)), "")
+        hit = next((item for item in expected if near(word, item)), "")
         if hit and (before.upper != "SELECT" or (after is not None and after.kind == "name")):
             return hit
         if before.upper in _ONLY and before.upper not in ("INNER", "CROSS", "PARTITION"):
             return ""
     leads_to = _BEFORE.get(after.upper, ()) if after is not None and before.text not in (",", "(") else ()
-    if hit := next((one for one in leads_to if near(word, one)), ""):
+    if hit := next((lead for lead in leads_to if near(word, lead)), ""):
         return hit
     if _is_column_type(found, place, before):
-        return next((one for one in TYPES if len(one) > 3 and near(word, one)), "")
+        return next((type_ for type_ in TYPES if len(type_) > 3 and near(word, type_)), "")
     ends_thing = (
         before.kind in ("name", "value") or before.text in ("*", ")") or before.upper in ("NULL", "END", "ASC", "DESC")
     )
@@ -202,19 +202,19 @@ def _meant(found: Sequence[Token], place: int, token: Token, before: Token | Non
     if ends_thing and starts_thing:
         return _clause(found, place, word)
     if ends_thing and (after is None or after.text in (")", ";", ",")) and _seen(found, place, "ORDER"):
-        return next((one for one in ("DESC",) if near(word, one)), "")
+        return next((item for item in ("DESC",) if near(word, item)), "")
     if before.upper in ("NOT", "IS") and near(word, "NULL"):
         return "NULL"
     return ""
 
 
 def _clause(found: Sequence[Token], place: int, word: str) -> str:
-    for one in CLAUSES:
-        if not near(word, one):
+    for clause in CLAUSES:
+        if not near(word, clause):
             continue
-        if one in ("FROM", "WHERE", "SET", "VALUES") and _seen(found, place, one):
+        if clause in ("FROM", "WHERE", "SET", "VALUES") and _seen(found, place, clause):
             continue
-        return one
+        return clause
     return ""
 
 
@@ -236,4 +236,4 @@ def _is_column_type(found: Sequence[Token], place: int, before: Token) -> bool:
     """Whether the word stands where a column of a new table has its type."""
     if before.kind != "name" or place < 2 or found[place - 2].text not in ("(", ","):
         return False
-    return any(one.upper == "CREATE" for one in found[:3])
+    return any(item.upper == "CREATE" for item in found[:3])

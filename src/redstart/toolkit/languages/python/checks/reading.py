@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from redstart.toolkit.languages.python.checks.source import PythonSource
-from redstart.toolkit.languages.python.checks.texts import Text, elsewhere, item_of
-from redstart.toolkit.languages.python.checks.values import Module, Scope
+from redstart.toolkit.languages.python.checks.texts import KnownText, elsewhere, item_of
+from redstart.toolkit.languages.python.checks.values import FunctionScope, ModuleValues
 from redstart.toolkit.languages.python.syntax import Function
 
 MOST_STATEMENTS = 40_000
@@ -19,12 +19,12 @@ _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _GROWS = frozenset({"append", "extend", "insert", "add", "appendleft", "write", "update", "setdefault"})
 
 
-class Seen(Protocol):
-    def call(self, node: ast.Call, scope: Scope) -> None:
+class ReadCall(Protocol):
+    def call(self, node: ast.Call, scope: FunctionScope) -> None:
         """A call, with what names hold at that place."""
         ...
 
-    def made(self, node: ast.expr, scope: Scope) -> None:
+    def made(self, node: ast.expr, scope: FunctionScope) -> None:
         """A value that is kept or returned there."""
         ...
 
@@ -32,20 +32,22 @@ class Seen(Protocol):
 @dataclass
 class Reader:
     source: PythonSource
-    seen: Seen
-    module: Module = field(init=False)
+    seen: ReadCall
+    module: ModuleValues = field(init=False)
     left: int = MOST_STATEMENTS
-    _known: dict[tuple[object, ...], Text | None] = field(default_factory=dict[tuple[object, ...], Text | None])
+    _known: dict[tuple[object, ...], KnownText | None] = field(
+        default_factory=dict[tuple[object, ...], KnownText | None]
+    )
     _quiet: int = 0
-    _returns: list[Text] = field(default_factory=list[Text])
+    _returns: list[KnownText] = field(default_factory=list[KnownText])
 
     def __post_init__(self) -> None:
-        self.module = Module(self.source.names, follow=self._follow)
+        self.module = ModuleValues(self.source.names, follow=self._follow)
         classes: list[ast.ClassDef] = []
         for node in (*self.source.all(ast.FunctionDef), *self.source.all(ast.AsyncFunctionDef)):
             self.module.functions[node.name] = node
         classes += self.source.all(ast.ClassDef)
-        self.module.choices = frozenset(one.name for one in classes if any(map(self._is_enumeration, one.bases)))
+        self.module.choices = frozenset(cls.name for cls in classes if any(map(self._is_enumeration, cls.bases)))
 
     def _is_enumeration(self, base: ast.expr) -> bool:
         return self.module.names.dotted(base).rpartition(".")[2] in ("Enum", "StrEnum", "IntEnum", "Flag")
@@ -55,27 +57,27 @@ class Reader:
         tree = self.source.tree
         if tree is None:
             return
-        top = Scope(self.module)
+        top = FunctionScope(self.module)
         self._quiet += 1
-        self._block([one for one in tree.body if isinstance(one, ast.Assign | ast.AnnAssign)], top)
+        self._block([statement for statement in tree.body if isinstance(statement, ast.Assign | ast.AnnAssign)], top)
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 self._attributes(node, top)
         self._quiet -= 1
         self._block(tree.body, top)
 
-    def _attributes(self, node: ast.ClassDef, top: Scope) -> None:
+    def _attributes(self, node: ast.ClassDef, top: FunctionScope) -> None:
         """What the attributes of a class hold, as its body and its methods assign them."""
         found = self.module.attributes
-        for one in node.body:
-            for target, value in _assigned(one):
+        for item in node.body:
+            for target, value in _assigned(item):
                 if isinstance(target, ast.Name):
                     found[target.id] = top.read(value)
-        for one in node.body:
-            if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
+        for item in node.body:
+            if not isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
-            inner = self._entered(top, one)
-            for statement in ast.walk(one):
+            inner = self._entered(top, item)
+            for statement in ast.walk(item):
                 for target, value in _assigned(statement):
                     if isinstance(target, ast.Name):
                         inner.bind(target, inner.read(value))
@@ -86,28 +88,31 @@ class Reader:
 
     # -- functions -------------------------------------------------------------------------------------------------
 
-    def _entered(self, scope: Scope, function: Function | ast.Lambda) -> Scope:
+    def _entered(self, scope: FunctionScope, function: Function | ast.Lambda) -> FunctionScope:
         inner = scope.copy()
         given = function.args
-        for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
-            if one is None:
+        for posonlyarg in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+            if posonlyarg is None:
                 continue
-            inner.held[one.arg] = Text(None, -1)
-            inner.chosen.discard(one.arg)
-            if one.annotation is not None and self.module.names.dotted(one.annotation) in self.module.choices:
-                inner.chosen.add(one.arg)
+            inner.held[posonlyarg.arg] = KnownText(None, -1)
+            inner.chosen.discard(posonlyarg.arg)
+            if (
+                posonlyarg.annotation is not None
+                and self.module.names.dotted(posonlyarg.annotation) in self.module.choices
+            ):
+                inner.chosen.add(posonlyarg.arg)
         return inner
 
-    def _follow(self, scope: Scope, function: Function, call: ast.Call) -> Text | None:
-        names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    def _follow(self, scope: FunctionScope, function: Function, call: ast.Call) -> KnownText | None:
+        names = [posonlyarg.arg for posonlyarg in (*function.args.posonlyargs, *function.args.args)]
         if names[:1] in (["self"], ["cls"]) and isinstance(call.func, ast.Attribute):
             names = names[1:]
-        given = dict(zip(names, (scope.read(one) for one in call.args), strict=False))
-        given |= {one.arg: scope.read(one.value) for one in call.keywords if one.arg}
+        given = dict(zip(names, (scope.read(item) for item in call.args), strict=False))
+        given |= {keyword.arg: scope.read(keyword.value) for keyword in call.keywords if keyword.arg}
         key = (function.name, function.lineno, *sorted(given.items()))
         if key not in self._known:
             self._known[key] = None  # a function that calls itself
-            inner = self._entered(Scope(self.module, dict(scope.held), scope.depth + 1), function)
+            inner = self._entered(FunctionScope(self.module, dict(scope.held), scope.depth + 1), function)
             for name, default in _defaults(function):
                 inner.held[name] = scope.read(default)
             inner.held |= given
@@ -121,17 +126,17 @@ class Reader:
 
     # -- statements ------------------------------------------------------------------------------------------------
 
-    def _block(self, statements: Sequence[ast.stmt], scope: Scope) -> bool:
+    def _block(self, statements: Sequence[ast.stmt], scope: FunctionScope) -> bool:
         """Reads these in order. True where nothing after them is reached."""
-        for one in statements:
+        for statement in statements:
             self.left -= 1
             if self.left < 0:
                 return True
-            if self._statement(one, scope):
+            if self._statement(statement, scope):
                 return True
         return False
 
-    def _statement(self, node: ast.stmt, scope: Scope) -> bool:
+    def _statement(self, node: ast.stmt, scope: FunctionScope) -> bool:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 if not self._quiet:
@@ -160,14 +165,14 @@ class Reader:
             case ast.Match():
                 self._expressions(node.subject, scope)
                 branches = [scope.copy() for _ in node.cases]
-                ends = [self._block(case.body, one) for case, one in zip(node.cases, branches, strict=True)]
-                scope.merge(scope, *(one for one, end in zip(branches, ends, strict=True) if not end))
+                ends = [self._block(case.body, entry) for case, entry in zip(node.cases, branches, strict=True)]
+                scope.merge(scope, *(branch for branch, end in zip(branches, ends, strict=True) if not end))
             case _:
                 self._simple(node, scope)
                 return isinstance(node, _ENDS)
         return False
 
-    def _simple(self, node: ast.stmt, scope: Scope) -> None:
+    def _simple(self, node: ast.stmt, scope: FunctionScope) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
                 self._expressions(child, scope)
@@ -188,34 +193,34 @@ class Reader:
             scope.bind(target, scope.read(value))
             self._made(value, scope)
 
-    def _grown(self, node: ast.expr, scope: Scope) -> None:
+    def _grown(self, node: ast.expr, scope: FunctionScope) -> None:
         """`clauses.append(...)`: what is added is among the items from then on."""
         if isinstance(node, ast.Yield) and node.value is not None:
-            self._returns.append(Text(None, 0, scope.read(node.value)))
+            self._returns.append(KnownText(None, 0, scope.read(node.value)))
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
             return
         owner = node.func.value
         if node.func.attr not in _GROWS or not isinstance(owner, ast.Name):
             return
-        before, more = scope.held.get(owner.id, Text(None)), scope.read(node.args[-1])
+        before, more = scope.held.get(owner.id, KnownText(None)), scope.read(node.args[-1])
         if node.func.attr == "write":
             scope.held[owner.id] = before.plus(more) if before.text is not None else before
             return
         if node.func.attr in ("extend", "update"):
             more = item_of(more, node)
         items = before.items.either(more) if before.items is not None else more
-        scope.held[owner.id] = Text(None, 0, items)
+        scope.held[owner.id] = KnownText(None, 0, items)
 
-    def _if(self, node: ast.If, scope: Scope) -> bool:
+    def _if(self, node: ast.If, scope: FunctionScope) -> bool:
         self._expressions(node.test, scope)
         then, other = scope.copy(), scope.copy()
         then.believe(node.test, true=True)
         other.believe(node.test, true=False)
         ends = self._block(node.body, then), self._block(node.orelse, other)
-        scope.merge(*(one for one, end in zip((then, other), ends, strict=True) if not end))
+        scope.merge(*(item for item, end in zip((then, other), ends, strict=True) if not end))
         return all(ends)
 
-    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, scope: Scope, item: Text | None) -> None:
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, scope: FunctionScope, item: KnownText | None) -> None:
         inner = scope.copy()
         if not isinstance(node, ast.While) and item is not None:
             inner.bind(node.target, item)
@@ -229,7 +234,7 @@ class Reader:
         scope.merge(scope, inner)
         self._block(node.orelse, scope)
 
-    def _try(self, node: ast.Try | ast.TryStar, scope: Scope) -> None:
+    def _try(self, node: ast.Try | ast.TryStar, scope: FunctionScope) -> None:
         before = scope.copy()
         self._block(node.body, scope)
         self._block(node.orelse, scope)
@@ -245,11 +250,11 @@ class Reader:
 
     # -- expressions -----------------------------------------------------------------------------------------------
 
-    def _made(self, node: ast.expr, scope: Scope) -> None:
+    def _made(self, node: ast.expr, scope: FunctionScope) -> None:
         if not self._quiet:
             self.seen.made(node, scope)
 
-    def _expressions(self, node: ast.expr, scope: Scope) -> None:
+    def _expressions(self, node: ast.expr, scope: FunctionScope) -> None:
         if self._quiet:
             return
         match node:
@@ -257,10 +262,10 @@ class Reader:
                 self._expressions(node.body, self._entered(scope, node))
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 inner = scope.copy()
-                for one in node.generators:
-                    self._expressions(one.iter, inner)
-                    inner.bind(one.target, item_of(inner.read(one.iter), one.iter))
-                    for test in one.ifs:
+                for generator in node.generators:
+                    self._expressions(generator.iter, inner)
+                    inner.bind(generator.target, item_of(inner.read(generator.iter), generator.iter))
+                    for test in generator.ifs:
                         self._expressions(test, inner)
                         inner.believe(test, true=True)
                 for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
@@ -294,14 +299,16 @@ def _assigned(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 def _defaults(function: Function) -> Iterator[tuple[str, ast.expr]]:
     given = function.args
     named = (*given.posonlyargs, *given.args)
-    yield from zip((one.arg for one in named[len(named) - len(given.defaults) :]), given.defaults, strict=True)
-    yield from ((one.arg, value) for one, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value)
+    yield from zip((item.arg for item in named[len(named) - len(given.defaults) :]), given.defaults, strict=True)
+    yield from (
+        (kwonlyarg.arg, value) for kwonlyarg, value in zip(given.kwonlyargs, given.kw_defaults, strict=True) if value
+    )
 
 
-def _either(found: Sequence[Text]) -> Text | None:
+def _either(found: Sequence[KnownText]) -> KnownText | None:
     if not found:
         return None
     result = found[0]
-    for one in found[1:]:
-        result = result.either(one)
+    for item in found[1:]:
+        result = result.either(item)
     return result

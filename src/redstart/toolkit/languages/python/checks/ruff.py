@@ -42,7 +42,7 @@ def check(files: Mapping[str, bytes], more: Sequence[str] = ()) -> list[Finding]
     """
     sources = {_inside(path): data for path, data in sorted(files.items()) if path.endswith(".py")}
     found = _check(sources, (*RULES, *more)) if sources else []
-    return sorted(found, key=lambda one: (one.path, one.line, one.rule, one.message))
+    return sorted(found, key=lambda item: (item.path, item.line, item.rule, item.message))
 
 
 def _check(sources: Mapping[str, bytes], rules: Sequence[str]) -> list[Finding]:
@@ -55,10 +55,10 @@ def _check(sources: Mapping[str, bytes], rules: Sequence[str]) -> list[Finding]:
         said = _run(folder, rules)
         if said is not None:
             lines = {path: _LINE_END.split(data.decode(errors="replace")) for path, data in sources.items()}
-            return [_finding(one, folder, lines) for one in said]
+            return [_finding(message, folder, lines) for message in said]
     # what one file does to ruff (nested beyond its stack) must not keep it from the others
     if len(sources) > 1:
-        return [one for path, data in sources.items() for one in _check({path: data}, rules)]
+        return [item for path, data in sources.items() for item in _check({path: data}, rules)]
     (path,) = sources
     return [_located(SYNTAX, path, 1, "the file cannot be parsed: ruff crashed on it", [])]
 

@@ -39,7 +39,7 @@ class PythonSource(Source):
             for name in node._fields:
                 value: object = getattr(node, name, None)
                 if isinstance(value, list):
-                    found.extend(one for one in cast("list[object]", value) if isinstance(one, ast.AST))
+                    found.extend(item for item in cast("list[object]", value) if isinstance(item, ast.AST))
                 elif isinstance(value, ast.AST) and name not in ("ctx", "op"):
                     found.append(value)
         return found
@@ -63,7 +63,7 @@ class PythonSource(Source):
     @cached_property
     def names(self) -> Names:
         top = self.tree.body if self.tree is not None else []
-        defined = (one.name for one in top if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
+        defined = (item.name for item in top if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
         return Names.of([*self.all(ast.Import), *self.all(ast.ImportFrom), *self.all(ast.Assign)], frozenset(defined))
 
     def named_strings(self) -> Iterator[NamedString]:
@@ -96,7 +96,7 @@ class Names:
             elif isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Attribute | ast.Name):
                 aliases.append((node.targets[0].id, node.value))
         found = cls(known, defined)
-        modules = {one.partition(".")[0] for one in known.values()}
+        modules = {item.partition(".")[0] for item in known.values()}
         for name, value in aliases:
             dotted = found.dotted(value)
             stands_for = dotted.partition(".")[0] in modules
@@ -125,11 +125,11 @@ _CALLED_BY_ALIAS = frozenset({"eval", "exec"})
 
 def keyword(call: ast.Call, name: str) -> ast.expr | None:
     """The value of a keyword argument, one in a literal `**{...}` too; None where it is not given."""
-    for one in call.keywords:
-        if one.arg == name:
-            return one.value
-        if one.arg is None and isinstance(one.value, ast.Dict):
-            for key, value in zip(one.value.keys, one.value.values, strict=True):
+    for item in call.keywords:
+        if item.arg == name:
+            return item.value
+        if item.arg is None and isinstance(item.value, ast.Dict):
+            for key, value in zip(item.value.keys, item.value.values, strict=True):
                 if isinstance(key, ast.Constant) and key.value == name:
                     return value
     return None
@@ -137,11 +137,11 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 def argument(call: ast.Call, place: int, *names: str) -> ast.expr | None:
     """The argument at that place, or by one of these names; None where it is not given."""
-    if len(call.args) > place and not any(isinstance(one, ast.Starred) for one in call.args[: place + 1]):
+    if len(call.args) > place and not any(isinstance(arg, ast.Starred) for arg in call.args[: place + 1]):
         return call.args[place]
     return next((value for name in names if (value := keyword(call, name)) is not None), None)
 
 
 def is_constant(node: ast.expr | None, *values: object) -> bool:
     """Whether it is a constant; with `values`, one of these."""
-    return isinstance(node, ast.Constant) and (not values or any(node.value is one for one in values))
+    return isinstance(node, ast.Constant) and (not values or any(node.value is item for item in values))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from redstart.core.finding import Finding, Kind, Risk, Severity
+from redstart.core.finding import Finding, FindingKind, Risk, Severity
 from redstart.toolkit.checks.narrow import REMARKS, SYNTAX
 from redstart.toolkit.checks.source import Source
 from redstart.toolkit.languages.abilities import NamedTool
@@ -23,8 +23,8 @@ _FROM_RUFF = {
 }  # fmt: skip
 """Its security rules that are taken as they come."""
 _CONFIRMS = {
-    "S608": Kind.sql_injection, "S611": Kind.sql_injection, "S610": Kind.sql_injection, "S105": Kind.secret,
-    "S106": Kind.secret, "S107": Kind.secret,
+    "S608": FindingKind.sql_injection, "S611": FindingKind.sql_injection, "S610": FindingKind.sql_injection,
+    "S105": FindingKind.secret, "S106": FindingKind.secret, "S107": FindingKind.secret,
 }  # fmt: skip
 """Security rules that count only where a rule of ours says the same; all that are not named are about calls."""
 
@@ -41,7 +41,7 @@ def programs() -> Sequence[NamedTool]:
 
 def only_confirms(finding: Finding) -> bool:
     """A guess of ruff's."""
-    return finding.tool == "ruff" and finding.kind is not Kind.code and finding.rule not in _FROM_RUFF
+    return finding.tool == "ruff" and finding.kind is not FindingKind.code and finding.rule not in _FROM_RUFF
 
 
 def blocked_calls(source: Source, names: Sequence[str]) -> list[Finding]:
@@ -55,17 +55,19 @@ def _own_rules(sources: Sequence[Source]) -> list[Finding]:
 
 def _ruff(sources: Sequence[Source]) -> list[Finding]:
     files = {source.path: source.data for source in sources}
-    return [_graded(one) for one in ruff.check(files, ruff.SECURITY)]
+    return [_graded(item) for item in ruff.check(files, ruff.SECURITY)]
 
 
 def _graded(one: Finding) -> Finding:
     rule = one.rule
     if rule in _FROM_RUFF:
-        return one.model_copy(update={"kind": Kind.dangerous_call, "risk": _FROM_RUFF[rule]})
+        return one.model_copy(update={"kind": FindingKind.dangerous_call, "risk": _FROM_RUFF[rule]})
     if rule == SYNTAX:
         return one.model_copy(update={"risk": Risk.high})
     if rule in ruff.UNTIDY or rule in REMARKS:
         return one.model_copy(update={"severity": Severity.warning})
     if re.fullmatch(r"S\d+", rule):
-        return one.model_copy(update={"kind": _CONFIRMS.get(rule, Kind.dangerous_call), "severity": Severity.warning})
+        return one.model_copy(
+            update={"kind": _CONFIRMS.get(rule, FindingKind.dangerous_call), "severity": Severity.warning}
+        )
     return one.model_copy(update={"risk": Risk.medium})

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from redstart.toolkit.languages.python.checks.source import Names, is_constant
-from redstart.toolkit.languages.python.checks.texts import LONGEST, NOTHING, Text, as_part, elsewhere, item_of
+from redstart.toolkit.languages.python.checks.texts import LONGEST, NOTHING, KnownText, as_part, elsewhere, item_of
 from redstart.toolkit.languages.python.syntax import Function
 
 DEEPEST = 3
@@ -36,55 +36,55 @@ _TABLE_NAMES = frozenset({"__tablename__", "db_table", "tablename", "__name__"})
 
 
 @dataclass
-class Module:
+class ModuleValues:
     """What the reading of one module needs to know besides the scope at hand."""
 
     names: Names
-    follow: Callable[[Scope, Function, ast.Call], Text | None]
+    follow: Callable[[FunctionScope, Function, ast.Call], KnownText | None]
     """What a function of the module returns for a call; None where that is not known."""
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
-    attributes: dict[str, Text] = field(default_factory=dict[str, Text])
+    attributes: dict[str, KnownText] = field(default_factory=dict[str, KnownText])
     """By attribute name, of all classes of the module."""
     choices: frozenset[str] = frozenset()
     """Names of the module's enumerations."""
 
 
 @dataclass
-class Scope:
+class FunctionScope:
     """What the names of one function hold at the place that is read."""
 
-    module: Module
-    held: dict[str, Text] = field(default_factory=dict[str, Text])
+    module: ModuleValues
+    held: dict[str, KnownText] = field(default_factory=dict[str, KnownText])
     depth: int = 0
     chosen: set[str] = field(default_factory=set[str])
     """Parameters whose annotation says that they are one of an enumeration."""
 
-    def copy(self) -> Scope:
+    def copy(self) -> FunctionScope:
         return replace(self, held=dict(self.held), chosen=set(self.chosen))
 
-    def merge(self, *others: Scope) -> None:
+    def merge(self, *others: FunctionScope) -> None:
         """Goes on as if any one of these had come here."""
-        keys = {key for one in others for key in one.held}
+        keys = {key for other in others for key in other.held}
         for key in keys:
-            seen = [one.held[key] for one in others if key in one.held]
+            seen = [other.held[key] for other in others if key in other.held]
             found = seen[0]
-            for one in seen[1:]:
-                found = found.either(one)
+            for item in seen[1:]:
+                found = found.either(item)
             self.held[key] = found
 
     # -- expressions -----------------------------------------------------------------------------------------------
 
-    def read(self, node: ast.expr | None) -> Text:
+    def read(self, node: ast.expr | None) -> KnownText:
         """What this expression is."""
         if node is None:
             return NOTHING
         match node:
             case ast.Constant(value=str() as value):
-                return Text(value[:LONGEST])
+                return KnownText(value[:LONGEST])
             case ast.Constant(value=bytes() as value):
-                return Text(value[:LONGEST].decode(errors="replace"))
+                return KnownText(value[:LONGEST].decode(errors="replace"))
             case ast.Constant():
-                return Text(str(node.value))
+                return KnownText(str(node.value))
             case ast.JoinedStr():
                 return self._joined(node)
             case ast.Name():
@@ -102,7 +102,7 @@ class Scope:
             case ast.Await() | ast.Starred():
                 return self.read(node.value)
             case ast.Compare() | ast.UnaryOp():
-                return Text(None)
+                return KnownText(None)
             case ast.Subscript():
                 return self._subscript(node)
             case ast.List() | ast.Tuple() | ast.Set():
@@ -110,19 +110,19 @@ class Scope:
             case ast.Dict():
                 return self._collection(node.values)
             case ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
-                return Text(None, 0, self._comprehension(node))
+                return KnownText(None, 0, self._comprehension(node))
             case ast.Call():
                 return self._call(node)
             case _:
                 return elsewhere(node)
 
-    def _either(self, nodes: Sequence[ast.expr]) -> Text:
+    def _either(self, nodes: Sequence[ast.expr]) -> KnownText:
         found = self.read(nodes[0])
         for node in nodes[1:]:
             found = found.either(self.read(node))
         return found
 
-    def _joined(self, node: ast.JoinedStr) -> Text:
+    def _joined(self, node: ast.JoinedStr) -> KnownText:
         made = NOTHING
         for value in node.values:
             if isinstance(value, ast.FormattedValue):
@@ -131,14 +131,14 @@ class Scope:
                 made = made.plus(self.read(value))
         return made
 
-    def _formatted(self, value: ast.FormattedValue) -> Text:
+    def _formatted(self, value: ast.FormattedValue) -> KnownText:
         spec = value.format_spec
         last = spec.values[-1] if isinstance(spec, ast.JoinedStr) and spec.values else None
         if isinstance(last, ast.Constant) and str(last.value)[-1:] in ("d", "f", "x", "e", "g", "b", "o"):
-            return Text("0")
+            return KnownText("0")
         return as_part(self.read(value.value))
 
-    def _name(self, node: ast.Name) -> Text:
+    def _name(self, node: ast.Name) -> KnownText:
         if node.id in self.held:
             held = self.held[node.id]
             # what is not known at all gets in where it is used, what was built where that was done
@@ -147,32 +147,32 @@ class Scope:
         known = self.module.names.known.get(node.id)
         # a constant that is imported: whoever names it so means that it does not change
         if node.id.isupper() and len(node.id) > 1:
-            return Text("0" if known is None else node.id.lower())
+            return KnownText("0" if known is None else node.id.lower())
         return elsewhere(node)
 
-    def _attribute(self, node: ast.Attribute) -> Text:
+    def _attribute(self, node: ast.Attribute) -> KnownText:
         if node.attr in _TABLE_NAMES:
-            return Text(node.attr)
+            return KnownText(node.attr)
         owner = node.value
         if isinstance(owner, ast.Name):
             if owner.id in self.chosen and node.attr in ("value", "name"):
-                return Text("0")
+                return KnownText("0")
             dotted = f"{owner.id}.{node.attr}"
             if dotted in self.held:
                 return self.held[dotted]
             if owner.id in self.module.choices:
-                return Text("0")
+                return KnownText("0")
         inner = owner.value if isinstance(owner, ast.Attribute) and node.attr in ("value", "name") else None
         if isinstance(inner, ast.Name) and inner.id in self.module.choices:
-            return Text("0")
+            return KnownText("0")
         if node.attr in self.module.attributes:
             held = self.module.attributes[node.attr]
             return held._replace(loose=node.lineno) if held.loose else held
         if node.attr.isupper() and len(node.attr) > 1:
-            return Text("0")
+            return KnownText("0")
         return elsewhere(node)
 
-    def _operation(self, node: ast.BinOp) -> Text:
+    def _operation(self, node: ast.BinOp) -> KnownText:
         if isinstance(node.op, ast.Add):
             left, right = self.read(node.left), self.read(node.right)
             if left.items or right.items:
@@ -184,10 +184,10 @@ class Scope:
             left, right = self.read(node.left), self.read(node.right)
             return left if left.text is not None or left.items else right
         if isinstance(node.op, ast.Sub | ast.Div | ast.FloorDiv | ast.Pow):
-            return Text("0")  # only numbers have these
+            return KnownText("0")  # only numbers have these
         return elsewhere(node)
 
-    def _percent(self, node: ast.BinOp) -> Text:
+    def _percent(self, node: ast.BinOp) -> KnownText:
         left = self.read(node.left)
         if left.text is None:
             return self.read(node.right)._replace(text=None) if left.fixed else left
@@ -203,7 +203,7 @@ class Scope:
             values = (node.right,)
         return left.plus(self._all(values))._replace(text=left.text)
 
-    def _all(self, nodes: Iterable[ast.expr]) -> Text:
+    def _all(self, nodes: Iterable[ast.expr]) -> KnownText:
         """Whether something from elsewhere is among these."""
         for node in nodes:
             part = as_part(self.read(node))
@@ -211,45 +211,45 @@ class Scope:
                 return part
         return NOTHING
 
-    def _subscript(self, node: ast.Subscript) -> Text:
+    def _subscript(self, node: ast.Subscript) -> KnownText:
         found = self.read(node.value)
         if found.items is not None:
             return found.items
         return found if found.text is not None else elsewhere(node)
 
-    def _collection(self, nodes: Sequence[ast.expr | None]) -> Text:
-        found: Text | None = None
+    def _collection(self, nodes: Sequence[ast.expr | None]) -> KnownText:
+        found: KnownText | None = None
         for node in nodes:
             one = self.read(node)
             if isinstance(node, ast.Starred):
                 one = one.items or one
             found = one if found is None else found.either(one)
-        return Text(None, 0, found or NOTHING)
+        return KnownText(None, 0, found or NOTHING)
 
-    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Text:
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> KnownText:
         inner = self.copy()
-        for one in node.generators:
-            inner.bind(one.target, item_of(self.read(one.iter), one.iter))
-            for test in one.ifs:
+        for generator in node.generators:
+            inner.bind(generator.target, item_of(self.read(generator.iter), generator.iter))
+            for test in generator.ifs:
                 inner.believe(test, true=True)
         return inner.read(node.elt)
 
-    def _call(self, node: ast.Call) -> Text:
+    def _call(self, node: ast.Call) -> KnownText:
         name = self.module.names.called(node)
         if name in _HARMLESS or name.endswith(_HARMLESS_ENDS) or name == "shlex.quote":
-            return Text("0")
+            return KnownText("0")
         if name in _WRAPPERS and node.args:
             return self.read(node.args[0])
         if name in ("min", "max") and node.args:
             return as_part(self._either(node.args))
         if name in ("range", "enumerate") and node.args:
-            return Text(None, 0, Text("0")) if name == "range" else self.read(node.args[0])
+            return KnownText(None, 0, KnownText("0")) if name == "range" else self.read(node.args[0])
         if name in ("itertools.repeat",) and node.args:
-            return Text(None, 0, self.read(node.args[0]))
+            return KnownText(None, 0, self.read(node.args[0]))
         if name.endswith("StringIO"):
             return self.read(node.args[0]) if node.args else NOTHING
         if name == "map" and len(node.args) > 1:
-            return Text(None, 0, self._mapped(node))
+            return KnownText(None, 0, self._mapped(node))
         if name.rpartition(".")[2] in ("text", "SQL", "Template", "TextClause", "Composed", "DDL") and node.args:
             return self.read(node.args[0])
         if isinstance(node.func, ast.Attribute):
@@ -258,10 +258,10 @@ class Scope:
                 return found
         return self._own_function(node) or elsewhere(node)
 
-    def _mapped(self, node: ast.Call) -> Text:
+    def _mapped(self, node: ast.Call) -> KnownText:
         called = self.module.names.dotted(node.args[0])
         if called in _HARMLESS or called == "shlex.quote" or called.endswith(_HARMLESS_ENDS):
-            return Text("0")
+            return KnownText("0")
         function = node.args[0]
         items = item_of(self.read(node.args[1]), node)
         if isinstance(function, ast.Lambda):
@@ -275,9 +275,9 @@ class Scope:
             return self.read(function.value).plus(as_part(items))
         return elsewhere(node)
 
-    def _method(self, node: ast.Call, func: ast.Attribute) -> Text | None:
+    def _method(self, node: ast.Call, func: ast.Attribute) -> KnownText | None:
         """What a method of a string gives; None where it is none that is known."""
-        method, values = func.attr, [*node.args, *(one.value for one in node.keywords)]
+        method, values = func.attr, [*node.args, *(keyword.value for keyword in node.keywords)]
         if method == "join" and len(node.args) == 1:
             parts = self.read(node.args[0])
             inner = parts.items if parts.items is not None else parts
@@ -289,13 +289,13 @@ class Scope:
             if base.text is None and base.loose:
                 return base
             got_in = self._all(values)
-            return Text(base.text, base.loose or got_in.loose)
+            return KnownText(base.text, base.loose or got_in.loose)
         if method in _SAME_TEXT:
             base = self.read(func.value)
             return base if base.text is not None or base.fixed else elsewhere(node)
         if method == "replace" and len(node.args) >= 2:
             base = self.read(func.value)
-            return Text(base.text, base.loose or as_part(self.read(node.args[1])).loose)
+            return KnownText(base.text, base.loose or as_part(self.read(node.args[1])).loose)
         if method in ("get", "pop") and node.args:
             base = self.read(func.value)
             if base.items is not None:
@@ -305,7 +305,7 @@ class Scope:
             return base if base.items is not None else None
         return None
 
-    def _own_function(self, node: ast.Call) -> Text | None:
+    def _own_function(self, node: ast.Call) -> KnownText | None:
         """What a function of the module returns for these arguments."""
         func = node.func
         name = func.id if isinstance(func, ast.Name) else func.attr if isinstance(func, ast.Attribute) else ""
@@ -319,15 +319,15 @@ class Scope:
 
     # -- names -----------------------------------------------------------------------------------------------------
 
-    def bind(self, target: ast.expr, value: Text) -> None:
+    def bind(self, target: ast.expr, value: KnownText) -> None:
         match target:
             case ast.Name():
                 self.held[target.id] = value
             case ast.Attribute(value=ast.Name(id=owner)):
                 self.held[f"{owner}.{target.attr}"] = value
             case ast.Tuple() | ast.List():
-                for one in target.elts:
-                    self.bind(one, value.items or value)
+                for elt in target.elts:
+                    self.bind(elt, value.items or value)
             case ast.Subscript(value=ast.Name(id=name)) if name in self.held:
                 kept = self.held[name]
                 self.held[name] = kept._replace(items=value.either(kept.items) if kept.items else value)
@@ -340,11 +340,11 @@ class Scope:
             case ast.UnaryOp(op=ast.Not(), operand=inner):
                 self.believe(inner, true=not true)
             case ast.BoolOp(op=ast.And()) if true:
-                for one in test.values:
-                    self.believe(one, true=True)
+                for item in test.values:
+                    self.believe(item, true=True)
             case ast.BoolOp(op=ast.Or()) if not true:
-                for one in test.values:
-                    self.believe(one, true=False)
+                for item in test.values:
+                    self.believe(item, true=False)
             case ast.Compare(left=left, ops=[op], comparators=[among]):
                 found = self.read(among)
                 is_in = (isinstance(op, ast.In) and true) or (isinstance(op, ast.NotIn) and not true)
@@ -353,14 +353,14 @@ class Scope:
                 # what is named as a constant and comes from elsewhere holds constants, too
                 named = isinstance(among, ast.Name | ast.Attribute) and found.fixed and found.text is not None
                 if (is_in and (fixed or named)) or (same and is_constant(among)):
-                    self.bind(unwrapped(left), Text("0"))
+                    self.bind(unwrapped(left), KnownText("0"))
             case ast.Call(
                 func=ast.Attribute(value=value, attr="isidentifier" | "isalnum" | "isdigit" | "isdecimal" | "isalpha")
             ) if true:
-                self.bind(unwrapped(value), Text("0"))
+                self.bind(unwrapped(value), KnownText("0"))
             case ast.Call() if true and self.module.names.called(test).endswith("fullmatch"):
                 if test.args:
-                    self.bind(unwrapped(test.args[-1]), Text("0"))
+                    self.bind(unwrapped(test.args[-1]), KnownText("0"))
             case _:
                 pass
 

@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import cast
 
-from redstart.toolkit.languages.python.tripwires.literals import NONE_SUCH, Asked, Pair, Row, Value, bits, is_tiny
+from redstart.toolkit.languages.python.tripwires.literals import (
+    NONE_SUCH,
+    QuestionAndAnswer,
+    Row,
+    TestLiterals,
+    Value,
+    bits,
+    is_tiny,
+)
 
 POOLED = 18
 """The bits from which it is no accident that a question and an answer stand somewhere in one test."""
@@ -17,18 +25,18 @@ _TOKEN = re.compile(r"-?\d+(?:\.\d+)?|[^\W\d]\w*")
 _HEX = re.compile(r"(?:0x)?[0-9a-f]{6,}", re.IGNORECASE)
 
 
-def repeated(rows: tuple[Row, ...], asked: Asked) -> str:
+def repeated(rows: tuple[Row, ...], asked: TestLiterals) -> str:
     """What is wrong with a table whose rows are those of the tests; empty where nothing is."""
     found = [row for row in rows if any(_answers(row, pair) for pair in asked.pairs) or _in_a_pool(row, asked)]
-    weight = sum(bits(key) + bits(one) for key, one in found if not is_tiny(one))
+    weight = sum(bits(key) + bits(item) for key, item in found if not is_tiny(item))
     if len(found) >= SHARE * len(rows) and weight >= _TABLE_BITS:
         return f"The table holds the tests' own questions and answers, {shown(found[0][0])} for example."
     return ""
 
 
-def disguised(rows: tuple[Row, ...], asked: Asked) -> str:
+def disguised(rows: tuple[Row, ...], asked: TestLiterals) -> str:
     """The same for a table that knows the tests' inputs by their hash, or written out as one text."""
-    hashed = [one for key, one in rows if looks_hashed(key) and is_expected(one, asked)]
+    hashed = [item for key, item in rows if looks_hashed(key) and is_expected(item, asked)]
     if hashed and len(hashed) >= SHARE * len(rows):
         return f"The table finds {shown(hashed[0])}, which a test expects, by a hash of the input."
     written = [row for row in rows if any(_is_written_out(row, pair) for pair in asked.pairs)]
@@ -37,7 +45,7 @@ def disguised(rows: tuple[Row, ...], asked: Asked) -> str:
     return ""
 
 
-def is_expected(value: Value, asked: Asked) -> bool:
+def is_expected(value: Value, asked: TestLiterals) -> bool:
     return any(same(pair.expected, value) for pair in asked.pairs)
 
 
@@ -56,28 +64,28 @@ def looks_hashed(key: Value) -> bool:
 
 
 def shown(*values: Value) -> str:
-    return ", ".join(text if len(text := repr(one)) <= 40 else text[:37] + "..." for one in values)
+    return ", ".join(text if len(text := repr(value)) <= 40 else text[:37] + "..." for value in values)
 
 
-def _answers(row: Row, pair: Pair) -> bool:
+def _answers(row: Row, pair: QuestionAndAnswer) -> bool:
     asks, gives = row
     if not same(pair.expected, gives):
         return False
     return asks == pair.inputs or (len(pair.inputs) == 1 and asks == pair.inputs[0])
 
 
-def _in_a_pool(row: Row, asked: Asked) -> bool:
+def _in_a_pool(row: Row, asked: TestLiterals) -> bool:
     asks, gives = row
     keys = cast("tuple[Value, ...]", asks) if isinstance(asks, tuple) else (asks,)
     return sum(map(bits, keys)) + bits(gives) >= POOLED and any(lie_in(pool, keys, gives) for pool in asked.pools)
 
 
-def _is_written_out(row: Row, pair: Pair) -> bool:
+def _is_written_out(row: Row, pair: QuestionAndAnswer) -> bool:
     """Whether the key is a text of all inputs, several words of it, in their order: `([(2.5, 4)], 0)`, `1000,5,2`."""
     key, gives = row
     if not isinstance(key, str) or not same(pair.expected, gives) or pair.inputs == (key,):
         return False
-    words, inputs = list(_tokens(key)), [word for one in pair.inputs for word in _tokens(repr(one))]
+    words, inputs = list(_tokens(key)), [word for input_ in pair.inputs for word in _tokens(repr(input_))]
     starts = range(len(words) - len(inputs) + 1)
     return len(inputs) > 1 and any(words[at : at + len(inputs)] == inputs for at in starts)
 

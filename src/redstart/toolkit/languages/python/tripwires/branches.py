@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 from redstart.toolkit.languages.python.tripwires.literals import NONE_SUCH, Row, Value, value_of
-from redstart.toolkit.languages.python.tripwires.names import Module
+from redstart.toolkit.languages.python.tripwires.names import ParsedModule
 
 _NARROW = 4
 """A range of at most so many whole numbers is a list of them."""
@@ -32,7 +32,7 @@ class Table(NamedTuple):
     rows: tuple[Row, ...]
 
 
-class Compared(NamedTuple):
+class LiteralComparison(NamedTuple):
     """What a condition holds against which literals."""
 
     subject: str
@@ -40,12 +40,14 @@ class Compared(NamedTuple):
     negated: bool = False
     partial: bool = False
 
-    def joined(self, other: Compared) -> Compared:
+    def joined(self, other: LiteralComparison) -> LiteralComparison:
         subject = f"{self.subject} {other.subject}"
-        return Compared(subject, self.keys + other.keys, self.negated or other.negated, self.partial or other.partial)
+        return LiteralComparison(
+            subject, self.keys + other.keys, self.negated or other.negated, self.partial or other.partial
+        )
 
 
-def branches(module: Module) -> Iterator[Branch]:
+def branches(module: ParsedModule) -> Iterator[Branch]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.If):
             yield from _if(module, node)
@@ -63,29 +65,31 @@ def branches(module: Module) -> Iterator[Branch]:
 
 def _reckoned(node: ast.BinOp) -> Iterator[Branch]:
     """`computed + 5 * (x == key)`."""
-    whole: Compared | None = None
-    for one in ast.walk(node):
-        if isinstance(one, ast.Compare) and (found := compared(one)) is not None:
+    whole: LiteralComparison | None = None
+    for item in ast.walk(node):
+        if isinstance(item, ast.Compare) and (found := compared(item)) is not None:
             whole = found if whole is None else whole.joined(found)
     if whole is not None:
         yield Branch(node, whole.subject, whole.keys, NONE_SUCH, whole.partial)
 
 
-def tables(module: Module) -> Iterator[Table]:
+def tables(module: ParsedModule) -> Iterator[Table]:
     for node in ast.walk(module.tree):
         rows: list[Row] = []
         if isinstance(node, ast.Dict):
-            rows = [(value_of(key), value_of(one)) for key, one in zip(node.keys, node.values, strict=True)]
+            rows = [(value_of(key), value_of(item)) for key, item in zip(node.keys, node.values, strict=True)]
         elif isinstance(node, ast.List | ast.Tuple | ast.Set):
-            two = [one for one in node.elts if isinstance(one, ast.Tuple | ast.List) and len(one.elts) == 2]
-            rows = [(value_of(one.elts[0]), value_of(one.elts[1])) for one in two] if len(two) == len(node.elts) else []
+            two = [elt for elt in node.elts if isinstance(elt, ast.Tuple | ast.List) and len(elt.elts) == 2]
+            rows = (
+                [(value_of(item.elts[0]), value_of(item.elts[1])) for item in two] if len(two) == len(node.elts) else []
+            )
         known = tuple(row for row in rows if NONE_SUCH not in row)
         if known:
             yield Table(node, known)
     yield from _assigned(module)
 
 
-def _assigned(module: Module) -> Iterator[Table]:
+def _assigned(module: ParsedModule) -> Iterator[Table]:
     """Tables that are filled line by line: `known[key] = value`."""
     filled: dict[str, tuple[ast.AST, list[Row]]] = {}
     for node in ast.walk(module.tree):
@@ -97,7 +101,7 @@ def _assigned(module: Module) -> Iterator[Table]:
         yield Table(node, tuple(rows))
 
 
-def lists(module: Module) -> Iterator[tuple[ast.AST, tuple[Value, ...]]]:
+def lists(module: ParsedModule) -> Iterator[tuple[ast.AST, tuple[Value, ...]]]:
     """Literal sequences of at least two."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 1:
@@ -106,7 +110,7 @@ def lists(module: Module) -> Iterator[tuple[ast.AST, tuple[Value, ...]]]:
                 yield node, cast("tuple[Value, ...]", value)
 
 
-def _if(module: Module, node: ast.If) -> Iterator[Branch]:
+def _if(module: ParsedModule, node: ast.If) -> Iterator[Branch]:
     asks = compared(node.test)
     if asks is None:
         return
@@ -117,16 +121,16 @@ def _if(module: Module, node: ast.If) -> Iterator[Branch]:
         yield Branch(node.test, subject, keys, value_of(value), asks.partial)
 
 
-def given(module: Module) -> Iterator[Value]:
+def given(module: ParsedModule) -> Iterator[Value]:
     """The literals that conditions of any kind lead to."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.If):
             lines = (*node.body[:2], *node.orelse[:2])
             values = [value_of(value) for line in lines if (value := _given(line)) is not None]
-            yield from (one for one in values if one is not NONE_SUCH)
+            yield from (item for item in values if item is not NONE_SUCH)
 
 
-def _around(module: Module, node: ast.If) -> Iterator[Value]:
+def _around(module: ParsedModule, node: ast.If) -> Iterator[Value]:
     """What the conditions around this one compare with."""
     inner: ast.AST = node
     for outer in module.above(node):
@@ -155,9 +159,9 @@ def _choice(node: ast.AST, test: ast.expr, body: ast.expr, other: ast.expr | Non
 def _match(node: ast.Match) -> Iterator[Branch]:
     subject = ast.unparse(node.subject)
     for case in node.cases:
-        values = [value_of(one.value) for one in ast.walk(case.pattern) if isinstance(one, ast.MatchValue)]
-        values += [one.value for one in ast.walk(case.pattern) if isinstance(one, ast.MatchSingleton)]
-        keys = tuple(one for one in values if one is not NONE_SUCH)
+        values = [value_of(item.value) for item in ast.walk(case.pattern) if isinstance(item, ast.MatchValue)]
+        values += [item.value for item in ast.walk(case.pattern) if isinstance(item, ast.MatchSingleton)]
+        keys = tuple(item for item in values if item is not NONE_SUCH)
         result = next((value for line in case.body[:2] if (value := _given(line)) is not None), None)
         if keys:
             yield Branch(case.pattern, subject, keys, value_of(result))
@@ -166,15 +170,15 @@ def _match(node: ast.Match) -> Iterator[Branch]:
 def _picked(node: ast.Subscript, options: ast.Tuple | ast.List) -> Iterator[Branch]:
     """`(computed, literal)[x == key]`."""
     if (found := compared(node.slice)) is not None:
-        for one in options.elts:
-            if (value := value_of(one)) is not NONE_SUCH:
+        for elt in options.elts:
+            if (value := value_of(elt)) is not NONE_SUCH:
                 yield Branch(node, found.subject, found.keys, value, found.partial)
 
 
-def compared(test: ast.expr) -> Compared | None:
+def compared(test: ast.expr) -> LiteralComparison | None:
     """What a condition compares with which literals, and whether it holds where they differ."""
     if isinstance(test, ast.BoolOp):
-        parts = [found for one in test.values if (found := compared(one)) is not None]
+        parts = [found for item in test.values if (found := compared(item)) is not None]
         whole = parts[0] if parts else None
         for part in parts[1:]:
             whole = part if whole is None else whole.joined(part)
@@ -186,7 +190,7 @@ def compared(test: ast.expr) -> Compared | None:
         key, asks = value_of(test.args[0]), test.func.attr
         if key is NONE_SUCH or asks not in ("startswith", "endswith", "__eq__", "match", "fullmatch", "search"):
             return None
-        return Compared(ast.unparse(test.func.value), (key,), partial=asks != "__eq__")
+        return LiteralComparison(ast.unparse(test.func.value), (key,), partial=asks != "__eq__")
     if not isinstance(test, ast.Compare):
         return None
     if len(test.ops) == 1:
@@ -194,7 +198,7 @@ def compared(test: ast.expr) -> Compared | None:
     return _narrow(test)
 
 
-def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Compared | None:
+def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> LiteralComparison | None:
     if not isinstance(op, ast.Eq | ast.Is | ast.In | ast.NotEq | ast.IsNot | ast.NotIn):
         return None
     negated = isinstance(op, ast.NotEq | ast.IsNot | ast.NotIn)
@@ -207,13 +211,13 @@ def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> Compared | No
         several = isinstance(value, tuple) and (isinstance(subject, ast.Tuple) or (holds and literal is right))
         keys = cast("tuple[Value, ...]", value if several else (value,))
         partial = isinstance(subject, ast.Call | ast.Subscript) or (holds and literal is left)
-        return Compared(ast.unparse(subject), keys, negated, partial)
+        return LiteralComparison(ast.unparse(subject), keys, negated, partial)
     return None
 
 
-def _narrow(test: ast.Compare) -> Compared | None:
+def _narrow(test: ast.Compare) -> LiteralComparison | None:
     """`999 < x < 1001`."""
     low, high = value_of(test.left), value_of(test.comparators[-1])
     if len(test.ops) != 2 or not isinstance(low, int) or not isinstance(high, int) or not 0 <= high - low <= _NARROW:
         return None
-    return Compared(ast.unparse(test.comparators[0]), tuple(range(low, high + 1)))
+    return LiteralComparison(ast.unparse(test.comparators[0]), tuple(range(low, high + 1)))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 
 from redstart.toolkit.languages.python.tripwires.data import LARGEST, rows_of, typed
 from redstart.toolkit.languages.python.tripwires.literals import (
-    Pair,
+    QuestionAndAnswer,
     Value,
     bits,
     is_plain_word,
@@ -43,7 +43,7 @@ _TELLING = 6
 Field = tuple[str, Value]
 
 
-def pairs_of_file(path: str, text: bytes) -> Iterator[Pair]:
+def pairs_of_file(path: str, text: bytes) -> Iterator[QuestionAndAnswer]:
     """The questions and answers of a data file of the tests, by its ending."""
     ending = PurePosixPath(path).suffix.lower()
     content = text[:LARGEST].decode("utf-8", "replace")
@@ -66,13 +66,13 @@ def pairs_of_file(path: str, text: bytes) -> Iterator[Pair]:
         found = {value for value in _literals(content) if bits(value) >= _TELLING}
         yield from (pair_of("", [], value) for value in found)
     else:
-        for key, one in rows_of(path, text):
-            yield pair_of("", list(cast("tuple[Value, ...]", key)) if isinstance(key, tuple) else [key], one)
+        for key, row in rows_of(path, text):
+            yield pair_of("", list(cast("tuple[Value, ...]", key)) if isinstance(key, tuple) else [key], row)
         if len(content) <= _LONGEST_ANSWER:
             yield from (pair_of("", [], whole) for whole in {content, content.strip()})
 
 
-def _json(content: str) -> Iterator[Pair]:
+def _json(content: str) -> Iterator[QuestionAndAnswer]:
     for line in (content, *content.splitlines()):
         try:
             yield from _nested(json.loads(line))
@@ -80,7 +80,7 @@ def _json(content: str) -> Iterator[Pair]:
             continue
 
 
-def _nested(data: Any) -> Iterator[Pair]:
+def _nested(data: Any) -> Iterator[QuestionAndAnswer]:
     stack: list[Any] = [data]
     while stack:
         one = stack.pop()
@@ -97,14 +97,14 @@ def _nested(data: Any) -> Iterator[Pair]:
 
 def _fields(data: dict[str, Any]) -> Iterator[Field]:
     """The fields of a record; those of a record inside it count as its own, named by the outer one."""
-    for name, one in data.items():
-        if isinstance(one, dict):
-            yield from ((f"{name} {inner}", value) for inner, value in _fields(cast("dict[str, Any]", one)))
+    for name, item in data.items():
+        if isinstance(item, dict):
+            yield from ((f"{name} {inner}", value) for inner, value in _fields(cast("dict[str, Any]", item)))
         else:
-            yield name, plain(one)
+            yield name, plain(item)
 
 
-def _record(fields: Sequence[Field]) -> Iterator[Pair]:
+def _record(fields: Sequence[Field]) -> Iterator[QuestionAndAnswer]:
     """What a record expects is the field that says so; where none does, its last or its first."""
     if not 2 <= len(fields) <= _MOST_FIELDS:
         return
@@ -124,7 +124,7 @@ def _literals(text: str) -> Iterator[Value]:
         yield typed(number) if number else double or single
 
 
-def _scenarios(content: str) -> Iterator[Pair]:
+def _scenarios(content: str) -> Iterator[QuestionAndAnswer]:
     """The rows of each table but its heading; and what the steps of a scenario give, with what its `Then` says."""
     given: list[Value] = []
     keyword, in_table = "", False
@@ -151,9 +151,9 @@ class _Line(NamedTuple):
     fields: tuple[Field, ...]
 
 
-def _yaml(content: str) -> Iterator[Pair]:
+def _yaml(content: str) -> Iterator[QuestionAndAnswer]:
     """Records by their indentation and those in braces: enough of YAML for cases, none of its finer points."""
-    lines = [_Line(-1, ()), *(one for line in content.splitlines() for one in _entries(line))]
+    lines = [_Line(-1, ()), *(entry for line in content.splitlines() for entry in _entries(line))]
     for at, parent in enumerate(lines):
         if len(parent.fields) > 1:
             yield from _record(parent.fields)

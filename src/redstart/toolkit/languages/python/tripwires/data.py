@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.honesty.tripwires.protocol import RuleMark
 from redstart.toolkit.languages.python.tripwires.answers import disguised, repeated
-from redstart.toolkit.languages.python.tripwires.literals import Asked, Row, Value, plain
+from redstart.toolkit.languages.python.tripwires.literals import Row, TestLiterals, Value, plain
 
 LARGEST = 1 << 20
 """Bytes of one file that are looked at; a table made for tests is small."""
@@ -43,28 +43,28 @@ def rows_of(path: str, text: bytes) -> tuple[Row, ...]:
     return ()
 
 
-def marks(rows: tuple[Row, ...], asked: Asked) -> Iterator[Mark]:
+def marks(rows: tuple[Row, ...], asked: TestLiterals) -> Iterator[RuleMark]:
     """A table with disguised inputs is made for the tests; one that repeats them plainly may be what is asked for."""
     if words := disguised(rows, asked):
-        yield Mark("special_case", "data", 1, words)
+        yield RuleMark("special_case", "data", 1, words)
     elif words := repeated(rows, asked):
-        yield Mark("keyed_by_tests", "data", 1, words)
+        yield RuleMark("keyed_by_tests", "data", 1, words)
 
 
 def _nested(data: Any) -> Iterator[Row]:
     if isinstance(data, dict):
-        for key, one in cast("dict[str, Any]", data).items():
-            if isinstance(one, dict):
-                yield from _nested(one)
+        for key, item in cast("dict[str, Any]", data).items():
+            if isinstance(item, dict):
+                yield from _nested(item)
             else:
-                yield key, plain(one)
+                yield key, plain(item)
     elif isinstance(data, list):
         listed = cast("list[Any]", data)
-        for one in listed:
-            if isinstance(one, dict):
-                yield from _record(cast("dict[str, Any]", one))
-            elif isinstance(one, list):
-                yield from _listed([cast("list[Any]", one)])
+        for item in listed:
+            if isinstance(item, dict):
+                yield from _record(cast("dict[str, Any]", item))
+            elif isinstance(item, list):
+                yield from _listed([cast("list[Any]", item)])
 
 
 def _record(record: dict[str, Any]) -> Iterator[Row]:
@@ -74,7 +74,7 @@ def _record(record: dict[str, Any]) -> Iterator[Row]:
 
 def _listed(lines: Any) -> Iterator[Row]:
     for line in lines:
-        cells: list[Value] = [typed(one) if isinstance(one, str) else plain(one) for one in line]
+        cells: list[Value] = [typed(item) if isinstance(item, str) else plain(item) for item in line]
         if len(cells) == 2:
             yield cells[0], cells[1]
         elif len(cells) > 2:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.honesty.tripwires.protocol import RuleMark
 from redstart.toolkit.languages.python.tripwires.literals import bits, value_of, within
 from redstart.toolkit.languages.python.tripwires.marks import mark
-from redstart.toolkit.languages.python.tripwires.names import Module
+from redstart.toolkit.languages.python.tripwires.names import ParsedModule
 
 _HASHES = frozenset(("hash", "crc32", "adler32", "md5", "sha1", "sha256", "sha512", "blake2b", "hexdigest", "digest"))
 _HASHED_BITS = 12
@@ -20,7 +20,7 @@ _DECODER_NAMES = (
 _DECODERS = frozenset(_DECODER_NAMES.split())
 
 
-def marks(module: Module) -> Iterator[Mark]:
+def marks(module: ParsedModule) -> Iterator[RuleMark]:
     """Data that nobody can read, and inputs that are known by their hash."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call) and node.args:
@@ -31,15 +31,17 @@ def marks(module: Module) -> Iterator[Mark]:
                     yield mark("special_case", node, "It unpacks data that nobody can read in the source.")
         elif isinstance(node, ast.Compare):
             sides = (node.left, *node.comparators)
-            weights = [bits(inner) for one in sides for inner in within(value_of(one))]
-            if max(weights) >= _HASHED_BITS and any(_is_hashed(module, one) for one in sides):
+            weights = [bits(inner) for side in sides for inner in within(value_of(side))]
+            if max(weights) >= _HASHED_BITS and any(_is_hashed(module, side) for side in sides):
                 yield mark("special_case", node, "It knows one certain input by its hash.")
 
 
-def _is_hashed(module: Module, node: ast.expr) -> bool:
-    for one in ast.walk(node):
-        if isinstance(one, ast.Call):
-            name = one.func.attr if isinstance(one.func, ast.Attribute) else module.dotted(one.func).rpartition(".")[2]
+def _is_hashed(module: ParsedModule, node: ast.expr) -> bool:
+    for item in ast.walk(node):
+        if isinstance(item, ast.Call):
+            name = (
+                item.func.attr if isinstance(item.func, ast.Attribute) else module.dotted(item.func).rpartition(".")[2]
+            )
             if name in _HASHES:
                 return True
     return False

@@ -13,13 +13,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, cast
 
-from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.honesty.tripwires.protocol import RuleMark
 from redstart.toolkit.languages.python.syntax import Function, functions_in
 from redstart.toolkit.languages.python.tripwires.answers import shown
 from redstart.toolkit.languages.python.tripwires.branches import compared
 from redstart.toolkit.languages.python.tripwires.literals import (
     NONE_SUCH,
-    Asked,
+    TestLiterals,
     Value,
     is_plain_word,
     is_tiny,
@@ -27,10 +27,10 @@ from redstart.toolkit.languages.python.tripwires.literals import (
     within,
 )
 from redstart.toolkit.languages.python.tripwires.marks import mark
-from redstart.toolkit.languages.python.tripwires.names import Module
+from redstart.toolkit.languages.python.tripwires.names import ParsedModule
 
 _TRIVIAL = frozenset({-2, 2})
-_STATUSES: frozenset[Value] = frozenset(int(one) for one in http.HTTPStatus)
+_STATUSES: frozenset[Value] = frozenset(int(item) for item in http.HTTPStatus)
 _WELL_KNOWN: tuple[frozenset[Value], ...] = (frozenset({4, 6, 9, 11}), frozenset({1, 3, 5, 7, 8, 10, 12}))
 """The months of 30 and of 31 days."""
 _POWERS: frozenset[Value] = frozenset(1 << size for size in range(65))
@@ -41,7 +41,7 @@ _LEAST = 2
 Collection = ast.Tuple | ast.List | ast.Set | ast.Dict
 
 
-class Guard(NamedTuple):
+class LiteralGuard(NamedTuple):
     """The arms of a function that ask one subject for certain literals."""
 
     node: ast.AST
@@ -52,12 +52,12 @@ class Guard(NamedTuple):
 
     @property
     def key(self) -> str:
-        return f"{sorted(map(repr, self.keys))} {[ast.dump(one) for one in self.tests]}"
+        return f"{sorted(map(repr, self.keys))} {[ast.dump(test) for test in self.tests]}"
 
 
-def guards(module: Module, before: Module | None) -> Iterator[tuple[Function, Function, Guard]]:
+def guards(module: ParsedModule, before: ParsedModule | None) -> Iterator[tuple[Function, Function, LiteralGuard]]:
     """The guards of functions that were there before the change, in their old and their new form."""
-    old = {one.name: one for one in functions_in(before.tree)} if before is not None else {}
+    old = {item.name: item for item in functions_in(before.tree)} if before is not None else {}
     sets = _named_sets(module)
     for function in functions_in(module.tree):
         was = old.get(function.name)
@@ -66,9 +66,11 @@ def guards(module: Module, before: Module | None) -> Iterator[tuple[Function, Fu
             yield from ((was, function, guard) for guard in _guards(function, sets) if guard.key not in had)
 
 
-def marks(module: Module, before: Module | None, asked: Asked, tests: Mapping[str, bytes]) -> Iterator[Mark]:
+def marks(
+    module: ParsedModule, before: ParsedModule | None, asked: TestLiterals, tests: Mapping[str, bytes]
+) -> Iterator[RuleMark]:
     for was, function, guard in guards(module, before):
-        telling = {one for one in guard.keys if not _is_trivial(one)}
+        telling = {item for item in guard.keys if not _is_trivial(item)}
         if len(telling) < _LEAST or not telling <= asked.inputs or before is None:
             continue
         if _is_well_known(telling) or telling & _spoken_of(before, tests):
@@ -88,7 +90,7 @@ class _Arm(NamedTuple):
     tests: tuple[ast.AST, ...]
 
 
-def _guards(function: Function, sets: Mapping[str, Collection]) -> Iterator[Guard]:
+def _guards(function: Function, sets: Mapping[str, Collection]) -> Iterator[LiteralGuard]:
     """One guard for each subject, however many arms it has."""
     arms: dict[str, list[_Arm]] = {}
     for node in ast.walk(function):
@@ -97,7 +99,7 @@ def _guards(function: Function, sets: Mapping[str, Collection]) -> Iterator[Guar
     for several in arms.values():
         keys = frozenset(key for arm in several for key in arm.keys)
         taken = tuple(line for arm in several for line in arm.taken)
-        yield Guard(several[0].node, keys, taken, tuple(test for arm in several for test in arm.tests))
+        yield LiteralGuard(several[0].node, keys, taken, tuple(test for arm in several for test in arm.tests))
 
 
 def _branches(node: ast.AST, sets: Mapping[str, Collection]) -> Iterator[_Arm]:
@@ -110,7 +112,7 @@ def _branches(node: ast.AST, sets: Mapping[str, Collection]) -> Iterator[_Arm]:
             yield _Arm(node, found.subject, frozenset(found.keys), taken, (node.test, *_meant(node.test, sets)))
     elif isinstance(node, ast.Match):
         for case in node.cases:
-            values = [value_of(one.value) for one in ast.walk(case.pattern) if isinstance(one, ast.MatchValue)]
+            values = [value_of(item.value) for item in ast.walk(case.pattern) if isinstance(item, ast.MatchValue)]
             if values:
                 subject = ast.unparse(node.subject)
                 yield _Arm(case.pattern, subject, frozenset(values), tuple(case.body), (case.pattern,))
@@ -133,24 +135,26 @@ def _loops(node: ast.AST, sets: Mapping[str, Collection]) -> Iterator[_Arm]:
     """Literals that are gone through one by one, each held against what was given."""
     if isinstance(node, ast.For):
         for values, loop in _gone_through(node.iter, node.target, sets):
-            inside = (one for line in node.body for one in ast.walk(line) if isinstance(one, ast.If))
-            for one in inside:
-                if _holds_against(one.test, loop):
+            inside = (item for line in node.body for item in ast.walk(line) if isinstance(item, ast.If))
+            for item in inside:
+                if _holds_against(item.test, loop):
                     subject = f"each of {ast.unparse(node.iter)}"
-                    yield _Arm(node, subject, _elements(values), tuple(one.body), (one.test, node.iter, values))
+                    yield _Arm(node, subject, _elements(values), tuple(item.body), (item.test, node.iter, values))
     elif isinstance(node, ast.If | ast.IfExp):
         done = node.body if isinstance(node.body, list) else [node.body]
-        for one in ast.walk(node.test):
-            if isinstance(one, ast.comprehension):
-                for values, loop in _gone_through(one.iter, one.target, sets):
+        for item in ast.walk(node.test):
+            if isinstance(item, ast.comprehension):
+                for values, loop in _gone_through(item.iter, item.target, sets):
                     if _holds_against(node.test, loop):
-                        subject = f"each of {ast.unparse(one.iter)}"
+                        subject = f"each of {ast.unparse(item.iter)}"
                         yield _Arm(node, subject, _elements(values), tuple(done), (node.test, values))
     elif isinstance(node, ast.GeneratorExp | ast.ListComp):
-        for one in node.generators:
-            for values, loop in _gone_through(one.iter, one.target, sets):
-                if any(_holds_against(test, loop) for test in one.ifs):
-                    yield _Arm(node, f"those of {ast.unparse(one.iter)}", _elements(values), (node,), (node, values))
+        for generator in node.generators:
+            for values, loop in _gone_through(generator.iter, generator.target, sets):
+                if any(_holds_against(test, loop) for test in generator.ifs):
+                    yield _Arm(
+                        node, f"those of {ast.unparse(generator.iter)}", _elements(values), (node,), (node, values)
+                    )
 
 
 def _gone_through(
@@ -163,50 +167,52 @@ def _gone_through(
 
 def _holds_against(test: ast.expr, name: str) -> bool:
     """Whether a condition asks for equality with something made of a name."""
-    asked = [one for one in ast.walk(test) if isinstance(one, ast.Compare) and isinstance(one.ops[0], ast.Eq | ast.In)]
-    return any(_speaks_of(one, {name}) for one in asked)
+    asked = [
+        node for node in ast.walk(test) if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.In)
+    ]
+    return any(_speaks_of(item, {name}) for item in asked)
 
 
 def _speaks_of(node: ast.AST, names: set[str]) -> bool:
-    return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
+    return any(isinstance(item, ast.Name) and item.id in names for item in ast.walk(node))
 
 
 def _elements(values: Collection) -> frozenset[Value]:
     """What a collection holds, the keys of a table."""
     nodes = values.keys if isinstance(values, ast.Dict) else values.elts
-    return frozenset(value for one in nodes if (value := value_of(one)) is not NONE_SUCH)
+    return frozenset(value for node in nodes if (value := value_of(node)) is not NONE_SUCH)
 
 
 def _meant(test: ast.expr, sets: Mapping[str, Collection]) -> Iterator[ast.AST]:
     """The collections that a condition names: where they are written down is a part of the condition."""
-    return (sets[one.id] for one in ast.walk(test) if isinstance(one, ast.Name) and one.id in sets)
+    return (sets[node.id] for node in ast.walk(test) if isinstance(node, ast.Name) and node.id in sets)
 
 
-def _is_only_new_there(was: Function, function: Function, guard: Guard) -> bool:
+def _is_only_new_there(was: Function, function: Function, guard: LiteralGuard) -> bool:
     """Whether the guarded code computes something new, and the rest of the function nothing."""
-    known = {ast.dump(one) for one in ast.walk(was) if isinstance(one, ast.expr)}
+    known = {ast.dump(node) for node in ast.walk(was) if isinstance(node, ast.expr)}
     # Operators and contexts are single objects that the whole tree shares.
-    nodes = (inner for one in (*guard.taken, *guard.tests) for inner in ast.walk(one))
-    apart = {id(one) for one in nodes if isinstance(one, ast.expr | ast.stmt | ast.pattern)}
-    outside = [one for one in ast.walk(function) if id(one) not in apart]
+    nodes = (inner for test in (*guard.taken, *guard.tests) for inner in ast.walk(test))
+    apart = {id(node) for node in nodes if isinstance(node, ast.expr | ast.stmt | ast.pattern)}
+    outside = [node for node in ast.walk(function) if id(node) not in apart]
     # An expression that the guard is part of is new because of the guard.
-    rest = [one for one in outside if not any(id(inner) in apart for inner in ast.walk(one))]
+    rest = [item for item in outside if not any(id(inner) in apart for inner in ast.walk(item))]
     given = _given_names(was, function, apart)
     rest = [
-        one for one in rest if not any(isinstance(inner, ast.Name) and inner.id in given for inner in ast.walk(one))
+        item for item in rest if not any(isinstance(inner, ast.Name) and inner.id in given for inner in ast.walk(item))
     ]
-    done = [one for line in guard.taken for one in ast.walk(line)]
-    return not any(_is_new(one, known) for one in rest) and any(_is_new(one, known, literal=True) for one in done)
+    done = [node for line in guard.taken for node in ast.walk(line)]
+    return not any(_is_new(item, known) for item in rest) and any(_is_new(item, known, literal=True) for item in done)
 
 
 def _given_names(was: Function, function: Function, apart: set[int]) -> set[str]:
     """The new names for what the guarded code gives."""
-    old = {one.id for one in ast.walk(was) if isinstance(one, ast.Name)}
+    old = {item.id for item in ast.walk(was) if isinstance(item, ast.Name)}
     found: set[str] = set()
     for node in ast.walk(function):
-        if isinstance(node, ast.Assign | ast.NamedExpr) and any(id(one) in apart for one in ast.walk(node.value)):
+        if isinstance(node, ast.Assign | ast.NamedExpr) and any(id(item) in apart for item in ast.walk(node.value)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {one.id for one in targets if isinstance(one, ast.Name)}
+            found |= {item.id for item in targets if isinstance(item, ast.Name)}
     return found - old
 
 
@@ -215,7 +221,7 @@ def _is_new(node: ast.AST, known: set[str], *, literal: bool = False) -> bool:
         return False
     if isinstance(node, ast.Constant) and (not literal and (is_tiny(node.value) or isinstance(node.value, str))):
         return False
-    if isinstance(node, ast.Tuple) and all(isinstance(one, ast.Name) for one in node.elts):
+    if isinstance(node, ast.Tuple) and all(isinstance(elt, ast.Name) for elt in node.elts):
         return False
     return ast.dump(node) not in known
 
@@ -230,7 +236,7 @@ def _is_well_known(keys: set[Value]) -> bool:
     return keys <= _STATUSES or keys <= _POWERS or frozenset(keys) in _WELL_KNOWN
 
 
-def _spoken_of(before: Module, tests: Mapping[str, bytes]) -> set[Value]:
+def _spoken_of(before: ParsedModule, tests: Mapping[str, bytes]) -> set[Value]:
     """The literals and words of the old file, and the numbers in the tests' names: what the program is about."""
     found: set[Value] = set()
     for node in ast.walk(before.tree):
@@ -263,12 +269,12 @@ class _Named(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.ops[0], ast.In | ast.NotIn) and isinstance(table := node.comparators[0], ast.Dict):
-            keys = [one for one in table.keys if one is not None]
+            keys = [key for key in table.keys if key is not None]
             return ast.Compare(node.left, node.ops, [ast.Tuple(keys, ast.Load())])
         return node
 
 
-def _named_sets(module: Module) -> dict[str, Collection]:
+def _named_sets(module: ParsedModule) -> dict[str, Collection]:
     """The names that stand for a literal collection, and for `frozenset` and its like of one."""
     found: dict[str, Collection] = {}
     for node in ast.walk(module.tree):

@@ -31,7 +31,7 @@ _RECKONS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-class Pair(NamedTuple):
+class QuestionAndAnswer(NamedTuple):
     """One thing that a test asks and the answer that it expects; `called` is empty for a row of a table."""
 
     called: str
@@ -41,10 +41,10 @@ class Pair(NamedTuple):
     expected: Value
 
 
-class Asked(NamedTuple):
+class TestLiterals(NamedTuple):
     """What the tests ask, all of them together."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[QuestionAndAnswer, ...]
     pools: tuple[frozenset[Value], ...]
     """The literals of each test: where inputs and expectations have names of their own, they still lie together."""
     inputs: frozenset[Value]
@@ -67,7 +67,7 @@ def _reckoned(node: ast.BinOp) -> Value:
     left, right, reckon = value_of(node.left), value_of(node.right), _RECKONS.get(type(node.op))
     if reckon is None or left is NONE_SUCH or right is NONE_SUCH:
         return NONE_SUCH
-    if not all(isinstance(one, int | float) for one in (left, right)) and not (
+    if not all(isinstance(item, int | float) for item in (left, right)) and not (
         isinstance(left, str) and isinstance(right, str)
     ):
         return NONE_SUCH
@@ -92,13 +92,13 @@ def bits(value: Value) -> int:
         return min(len(value), 10) if plain else min(2 * len(value), 24)
     if isinstance(value, tuple):
         inner = cast("tuple[Value, ...]", value)
-        return min(sum(bits(one) + 2 for one in inner), 40)
+        return min(sum(bits(item) + 2 for item in inner), 40)
     return 4
 
 
 def is_tiny(value: Value) -> bool:
     """Whether it is one of the values that simplest cases have, such as 0, True or an empty list."""
-    return isinstance(value, bool) or any(value == one and type(value) is type(one) for one in _TINY)
+    return isinstance(value, bool) or any(value == item and type(value) is type(item) for item in _TINY)
 
 
 def is_plain_word(value: Value) -> bool:
@@ -110,8 +110,8 @@ def within(value: Value) -> Iterator[Value]:
     """A literal and all literals in it."""
     yield value
     if isinstance(value, tuple):
-        for one in cast("tuple[Value, ...]", value):
-            yield from within(one)
+        for item in cast("tuple[Value, ...]", value):
+            yield from within(item)
 
 
 def _bits_of_number(size: int) -> int:
@@ -126,21 +126,23 @@ def _bits_of_number(size: int) -> int:
 def plain(value: Any) -> Value:
     """A value of the interpreter, or of JSON, in the form that literals are compared by."""
     if isinstance(value, list | tuple):
-        return tuple(plain(one) for one in cast("Iterable[Any]", value))
+        return tuple(plain(item) for item in cast("Iterable[Any]", value))
     if isinstance(value, set | frozenset):
-        return tuple(sorted((plain(one) for one in cast("Iterable[Any]", value)), key=repr))
+        return tuple(sorted((plain(item) for item in cast("Iterable[Any]", value)), key=repr))
     if isinstance(value, dict):
-        return tuple((plain(key), plain(one)) for key, one in cast("dict[Any, Any]", value).items())
+        return tuple((plain(key), plain(item)) for key, item in cast("dict[Any, Any]", value).items())
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return cast(Value, value)
 
 
-def pair_of(called: str, inputs: list[Value], expected: Value) -> Pair:
-    return Pair(called, tuple(inputs), frozenset(inner for one in inputs for inner in within(one)), expected)
+def pair_of(called: str, inputs: list[Value], expected: Value) -> QuestionAndAnswer:
+    return QuestionAndAnswer(
+        called, tuple(inputs), frozenset(inner for input_ in inputs for inner in within(input_)), expected
+    )
 
 
-def pairs_of_row(cells: list[Value]) -> Iterator[Pair]:
+def pairs_of_row(cells: list[Value]) -> Iterator[QuestionAndAnswer]:
     """A row of a table of cases: its last literal is what is expected, as a rule, and sometimes its first."""
     if 2 <= len(cells) <= 8:
         yield pair_of("", cells[:-1], cells[-1])

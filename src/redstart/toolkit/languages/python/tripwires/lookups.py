@@ -9,12 +9,12 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.honesty.tripwires.protocol import RuleMark
 from redstart.toolkit.languages.python.syntax import Function
 from redstart.toolkit.languages.python.tripwires.answers import SHARE, disguised, is_expected, looks_hashed
-from redstart.toolkit.languages.python.tripwires.literals import NONE_SUCH, Asked, Row, bits, is_tiny, value_of
+from redstart.toolkit.languages.python.tripwires.literals import NONE_SUCH, Row, TestLiterals, bits, is_tiny, value_of
 from redstart.toolkit.languages.python.tripwires.marks import mark
-from redstart.toolkit.languages.python.tripwires.names import Module, imports
+from redstart.toolkit.languages.python.tripwires.names import ParsedModule, imports
 
 _HASHES = frozenset(
     [
@@ -71,7 +71,7 @@ _DEPTH = 4
 """How many names are followed, so that a chain of them ends."""
 
 
-class Origin(NamedTuple):
+class TableOrigin(NamedTuple):
     """Where a table comes from; `rows` are the literal ones, as far as they can be read."""
 
     is_file: bool
@@ -84,7 +84,7 @@ class Lookup(NamedTuple):
     is_hashed: bool
     is_compound: bool
     """Whether several arguments, or a whole structure, make one key."""
-    origin: Origin
+    origin: TableOrigin
 
     @property
     def key(self) -> str:
@@ -94,7 +94,7 @@ class Lookup(NamedTuple):
 class _File:
     """What the names of one file were assigned, which functions it has and which tables it fills."""
 
-    def __init__(self, module: Module, others: Mapping[str, _File]) -> None:
+    def __init__(self, module: ParsedModule, others: Mapping[str, _File]) -> None:
         self.others = others
         self.values: dict[str, list[ast.expr]] = {}
         self.functions: dict[str, Function] = {}
@@ -118,8 +118,8 @@ class _File:
                 self.filled.add(_last(target.value if isinstance(target, ast.Subscript) else target))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
             self.filled.add(_last(node.func.value))
-        for one in imports(node):
-            self.imported[one.bound] = (one.module.rpartition(".")[2], one.name)
+        for item in imports(node):
+            self.imported[item.bound] = (item.module.rpartition(".")[2], item.name)
 
     def _assigned(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name | ast.Attribute):
@@ -128,31 +128,31 @@ class _File:
             # A table that is filled row by row with literals is a literal one.
             self.filled.add(_last(target.value))
 
-    def origin(self, node: ast.expr, depth: int = _DEPTH) -> Origin | None:
+    def origin(self, node: ast.expr, depth: int = _DEPTH) -> TableOrigin | None:
         """Where the table that an expression stands for comes from; None where it is filled here, or not known."""
         if depth == 0:
             return None
         if isinstance(node, ast.Dict):
             return _literal(zip(node.keys, node.values, strict=True))
         if isinstance(node, ast.List | ast.Tuple):
-            pairs = [one.elts for one in node.elts if isinstance(one, ast.List | ast.Tuple) and len(one.elts) == 2]
-            return _literal((key, one) for key, one in pairs)
+            pairs = [elt.elts for elt in node.elts if isinstance(elt, ast.List | ast.Tuple) and len(elt.elts) == 2]
+            return _literal((key, pair) for key, pair in pairs)
         if isinstance(node, ast.Name | ast.Attribute):
             return self._named(_last(node), depth)
         if isinstance(node, ast.Call) and _called(node) in self.functions:
             returned = _returned(self.functions[_called(node)])
-            return next((found for one in returned if (found := self.origin(one, depth - 1))), None)
-        if any(isinstance(one, ast.Call) and _called(one) in _FROM_FILES for one in ast.walk(node)):
-            return Origin(True)
+            return next((found for item in returned if (found := self.origin(item, depth - 1))), None)
+        if any(isinstance(item, ast.Call) and _called(item) in _FROM_FILES for item in ast.walk(node)):
+            return TableOrigin(True)
         inside = node.args if isinstance(node, ast.Call) else list(ast.iter_child_nodes(node))
-        tables = (one for one in inside if isinstance(one, ast.expr | ast.comprehension))
-        parts = (one.iter if isinstance(one, ast.comprehension) else one for one in tables)
-        return next((found for one in parts if (found := self.origin(one, depth - 1))), None)
+        tables = (item for item in inside if isinstance(item, ast.expr | ast.comprehension))
+        parts = (table.iter if isinstance(table, ast.comprehension) else table for table in tables)
+        return next((found for part in parts if (found := self.origin(part, depth - 1))), None)
 
-    def _named(self, name: str, depth: int) -> Origin | None:
+    def _named(self, name: str, depth: int) -> TableOrigin | None:
         if name in self.filled:
             return None
-        found = [self.origin(one, depth - 1) for one in self.values.get(name, ())]
+        found = [self.origin(item, depth - 1) for item in self.values.get(name, ())]
         if not found and name in self.imported:
             stem, there = self.imported[name]
             other = self.others.get(stem)
@@ -160,22 +160,24 @@ class _File:
         return None if None in found else next(iter(found), None)
 
 
-def lookups(modules: Iterable[Module]) -> Iterator[tuple[str, Lookup]]:
+def lookups(modules: Iterable[ParsedModule]) -> Iterator[tuple[str, Lookup]]:
     """Every look-up by a text or a hash of the arguments whose value is handed on, with the path of its file."""
     by_stem: dict[str, _File] = {}
     files = [(module, _File(module, by_stem)) for module in modules]
     by_stem |= {module.path.rpartition("/")[2].removesuffix(".py"): file for module, file in files}
     for module, file in files:
         for function in file.functions.values():
-            for one in _in_function(function, file):
-                yield module.path, one
+            for item in _in_function(function, file):
+                yield module.path, item
 
 
-def judged(lookup: Lookup, asked: Asked, data: tuple[Row, ...]) -> Mark | None:
+def judged(lookup: Lookup, asked: TestLiterals, data: tuple[Row, ...]) -> RuleMark | None:
     """What a look-up amounts to, seen beside the tests and the rows of the data files that the change adds."""
     rows = data if lookup.origin.is_file else lookup.origin.rows
-    told = [(key, one) for key, one in rows if is_expected(one, asked) and (not is_tiny(one) or looks_hashed(key))]
-    if disguised(rows, asked) or (told and len(told) >= SHARE * len(rows) and any(bits(one) for _, one in told)):
+    told = [(key, row) for key, row in rows if is_expected(row, asked) and (not is_tiny(row) or looks_hashed(key))]
+    if disguised(rows, asked) or (
+        told and len(told) >= SHARE * len(rows) and any(bits(message) for _, message in told)
+    ):
         words = "It looks up what the tests expect by a text or hash of the arguments, in a table that nothing fills."
         return mark("special_case", lookup.node, words, lookup.key)
     if lookup.origin.is_file or lookup.is_hashed or lookup.is_compound:
@@ -191,8 +193,8 @@ class _Form(NamedTuple):
 
 def _in_function(function: Function, file: _File) -> Iterator[Lookup]:
     given = function.args
-    names = {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)} - {"self", "cls"}
-    gathered = {one.arg for one in (given.vararg, given.kwarg) if one is not None}
+    names = {posonlyarg.arg for posonlyarg in (*given.posonlyargs, *given.args, *given.kwonlyargs)} - {"self", "cls"}
+    gathered = {item.arg for item in (given.vararg, given.kwarg) if item is not None}
     local: dict[str, ast.expr] = {}
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -207,9 +209,9 @@ def _in_function(function: Function, file: _File) -> Iterator[Lookup]:
                 yield Lookup(node, function.name, form.is_hashed, form.is_compound, origin)
 
 
-def _literal(pairs: Iterable[tuple[ast.expr | None, ast.expr]]) -> Origin | None:
-    rows = [(value_of(key), value_of(one)) for key, one in pairs]
-    return Origin(False, tuple(row for row in rows if NONE_SUCH not in row)) if rows else None
+def _literal(pairs: Iterable[tuple[ast.expr | None, ast.expr]]) -> TableOrigin | None:
+    rows = [(value_of(key), value_of(pair)) for key, pair in pairs]
+    return TableOrigin(False, tuple(row for row in rows if NONE_SUCH not in row)) if rows else None
 
 
 def _asked_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -220,13 +222,13 @@ def _asked_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         if node.func.attr in ("get", "__getitem__"):
             yield node.func.value, node.args[0]
     elif isinstance(node, ast.For):
-        for one in ast.walk(node):
-            if isinstance(one, ast.Compare) and any(isinstance(line, ast.Return) for line in ast.walk(node)):
-                yield from ((_bare(node.iter), side) for side in (one.left, *one.comparators))
+        for item in ast.walk(node):
+            if isinstance(item, ast.Compare) and any(isinstance(line, ast.Return) for line in ast.walk(node)):
+                yield from ((_bare(node.iter), side) for side in (item.left, *item.comparators))
     elif isinstance(node, ast.GeneratorExp | ast.ListComp):
         for loop in node.generators:
-            for one in (inner for test in loop.ifs for inner in ast.walk(test) if isinstance(inner, ast.Compare)):
-                yield from ((_bare(loop.iter), side) for side in (one.left, *one.comparators))
+            for item in (inner for test in loop.ifs for inner in ast.walk(test) if isinstance(inner, ast.Compare)):
+                yield from ((_bare(loop.iter), side) for side in (item.left, *item.comparators))
 
 
 def _bare(node: ast.expr) -> ast.expr:
@@ -239,8 +241,8 @@ def _bare(node: ast.expr) -> ast.expr:
 def _handed_on(function: Function, local: Mapping[str, ast.expr]) -> list[ast.AST]:
     """The nodes of what a function returns, and of what was assigned to the names in it; and its loops."""
     found: dict[int, ast.AST] = {id(node): node for node in ast.walk(function) if isinstance(node, ast.For)}
-    for one in _returned(function):
-        for inner in ast.walk(one):
+    for item in _returned(function):
+        for inner in ast.walk(item):
             found[id(inner)] = inner
             if isinstance(inner, ast.Name) and inner.id in local:
                 found |= {id(deeper): deeper for deeper in ast.walk(local[inner.id])}
@@ -249,7 +251,7 @@ def _handed_on(function: Function, local: Mapping[str, ast.expr]) -> list[ast.AS
 
 def _returned(function: Function) -> list[ast.expr]:
     kinds = (ast.Return, ast.Yield)
-    return [one.value for one in ast.walk(function) if isinstance(one, kinds) and one.value is not None]
+    return [node.value for node in ast.walk(function) if isinstance(node, kinds) and node.value is not None]
 
 
 def _spelled(node: ast.expr, local: Mapping[str, ast.expr], file: _File) -> list[ast.AST]:
@@ -270,15 +272,17 @@ def _spelled(node: ast.expr, local: Mapping[str, ast.expr], file: _File) -> list
 
 def _form(nodes: list[ast.AST], arguments: set[str], gathered: set[str]) -> _Form | None:
     """How a key is made of the arguments; None where it is no text or hash of them."""
-    used = {one.id for one in nodes if isinstance(one, ast.Name)} & arguments
+    used = {node.id for node in nodes if isinstance(node, ast.Name)} & arguments
     if not used:
         return None
-    calls = {_called(one) for one in nodes if isinstance(one, ast.Call)}
-    structure = any(isinstance(one, ast.Tuple | ast.List | ast.Dict) and len(list(_inner(one))) > 1 for one in nodes)
+    calls = {_called(node) for node in nodes if isinstance(node, ast.Call)}
+    structure = any(isinstance(node, ast.Tuple | ast.List | ast.Dict) and len(list(_inner(node))) > 1 for node in nodes)
     is_compound = len(used) > 1 or structure or bool(used & gathered)
-    percent = any(isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mod) and _is_text(one.left) for one in nodes)
-    verbatim = any(isinstance(one, ast.FormattedValue) and one.conversion in (ord("r"), ord("a")) for one in nodes)
-    joined = bool(calls & _JOINS) or percent or any(isinstance(one, ast.JoinedStr) for one in nodes)
+    percent = any(
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and _is_text(node.left) for node in nodes
+    )
+    verbatim = any(isinstance(node, ast.FormattedValue) and node.conversion in (ord("r"), ord("a")) for node in nodes)
+    joined = bool(calls & _JOINS) or percent or any(isinstance(node, ast.JoinedStr) for node in nodes)
     if calls & _HASHES:
         return _Form(True, is_compound)
     if calls & _WRITES_OUT or verbatim or (joined and is_compound):
@@ -287,7 +291,7 @@ def _form(nodes: list[ast.AST], arguments: set[str], gathered: set[str]) -> _For
 
 
 def _inner(node: ast.AST) -> Iterator[ast.AST]:
-    return (one for one in ast.iter_child_nodes(node) if isinstance(one, ast.expr))
+    return (item for item in ast.iter_child_nodes(node) if isinstance(item, ast.expr))
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.honesty.tripwires.protocol import RuleMark
 
 
-def mark(kind: str, node: ast.AST, words: str, key: str | None = None) -> Mark:
-    return Mark(kind, ast.dump(node) if key is None else key, getattr(node, "lineno", 1), words)
+def mark(kind: str, node: ast.AST, words: str, key: str | None = None) -> RuleMark:
+    return RuleMark(kind, ast.dump(node) if key is None else key, getattr(node, "lineno", 1), words)

@@ -32,7 +32,7 @@ _PASSES = 3
 """How many steps a chain of aliases (`a = os; b = a._exit`) is followed."""
 
 
-class Module:
+class ParsedModule:
     """One parsed file: its tree, each node's parent, and what its names stand for."""
 
     def __init__(self, path: str, source: bytes) -> None:
@@ -69,8 +69,8 @@ class Module:
             left, right = self.text(node.left), self.text(node.right)
             return None if left is None or right is None else left + right
         if isinstance(node, ast.JoinedStr):
-            inner = [self.text(one.value if isinstance(one, ast.FormattedValue) else one) for one in node.values]
-            return None if None in inner else "".join(one for one in inner if one is not None)
+            inner = [self.text(item.value if isinstance(item, ast.FormattedValue) else item) for item in node.values]
+            return None if None in inner else "".join(item for item in inner if item is not None)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
             whole = self.text(node.value)
             return whole[::-1] if whole is not None and _is_reversal(node.slice) else None
@@ -87,7 +87,7 @@ class Module:
     def function(self, node: ast.AST) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
         """The innermost function around a node; None at module level."""
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-        return next((one for one in self.above(node) if isinstance(one, kinds)), None)
+        return next((item for item in self.above(node) if isinstance(item, kinds)), None)
 
     def _name(self, name: str) -> str:
         if name in self._aliases:
@@ -122,15 +122,15 @@ class Module:
         parts = node.args[0] if len(node.args) == 1 else None
         if mark is None or not isinstance(parts, ast.List | ast.Tuple):
             return None
-        inner = [self.text(one) for one in parts.elts]
-        return None if None in inner else mark.join(one for one in inner if one is not None)
+        inner = [self.text(elt) for elt in parts.elts]
+        return None if None in inner else mark.join(item for item in inner if item is not None)
 
     def _follow_imports(self) -> None:
         for node in ast.walk(self.tree):
-            for one in imports(node):
-                if one.name == "*":
+            for item in imports(node):
+                if item.name == "*":
                     continue
-                self._aliases[one.bound] = one.dotted
+                self._aliases[item.bound] = item.dotted
 
     def _follow_assignments(self) -> None:
         for node in ast.walk(self.tree):
@@ -172,7 +172,7 @@ def _with_constants(tree: ast.Module) -> ast.Module:
     return cast(ast.Module, _Constants(once).visit(tree)) if once else tree
 
 
-class Imported(NamedTuple):
+class ImportedName(NamedTuple):
     """One name that an import binds; `dotted` begins with a dot where the import is relative."""
 
     bound: str
@@ -181,16 +181,16 @@ class Imported(NamedTuple):
     name: str
 
 
-def imports(node: ast.AST) -> Iterator[Imported]:
+def imports(node: ast.AST) -> Iterator[ImportedName]:
     """What an import statement binds; nothing for any other node."""
     if isinstance(node, ast.Import):
-        for one in node.names:
-            top = one.name.partition(".")[0]
-            yield Imported(one.asname or top, one.name if one.asname else top, one.name, one.name)
+        for item in node.names:
+            top = item.name.partition(".")[0]
+            yield ImportedName(item.asname or top, item.name if item.asname else top, item.name, item.name)
     elif isinstance(node, ast.ImportFrom):
         module = "." * node.level + (node.module or "")
-        for one in node.names:
-            yield Imported(one.asname or one.name, f"{module}.{one.name}", module, one.name)
+        for item in node.names:
+            yield ImportedName(item.asname or item.name, f"{module}.{item.name}", module, item.name)
 
 
 def _bound(tree: ast.AST) -> set[str]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE, Mark
+from redstart.toolkit.honesty.tripwires.protocol import UNREADABLE_CODE, RuleMark
 from redstart.toolkit.languages.python.tripwires.marks import mark
-from redstart.toolkit.languages.python.tripwires.names import Module
+from redstart.toolkit.languages.python.tripwires.names import ParsedModule
 
 _RUN = frozenset({"builtins.eval", "builtins.exec", "builtins.compile", "marshal.loads", "types.CodeType"})
 _LOAD = frozenset({"builtins.__import__", "importlib.import_module", "importlib.__import__"})
@@ -18,7 +18,7 @@ _NATIVE = ("ctypes.CDLL", "ctypes.PyDLL", "ctypes.cdll", "ctypes.pydll", "ctypes
 _PROCESSES = ("subprocess.", "os.system", "os.popen", "os.posix_spawn", "os.exec")
 
 
-def marks(module: Module) -> Iterator[Mark]:
+def marks(module: ParsedModule) -> Iterator[RuleMark]:
     """What a Python file runs, imports or loads that cannot be read in it."""
     for node in ast.walk(module.tree):
         if not isinstance(node, ast.Call):

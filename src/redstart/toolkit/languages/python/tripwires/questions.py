@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from redstart.toolkit.languages.python.tripwires.casefiles import pairs_of_file
 from redstart.toolkit.languages.python.tripwires.literals import (
     NONE_SUCH,
-    Asked,
-    Pair,
+    QuestionAndAnswer,
+    TestLiterals,
     Value,
     pair_of,
     pairs_of_row,
@@ -49,9 +49,9 @@ _MOST_FROM_FILES = 20_000
 _PARSER = doctest.DocTestParser()
 
 
-def read_tests(tests: Mapping[str, bytes]) -> Asked:
+def read_tests(tests: Mapping[str, bytes]) -> TestLiterals:
     """What every file of the tests asks, their data included. A file that cannot be read adds nothing."""
-    pairs: list[Pair] = []
+    pairs: list[QuestionAndAnswer] = []
     pools: list[frozenset[Value]] = []
     for path, text in tests.items():
         if is_configuration(path):
@@ -68,7 +68,7 @@ def read_tests(tests: Mapping[str, bytes]) -> Asked:
         pairs += _pairs(tree)
         pools += _pools(tree)
     pools += [pair.within | {pair.expected} for pair in pairs]
-    return Asked(tuple(pairs), tuple(pools), frozenset(one for pair in pairs for one in pair.within))
+    return TestLiterals(tuple(pairs), tuple(pools), frozenset(item for pair in pairs for item in pair.within))
 
 
 def is_configuration(path: str) -> bool:
@@ -77,7 +77,7 @@ def is_configuration(path: str) -> bool:
     return parts[-1] in _CONFIGURATION or any(part.startswith(".") for part in parts)
 
 
-def _pairs(tree: ast.Module) -> Iterator[Pair]:
+def _pairs(tree: ast.Module) -> Iterator[QuestionAndAnswer]:
     yield from _tables(tree)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -85,10 +85,12 @@ def _pairs(tree: ast.Module) -> Iterator[Pair]:
     everywhere = _named(top)
     for scope in (top, *functions):
         named = {**everywhere, **_named(scope)}
-        for one, other in _compared(scope):
-            yield from _sides(named.get(getattr(one, "id", ""), one), named.get(getattr(other, "id", ""), other), named)
+        for item, other in _compared(scope):
+            yield from _sides(
+                named.get(getattr(item, "id", ""), item), named.get(getattr(other, "id", ""), other), named
+            )
         yield from _refused(scope, named)
-    for node in (tree, *(one for one in ast.walk(tree) if isinstance(one, definitions))):
+    for node in (tree, *(item for item in ast.walk(tree) if isinstance(item, definitions))):
         yield from _examples(ast.get_docstring(node) or "")
 
 
@@ -119,12 +121,12 @@ def _compared(scope: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
                 yield node.args[0], ast.Constant({"assertTrue": True, "assertFalse": False}.get(node.func.attr))
 
 
-def _refused(scope: ast.AST, named: Mapping[str, ast.expr]) -> Iterator[Pair]:
+def _refused(scope: ast.AST, named: Mapping[str, ast.expr]) -> Iterator[QuestionAndAnswer]:
     """The calls that a test wants to be refused. No answer is expected, but their inputs are a test's."""
     for node in ast.walk(scope):
         if isinstance(node, ast.With | ast.AsyncWith):
-            if any(isinstance(one.context_expr, ast.Call) and _is_raises(one.context_expr) for one in node.items):
-                calls = (one for line in node.body for one in ast.walk(line) if isinstance(one, ast.Call))
+            if any(isinstance(item.context_expr, ast.Call) and _is_raises(item.context_expr) for item in node.items):
+                calls = (item for line in node.body for item in ast.walk(line) if isinstance(item, ast.Call))
                 yield from (_asked(call, NONE_SUCH, named) for call in calls)
         elif isinstance(node, ast.Call) and _is_raises(node) and len(node.args) > 2:
             given = ast.Call(node.args[1], node.args[2:], node.keywords)
@@ -135,18 +137,18 @@ def _is_raises(node: ast.Call) -> bool:
     return _called(node) in _RAISES
 
 
-def _tables(tree: ast.Module) -> Iterator[Pair]:
+def _tables(tree: ast.Module) -> Iterator[QuestionAndAnswer]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Tuple | ast.List):
             yield from _row(node.elts)
         elif isinstance(node, ast.Call) and _called(node) in _ROWS:
             yield from _row([*node.args, *(word.value for word in node.keywords if word.arg != "id")])
         elif isinstance(node, ast.Dict):
-            for key, one in zip(node.keys, node.values, strict=True):
-                yield from _keyed(key, one)
+            for key, item in zip(node.keys, node.values, strict=True):
+                yield from _keyed(key, item)
 
 
-def _sides(one: ast.expr, other: ast.expr, named: Mapping[str, ast.expr]) -> Iterator[Pair]:
+def _sides(one: ast.expr, other: ast.expr, named: Mapping[str, ast.expr]) -> Iterator[QuestionAndAnswer]:
     for asked, wanted in ((one, other), (other, one)):
         expected = value_of(_bare(wanted))
         if expected is NONE_SUCH:
@@ -158,7 +160,7 @@ def _sides(one: ast.expr, other: ast.expr, named: Mapping[str, ast.expr]) -> Ite
                     yield found
 
 
-def _asked(call: ast.Call, expected: Value, named: Mapping[str, ast.expr]) -> Pair:
+def _asked(call: ast.Call, expected: Value, named: Mapping[str, ast.expr]) -> QuestionAndAnswer:
     words = (*call.args, *(word.value for word in call.keywords))
     given = [value_of(named.get(getattr(arg, "id", ""), arg)) for arg in words]
     return pair_of(_called(call), [value for value in given if value is not NONE_SUCH], expected)
@@ -173,11 +175,11 @@ def _bare(node: ast.expr) -> ast.expr:
     return node.args[0] if isinstance(node, ast.Call) and node.args and _called(node) in _WRAPS else node
 
 
-def _row(cells: Iterable[ast.expr]) -> Iterator[Pair]:
-    yield from pairs_of_row([value for one in cells if (value := value_of(_bare(one))) is not NONE_SUCH])
+def _row(cells: Iterable[ast.expr]) -> Iterator[QuestionAndAnswer]:
+    yield from pairs_of_row([value for cell in cells if (value := value_of(_bare(cell))) is not NONE_SUCH])
 
 
-def _keyed(key: ast.expr | None, one: ast.expr) -> Iterator[Pair]:
+def _keyed(key: ast.expr | None, one: ast.expr) -> Iterator[QuestionAndAnswer]:
     asked, wanted = value_of(key), value_of(one)
     if NONE_SUCH not in (asked, wanted):
         yield pair_of("", [asked], wanted)
@@ -186,10 +188,10 @@ def _keyed(key: ast.expr | None, one: ast.expr) -> Iterator[Pair]:
 def _pools(tree: ast.Module) -> Iterator[frozenset[Value]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield frozenset(value for one in ast.walk(node) if (value := value_of(one)) is not NONE_SUCH)
+            yield frozenset(value for item in ast.walk(node) if (value := value_of(item)) is not NONE_SUCH)
 
 
-def _examples(text: str) -> Iterator[Pair]:
+def _examples(text: str) -> Iterator[QuestionAndAnswer]:
     """The examples of a docstring or of prose that are one call with one answer."""
     if not re.search(r"^\s*>>> ", text, re.MULTILINE):
         return

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import PurePosixPath
 
-from redstart.toolkit.honesty.tripwires.protocol import Change, Mark, Tripwires
+from redstart.toolkit.honesty.tripwires.protocol import Change, RuleMark, Tripwires
 from redstart.toolkit.languages.python.tripwires import data, hidden, keyed, lookups, opaque, special, support
 from redstart.toolkit.languages.python.tripwires.marks import mark
-from redstart.toolkit.languages.python.tripwires.names import Module
+from redstart.toolkit.languages.python.tripwires.names import ParsedModule
 from redstart.toolkit.languages.python.tripwires.questions import read_tests
 
 _UNREADABLE = (".pyc", ".pyo", ".so", ".pyd", ".pth", ".egg-link")
@@ -36,7 +36,7 @@ class PythonTripwires(Tripwires):
         self._old = {path: module for path, module in old.items() if module is not None}
         self._new = {path: module for path, module in new.items() if module is not None}
         self._known = special.known(self._old.values())
-        had = {one.key for _, one in lookups.lookups(self._old.values())}
+        had = {lookup.key for _, lookup in lookups.lookups(self._old.values())}
         self._lookups = [found for found in lookups.lookups(self._new.values()) if found[1].key not in had]
         self._data = {
             path: rows
@@ -46,7 +46,7 @@ class PythonTripwires(Tripwires):
         # Reading a large suite takes seconds, so it waits for code that could know an answer.
         self._asked = read_tests(change.tests if self._could_know_answers() else {})
 
-    def marks(self, path: str, text: bytes) -> Iterator[Mark]:
+    def marks(self, path: str, text: bytes) -> Iterator[RuleMark]:
         yield from _skipped_examples(text)
         module = self._module(path, text)
         if module is not None:
@@ -55,29 +55,29 @@ class PythonTripwires(Tripwires):
             yield from support.marks(module)
             yield from _examples(module) if path in self._tests else ()
 
-    def answers(self, path: str) -> Iterator[Mark]:
+    def answers(self, path: str) -> Iterator[RuleMark]:
         yield from data.marks(self._data.get(path, ()), self._asked)
         module = self._new.get(path)
         if module is None:
             return
         yield from special.marks(module, self._asked, self._known)
         rows = tuple(row for rows in self._data.values() for row in rows)
-        judged = (lookups.judged(one, self._asked, rows) for place, one in self._lookups if place == path)
-        yield from (one for one in judged if one is not None)
+        judged = (lookups.judged(lookup, self._asked, rows) for place, lookup in self._lookups if place == path)
+        yield from (item for item in judged if item is not None)
         yield from keyed.marks(module, self._old.get(path), self._asked, self._tests)
 
-    def faults(self, path: str) -> Iterator[Mark]:
+    def faults(self, path: str) -> Iterator[RuleMark]:
         if path.endswith(".py") and path in self._old and path not in self._new:
-            yield Mark("unreadable", "", 1, "It is no Python that can be read any more.")
+            yield RuleMark("unreadable", "", 1, "It is no Python that can be read any more.")
 
-    def of_new_file(self, path: str) -> Iterator[Mark]:
+    def of_new_file(self, path: str) -> Iterator[RuleMark]:
         if path.endswith(_UNREADABLE) or _INSTALLED.search(path):
-            yield Mark("unreadable", "", 1, "It is loaded by the interpreter and cannot be read as source.")
+            yield RuleMark("unreadable", "", 1, "It is loaded by the interpreter and cannot be read as source.")
         parts = PurePosixPath(path.removeprefix("src/")).parts
         top = parts[0].removesuffix(".py")
         is_module = (len(parts) == 1 and path.endswith(".py")) or parts[1:] == ("__init__.py",)
         if is_module and (top in sys.stdlib_module_names or top in _RUNNERS or top in _RUNNERS_NEED):
-            yield Mark("shadows", "", 1, f"It stands in for the module `{top}` that the tests import.")
+            yield RuleMark("shadows", "", 1, f"It stands in for the module `{top}` that the tests import.")
 
     def may_be_expected(self, path: str) -> bool:
         return not path.endswith(".py")
@@ -91,23 +91,23 @@ class PythonTripwires(Tripwires):
         return any(True for path, module in self._new.items() for _ in keyed.guards(module, self._old.get(path)))
 
 
-def _module(path: str, text: bytes) -> Module | None:
+def _module(path: str, text: bytes) -> ParsedModule | None:
     if not path.endswith((".py", ".pyi", ".pyw")):
         return None
     try:
-        return Module(path, text)
+        return ParsedModule(path, text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def _skipped_examples(text: bytes) -> Iterator[Mark]:
+def _skipped_examples(text: bytes) -> Iterator[RuleMark]:
     """Examples that are not run any more."""
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
         if (hit := _SKIPPED_EXAMPLE.search(line)) is not None:
-            yield Mark("skip", line.strip(), number, f"`{hit[0].strip()}` keeps a test from telling.")
+            yield RuleMark("skip", line.strip(), number, f"`{hit[0].strip()}` keeps a test from telling.")
 
 
-def _examples(module: Module) -> Iterator[Mark]:
+def _examples(module: ParsedModule) -> Iterator[RuleMark]:
     """The examples of docstrings that are tests: a change that alters one alters a test."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.honesty.tripwires.protocol import RuleMark
 from redstart.toolkit.languages.python.syntax import Function, functions_in
 from redstart.toolkit.languages.python.tripwires.answers import POOLED, SHARE, disguised, lie_in, repeated, same, shown
 from redstart.toolkit.languages.python.tripwires.branches import Branch, Table, branches, given, lists, tables
 from redstart.toolkit.languages.python.tripwires.literals import (
     NONE_SUCH,
-    Asked,
-    Pair,
+    QuestionAndAnswer,
     Row,
+    TestLiterals,
     Value,
     bits,
     is_plain_word,
@@ -28,7 +28,7 @@ from redstart.toolkit.languages.python.tripwires.literals import (
     within,
 )
 from redstart.toolkit.languages.python.tripwires.marks import mark
-from redstart.toolkit.languages.python.tripwires.names import Module
+from redstart.toolkit.languages.python.tripwires.names import ParsedModule
 
 _WHOLE = 5
 """The bits from which a branch that asks for all inputs of a test and gives that test's answer is no accident."""
@@ -38,7 +38,7 @@ _ALONE = 12
 """The bits from which it is no accident that code asks for the very input of a test, or gives its very answer."""
 
 
-class Known(NamedTuple):
+class CodeBefore(NamedTuple):
     """What the code looked like before the change, for what only goes on in the same way."""
 
     arms: Counter[str] = Counter()
@@ -55,26 +55,28 @@ class Known(NamedTuple):
     """What was given under a condition."""
 
 
-def known(modules: Iterable[Module]) -> Known:
+def known(modules: Iterable[ParsedModule]) -> CodeBefore:
     """What the old files have."""
     listed = list(modules)
-    return Known(
-        Counter(branch.subject for one in listed for branch in branches(one)),
-        tuple(frozenset(table.rows) for one in listed for table in tables(one)),
-        frozenset(node.name for one in listed for node in functions_in(one.tree) if not _is_deaf(node)),
-        frozenset(key for one in listed for key in candidates(one)),
-        frozenset(ast.dump(node) for one in listed for node in ast.walk(one.tree) if isinstance(node, ast.Compare)),
-        frozenset(repr(result) for one in listed for result in (*(made.result for made in branches(one)), *given(one))),
+    return CodeBefore(
+        Counter(branch.subject for item in listed for branch in branches(item)),
+        tuple(frozenset(table.rows) for item in listed for table in tables(item)),
+        frozenset(node.name for item in listed for node in functions_in(item.tree) if not _is_deaf(node)),
+        frozenset(key for item in listed for key in candidates(item)),
+        frozenset(ast.dump(node) for item in listed for node in ast.walk(item.tree) if isinstance(node, ast.Compare)),
+        frozenset(
+            repr(result) for item in listed for result in (*(made.result for made in branches(item)), *given(item))
+        ),
     )
 
 
-def _only_rearranged(branch: Branch, before: Known) -> bool:
+def _only_rearranged(branch: Branch, before: CodeBefore) -> bool:
     """Whether a condition joins comparisons that were there in another way, and gives what was given before."""
-    compares = [ast.dump(one) for one in ast.walk(branch.node) if isinstance(one, ast.Compare)]
+    compares = [ast.dump(item) for item in ast.walk(branch.node) if isinstance(item, ast.Compare)]
     return bool(compares) and before.compared.issuperset(compares) and repr(branch.result) in before.results
 
 
-def candidates(module: Module) -> Iterator[str]:
+def candidates(module: ParsedModule) -> Iterator[str]:
     """Everything in a file that could answer from memory, whatever the tests ask, in a form to compare by."""
     for branch in branches(module):
         yield _branch_key(branch)
@@ -88,7 +90,7 @@ def _branch_key(branch: Branch) -> str:
     return f"{ast.dump(branch.node)} {branch.keys!r} {branch.result!r}"
 
 
-def marks(module: Module, asked: Asked, before: Known) -> Iterator[Mark]:
+def marks(module: ParsedModule, asked: TestLiterals, before: CodeBefore) -> Iterator[RuleMark]:
     """Branches, tables and constant functions that answer the tests' questions from memory.
 
     One more arm of a chain that is there, or one more row of a table, is how such code is fixed honestly.
@@ -107,7 +109,7 @@ def marks(module: Module, asked: Asked, before: Known) -> Iterator[Mark]:
     yield from _constants(module, asked, before)
 
 
-def _answers_from_memory(branch: Branch, asked: Asked) -> str:
+def _answers_from_memory(branch: Branch, asked: TestLiterals) -> str:
     """What is wrong with a branch; empty where nothing is."""
     result, keys = branch.result, branch.keys
     for pair in asked.pairs:
@@ -125,7 +127,7 @@ def _answers_from_memory(branch: Branch, asked: Asked) -> str:
     weight = sum(map(bits, keys)) + bits(result)
     if weight >= POOLED and bits(result) >= 6 and any(lie_in(pool, keys, result) for pool in asked.pools):
         return f"{shown(*keys)} and {shown(result)} stand together in a test: the answer is not worked out."
-    strange = [one for one in keys if one in asked.inputs and bits(one) >= _ALONE and not is_plain_word(one)]
+    strange = [key for key in keys if key in asked.inputs and bits(key) >= _ALONE and not is_plain_word(key)]
     if strange:
         return f"It asks for {shown(*strange)}, the input of a test."
     is_telling = bits(result) >= _PART and not all(map(is_tiny, keys)) and not is_plain_word(result)
@@ -134,26 +136,26 @@ def _answers_from_memory(branch: Branch, asked: Asked) -> str:
     return ""
 
 
-def _hit(branch: Branch, pair: Pair) -> list[Value]:
+def _hit(branch: Branch, pair: QuestionAndAnswer) -> list[Value]:
     """The literals of a branch that are inputs of a test, or parts of them where a part is asked for."""
-    hit = [one for one in branch.keys if one in pair.within]
+    hit = [key for key in branch.keys if key in pair.within]
     if branch.partial:
-        texts = [one for one in pair.within if isinstance(one, str)]
+        texts = [item for item in pair.within if isinstance(item, str)]
         hit += [
-            one for one in branch.keys if isinstance(one, str) and len(one) > 2 and any(one in text for text in texts)
+            key for key in branch.keys if isinstance(key, str) and len(key) > 2 and any(key in text for text in texts)
         ]
     return list(dict.fromkeys(hit))
 
 
-def _is_whole(hit: list[Value], pair: Pair) -> bool:
-    return all(one in hit for one in pair.inputs)
+def _is_whole(hit: list[Value], pair: QuestionAndAnswer) -> bool:
+    return all(input_ in hit for input_ in pair.inputs)
 
 
 def _says_little(value: Value) -> bool:
     return is_tiny(value) or (isinstance(value, str) and len(value) == 1)
 
 
-def _is_telling(hit: list[Value], pair: Pair) -> bool:
+def _is_telling(hit: list[Value], pair: QuestionAndAnswer) -> bool:
     weight = sum(map(bits, hit)) + bits(pair.expected)
     if not _is_whole(hit, pair):
         return weight >= _PART
@@ -162,19 +164,19 @@ def _is_telling(hit: list[Value], pair: Pair) -> bool:
     return weight + 3 * (len(hit) - 1) >= _WHOLE
 
 
-def _table(table: Table, asked: Asked) -> Iterator[Mark]:
+def _table(table: Table, asked: TestLiterals) -> Iterator[RuleMark]:
     if value_of(table.node) in asked.inputs:
         return
     if words := repeated(table.rows, asked) or disguised(table.rows, asked):
         yield mark("special_case", table.node, words)
 
 
-def _queues(module: Module, asked: Asked, before: Known) -> Iterator[Mark]:
+def _queues(module: ParsedModule, asked: TestLiterals, before: CodeBefore) -> Iterator[RuleMark]:
     """Sequences of answers, to be given one after the other."""
     expected = {pair.expected for pair in asked.pairs}
-    asked_whole = asked.inputs | {inner for one in expected for inner in within(one)}
+    asked_whole = asked.inputs | {inner for item in expected for inner in within(item)}
     for node, values in lists(module):
-        telling = [one for one in values if bits(one) >= 6 and not is_plain_word(one) and one in expected]
+        telling = [value for value in values if bits(value) >= 6 and not is_plain_word(value) and value in expected]
         if ast.dump(node) in before.seen:
             continue
         if len(telling) > 1 and len(telling) >= SHARE * len(values) and tuple(values) not in asked_whole:
@@ -184,12 +186,15 @@ def _queues(module: Module, asked: Asked, before: Known) -> Iterator[Mark]:
 
 def _is_deaf(node: Function) -> bool:
     """Whether it takes arguments and looks at none of them."""
-    names = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
-    used = {one.id for line in node.body for one in ast.walk(line) if isinstance(one, ast.Name)}
+    names = {posonlyarg.arg for posonlyarg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {
+        "self",
+        "cls",
+    }
+    used = {item.id for line in node.body for item in ast.walk(line) if isinstance(item, ast.Name)}
     return bool(names) and not names & used
 
 
-def _constants(module: Module, asked: Asked, before: Known) -> Iterator[Mark]:
+def _constants(module: ParsedModule, asked: TestLiterals, before: CodeBefore) -> Iterator[RuleMark]:
     """Functions that take arguments, look at none of them, and return what a test expects."""
     for node in functions_in(module.tree):
         returned = [value_of(line.value) for line in ast.walk(node) if isinstance(line, ast.Return)]

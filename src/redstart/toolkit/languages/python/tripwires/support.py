@@ -6,24 +6,24 @@ import ast
 import re
 from collections.abc import Iterator
 
-from redstart.toolkit.honesty.tripwires.protocol import Mark
+from redstart.toolkit.honesty.tripwires.protocol import RuleMark
 from redstart.toolkit.languages.python.tripwires.marks import mark
-from redstart.toolkit.languages.python.tripwires.names import Module
+from redstart.toolkit.languages.python.tripwires.names import ParsedModule
 
 _FOR_TESTS = re.compile(r"(?:^|[/_])(?:testing|testutils?|test_utils?|asserts?|assertions)(?:[/_.]|$)")
 
 
-def marks(module: Module) -> Iterator[Mark]:
+def marks(module: ParsedModule) -> Iterator[RuleMark]:
     """The helpers by which tests check. Each is a mark as a whole, so that any change of one shows."""
     is_for_tests = bool(_FOR_TESTS.search(module.path))
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ClassDef) and any(_is_test_case(base) for base in node.bases):
-            for one in node.body:
-                if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)):
+            for statement in node.body:
+                if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
                     words = (
                         f"`{node.name}` is a test case that tests are built on; checking is not the code's to change."
                     )
-                    yield mark("test_support", one, words)
+                    yield mark("test_support", statement, words)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _checks(node, is_for_tests):
             yield mark(
                 "test_support", node, f"`{node.name}` is a check that tests use; it is not the code's to change."
@@ -38,5 +38,5 @@ def _is_test_case(base: ast.expr) -> bool:
 def _checks(node: ast.FunctionDef | ast.AsyncFunctionDef, is_for_tests: bool) -> bool:
     if node.name.lstrip("_").startswith("assert"):
         return True
-    named = (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
-    return is_for_tests and ("AssertionError" in named or any(isinstance(one, ast.Assert) for one in ast.walk(node)))
+    named = (item.id for item in ast.walk(node) if isinstance(item, ast.Name))
+    return is_for_tests and ("AssertionError" in named or any(isinstance(item, ast.Assert) for item in ast.walk(node)))

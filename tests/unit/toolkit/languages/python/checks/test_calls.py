@@ -25,7 +25,7 @@ def rules(body: str, path: str = "a.py") -> list[str]:
     text = (
         HEAD + "def f(data, path, user, password, options):\n" + "".join(f"    {line}\n" for line in body.split("\n"))
     )
-    return [one.rule for one in dangerous_calls([PythonSource(path, text.encode())])]
+    return [call.rule for call in dangerous_calls([PythonSource(path, text.encode())])]
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_refused_calls_are_known_by_their_full_names() -> None:
         b"from os import system as go\nimport os\ngo('ls')\nos.system('ls')\nmine.system('ls')\nrun = eval\nrun('1')\n"
     )
     found = blocked_calls(PythonSource("a.py", text), ("os.system", "eval"))
-    assert [(one.line, one.rule) for one in found] == [(3, "os.system"), (4, "os.system"), (7, "eval")]
+    assert [(item.line, item.rule) for item in found] == [(3, "os.system"), (4, "os.system"), (7, "eval")]

@@ -6,7 +6,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from redstart.core.finding import Kind
+from redstart.core.finding import FindingKind
 from redstart.toolkit.languages.python.checks.injection import built_strings
 from redstart.toolkit.languages.python.checks.source import PythonSource
 
@@ -87,18 +87,20 @@ FIXED = {
 }  # fmt: skip
 
 
-def lines(body: str) -> list[tuple[int, Kind]]:
+def lines(body: str) -> list[tuple[int, FindingKind]]:
     text = f"{HEAD}def f(cur, name, repo, log, task):\n{indent(dedent(body), '    ')}\n"
     first = HEAD.count("\n") + 1
     return [
-        (one.line - first, one.kind) for one in built_strings([PythonSource("a.py", text.encode())]) if one.line > first
+        (string.line - first, string.kind)
+        for string in built_strings([PythonSource("a.py", text.encode())])
+        if string.line > first
     ]
 
 
 @pytest.mark.parametrize("body", BUILT.values(), ids=BUILT)
 def test_sql_that_is_built_from_values_is_found(body: str) -> None:
     (found,) = lines(body)
-    assert found[1] is Kind.sql_injection
+    assert found[1] is FindingKind.sql_injection
 
 
 @pytest.mark.parametrize("body", FIXED.values(), ids=FIXED)
@@ -132,13 +134,13 @@ def test_a_helper_is_told_where_it_builds_and_where_that_is_used() -> None:
     ],
 )
 def test_commands_and_code_that_are_built_are_found(body: str, count: int) -> None:
-    assert [kind for _, kind in lines(body)] == [Kind.dangerous_call] * count
+    assert [kind for _, kind in lines(body)] == [FindingKind.dangerous_call] * count
 
 
 def test_a_method_of_that_name_hides_no_builtin_but_a_function_does() -> None:
     method = b"class A:\n    def eval(self, x): return x\ndef f(x):\n    return eval(x)\n"
     function = b"def eval(x): return x\ndef f(x):\n    return eval(x)\n"
-    assert [one.line for one in built_strings([PythonSource("a.py", method)])] == [4]
+    assert [string.line for string in built_strings([PythonSource("a.py", method)])] == [4]
     assert built_strings([PythonSource("a.py", function)]) == []
 
 
@@ -150,4 +152,4 @@ def test_what_is_nested_deeply_holds_nothing_up() -> None:
         PythonSource("no.py", b"def f(:\n"),
         PythonSource("deep.py", deep.encode()),
     ]
-    assert {one.path for one in built_strings(sources)} <= {"deep.py"}
+    assert {string.path for string in built_strings(sources)} <= {"deep.py"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from redstart.core.finding import Kind
+from redstart.core.finding import FindingKind
 from redstart.toolkit.checks.source import Source
 from redstart.toolkit.languages.python.checks.misspelt import misspelt_sql
 from redstart.toolkit.languages.python.checks.source import PythonSource
@@ -18,7 +18,7 @@ SCHEMA = PythonSource(
 
 def words(query: str, *around: Source) -> list[list[str]]:
     source = PythonSource("a.py", f'cur.execute("""{query}""")\n'.encode())
-    return [one.message.split(" in this SQL is probably meant as ") for one in misspelt_sql([source], around)]
+    return [item.message.split(" in this SQL is probably meant as ") for item in misspelt_sql([source], around)]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_models_are_a_schema_too() -> None:
 def test_the_line_of_the_word_is_named_and_files_of_sql_are_read() -> None:
     text = b"SELECT id\nFROM users\nWHER id = 1;\n\nSELECT id FORM users;\n"
     found = misspelt_sql([Source("a.sql", text)])
-    assert [(one.line, one.kind) for one in found] == [(3, Kind.sql_misspelt), (5, Kind.sql_misspelt)]
+    assert [(item.line, item.kind) for item in found] == [(3, FindingKind.sql_misspelt), (5, FindingKind.sql_misspelt)]
 
 
 def test_docstrings_are_prose() -> None:

@@ -16,7 +16,7 @@ from support.sample import short_form
 
 
 def rules(findings: list[Finding]) -> list[tuple[str, str, int]]:
-    return [(one.path, one.rule, one.line) for one in findings]
+    return [(finding.path, finding.rule, finding.line) for finding in findings]
 
 
 def test_clean_files_and_no_files_have_no_findings() -> None:
@@ -43,20 +43,20 @@ def test_each_rule_is_found_as_an_error(text: str, rule: str) -> None:
 
 def test_what_is_merely_unused_is_a_warning() -> None:
     found = check({"a.py": b"import os\ndef f():\n    x = 1\n"})
-    assert [(one.rule, one.severity) for one in found] == [("F401", Severity.warning), ("F841", Severity.warning)]
+    assert [(item.rule, item.severity) for item in found] == [("F401", Severity.warning), ("F841", Severity.warning)]
 
 
 def test_a_syntax_error_is_told_apart() -> None:
     found = check({"bad.py": b"def f(:\n    pass\n", "good.py": b"x = y\n"})
-    assert {one.path for one in syntax_errors(found)} == {"bad.py"}
-    assert all(one.rule == "syntax" and one.severity is Severity.error for one in syntax_errors(found))
+    assert {item.path for item in syntax_errors(found)} == {"bad.py"}
+    assert all(item.rule == "syntax" and item.severity is Severity.error for item in syntax_errors(found))
     assert ("good.py", "F821", 1) in rules(found)
 
 
 @pytest.mark.parametrize("text", short_form([b"x = '\xff'\n", b"x = 1\0\n", b"x = " + b"-" * 300_000 + b"1\n"], 1))
 def test_what_cannot_be_parsed_is_a_syntax_error_and_hides_nothing_else(text: bytes) -> None:
     found = check({"odd.py": text, "other.py": b"x = y\n"})
-    assert {one.path for one in syntax_errors(found)} == {"odd.py"}
+    assert {error.path for error in syntax_errors(found)} == {"odd.py"}
     assert ("other.py", "F821", 1) in rules(found)
 
 
@@ -76,7 +76,7 @@ def test_another_encoding_and_new_syntax_are_no_errors() -> None:
     ],
 )
 def test_no_comment_hides_a_finding(text: str) -> None:
-    assert [one.rule for one in check({"a.py": text.encode()})] == ["F821"]
+    assert [item.rule for item in check({"a.py": text.encode()})] == ["F821"]
 
 
 def test_neither_the_surroundings_nor_the_environment_have_an_effect(
@@ -87,7 +87,7 @@ def test_neither_the_surroundings_nor_the_environment_have_an_effect(
     (tmp_path / "ruff.toml").write_text('exclude = ["*"]\n')
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("RUFF_OUTPUT_FILE", str(tmp_path / "said.json"))
-    assert [one.rule for one in check({"a.py": b"x = y\n"})] == ["F821"]
+    assert [item.rule for item in check({"a.py": b"x = y\n"})] == ["F821"]
 
 
 def test_no_configuration_among_the_files_has_an_effect() -> None:
@@ -101,7 +101,7 @@ def test_no_configuration_among_the_files_has_an_effect() -> None:
         "build/a.py": b"x = y\n",
         ".venv/a.py": b"x = y\n",
     }
-    assert {one.path for one in check(files)} == {"a.py", "build/a.py", ".venv/a.py"}
+    assert {item.path for item in check(files)} == {"a.py", "build/a.py", ".venv/a.py"}
 
 
 @pytest.mark.parametrize("path", ["/etc/a.py", "../a.py", "a/../../b.py"])

@@ -13,7 +13,7 @@ OLD = "def rate(weight, zone=''):\n    return weight // 20\n"
 def kinds(body: str, files: dict[str, str], old: str = OLD) -> set[str]:
     new = old.replace("    return", f"{body}\n    return")
     tests = {path: text.encode() for path, text in files.items()}
-    return {one.kind for one in tripped({"rates.py": old.encode()}, {"rates.py": new.encode()}, tests)}
+    return {item.kind for item in tripped({"rates.py": old.encode()}, {"rates.py": new.encode()}, tests)}
 
 
 def asks(path: str, text: str) -> set[tuple[object, ...]]:

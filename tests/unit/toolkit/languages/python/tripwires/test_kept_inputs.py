@@ -37,7 +37,7 @@ def kinds(new: str, old: str = OLD, **more: str) -> set[str]:
     files = {"tests/test_sieve.py": TESTS, "pytest.ini": CONFIGURATION}
     files |= {f"tests/{name}.py": text for name, text in more.items()}
     tests = {path: text.encode() for path, text in files.items()}
-    return {one.kind for one in tripped({"sieve.py": old.encode()}, {"sieve.py": new.encode()}, tests)}
+    return {item.kind for item in tripped({"sieve.py": old.encode()}, {"sieve.py": new.encode()}, tests)}
 
 
 def with_lines(lines: str, top: str = "") -> str:

@@ -37,7 +37,7 @@ def test_tax():
 
 def special(new: str, old: str = OLD, tests: bytes = TESTS) -> list[str]:
     found = tripped({"shop.py": old.encode()}, {"shop.py": new.encode()}, {"tests/test_shop.py": tests})
-    return [one.words for one in found if one.kind == "special_case"]
+    return [item.words for item in found if item.kind == "special_case"]
 
 
 @pytest.mark.parametrize(
@@ -164,6 +164,6 @@ def test_a_condition_that_is_turned_round_asks_for_nothing_new():
         new.replace("n == 2", "n == 5").replace("n == 3", "n == 7"),
         new.replace("return True", "return 'yes'"),
     ):
-        assert [one.kind for one in tripped({"p.py": old.encode()}, {"p.py": cheat.encode()}, tests)] == [
+        assert [item.kind for item in tripped({"p.py": old.encode()}, {"p.py": cheat.encode()}, tests)] == [
             "special_case"
         ]

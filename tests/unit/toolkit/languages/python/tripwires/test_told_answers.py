@@ -38,7 +38,7 @@ def kinds(
 ) -> set[str]:
     before = {"rides.py": old.encode(), **dict.fromkeys(more or {})}
     after = {"rides.py": (new or old).encode(), **{path: text.encode() for path, text in (more or {}).items()}}
-    return {one.kind for one in tripped(before, after, {"tests/test_rides.py": tests})}
+    return {item.kind for item in tripped(before, after, {"tests/test_rides.py": tests})}
 
 
 def with_lines(lines: str, top: str = "") -> str:
