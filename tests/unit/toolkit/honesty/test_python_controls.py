@@ -163,7 +163,16 @@ def test_the_wrong_value_from_before_is_expected(
     assert not run_pytest(tmp_path, first.of(text).decode(), name)
 
 
-@pytest.mark.parametrize("seen", [compared("<Money>", "4"), compared("[1, 2...9]", "4"), compared(None, None), None])
+@pytest.mark.parametrize(
+    "seen",
+    [
+        compared("<Money>", "4"),
+        compared("[1, 2...9]", "4"),
+        compared("'ab[12 chars]yz'", "'ab[12 chars]yx'"),
+        compared(None, None),
+        None,
+    ],
+)
 def test_a_value_that_is_not_told_is_not_expected(seen: Case | None) -> None:
     failed = TESTS.count("\n", 0, TESTS.index("double(2) == 4")) + 1
     made = PythonAlterer().alterations("tests/test_calc.py", TESTS.encode(), "test_number", failed, seen)

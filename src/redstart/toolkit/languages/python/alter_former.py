@@ -16,6 +16,8 @@ from redstart.toolkit.languages.python.read_tests import SourceEdit, TestFile
 
 _RAISED = re.compile(r"(?:E +)?(\w+)(?::|$)")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_SHORTENED = re.compile(r"\.\.\.|\[\d+ chars\]")
+"""How pytest and unittest show that a value is longer."""
 _PART = re.compile(r"[\w.+-]*")
 
 
@@ -79,6 +81,6 @@ def _sides(statement: ast.stmt) -> list[ast.expr]:
 def _value(text: str) -> tuple[object, bool]:
     """The literal's value, and whether it is one; a text that is cut short is none."""
     try:
-        return (None, False) if "..." in text else (ast.literal_eval(text.strip()), True)
+        return (None, False) if _SHORTENED.search(text) else (ast.literal_eval(text.strip()), True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None, False
