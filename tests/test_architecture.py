@@ -127,6 +127,63 @@ def modules() -> list[Path]:
     return [path for path in sorted(SOURCE.rglob("*.py")) if "repos" not in path.parts]
 
 
+PARTICIPLES = (
+    "Advanced Aligned Altered Asked Begun Broken Budgeted Built Changed Climbed Compared Done Drawn "
+    "Edited Ended Examined Exported Fitted Forgotten Found Gathered Given Gone Got Handed Happened Heard "
+    "Imported Judged Kept Known Made Masked Measured Mined Mirrored Monitored Noticed Offered Opened "
+    "Parsed Placed Prepared Pruned Put Raised Ran Reached Read Recalled Reflected Refused Remembered "
+    "Resolved Reused Reviewed Said Scrubbed Seen Shown Shrunk Stored Supervised Swept Taken Taped Told "
+    "Touched Traced Tried Tripped Used Verified Wanted Watched Weighed Withheld Written "
+)
+METAPHORS = (
+    "Advisor Bets Box Bridge Chance Coin Desk Errand Ground House Lab Lane Noun Play Post Reaper Room "
+    "Roster Rung Shelf Site Stage Watchman Wires "
+)
+
+
+def public_classes() -> list[tuple[str, str]]:
+    """The name of every public class of the package, with the file that defines it."""
+    return [
+        (node.name, path.relative_to(SOURCE).as_posix())
+        for path in modules()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+
+
+def test_a_public_class_name_occurs_once_and_says_what_the_class_is() -> None:
+    files: dict[str, list[str]] = {}
+    for name, file in public_classes():
+        files.setdefault(name, []).append(file)
+    assert len(files) > 500
+    assert {name: found for name, found in files.items() if len(found) > 1} == {}
+    assert sorted(files.keys() & {*PARTICIPLES.split(), *METAPHORS.split()}) == []
+
+
+def vague_loops(source: str) -> list[int]:
+    """The lines on which a loop calls each of its items `one`."""
+    loops = (ast.For, ast.AsyncFor, ast.comprehension)
+    targets = [node.target for node in ast.walk(ast.parse(source)) if isinstance(node, loops)]
+    names = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+    return sorted(name.lineno for name in names if name.id == "one")
+
+
+def test_a_loop_variable_says_what_it_holds() -> None:
+    paths = [*modules(), *sorted((ROOT / "tests").rglob("*.py"))]
+    loops = {
+        path.relative_to(ROOT).as_posix(): vague_loops(path.read_text()) for path in paths if "repos" not in path.parts
+    }
+    assert {path: lines for path, lines in loops.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    "line", ["for one in range(3): pass", "found = [one for one in []]", "for number, one in enumerate([]): pass"]
+)
+def test_a_vague_loop_would_be_noticed(line: str) -> None:
+    assert vague_loops(line) == [1]
+    assert vague_loops("for case in []: one = case") == []
+
+
 def long_functions(source: str) -> list[str]:
     """Those whose length a reviewer should see; it is no error."""
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
