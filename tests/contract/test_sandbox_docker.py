@@ -383,7 +383,7 @@ PARENT = """
 import asyncio, sys
 from pathlib import Path
 from redstart.core.shell import Execution
-from redstart.ports.sandbox.docker.sandbox import Choices, Docker
+from redstart.ports.sandbox.docker.sandbox import ContainerOptions, Docker
 from redstart.testing.sandbox import FolderWorkspaces
 docker = Docker(FolderWorkspaces(Path({snapshots!r})), Path({scratch!r}), {choices})
 done = asyncio.run(docker.run(Execution.model_validate_json(Path(sys.argv[1]).read_text())))

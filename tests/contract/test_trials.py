@@ -20,7 +20,7 @@ import os, signal, sys
 from pathlib import Path
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.trials import SqlTrials
-from redstart.ports.trials.port import Trial
+from redstart.ports.trials.port import EvaluationTrial
 where, name = sys.argv[1:]
 with Database.open(where if "://" in where else Path(where)) as database:
     trials = SqlTrials(database, lambda: 0.0)
@@ -29,8 +29,8 @@ with Database.open(where if "://" in where else Path(where)) as database:
     trials.begin("one", name)
     for number in range(40):
         for task in (f"{name} {number}", f"both {number}"):
-            trials.assign("one", Trial(task, 0, 1), f"{name} run")
-            trials.settle("one", Trial(task, 0, 1), f"{name} {task}", final=True)
+            trials.assign("one", EvaluationTrial(task, 0, 1), f"{name} run")
+            trials.settle("one", EvaluationTrial(task, 0, 1), f"{name} {task}", final=True)
     # What was written is there although nobody closes anything.
     os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -134,13 +134,13 @@ class Results:
             known = trials.evaluations()
             listed = f"there are: {', '.join(known)}" if known else "begin one with: redstart eval run"
             raise ConfigError(f"there is no evaluation {name}", remedy=listed)
-        self.plan = _read(EvaluationPlan, found)
+        self.plan = _read(EvaluationPlan, "plan", found)
         self._trials = trials
 
     @classmethod
     def open(cls, trials: Trials, plan: EvaluationPlan) -> Results:
         """Begins the evaluation, or goes on with it. Raises `ConfigError` where it was begun with another plan."""
-        known = _read(EvaluationPlan, trials.begin(plan.name, plan.model_dump_json()))
+        known = _read(EvaluationPlan, "plan", trials.begin(plan.name, plan.model_dump_json()))
         known = known.model_copy(update={"engine": plan.engine})
         if known != plan:
             old, new = known.model_dump(), plan.model_dump()
@@ -165,18 +165,18 @@ class Results:
 
     def rows(self) -> list[RunOutcome]:
         """One for each key that has one, in the order in which they are done: by seed, run and task."""
-        return [_read(RunOutcome, body) for body in self._trials.outcomes(self.plan.name)]
+        return [_read(RunOutcome, "outcome", body) for body in self._trials.outcomes(self.plan.name)]
 
 
 def _trial(key: RunKey) -> EvaluationTrial:
     return EvaluationTrial(key.task, key.seed, key.run)
 
 
-def _read(noun: type[Row], body: str) -> Row:
+def _read(noun: type[Row], name: str, body: str) -> Row:
     try:
         return read(noun, body)
     except ValidationError as error:
         raise StoreError(
-            f"an evaluation's {noun.__name__.lower()} cannot be read: {error.error_count()} fields are not as expected",
+            f"an evaluation's {name} cannot be read: {error.error_count()} fields are not as expected",
             remedy="It was kept by another version of redstart; begin an evaluation with another --name.",
         ) from error

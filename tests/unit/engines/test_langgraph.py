@@ -14,8 +14,8 @@ from pathlib import Path
 warnings.simplefilter("error")
 from langgraph.checkpoint.memory import InMemorySaver
 from redstart.core.run import Result, RunState
-from redstart.engines.drive import Driver
-from redstart.engines.langgraph import Flow, build
+from redstart.engines.drive import RunDriver
+from redstart.engines.langgraph import GraphState, build
 from support import rig as play
 
 async def main():
@@ -24,9 +24,9 @@ async def main():
         rig.with_model([play.WRONG, play.RIGHT, play.CARD])
         claim = await rig.adapters.store.claim(await rig.begin())
         saver = InMemorySaver()
-        graph = build(Driver(rig.adapters, claim.fence).advance).compile(checkpointer=saver)
+        graph = build(RunDriver(rig.adapters, claim.fence).advance).compile(checkpointer=saver)
         config = {"configurable": {"thread_id": "t"}, "recursion_limit": 1000}
-        done = await graph.ainvoke(Flow(run=claim.state.model_dump(mode="json"), halt=""), config)
+        done = await graph.ainvoke(GraphState(run=claim.state.model_dump(mode="json"), halt=""), config)
         assert RunState.model_validate(done["run"]).result is Result.verified
         kept = [checkpoint async for checkpoint in saver.alist(config)]
         assert RunState.model_validate(kept[0].checkpoint["channel_values"]["run"]).result is Result.verified

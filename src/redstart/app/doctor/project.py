@@ -13,7 +13,7 @@ from redstart.app.settings import Settings
 from redstart.app.settings.env_file import USUAL_NAME
 from redstart.core.errors import ConfigError
 from redstart.core.noun import many
-from redstart.toolkit.languages.protocol import InstallLanguage
+from redstart.toolkit.languages.protocol import Language
 from redstart.toolkit.languages.registry import language_of_runner, language_of_test
 from redstart.toolkit.suites.detection.environment import find_interpreter
 from redstart.toolkit.suites.detection.history import work_root
@@ -54,7 +54,7 @@ def check_project(folder: Path, settings: Settings, environ: Mapping[str, str]) 
 
 
 def _counted(folder: Path, place: SuitePlace, paths: Sequence[str]) -> str:
-    language = language_of_runner(place.runner) or InstallLanguage()
+    language = language_of_runner(place.runner) or Language()
     inside = f"{place.folder}/" if place.folder else ""
     counts = [
         language.count_tests(read_start(folder / path) or b"")

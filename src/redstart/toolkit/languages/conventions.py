@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from redstart.toolkit.languages.protocol import InstallLanguage
+from redstart.toolkit.languages.protocol import Language
 
 _DIRECTORY = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
 
 
-class _Convention(InstallLanguage):
+class _Convention(Language):
     """`tests` is matched with a path whose case is as written: a class `Latest` is no test."""
 
     def __init__(self, name: str, suffixes: str, tests: str, programs: str = "", build: str = "") -> None:
@@ -27,7 +27,7 @@ class _Rust(_Convention):
         return tuple(tests_in(data.decode(errors="replace")))
 
 
-CONVENTIONS: tuple[InstallLanguage, ...] = (
+CONVENTIONS: tuple[Language, ...] = (
     _Convention("Go", ".go", r"_test\.go$|(?:^|/)testdata/", "go gotestsum", "go.mod go.sum go.work"),
     _Rust(
         "Rust",

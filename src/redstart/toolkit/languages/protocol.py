@@ -169,7 +169,7 @@ def beside(named: Sequence[str], files: Sequence[str]) -> list[str]:
     return [file for file in files if not any(file == place or file.startswith(f"{place}/") for place in places)]
 
 
-class InstallLanguage:
+class Language:
     """A language without abilities: subclasses add those that they have."""
 
     name: str

@@ -1,7 +1,7 @@
 """Which languages there are. Nothing else asks for one by its name.
 
 Redstart's own languages come first; a package that is installed beside it adds more through the entry point group
-`redstart.languages`, each a `InstallLanguage` or something that returns one.
+`redstart.languages`, each a `Language` or something that returns one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from typing import TypeVar, cast
 
 from redstart.toolkit.languages.conventions import CONVENTIONS
-from redstart.toolkit.languages.protocol import InstallLanguage
+from redstart.toolkit.languages.protocol import Language
 
 Ability = TypeVar("Ability")
 
@@ -26,26 +26,26 @@ _TEST_DATA = re.compile(r"\.(?:feature|robot|ambr|snap)(?:/|$)", re.IGNORECASE)
 
 
 @cache
-def languages() -> tuple[InstallLanguage, ...]:
+def languages() -> tuple[Language, ...]:
     """All of them: those with a package of ours, those that are installed, and those known by their conventions."""
     own = (import_module(f"redstart.toolkit.languages.{name}").LANGUAGE for name in _OWN)
     installed = (_made(point.load()) for point in entry_points(group=GROUP))
-    known = tuple(cast("InstallLanguage", language) for language in (*own, *installed))
+    known = tuple(cast("Language", language) for language in (*own, *installed))
     taken = {language.name for language in known}
     return (*known, *(language for language in CONVENTIONS if language.name not in taken))
 
 
-def language_of_file(path: str) -> InstallLanguage | None:
+def language_of_file(path: str) -> Language | None:
     """The language that a file is written in, by the end of its name."""
     return next((language for language in languages() if language.suffixes and path.endswith(language.suffixes)), None)
 
 
-def language_of_runner(name: str) -> InstallLanguage | None:
+def language_of_runner(name: str) -> Language | None:
     """The language whose tests this runner runs; None for one that nobody knows."""
     return next((language for language in languages() if name in language.runners), None)
 
 
-def ability_of(runner: str, ability: Callable[[InstallLanguage], Ability | None]) -> Ability:
+def ability_of(runner: str, ability: Callable[[Language], Ability | None]) -> Ability:
     """What the language of this runner can do; where it cannot, or nobody knows the runner, what Python can.
 
     Raises `LookupError` for what no language can do.
@@ -73,13 +73,13 @@ def reads_code(path: str) -> bool:
     return language is not None and language.reads_code
 
 
-def language_of_cases(path: str) -> InstallLanguage | None:
+def language_of_cases(path: str) -> Language | None:
     """The language of the tests that a file holds, as code or as the examples of a text."""
     with_examples = (language for language in languages() if path.endswith(language.example_suffixes or "\0"))
     return language_of_file(path) or next(with_examples, None)
 
 
-def language_of_test(path: str) -> InstallLanguage | None:
+def language_of_test(path: str) -> Language | None:
     """The language of a test file, or of a file of code that supports tests; None for any other file."""
     found = next((language for language in languages() if language.is_test_path(path)), None)
     if found or not in_test_directory(path):
@@ -114,4 +114,4 @@ def in_test_directory(path: str) -> bool:
 
 
 def _made(found: object) -> object:
-    return found if isinstance(found, InstallLanguage) else cast("type[InstallLanguage]", found)()
+    return found if isinstance(found, Language) else cast("type[Language]", found)()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from redstart.core.change import EditKind
 from redstart.core.run import AttemptSummary
 from redstart.toolkit.base.text import data
-from redstart.toolkit.languages.protocol import InstallLanguage
+from redstart.toolkit.languages.protocol import Language
 from redstart.toolkit.languages.registry import language_of_file
 from redstart.toolkit.prompts.render import form_of_answer, section
 
@@ -29,7 +29,7 @@ def brief_form(asked: EditKind, path: str, *, shaped: bool = False) -> str:
     kinds = (EditKind.whole, EditKind.block) if shaped else (EditKind.whole, EditKind.block, EditKind.diff)
     kind = asked if asked in kinds else EditKind.block
     form = form_of_answer(f"brief_{'json_' if shaped else ''}{kind.value}").replace("{path}", path)
-    return form.replace("{head}", (language_of_file(path) or InstallLanguage()).function_head)
+    return form.replace("{head}", (language_of_file(path) or Language()).function_head)
 
 
 def given_whole(paths: Sequence[str], read: Callable[[str], bytes | None]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from redstart.toolkit.base.code_files import Read, is_readable, is_searchable
-from redstart.toolkit.languages.protocol import InstallLanguage
+from redstart.toolkit.languages.protocol import Language
 from redstart.toolkit.languages.registry import language_of_file
 from redstart.toolkit.retrieval.code_reader import CodeReader
 
@@ -16,7 +16,7 @@ class Sources:
         self._read = read
         self._bytes: dict[str, bytes] = {}
         self._lines: dict[str, list[str]] = {}
-        self._readers: dict[InstallLanguage | None, CodeReader] = {}
+        self._readers: dict[Language | None, CodeReader] = {}
 
     def data(self, path: str) -> bytes:
         """Empty where there is no text to be had."""

@@ -37,11 +37,11 @@ DRIVER = """
 import asyncio, sys
 from pathlib import Path
 from redstart.core.errors import Fenced
-from redstart.core.learning import Remembered
+from redstart.core.learning import NewMemories
 from redstart.ports.sql.engine import Database
 from redstart.ports.sql.journal import SqlJournal
 from redstart.ports.sql.store import SqlStore
-from redstart.ports.store.port.journal import Call
+from redstart.ports.store.port.journal import CallPlace
 from redstart.testing.states import card, commit, record
 
 async def drive(store, journal, name, count):
@@ -49,7 +49,7 @@ async def drive(store, journal, name, count):
     print("claimed", flush=True)
     try:
         for number in range(count):
-            call = Call("run-1", fence, "patch", number)
+            call = CallPlace("run-1", fence, "patch", number)
             await journal.add(record(call, result=name), fence)
             done = commit(state, artifact=f'"{name}"', events=3)
             await store.commit(done, fence)
@@ -59,7 +59,7 @@ async def drive(store, journal, name, count):
         print("fenced", flush=True)
         mine = await store.load("run-1")
         try:
-            await store.commit(commit(mine, artifact=f'"{name}"', remembered=Remembered(card=card())), fence)
+            await store.commit(commit(mine, artifact=f'"{name}"', remembered=NewMemories(card=card())), fence)
         except Fenced:
             print("fenced again", flush=True)
 

@@ -21,8 +21,8 @@ RUNS = 100
 REMEMBERING = """
 import asyncio, sys
 from pathlib import Path
-from redstart.core.learning import Remembered
-from redstart.core.lesson import Coin, Shown
+from redstart.core.learning import NewMemories
+from redstart.core.lesson import LessonDraw, LessonDraws
 from redstart.core.run import Result, Status, Step
 from redstart.ports.memory.hashing import HashingEmbedder
 from redstart.ports.sql.engine import Database
@@ -31,7 +31,7 @@ from redstart.ports.sql.store import SqlStore
 from redstart.testing.contracts.store import DAWN
 from redstart.testing.states import card, commit, failure, lesson, pattern, signature, state
 
-COINS = Shown(coins=[Coin(lesson=name, shown=name == "a", probability=0.5) for name in "ab"])
+COINS = LessonDraws(coins=[LessonDraw(lesson=name, shown=name == "a", probability=0.5) for name in "ab"])
 
 async def go_on(store, memory, runs):
     known = {row.run_id for row in await store.runs(limit=runs)}
@@ -41,7 +41,7 @@ async def go_on(store, memory, runs):
             await store.create(state(run_id=run_id), folder="", created=DAWN)
         now, fence = await store.claim(run_id)
         if now.last is None:
-            left = Remembered(
+            left = NewMemories(
                 card=card(f"{run_id}-1", signature=signature()),
                 failure=failure(f"{run_id}-1", signature=signature()),
                 lesson=lesson(f"lesson-{run_id}-1"),

@@ -80,9 +80,9 @@ def test_the_first_language_that_knows_a_runner_or_a_suffix_is_the_only_one() ->
 
 ADDED = """
     from redstart.core.report import Case, Outcome
-    from redstart.toolkit.languages.protocol import Language, Place, ReadCases, SuiteRunner, beside
+    from redstart.toolkit.languages.protocol import Language, SuitePlace, ReadCases, SuiteRunner, beside
     from redstart.toolkit.retrieval.code_reader import CodeReader, LineRange
-    from redstart.toolkit.suites.request import Request
+    from redstart.toolkit.suites.request import SuiteRequest
 
     class LuaReader(CodeReader):
         def __init__(self, sources):
@@ -96,7 +96,7 @@ ADDED = """
 
     class Busted(SuiteRunner):
         def command(self, suite, environment, *, ids, sentinel, vary, test_cpu):
-            return Request(suite.command or ("busted",), {"IDS": ",".join(ids)}, {}, ("report.txt",))
+            return SuiteRequest(suite.command or ("busted",), {"IDS": ",".join(ids)}, {}, ("report.txt",))
 
         def read(self, suite, completed):
             lines = completed.files.get("report.txt", "").splitlines()
@@ -120,7 +120,7 @@ ADDED = """
             return path.endswith("_spec.lua")
 
         def suites_of(self, paths, read):
-            return (Place("", "busted"),) if any(map(self.is_test_path, paths)) else ()
+            return (SuitePlace("", "busted"),) if any(map(self.is_test_path, paths)) else ()
 """
 
 

@@ -44,7 +44,7 @@ def go(place, last):
 
     from handed_changes import changes
     blobs = DirectoryBlobs(place / "home" / "blobs")
-    desk = handover.Desk(place / "repo", blobs, place / "home" / "applied" / "run.json", "run")
+    desk = handover.HandoverContext(place / "repo", blobs, place / "home" / "applied" / "run.json", "run")
     sys.addaudithook(watch)
     handover.apply_patch(desk, changes) if what == "apply" else handover.undo_patch(desk)
 

@@ -227,12 +227,12 @@ def test_each_file_is_read_and_parsed_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 SCRIPT = """
 from redstart.core.report import Case
-from redstart.toolkit.base.search import Hit, walk_search
-from redstart.toolkit.retrieval.rank import Question, retrieve
+from redstart.toolkit.base.search import WordHit, walk_search
+from redstart.toolkit.retrieval.rank import RankingQuestion, retrieve
 tree = {f"src/m{n}.py": b"alpha(beta, gamma)\\ndef delta(): ...\\n" * 3 for n in range(40)}
 tree["tests/test_m.py"] = b"def test_x():\\n    alpha(beta).gamma(delta=1)\\n"
 case = Case(id="tests/test_m.py::test_x", outcome="failed", message="no alpha")
-question = Question([case], "", ["tests/test_m.py"], lambda path: path.startswith("tests/"), 900)
+question = RankingQuestion([case], "", ["tests/test_m.py"], lambda path: path.startswith("tests/"), 900)
 print(retrieve(question, list(tree), tree.get, walk_search(tree, tree.get)).model_dump_json())
 """
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from redstart.core.report import Case
 from redstart.toolkit.honesty.controls.alteration import Alteration, AlterationKind, Alterer
 from redstart.toolkit.honesty.examine import CheckRuns, GreenPatch
-from redstart.toolkit.languages.protocol import InstallLanguage
+from redstart.toolkit.languages.protocol import Language
 from redstart.toolkit.languages.registry import is_test_path, language_of_cases, language_of_file
 from redstart.toolkit.suites.view import TreeView
 
@@ -88,7 +88,7 @@ def is_chosen(id_: str, targets: Sequence[str]) -> bool:
 def group_by_function(ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     groups: dict[str, list[str]] = {}
     for id_ in dict.fromkeys(ids):
-        language = language_of_cases(re.split("::| > ", id_)[0]) or InstallLanguage
+        language = language_of_cases(re.split("::| > ", id_)[0]) or Language
         groups.setdefault(language.case_mark.sub("", id_), []).append(id_)
     yield from ((function, tuple(members)) for function, members in groups.items())
 
@@ -139,7 +139,7 @@ def _defined_in(view: TreeView, shown: str, name: str) -> str:
     return having[0] if len(having) == 1 else ""
 
 
-def _language_of_tests(path: str) -> InstallLanguage | None:
+def _language_of_tests(path: str) -> Language | None:
     return language_of_file(path) if is_test_path(path) else None
 
 
@@ -161,7 +161,7 @@ def failed_line(case: Case, shown: str) -> int | None:
     lines = re.findall(rf"{re.escape(shown)}\"?(?::|, line )(\d+)", case.detail)
     if not lines:
         return None
-    language = language_of_file(shown) or InstallLanguage
+    language = language_of_file(shown) or Language
     return int(lines[0] if language.deepest_first else lines[-1])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from redstart.core.shell import Environment
 from redstart.toolkit.languages.abilities import EnvironmentProblems
-from redstart.toolkit.languages.protocol import InstallLanguage, Read, ReportNames, SuitePlace, SuiteRunner
+from redstart.toolkit.languages.protocol import Language, Read, ReportNames, SuitePlace, SuiteRunner
 
 if TYPE_CHECKING:
     from redstart.toolkit.honesty.controls.alteration import Alterer
@@ -47,7 +47,7 @@ _TEST_CALL = re.compile(rb"^[ \t]*(?:it|test)(?:\.\w+)*[ \t]*\(", re.MULTILINE)
 _TITLE = re.compile(rb"""\b(?:it|test|describe|suite|specify|context)(?:\.\w+)*\(\s*(["'`])(.+?)\1""")
 
 
-class JavaScriptLanguage(InstallLanguage):
+class JavaScriptLanguage(Language):
     name = "JavaScript"
     key = "node"
     suffixes = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")

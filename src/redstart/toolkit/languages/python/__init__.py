@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from redstart.core.shell import Environment
 from redstart.toolkit.languages.abilities import ChangeReader, CodeChecks, EnvironmentProblems, GreenChecks, LentRunner
-from redstart.toolkit.languages.protocol import InstallLanguage, Read, ReportNames, SuitePlace, SuiteRunner
+from redstart.toolkit.languages.protocol import Language, Read, ReportNames, SuitePlace, SuiteRunner
 
 if TYPE_CHECKING:
     from redstart.toolkit.checks.source import Source
@@ -52,7 +52,7 @@ _RUNS_AT_START = re.compile(r"(?:^|/)(?:sitecustomize|usercustomize)(?:\.py|/)|\
 _SHADOWS = re.compile(r"^(?:src/)?(?:pytest|_pytest|unittest|pluggy)(?:\.py|/)")
 
 
-class PythonLanguage(InstallLanguage):
+class PythonLanguage(Language):
     name = "Python"
     key = "python"
     suffixes = (".py", ".pyi", ".pyw")

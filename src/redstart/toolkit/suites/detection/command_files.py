@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from posixpath import join, normpath
 
 from redstart.toolkit.base.code_files import Read
-from redstart.toolkit.languages.protocol import InstallLanguage
+from redstart.toolkit.languages.protocol import Language
 from redstart.toolkit.languages.registry import language_of_file, language_of_test, languages
 from redstart.toolkit.suites.detection.command import end_of_start
 
@@ -54,7 +54,7 @@ class CommandFiles:
         return tuple(dict.fromkeys((*(escape(path) for path in self.named), *built)))
 
     @property
-    def languages(self) -> tuple[InstallLanguage, ...]:
+    def languages(self) -> tuple[Language, ...]:
         """The languages whose programs the command starts, by itself or in a script that it starts from."""
         scripts = (self._text(path) for path in (*self.named, *self.build))
         words = (*self._words, *(word for text in scripts for word in _PROGRAM.findall(text)))
@@ -110,7 +110,7 @@ class CommandFiles:
         return (self._read(path) or b"")[:_LARGEST].decode(errors="replace")
 
 
-def _starts(language: InstallLanguage, started: Collection[str]) -> bool:
+def _starts(language: Language, started: Collection[str]) -> bool:
     return any(re.fullmatch(program, name) for program in language.programs for name in started)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from redstart.toolkit.languages.protocol import InstallLanguage
+from redstart.toolkit.languages.protocol import Language
 from redstart.toolkit.languages.registry import language_of_file
 
 _NEXT = re.compile(r"^(?=(?:async )?def test_|@pytest\.|(?:test|it)\()", re.MULTILINE)
@@ -24,4 +24,4 @@ def said_in_full(answer: str) -> str:
 
 def why_no_test(path: str, text: str) -> str:
     """Why this file is no test to start from, in words; empty where it is."""
-    return (language_of_file(path) or InstallLanguage()).why_no_test(path, text)
+    return (language_of_file(path) or Language()).why_no_test(path, text)
