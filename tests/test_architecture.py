@@ -141,11 +141,16 @@ METAPHORS = (
 )
 
 
+def own_modules() -> list[Path]:
+    """All modules but those that run inside the sandbox: recorded requests hold their bytes, which replays compare."""
+    return [path for path in modules() if "inside" not in path.parts]
+
+
 def public_classes() -> list[tuple[str, str]]:
     """The name of every public class of the package, with the file that defines it."""
     return [
         (node.name, path.relative_to(SOURCE).as_posix())
-        for path in modules()
+        for path in own_modules()
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     ]
@@ -169,7 +174,7 @@ def vague_loops(source: str) -> list[int]:
 
 
 def test_a_loop_variable_says_what_it_holds() -> None:
-    paths = [*modules(), *sorted((ROOT / "tests").rglob("*.py"))]
+    paths = [*own_modules(), *sorted((ROOT / "tests").rglob("*.py"))]
     loops = {
         path.relative_to(ROOT).as_posix(): vague_loops(path.read_text()) for path in paths if "repos" not in path.parts
     }

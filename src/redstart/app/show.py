@@ -14,7 +14,7 @@ from redstart.core.errors import BlobMissing, ConfigError
 from redstart.core.events import Phase
 from redstart.core.learning import Reflection
 from redstart.core.noun import FrozenValue
-from redstart.core.report import Case, CaseList, ReproductionResult, TestResult
+from redstart.core.report import Case, CaseList, PatchTestResult, ReproductionResult
 from redstart.core.run import Decision, RunState, Step
 from redstart.core.tasks import with_flat_names
 from redstart.engines.journal import KeptAnswer
@@ -96,7 +96,7 @@ async def view_attempt(house: AppContext, state: RunState, number: int) -> Attem
     seconds = await _seconds(house, state.run_id, number)
     patch = _artifact(rows, Step.patch, Patch)
     applied = _artifact(rows, Step.apply, ApplyResult)
-    tested = _artifact(rows, Step.test, TestResult)
+    tested = _artifact(rows, Step.test, PatchTestResult)
     reproduced = _artifact(rows, Step.reproduce, ReproductionResult)
     report = tested.report if tested else reproduced.report if reproduced else None
     text = _Texts(house)

@@ -212,7 +212,7 @@ class Mutants(FrozenValue):
         return clip("the tests do not notice when, " + "; ".join(self.survivors), 900)
 
 
-class TestResult(FrozenValue):
+class PatchTestResult(FrozenValue):
     """What the step `test` gives: the last report, the verdict over all runs, and what a probe printed."""
 
     report: Report

@@ -16,7 +16,7 @@ from redstart.core.learning import NewMemories, Plan, Reflection, ReflectionPoli
 from redstart.core.lesson import LessonDraws
 from redstart.core.noun import FrozenValue
 from redstart.core.packages import Installed, Packages
-from redstart.core.report import ReproductionResult, TestResult
+from redstart.core.report import PatchTestResult, ReproductionResult
 from redstart.core.shell import SandboxLimits
 from redstart.core.suite import Suite
 from redstart.core.tasks import (
@@ -328,7 +328,7 @@ class Attempt(FrozenValue):
     patch: Patch | None = None
     apply: ApplyResult | None = None
     check: Findings | None = None
-    test: TestResult | None = None
+    test: PatchTestResult | None = None
     reflect: Reflection | None = None
     remember: NewMemories | None = None
     decide: Decision | None = None

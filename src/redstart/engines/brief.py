@@ -8,7 +8,7 @@ from redstart.core.change import ApplyResult, Patch
 from redstart.core.context import Context
 from redstart.core.finding import Findings
 from redstart.core.learning import NewMemories, Plan, Reflection
-from redstart.core.report import OutcomeCounts, ReproductionResult, TestResult
+from redstart.core.report import OutcomeCounts, PatchTestResult, ReproductionResult
 from redstart.core.run import Decision
 
 Brief = dict[str, JsonValue]
@@ -52,7 +52,7 @@ def brief(artifact: BaseModel) -> Brief:
                 "removed": artifact.removed,
                 "reasons": reasons,
             }
-        case TestResult():
+        case PatchTestResult():
             told = _judged(artifact)
         case Reflection():
             told = _reflection(artifact)
@@ -132,7 +132,7 @@ def _reproduced(found: ReproductionResult) -> Brief:
     }
 
 
-def _judged(judged: TestResult) -> Brief:
+def _judged(judged: PatchTestResult) -> Brief:
     verdict = judged.verdict
     return {
         **_counts(judged.report.counts),

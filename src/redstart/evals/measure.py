@@ -10,7 +10,7 @@ from redstart.app.runs import result_snapshot
 from redstart.app.wire import AppContext
 from redstart.core.context import Context
 from redstart.core.finding import TRIPWIRE
-from redstart.core.report import CaseList, TestResult
+from redstart.core.report import CaseList, PatchTestResult
 from redstart.core.run import Attempt, Result, RunState, Step
 from redstart.evals.grading import Grade
 from redstart.evals.oracles import TrueFix
@@ -125,7 +125,7 @@ def _revisited(house: AppContext, steps: Sequence[StepRow]) -> int:
     return len(states) - len(set(states))
 
 
-def _failing(house: AppContext, judged: TestResult) -> tuple[object, ...]:
+def _failing(house: AppContext, judged: PatchTestResult) -> tuple[object, ...]:
     """A failing state: which tests are red, and how the first of them fails."""
     report = judged.report
     cases = CaseList.model_validate_json(house.adapters.blobs.get(report.full)).cases if report.full else ()

@@ -11,7 +11,7 @@ from redstart.core.lesson import LessonPlacement
 from redstart.core.noun import clip
 from redstart.core.pattern import LONGEST as GOAL
 from redstart.core.pattern import SUBTASKS, SolutionPattern
-from redstart.core.report import TestResult
+from redstart.core.report import PatchTestResult
 from redstart.core.run import Mode, Result, RunState
 from redstart.core.tasks import CreateTask
 from redstart.core.visible import one_line
@@ -45,7 +45,7 @@ async def remember(run: RunState, ports: Ports) -> NewMemories:
     return NewMemories() if run.foreign_language else await VERIFIED[run.spec.mode](run, ports, tested)
 
 
-async def _of_fix(run: RunState, ports: Ports, tested: TestResult) -> NewMemories:
+async def _of_fix(run: RunState, ports: Ports, tested: PatchTestResult) -> NewMemories:
     signature = run.now.reproduce.report.signature if run.now.reproduce else None
     if signature is None:
         return NewMemories()
@@ -55,7 +55,7 @@ async def _of_fix(run: RunState, ports: Ports, tested: TestResult) -> NewMemorie
     return NewMemories(card=card, lesson=placed.lesson, lesson_refused=placed.refused)
 
 
-async def _of_program(run: RunState, ports: Ports, tested: TestResult) -> NewMemories:
+async def _of_program(run: RunState, ports: Ports, tested: PatchTestResult) -> NewMemories:
     """A pattern, where the run reached its goal in words, so that `decide` can only accept it, or end the run.
 
     The pattern of a new program is made here, in the run that has the goal, and not in those of its parts. Only that
@@ -69,7 +69,7 @@ async def _of_program(run: RunState, ports: Ports, tested: TestResult) -> NewMem
     return NewMemories(pattern=_pattern(run, ports, ports.trees.files(made)))
 
 
-async def _of_cycle(run: RunState, ports: Ports, tested: TestResult) -> NewMemories:  # noqa: ARG001
+async def _of_cycle(run: RunState, ports: Ports, tested: PatchTestResult) -> NewMemories:  # noqa: ARG001
     """A pattern: a cycle is verified by itself.
 
     One that mended tests which were red before it was planned did not do what its plan says, and leaves none.
@@ -80,7 +80,7 @@ async def _of_cycle(run: RunState, ports: Ports, tested: TestResult) -> NewMemor
     return NewMemories(pattern=_pattern(run, ports, [change.path for change in changes]))
 
 
-VERIFIED: dict[Mode, Callable[[RunState, Ports, TestResult], Awaitable[NewMemories]]] = {
+VERIFIED: dict[Mode, Callable[[RunState, Ports, PatchTestResult], Awaitable[NewMemories]]] = {
     Mode.fix: _of_fix,
     Mode.create: _of_program,
     Mode.improve: _of_cycle,
@@ -93,7 +93,7 @@ def _provenance(run: RunState) -> dict[str, str]:
     return {"repo": run.spec.repo, "commit": run.spec.base.tree, "run": run.run_id, "model": model}
 
 
-def _card(run: RunState, tested: TestResult, signature: Signature, said: CardAnswer | None) -> FixCard:
+def _card(run: RunState, tested: PatchTestResult, signature: Signature, said: CardAnswer | None) -> FixCard:
     patch, verdict = run.now.patch, tested.verdict
     why = patch.why if patch else ""
     return FixCard(

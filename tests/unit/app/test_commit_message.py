@@ -6,13 +6,13 @@ import pytest
 
 from redstart.app.handover import LINE, commit_message
 from redstart.core.change import Patch
-from redstart.core.report import Ids, TestResult, Verdict
+from redstart.core.report import Ids, PatchTestResult, Verdict
 from redstart.core.run import Attempt, ChildProgress, Mode, RunState, Step
 from redstart.testing.states import report, spec, state
 
 
 def run_with(why: str, fixed: tuple[str, ...] = (), mode: Mode = Mode.fix, **over: object) -> RunState:
-    tested = TestResult(report=report(), verdict=Verdict(fixed=Ids.of(fixed)))
+    tested = PatchTestResult(report=report(), verdict=Verdict(fixed=Ids.of(fixed)))
     now = Attempt(entry=Step.reproduce, patch=Patch(edits="blob", why=why), test=tested)
     return state(spec=spec(mode=mode, goal="a todo list"), now=now, **over)
 

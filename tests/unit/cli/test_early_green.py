@@ -15,7 +15,7 @@ from redstart.cli.ending import EarlyGreen
 from redstart.cli.session import DriveMode, drive_run
 from redstart.core.change import ApplyResult
 from redstart.core.chat import Answer, Ask
-from redstart.core.report import Ids, ReproductionResult, TestResult, Verdict
+from redstart.core.report import Ids, PatchTestResult, ReproductionResult, Verdict
 from redstart.core.run import Level, Limits, Mode, RunState, Step
 from redstart.testing.states import report, snapshot, spec, state
 
@@ -85,7 +85,7 @@ def test_a_conflict_is_reported_as_by_the_command_that_applies(tmp_path, capsys)
 
 @pytest.mark.parametrize(("mode", "language"), [(Mode.create, ""), (Mode.improve, ""), (Mode.fix, "Go")])
 def test_a_green_that_can_still_be_turned_down_is_not_announced(mode, language, tmp_path, capsys):
-    judged = TestResult(report=report(passed=1), verdict=Verdict(fixed=Ids.of(["t.py::test_a"])))
+    judged = PatchTestResult(report=report(passed=1), verdict=Verdict(fixed=Ids.of(["t.py::test_a"])))
     assert judged.verdict.honest_green
     red = ReproductionResult(report=report(), language=language)
     now = state().now.model_copy(

@@ -11,15 +11,15 @@ from redstart.cli.graph import ModeName
 from redstart.core.change import ApplyResult, Patch
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan, Subtask
-from redstart.core.report import Ids, ReproductionResult, TestResult, Verdict
+from redstart.core.report import Ids, PatchTestResult, ReproductionResult, Verdict
 from redstart.core.run import Action, Attempt, Decision, Limits, Mode, Step
 from redstart.flow.edges import LEADS_TO, as_mermaid, as_text, edges_of
 from redstart.flow.modes import MODES
 from redstart.flow.route import route, settle
 from redstart.testing.states import report, snapshot, spec, state
 
-RED = TestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
-GREEN = TestResult(report=report(), verdict=Verdict(fixed=Ids.of(["a"])))
+RED = PatchTestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
+GREEN = PatchTestResult(report=report(), verdict=Verdict(fixed=Ids.of(["a"])))
 THERE = ReproductionResult(report=report(["a"]))
 VARIANTS: dict[Step, list[object]] = {
     Step.reproduce: [THERE, ReproductionResult(report=report(), trouble="no_tests")],

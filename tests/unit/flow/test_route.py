@@ -10,14 +10,14 @@ from redstart.core.change import ApplyResult, Patch
 from redstart.core.context import Context
 from redstart.core.finding import Findings
 from redstart.core.learning import NewMemories, Plan, Reflection
-from redstart.core.report import Ids, ReproductionResult, TestResult, Verdict
+from redstart.core.report import Ids, PatchTestResult, ReproductionResult, Verdict
 from redstart.core.run import Action, Attempt, Decision, Limits, Mode, Result, RunState, Status, Step
 from redstart.flow.modes import MODES
 from redstart.flow.route import route, settle, waits_for_a_person, waits_for_errands, wake
 from redstart.testing.states import report, snapshot, spec, state
 
-RED = TestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
-GREEN = TestResult(report=report(), verdict=Verdict(fixed=Ids.of(["a"])))
+RED = PatchTestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
+GREEN = PatchTestResult(report=report(), verdict=Verdict(fixed=Ids.of(["a"])))
 EDITS = Patch(edits="blob")
 PROBE = Patch(probe="blob")
 

@@ -10,7 +10,7 @@ from redstart.core.course import AttemptOutcome
 from redstart.core.finding import Findings
 from redstart.core.learning import Plan
 from redstart.core.packages import PackageRequest
-from redstart.core.report import Ids, Mutants, ReproductionResult, TestResult, Verdict
+from redstart.core.report import Ids, Mutants, PatchTestResult, ReproductionResult, Verdict
 from redstart.core.run import (
     Action,
     Attempt,
@@ -30,8 +30,8 @@ from redstart.steps.decide.person import answered
 from redstart.steps.decide.retry import further
 from redstart.testing.states import report, spec, state
 
-RED = TestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
-GREEN = TestResult(report=report(), verdict=Verdict(fixed=Ids.of(["a", "b"])))
+RED = PatchTestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"])))
+GREEN = PatchTestResult(report=report(), verdict=Verdict(fixed=Ids.of(["a", "b"])))
 
 
 def decided(
@@ -134,7 +134,7 @@ ONE = Ids.of(["a"])
 
 
 def replied(reply: PersonReply, verdict: Verdict | None, asked: Decision = ASKED, **over: Any) -> Decision:
-    tested = None if verdict is None else TestResult(report=report(), verdict=verdict)
+    tested = None if verdict is None else PatchTestResult(report=report(), verdict=verdict)
     return answered(state(now=Attempt(entry=Step.reproduce, decide=asked, test=tested), **over), asked, reply)
 
 
@@ -254,13 +254,15 @@ def failing(count: int) -> Ids:
 def test_a_retry_says_how_many_tests_fail_and_failed_before(verdict, history, words):
     red = ReproductionResult(report=report(["a"]), targets=failing(3))
     before = [AttemptSummary(number=1, seen=AttemptOutcome(wrong=wrong)) for wrong in history]
-    again = decided(reproduce=red, test=TestResult(report=report(["a"]), verdict=verdict), history=before)
+    again = decided(reproduce=red, test=PatchTestResult(report=report(["a"]), verdict=verdict), history=before)
     assert (again.action, again.reason) == (Action.retry, words)
 
 
 def test_a_new_program_counts_its_tests_and_not_their_files():
     red = ReproductionResult(report=report(["tests/test_a.py"]), targets=failing(1), written=31)
-    judged = TestResult(report=report([f"t{n}" for n in range(4)], passed=27), verdict=Verdict(still_red=failing(1)))
+    judged = PatchTestResult(
+        report=report([f"t{n}" for n in range(4)], passed=27), verdict=Verdict(still_red=failing(1))
+    )
     last = decided(mode=Mode.create, number=5, reproduce=red, test=judged, patch=Patch(edits="x"))
     assert last.reason == "4 of 31 tests still fail after 5 attempts"
     green = judged.model_copy(

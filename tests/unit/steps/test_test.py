@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from redstart.core.errors import InternalError, PortError
-from redstart.core.report import TestResult
+from redstart.core.report import PatchTestResult
 from redstart.core.run import Level, Limits, Result, RunState
 from redstart.core.shell import Completed, Execution, ExitCause
 from redstart.engines.drive import drive
@@ -80,7 +80,7 @@ def fix(rig: Rig, answer: str = FIX, level: Level = Level.standard) -> RunState:
     return asyncio.run(go())
 
 
-def judged(state: RunState) -> TestResult:
+def judged(state: RunState) -> PatchTestResult:
     assert state.now.test is not None
     return state.now.test
 

@@ -12,7 +12,7 @@ from redstart.core.change import ApplyResult, EditKind, Patch
 from redstart.core.chat import Ask
 from redstart.core.context import Context
 from redstart.core.course import AttemptOutcome, CourseChange, CoursePattern, StallLimits, Strategy
-from redstart.core.report import Ids, ReproductionResult, TestResult, Verdict
+from redstart.core.report import Ids, PatchTestResult, ReproductionResult, Verdict
 from redstart.core.run import Action, Attempt, AttemptSummary, Decision, Limits, Mode, RunState, Step
 from redstart.core.wishes import QuestionOptions
 from redstart.engines.drive import drive
@@ -107,7 +107,7 @@ def red_run(
         reproduce=ReproductionResult(report=report(["a"]), targets=Ids.of(["a"])),
         patch=Patch(edits="e", fingerprint=f"f{number}", model="small:one"),
         apply=ApplyResult(ok=True, snapshot=snapshot(tree="c" * 40)),
-        test=TestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"]))),
+        test=PatchTestResult(report=report(["a"]), verdict=Verdict(still_red=Ids.of(["a"]))),
     )
     mark = seen(state(now=now)).tests
     marked = tuple(

@@ -42,10 +42,10 @@ from redstart.core.report import (
     CaseList,
     Ids,
     OutcomeCounts,
+    PatchTestResult,
     Repeat,
     Report,
     ReproductionResult,
-    TestResult,
     Verdict,
 )
 from redstart.core.run import Decision, Result, RunState, Status, Step
@@ -67,7 +67,7 @@ class ProofFacts(NamedTuple):
 
     state: RunState
     targets: int
-    judged: TestResult | None
+    judged: PatchTestResult | None
     files: tuple[ChangedFile, ...]
     found: FindingSummary
     serious: int
@@ -263,7 +263,7 @@ class _Evidence:
     def __init__(self, house: AppContext, state: RunState, result: Result) -> None:
         self._blobs, self._trees = house.adapters.blobs, house.adapters.trees
         self._state, self._now, self._result = state, state.now, result
-        self._judged: TestResult | None = state.now.test if state.now.made else None
+        self._judged: PatchTestResult | None = state.now.test if state.now.made else None
         self._verdict: Verdict = self._judged.verdict if self._judged else Verdict()
         self._targets = sorted(set(targets(state, self._blobs)))
         self._files = self._touched()
@@ -448,14 +448,14 @@ def _named(ids: Ids) -> list[str]:
     return [*ids.first, *([f"and {more:,} more"] if more > 0 else [])]
 
 
-def _flaky(found: ReproductionResult | None, judged: TestResult | None) -> Iterator[str]:
+def _flaky(found: ReproductionResult | None, judged: PatchTestResult | None) -> Iterator[str]:
     yield from found.flaky if found else ()
     if judged is not None:
         yield from (f"{item} (not green in every repeat)" for item in _named(judged.verdict.flaky))
         yield from (f"{item} (red in one run on the patch, green in the next)" for item in _named(judged.unsteady))
 
 
-def _noticed(judged: TestResult | None) -> MutantSummary | None:
+def _noticed(judged: PatchTestResult | None) -> MutantSummary | None:
     found = judged.mutants if judged else None
     return MutantSummary(sampled=found.sampled, killed=found.killed, survivors=found.survivors) if found else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redstart.core.learning import Plan
 from redstart.core.noun import many
-from redstart.core.report import TestResult
+from redstart.core.report import PatchTestResult
 from redstart.core.run import Action, Decision, Result, RunState, Step
 from redstart.ports.bundle import Ports
 from redstart.steps.decide.child_runs import ended_child_runs, waits_for_child_runs, with_packages
@@ -39,7 +39,7 @@ def _is_done_in_parts(run: RunState) -> bool:
     return not run.spec.errand and (waits_for_child_runs(run) or (run.splits and run.last is Step.plan))
 
 
-def _green(run: RunState, judged: TestResult) -> Decision:
+def _green(run: RunState, judged: PatchTestResult) -> Decision:
     """Tests that would not notice a broken program are written anew, unless they are the user's."""
     found = judged.mutants
     if found is None or run.foreign_language:

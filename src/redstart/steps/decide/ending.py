@@ -5,7 +5,7 @@ from __future__ import annotations
 from redstart.core.course import Strategy
 from redstart.core.finding import TRIPWIRE
 from redstart.core.noun import many
-from redstart.core.report import ReproductionProblem, ReproductionResult, TestResult
+from redstart.core.report import PatchTestResult, ReproductionProblem, ReproductionResult
 from redstart.core.run import Action, Decision, Result, RunState
 from redstart.toolkit.honesty.verdict.shortfall import failing_tests, green_in_words, unproven_in_words
 from redstart.toolkit.learning.stuck import BreakerTrip, broken, is_open, repeated
@@ -22,7 +22,7 @@ def end(result: Result, reason: str) -> Decision:
     return Decision(action=Action.stop, reason=reason, result=result)
 
 
-def accept_green(run: RunState, judged: TestResult) -> Decision:
+def accept_green(run: RunState, judged: PatchTestResult) -> Decision:
     if language := run.foreign_language:
         return accept(Result.unproven, unproven_in_words(language))
     return accept(Result.verified, green_in_words(judged.verdict.fixed.count))

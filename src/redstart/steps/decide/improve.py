@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from redstart.core.noun import clip
-from redstart.core.report import TestResult
+from redstart.core.report import PatchTestResult
 from redstart.core.run import Decision, Result, RunState
 from redstart.core.shell import Environment, Execution
 from redstart.core.tasks import ImproveTask
@@ -41,7 +41,7 @@ async def _next_cycle(run: RunState, ports: Ports) -> Decision:
     return with_packages(next_cycle(run, ended, limit_reached(so_far), empty=empty), ended)
 
 
-async def _green(run: RunState, ports: Ports, judged: TestResult) -> Decision:
+async def _green(run: RunState, ports: Ports, judged: PatchTestResult) -> Decision:
     """Green counts, unless what the user measures got worse by it."""
     accepted, metric, made = accept_green(run, judged), run.spec.task_of(ImproveTask).metric, run.now.made
     if accepted.result is not Result.verified or metric is None or made is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redstart.core.finding import Findings
 from redstart.core.noun import clip
-from redstart.core.report import TestResult
+from redstart.core.report import PatchTestResult
 from redstart.core.run import Action, Decision, Result, RunState, Step
 from redstart.ports.bundle import Ports
 from redstart.ports.store.port.person import PersonReply
@@ -72,7 +72,7 @@ def _rejected(run: RunState, back: Step, said: str) -> Decision:
     return ended or again(back, said)
 
 
-def _green_by_its_tests(judged: TestResult | None) -> bool:
+def _green_by_its_tests(judged: PatchTestResult | None) -> bool:
     """Whether all that speaks against the patch is what a person may take upon themselves, such as a changed test."""
     if judged is None:
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redstart.core.change import Probe
 from redstart.core.errors import InternalError
-from redstart.core.report import TestResult
+from redstart.core.report import PatchTestResult
 from redstart.core.run import RunState
 from redstart.ports.bundle import Ports
 from redstart.steps.test.mutants import count_mutants
@@ -13,7 +13,7 @@ from redstart.steps.test.trial import PatchTrial
 from redstart.toolkit.suites.execute import warm_session
 
 
-async def test(run: RunState, ports: Ports) -> TestResult:
+async def test(run: RunState, ports: Ports) -> PatchTestResult:
     run = run.model_copy(update={"spec": run.suited})
     if run.now.patch is not None and run.now.patch.probe:
         return await run_probe(run, ports, Probe.model_validate_json(ports.blobs.get(run.now.patch.probe)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from redstart.core.change import Probe
-from redstart.core.report import OutcomeCounts, Report, TestResult
+from redstart.core.report import OutcomeCounts, PatchTestResult, Report
 from redstart.core.run import RunState
 from redstart.core.shell import Environment
 from redstart.ports.bundle import Ports
@@ -14,7 +14,7 @@ from redstart.toolkit.looking import probes
 from redstart.toolkit.suites.execute import run_suite
 
 
-async def run_probe(run: RunState, ports: Ports, probe: Probe) -> TestResult:
+async def run_probe(run: RunState, ports: Ports, probe: Probe) -> PatchTestResult:
     """What a model wanted run before it edits, on the code as it stands. It says nothing about any patch."""
     spec, ground = run.spec, run.ground
     ports.announce("snippet", tests=len(probe.ids))
@@ -23,7 +23,7 @@ async def run_probe(run: RunState, ports: Ports, probe: Probe) -> TestResult:
         done = await run_suite(ports.sandbox, ports.blobs, spec, ground, sign=unsigned, ids=probe.ids)
         output = ports.blobs.get(done.report.output).decode(errors="replace")
         told = probes.outcomes(probe, done.cases, done.report.fault, output)
-        return TestResult(report=done.report, probe=ports.blobs.put(told.encode()))
+        return PatchTestResult(report=done.report, probe=ports.blobs.put(told.encode()))
     environment = Environment.model_validate_json(ports.blobs.get(spec.suite.environment))
     asked = probes.execution(probe, ground, environment, spec.suite, ports.trees.files(ground))
     completed = await ports.sandbox.run(asked)
@@ -34,4 +34,4 @@ async def run_probe(run: RunState, ports: Ports, probe: Probe) -> TestResult:
         exit_code=completed.exit_code,
         seconds=round(completed.wall, 3),
     )
-    return TestResult(report=report, probe=ports.blobs.put(probes.printed(probe, completed).encode()))
+    return PatchTestResult(report=report, probe=ports.blobs.put(probes.printed(probe, completed).encode()))

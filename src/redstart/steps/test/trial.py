@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from redstart.core.change import Snapshot
 from redstart.core.noun import clip
-from redstart.core.report import Case, CaseList, Ids, Repeat, TestResult, Verdict
+from redstart.core.report import Case, CaseList, Ids, PatchTestResult, Repeat, Verdict
 from redstart.core.run import RunState
 from redstart.core.shell import PINNED, Completed, Variation
 from redstart.ports.bundle import Ports
@@ -127,7 +127,7 @@ class PatchTrial:
         self._dropped = len(hunks) - len(found.kept)
         return trees.write(base, compose(before, hunks, found.kept)) if self._dropped else None
 
-    async def proven(self, final: TrialRun, shrunk: Snapshot | None) -> TestResult:
+    async def proven(self, final: TrialRun, shrunk: Snapshot | None) -> PatchTestResult:
         """With every measure of the level: the suite again, repeats with one thing done otherwise, no patch at all."""
         tree = shrunk or self._patched
         for _ in range(self._measures.full_runs - 1):
@@ -171,7 +171,7 @@ class PatchTrial:
         """For every draw: nobody who writes a patch can foresee it, and a replay makes the same."""
         return f"{self._run.run_id}/{tree.tree}"
 
-    async def examined(self, judged: TestResult, tree: Snapshot) -> TestResult:
+    async def examined(self, judged: PatchTestResult, tree: Snapshot) -> PatchTestResult:
         """The same, held against every check of a green, if it is one or a person may make it one."""
         verdict = judged.verdict
         if not (verdict.honest_green or verdict.asks):
@@ -200,10 +200,12 @@ class PatchTrial:
         update = {"verdict": verdict.model_copy(update=doubted), "runs": self._runs}
         return judged.model_copy(update={**update, "evidence": tuple(result.evidence for result in results)})
 
-    def judged(self, seen: TrialRun) -> TestResult:
+    def judged(self, seen: TrialRun) -> PatchTestResult:
         """What a patch proposes to change of the tests stands in the verdict: nothing but a person can allow it."""
         verdict = seen.verdict.model_copy(update={"tampered": (*seen.verdict.tampered, *self._proposed, *self._doubts)})
-        return TestResult(report=seen.done.report, verdict=verdict, runs=self._runs, unsteady=Ids.of(seen.unsteady))
+        return PatchTestResult(
+            report=seen.done.report, verdict=verdict, runs=self._runs, unsteady=Ids.of(seen.unsteady)
+        )
 
     def _verdict(
         self,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from redstart.core.failures import FailureQuery, RecalledFailure
 from redstart.core.learning import FailureRecord, RecalledCard, Reflection, Signature
 from redstart.core.noun import clip
-from redstart.core.report import TestResult
+from redstart.core.report import PatchTestResult
 from redstart.core.run import RunState
 from redstart.core.visible import one_line
 from redstart.ports.bundle import Ports
@@ -55,7 +55,9 @@ def last_failure(run: RunState) -> Signature | None:
     return next((entry.failure for entry in reversed(run.history) if entry.failure is not None), None)
 
 
-def failure_record(run: RunState, tested: TestResult, diff: str, provenance: dict[str, str]) -> FailureRecord | None:
+def failure_record(
+    run: RunState, tested: PatchTestResult, diff: str, provenance: dict[str, str]
+) -> FailureRecord | None:
     """What this attempt leaves; None where it is not known what it was to mend.
 
     Edits of a fix are made on the code as it was at the start. A program that is being written grows, so its edits are

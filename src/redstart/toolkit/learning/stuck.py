@@ -13,7 +13,7 @@ from typing import NamedTuple
 from redstart.core.change import EditKind
 from redstart.core.course import AttemptOutcome, CourseChange, CoursePattern, StallLimits, Strategy, Trend
 from redstart.core.noun import many
-from redstart.core.report import TestResult, digest_of_ids
+from redstart.core.report import PatchTestResult, digest_of_ids
 from redstart.core.run import RunState
 from redstart.toolkit.learning.signature import sign
 
@@ -65,7 +65,7 @@ def seen(run: RunState) -> AttemptOutcome:
     return plain if tested is None or now.apply is None or now.apply.snapshot is None else _tested(plain, run, tested)
 
 
-def _tested(plain: AttemptOutcome, run: RunState, judged: TestResult) -> AttemptOutcome:
+def _tested(plain: AttemptOutcome, run: RunState, judged: PatchTestResult) -> AttemptOutcome:
     """What was red before and is no target is left out, as far as the verdict names all the others."""
     found, report = judged.verdict, judged.report
     against = (found.still_red, found.newly_red, found.missing)

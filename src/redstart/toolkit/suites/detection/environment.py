@@ -47,7 +47,7 @@ if not venv:
     user = site.getusersitepackages()
 elif "include-system-site-packages = true" in open(config).read().lower():
     folders += site.getsitepackages([sys.base_prefix])
-folders = [folder for folder in dict.fromkeys(folders + [user]) if folder and os.path.isdir(folder)]
+folders = [one for one in dict.fromkeys(folders + [user]) if one and os.path.isdir(one)]
 print(json.dumps({
     "executable": executable, "prefix": prefix, "base_prefix": sys.base_prefix, "exec_prefix": sys.exec_prefix,
     "version": version, "site_folders": folders, "has_pytest": PathFinder.find_spec("pytest", folders) is not None,

@@ -27,16 +27,16 @@ ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 SETTINGS = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
 
 
-class CallTimeout(BaseException):
+class TooLong(BaseException):
     """The time is up."""
 
 
 @contextlib.contextmanager
 def limited(seconds):
-    """Raises `CallTimeout`, and again for code that swallows it."""
+    """Raises `TooLong`, and again for code that swallows it."""
 
     def interrupt(_number, _frame):
-        raise CallTimeout
+        raise TooLong
 
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds, 0.25)
@@ -108,7 +108,7 @@ def evaluate(source, module, seconds):
     try:
         with limited(seconds):
             return [described(eval(source, vars(module))), False]  # noqa: S307 (it is what the test itself asks)
-    except CallTimeout:
+    except TooLong:
         return None
     except KeyboardInterrupt:
         raise

@@ -28,7 +28,7 @@ END_OF_INPUT = b"\x04"
 """What a terminal sends for an end of input: each read of it ends at once."""
 
 
-class RunFolders:
+class Place:
     """The folders of one run."""
 
     def __init__(self, base):
@@ -148,7 +148,7 @@ def terminal_works():
 def main():
     inward, outward = Path(sys.argv[1]), Path(sys.argv[2])
     plan = json.loads((inward / PLAN).read_text(encoding="utf-8"))
-    place = RunFolders(os.path.realpath(tempfile.mkdtemp(prefix="srv-")))
+    place = Place(os.path.realpath(tempfile.mkdtemp(prefix="srv-")))
     plan["project"] = copy_project(plan, place)
     plan["empty"], plan["apart"] = str(place.empty), str(place.apart)
     set_apart(plan, place)

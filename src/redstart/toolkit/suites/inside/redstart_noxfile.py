@@ -12,7 +12,7 @@ import nox.sessions
 import nox.virtualenv
 
 
-class FixedAttribute:
+class Reused:
     """In place of an attribute that nox sets."""
 
     def __get__(self, instance, owner=None):
@@ -31,6 +31,6 @@ os.chdir(os.environ.pop("REDSTART_NOX_ROOT"))
 __file__ = str(Path(os.environ.pop("REDSTART_NOXFILE")).absolute())
 os.chdir(str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent))
-nox.virtualenv.PassthroughEnv._reused = FixedAttribute()
+nox.virtualenv.PassthroughEnv._reused = Reused()
 nox.sessions.SessionRunner.execute = execute
 exec(compile(Path(__file__).read_bytes(), __file__, "exec"))  # noqa: S102 (as nox itself does)

@@ -159,8 +159,8 @@ def wanted(nodeid, ids):
 
 
 def pytest_collection_finish():
-    sys.path[:] = [item for item in sys.path if item != HERE]
-    kept = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part and part != HERE]
+    sys.path[:] = [one for one in sys.path if one != HERE]
+    kept = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one and one != HERE]
     if kept:
         os.environ["PYTHONPATH"] = os.pathsep.join(kept)
     else:

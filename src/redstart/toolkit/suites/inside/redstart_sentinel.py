@@ -31,12 +31,12 @@ def places(name):
     if origin and origin not in ("built-in", "frozen", "namespace"):
         return [os.path.realpath(origin)]
     found = getattr(module, "__path__", None) or getattr(spec, "submodule_search_locations", None)
-    return [os.path.realpath(item) for item in found] if found else None
+    return [os.path.realpath(one) for one in found] if found else None
 
 
 def standard(path):
     """Whether it is of the standard library, which may have a module of the same name."""
-    folders = {os.path.realpath(sysconfig.get_path(item)) for item in ("stdlib", "platstdlib")}
+    folders = {os.path.realpath(sysconfig.get_path(one)) for one in ("stdlib", "platstdlib")}
     inside = any(path.startswith(folder + os.sep) for folder in folders)
     return inside and "site-packages" not in path and "dist-packages" not in path
 
@@ -47,12 +47,12 @@ def editable_elsewhere():
         from importlib.metadata import distributions  # noqa: PLC0415 (in the standard library since 3.8)
 
         found = {}
-        for distribution in distributions():
-            url = json.loads(distribution.read_text("direct_url.json") or "{}")
+        for one in distributions():
+            url = json.loads(one.read_text("direct_url.json") or "{}")
             if not url.get("dir_info", {}).get("editable"):
                 continue
             folder = unquote(urlparse(url.get("url", "")).path)
-            names = (distribution.read_text("top_level.txt") or distribution.metadata["Name"].replace("-", "_")).split()
+            names = (one.read_text("top_level.txt") or one.metadata["Name"].replace("-", "_")).split()
             if os.path.realpath(folder) != ROOT:
                 found.update(dict.fromkeys(names, folder))
         return found
@@ -80,8 +80,8 @@ def write(path):
 def leave():
     """The tests themselves see neither our folder nor our variable."""
     os.environ.pop(OUT, None)
-    sys.path[:] = [item for item in sys.path if item != str(HERE)]
-    kept = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part and part != str(HERE)]
+    sys.path[:] = [one for one in sys.path if one != str(HERE)]
+    kept = [one for one in os.environ.get("PYTHONPATH", "").split(os.pathsep) if one and one != str(HERE)]
     if kept:
         os.environ["PYTHONPATH"] = os.pathsep.join(kept)
     else:

@@ -42,7 +42,7 @@ def shown(file):
     return names[file]
 
 
-class LineTracer:
+class Traced:
     """Before Python 3.12."""
 
     def start(self):
@@ -62,11 +62,11 @@ class LineTracer:
         return self.at_line
 
 
-class LineMonitor:
+class Monitored:
     """A line tells once in a test that it is run."""
 
     def __init__(self):
-        self.tool = next((item for item in FREE_TOOLS if sys.monitoring.get_tool(item) is None), None)
+        self.tool = next((one for one in FREE_TOOLS if sys.monitoring.get_tool(one) is None), None)
         if self.tool is not None:
             sys.monitoring.use_tool_id(self.tool, "redstart")
             sys.monitoring.register_callback(self.tool, sys.monitoring.events.LINE, self.at_line)
@@ -86,7 +86,7 @@ class LineMonitor:
         return sys.monitoring.DISABLE
 
 
-watch = LineMonitor() if hasattr(sys, "monitoring") else LineTracer()
+watch = Monitored() if hasattr(sys, "monitoring") else Traced()
 
 
 def pytest_configure(config):
@@ -136,7 +136,7 @@ def pytest_runtest_logreport(report):
 def pytest_sessionfinish(session):
     if not counts:
         return
-    most = sorted(counts.items(), key=lambda count: (count[1][0] - count[1][1], count[0]))[: asked["lines"]]
+    most = sorted(counts.items(), key=lambda one: (one[1][0] - one[1][1], one[0]))[: asked["lines"]]
     files = {}
     for (file, line), (by_green, by_red) in sorted(most):
         files.setdefault(file, []).append([line, by_red, by_green])

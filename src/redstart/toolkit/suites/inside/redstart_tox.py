@@ -46,7 +46,7 @@ def redirect(tox_env, python):
     """The environment's own interpreter, by whatever name, becomes the one that is to run the tests."""
     folder = Path(str(tox_env.conf["env_bin_dir"]))
     folder.mkdir(parents=True, exist_ok=True)
-    for name in {"python", "python3", python.name, *(path.name for path in folder.glob("python*"))}:
+    for name in {"python", "python3", python.name, *(one.name for one in folder.glob("python*"))}:
         script = folder / name
         if script.is_symlink() or script.exists():
             script.unlink()

@@ -52,11 +52,11 @@ def discover():
 
 
 def flatten(suite):
-    for item in suite:
-        if isinstance(item, unittest.TestSuite):
-            yield from flatten(item)
-        elif item is not None:
-            yield item
+    for one in suite:
+        if isinstance(one, unittest.TestSuite):
+            yield from flatten(one)
+        elif one is not None:
+            yield one
 
 
 def identity(test):
@@ -86,8 +86,8 @@ class Filter:
     """Which tests are wanted: by id, by class or module, and the module that fails where a wanted test would be."""
 
     def __init__(self, ids):
-        self.ids = {re.sub(r"\.(%s)$" % "|".join(FIXTURES), "", id_) for id_ in ids}  # noqa: UP031
-        self.above = {id_[:end] for id_ in self.ids for end, char in enumerate(id_) if char == "."}
+        self.ids = {re.sub(r"\.(%s)$" % "|".join(FIXTURES), "", one) for one in ids}  # noqa: UP031
+        self.above = {one[:end] for one in self.ids for end, char in enumerate(one) if char == "."}
 
     def wants(self, test):
         place = identity(test)
@@ -98,7 +98,7 @@ class Filter:
         return any(".".join(parts[: end + 1]) in self.ids for end in range(len(parts)))
 
 
-class JunitRecorder(unittest.TestResult):
+class Recorder(unittest.TestResult):
     """Keeps, for each test, its results in the order in which they came."""
 
     def __init__(self, tests):
@@ -172,9 +172,7 @@ class JunitRecorder(unittest.TestResult):
     def pass_on_blocks(self):
         """Gives what stopped a class or a module to those of its tests that have no result of their own."""
         for owner, *entry in self.blocked:
-            inside = [
-                item for item in self.places if item not in self.entries and (item[0] + ".").startswith(owner + ".")
-            ]
+            inside = [one for one in self.places if one not in self.entries and (one[0] + ".").startswith(owner + ".")]
             for place in inside or [(owner, "setUp")]:
                 self.keep(place, *entry)
 
@@ -247,7 +245,7 @@ def choose(suite, options):
 
 def run_suite(suite, path, faults=()):
     """Runs the tests and writes the report, whatever stops them. Returns the recorder."""
-    recorder = JunitRecorder(flatten(suite))
+    recorder = Recorder(flatten(suite))
     for folder, detail in faults:
         recorder.keep(("", folder), "error", detail.strip().splitlines()[-1], detail)
     try:
