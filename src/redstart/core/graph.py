@@ -144,7 +144,7 @@ def edges_of(run: RunState, left: NewMemories) -> tuple[MemoryEdge, ...]:
 
     def tie(kind: EdgeKind, targets: Iterable[str]) -> None:
         found.extend(
-            MemoryEdge(kind=kind, source=iteration, target=fromkey) for fromkey in dict.fromkeys(targets) if fromkey
+            MemoryEdge(kind=kind, source=iteration, target=target) for target in dict.fromkeys(targets) if target
         )
 
     done = [step.value for step in Step if getattr(now, step.value) is not None]

@@ -44,7 +44,7 @@ def read(files: Mapping[str, bytes]) -> RequestedPackages:
         requirements += [item for item in found if isinstance(item, Requirement)]
         refused += [item for item in found if isinstance(item, PackageRefusal)]
     ours = {manager.normal(name) for name in own for manager in managers()}
-    kept = [fromkey for fromkey in dict.fromkeys(requirements) if not _is_itself(fromkey, ours)]
+    kept = [requirement for requirement in dict.fromkeys(requirements) if not _is_itself(requirement, ours)]
     return RequestedPackages(tuple(kept), tuple(dict.fromkeys(refused)), tuple(sorted(own)))
 
 
