@@ -27,6 +27,17 @@ class AlterationKind(StrEnum):
     """The expected value is replaced by the wrong one that the original code gave."""
 
 
+MOST_TELLING_FIRST = (
+    AlterationKind.former,
+    AlterationKind.literal,
+    AlterationKind.inserted,
+    AlterationKind.negated,
+    AlterationKind.unrelated,
+    AlterationKind.other,
+)
+"""The kinds in the order in which alterations of one test are tried."""
+
+
 class Alteration(NamedTuple):
     """One edit of a test file: the bytes `start` to `end` become `new`. The test's path and name stay."""
 

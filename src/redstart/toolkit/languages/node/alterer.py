@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from redstart.core.report import Case
-from redstart.toolkit.honesty.controls.alteration import FORMER, Alteration, AlterationKind
+from redstart.toolkit.honesty.controls.alteration import FORMER, MOST_TELLING_FIRST, Alteration, AlterationKind
 from redstart.toolkit.languages.node.script_asserts import changes, is_assertion
 from redstart.toolkit.languages.node.script_file import ScriptFile, TestPassage, read_script
 from redstart.toolkit.languages.node.script_harmless import rewritten
@@ -27,14 +27,6 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _FAILING = b'throw new Error("~");'
 _AT_FAILURE = "a failing statement stands where it failed before"
 _AT_END = "a failing statement stands at its end"
-_ORDER = (
-    AlterationKind.former,
-    AlterationKind.literal,
-    AlterationKind.inserted,
-    AlterationKind.negated,
-    AlterationKind.unrelated,
-    AlterationKind.other,
-)
 
 
 class JavaScriptAlterer:
@@ -51,7 +43,7 @@ class JavaScriptAlterer:
         first: list[Alteration] = []
         if failed and unit is not None:
             made = (*_formers(unit, test, failed, seen), *_of_failure(file, test, unit, failed))
-            first = sorted(made, key=lambda made: _ORDER.index(made.kind))
+            first = sorted(made, key=lambda made: MOST_TELLING_FIRST.index(made.kind))
         rest = list(_of_callback(file, test, unit))
         if not any(made.kind is AlterationKind.inserted for made in first):
             rest += _at_end(test)

@@ -7,7 +7,7 @@ import doctest
 from collections.abc import Iterator
 
 from redstart.core.report import Case
-from redstart.toolkit.honesty.controls.alteration import FORMER, Alteration, AlterationKind
+from redstart.toolkit.honesty.controls.alteration import FORMER, MOST_TELLING_FIRST, Alteration, AlterationKind
 from redstart.toolkit.languages.python.alter_former import former, former_exception
 from redstart.toolkit.languages.python.alter_harmless import rearranged
 from redstart.toolkit.languages.python.alter_literals import expected, subtracted
@@ -65,7 +65,9 @@ class PythonAlterer:
             return list(_docstring_examples(file, name))
         alterations = [*_formers(file, test, failed, seen), *_alterations(file, test, failed)]
         readable = [alteration for alteration in alterations if is_python(alteration.of(text))]
-        return sorted(readable, key=lambda alteration: (alteration.line != failed, _ORDER.index(alteration.kind)))
+        return sorted(
+            readable, key=lambda alteration: (alteration.line != failed, MOST_TELLING_FIRST.index(alteration.kind))
+        )
 
     def reach(self, path: str, text: bytes, name: str, line: int) -> Alteration | None:
         del name
@@ -88,16 +90,6 @@ class PythonAlterer:
             return text
         altered = rearranged(text, f"{seed}/{path}")
         return altered if is_python(altered) else text
-
-
-_ORDER = (
-    AlterationKind.former,
-    AlterationKind.literal,
-    AlterationKind.inserted,
-    AlterationKind.negated,
-    AlterationKind.unrelated,
-    AlterationKind.other,
-)
 
 
 def _formers(file: TestFile, test: Function, failed: int | None, seen: Case | None) -> Iterator[Alteration]:
