@@ -11,7 +11,7 @@ from redstart.toolkit.checks.narrow import REMARKS
 from redstart.toolkit.checks.secrets import secrets
 from redstart.toolkit.checks.source import Source, source_of
 from redstart.toolkit.languages.abilities import CodeChecks
-from redstart.toolkit.languages.registry import languages
+from redstart.toolkit.languages.registry import abilities
 
 NEAR = 1
 """Lines between two findings of one kind that are about the same statement."""
@@ -60,7 +60,12 @@ def merged(found: Sequence[Finding]) -> list[Finding]:
 
     What only counts when confirmed is dropped where nobody else saw it.
     """
-    sure = [item for item in found if not _only_confirms(item)]
+    known = _all_checks()
+    guesses: list[Finding] = []
+    sure: list[Finding] = []
+    for item in found:
+        is_guess = any(checks.only_confirms(item) for checks in known)
+        (guesses if is_guess else sure).append(item)
     result: list[Finding] = []
     for item in sorted(sure, key=lambda each: (each.path, each.line, -list(Risk).index(each.risk))):
         if not _joined(result, item, 0):
@@ -68,10 +73,9 @@ def merged(found: Sequence[Finding]) -> list[Finding]:
     places: dict[str, list[Finding]] = {}
     for item in result:
         places.setdefault(item.path, []).append(item)
-    for item in found:
-        if _only_confirms(item):
-            near = places.get(item.path, [])
-            _ = _joined(near, item, 0) or _joined(near, item, NEAR)
+    for guess in guesses:
+        near = places.get(guess.path, [])
+        _ = _joined(near, guess, 0) or _joined(near, guess, NEAR)
     grave = {(item.path, item.line) for item in result if item.kind is not FindingKind.code}
     # a remark on a line of which something worse is told adds nothing
     told = (
@@ -99,13 +103,8 @@ def _joined(told: list[Finding], one: Finding, apart: int) -> bool:
     return False
 
 
-def _only_confirms(one: Finding) -> bool:
-    """Whether it is a guess that another tool has to share."""
-    return any(checks.only_confirms(one) for checks in _all_checks())
-
-
 def _all_checks() -> list[CodeChecks]:
-    return [checks for language in languages() if (checks := language.code_checks)]
+    return abilities(lambda language: language.code_checks)
 
 
 def without_suppressed(found: Sequence[Finding], files: Mapping[str, bytes]) -> list[Finding]:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from redstart.core.shell import Environment
 from redstart.ports.install.port import InstallRequest, InstallResult, PackageRefusal, Requirement
-from redstart.toolkit.languages.registry import languages
+from redstart.toolkit.languages.registry import abilities
 
 Asks = Iterator[Requirement | PackageRefusal]
 
@@ -78,7 +78,7 @@ class PackageManager(Protocol):
 
 
 def managers() -> tuple[PackageManager, ...]:
-    return tuple(packages for language in languages() if (packages := language.packages))
+    return tuple(abilities(lambda language: language.packages))
 
 
 def manager_of(key: str) -> PackageManager:

@@ -45,16 +45,23 @@ def language_of_runner(name: str) -> Language | None:
     return next((language for language in languages() if name in language.runners), None)
 
 
+def abilities(ability: Callable[[Language], Ability | None]) -> list[Ability]:
+    """What the languages can do, of those that can, in their order."""
+    return [able for language in languages() if (able := ability(language)) is not None]
+
+
 def ability_of(runner: str, ability: Callable[[Language], Ability | None]) -> Ability:
     """What the language of this runner can do; where it cannot, or nobody knows the runner, what Python can.
 
     Raises `LookupError` for what no language can do.
     """
-    known = (language_of_runner(runner), *languages())
-    found = next((able for language in known if language and (able := ability(language)) is not None), None)
-    if found is None:
+    language = language_of_runner(runner)
+    own = ability(language) if language else None
+    if own is not None:
+        return own
+    if not (others := abilities(ability)):
         raise LookupError("no language has this ability")
-    return found
+    return others[0]
 
 
 def runner_names() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from redstart.core.report import Case
 from redstart.toolkit.honesty.controls.alteration import FORMER, MOST_TELLING_FIRST, Alteration, AlterationKind
 from redstart.toolkit.languages.node.script_asserts import changes, is_assertion
-from redstart.toolkit.languages.node.script_file import ScriptFile, TestPassage, read_script
+from redstart.toolkit.languages.node.script_file import ScriptFile, ScriptTest, read_script
 from redstart.toolkit.languages.node.script_harmless import rewritten
 from redstart.toolkit.languages.node.script_places import (
     can_only_fail,
@@ -62,7 +62,7 @@ class JavaScriptAlterer:
         return text if faults(path, made) else made
 
 
-def _formers(unit: Node, test: TestPassage, line: int, seen: Case | None) -> Iterator[Alteration]:
+def _formers(unit: Node, test: ScriptTest, line: int, seen: Case | None) -> Iterator[Alteration]:
     """The literal that was expected, replaced by what the original code gave in its place."""
     if seen is None or seen.actual is None or seen.expected in (None, seen.actual):
         return
@@ -79,7 +79,7 @@ def _formers(unit: Node, test: TestPassage, line: int, seen: Case | None) -> Ite
         return
 
 
-def _of_failure(file: ScriptFile, test: TestPassage, unit: Node, line: int) -> Iterator[Alteration]:
+def _of_failure(file: ScriptFile, test: ScriptTest, unit: Node, line: int) -> Iterator[Alteration]:
     if (made := _inserted(unit, test, line, _AT_FAILURE)) is None:
         return
     yield made
@@ -88,7 +88,7 @@ def _of_failure(file: ScriptFile, test: TestPassage, unit: Node, line: int) -> I
             yield from _changed(node, file, test, line)
 
 
-def _of_callback(file: ScriptFile, test: TestPassage, apart: Node | None) -> Iterator[Alteration]:
+def _of_callback(file: ScriptFile, test: ScriptTest, apart: Node | None) -> Iterator[Alteration]:
     """The assertions in the test's own frame, but for those of one statement."""
     for node in walk(test.callback) if test.callback is not None else ():
         if not is_assertion(node, file):
@@ -99,13 +99,13 @@ def _of_callback(file: ScriptFile, test: TestPassage, apart: Node | None) -> Ite
             yield from _changed(node, file, test, unit.start_point[0] + 1)
 
 
-def _changed(node: Node, file: ScriptFile, test: TestPassage, line: int) -> Iterator[Alteration]:
+def _changed(node: Node, file: ScriptFile, test: ScriptTest, line: int) -> Iterator[Alteration]:
     conditional = standing(node, test.callback).conditional
     for change in changes(node, file, test.callback):
         yield Alteration(change.kind, line, *change.edit, change.words, conditional)
 
 
-def _at_end(test: TestPassage) -> list[Alteration]:
+def _at_end(test: ScriptTest) -> list[Alteration]:
     body = test.callback.child_by_field_name("body") if test.callback is not None else None
     if body is None:
         return []
@@ -115,7 +115,7 @@ def _at_end(test: TestPassage) -> list[Alteration]:
     return [made] if made is not None else []
 
 
-def _inserted(unit: Node, test: TestPassage, line: int, words: str) -> Alteration | None:
+def _inserted(unit: Node, test: ScriptTest, line: int, words: str) -> Alteration | None:
     """A failing statement before another, or in place of what an arrow function gives back."""
     parent = unit.parent
     if parent is None or can_only_fail(unit):

@@ -46,7 +46,7 @@ class Binding(NamedTuple):
     name: str
 
 
-class TestPassage(NamedTuple):
+class ScriptTest(NamedTuple):
     """A call that defines a test."""
 
     call: Node
@@ -69,11 +69,11 @@ class ScriptFile:
         return dict(pair for statement in self.root.named_children for pair in _bound_by(statement))
 
     @cached_property
-    def tests(self) -> list[TestPassage]:
+    def tests(self) -> list[ScriptTest]:
         """Every test in the file, in the order of the text; groups are not among them."""
         return list(self._tests())
 
-    def find(self, name: str) -> TestPassage | None:
+    def find(self, name: str) -> ScriptTest | None:
         """The test of this name; None where there is none, or where it may be several."""
         wanted = CASE_MARK.sub("", name).strip()
         exact = [test for test in self.tests if test.title == wanted]
@@ -93,7 +93,7 @@ class ScriptFile:
                     values.append(value)
         return values[0] if len(values) == 1 else None
 
-    def _tests(self) -> Iterator[TestPassage]:
+    def _tests(self) -> Iterator[ScriptTest]:
         waiting: list[tuple[Node, tuple[str, ...], bool]] = [(self.root, (), True)]
         while waiting:
             node, titles, usable = waiting.pop()
@@ -103,7 +103,7 @@ class ScriptFile:
                 titles = (*titles, self._title(given[0], is_table=not _TABLES.isdisjoint(words)))
                 usable = usable and _UNUSABLE.isdisjoint(words) and not _is_unusable(given[1:])
                 if _GROUPS.isdisjoint(words):
-                    yield TestPassage(node, self._callback(given[1:]), " > ".join(titles), usable)
+                    yield ScriptTest(node, self._callback(given[1:]), " > ".join(titles), usable)
             waiting.extend((child, titles, usable) for child in reversed(node.named_children))
 
     def _words(self, call: Node) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from redstart.toolkit.languages.node.script_file import FUNCTIONS, ScriptFile, TestPassage, unwrapped
+from redstart.toolkit.languages.node.script_file import FUNCTIONS, ScriptFile, ScriptTest, unwrapped
 from redstart.toolkit.languages.node.script_literals import ScriptEdit
 from redstart.toolkit.languages.node.trees import text_of, walk
 
@@ -65,7 +65,7 @@ def _renamed(file: ScriptFile, chance: random.Random) -> Iterator[ScriptEdit]:
                 yield ScriptEdit(node.start_byte, node.end_byte, new.encode())
 
 
-def _block(test: TestPassage, starts: list[int]) -> Node | None:
+def _block(test: ScriptTest, starts: list[int]) -> Node | None:
     """The body of a test whose function is its own, and holds no other test."""
     if test.callback is None or test.callback.start_byte < test.call.start_byte:
         return None

@@ -11,7 +11,7 @@ from redstart.core.noun import FrozenValue, clip
 from redstart.core.report import Case
 from redstart.core.shell import ExitCause
 from redstart.toolkit.languages.abilities import EnvironmentProblems
-from redstart.toolkit.languages.registry import language_of_file, languages
+from redstart.toolkit.languages.registry import abilities, language_of_file, languages
 from redstart.toolkit.suites.problems import remedies
 from redstart.toolkit.suites.problems.problem import SuiteProblem
 from redstart.toolkit.suites.problems.project import ProjectView, project_of
@@ -64,7 +64,7 @@ def classify_run(
     if problem is SuiteProblem.no_tests:
         return ground("no_tests", "the test run collected no tests")
     known = project or project_of((), lambda _: None)
-    asked = [problems for language in languages() if (problems := language.environment_problems)]
+    asked = abilities(lambda language: language.environment_problems)
     said = (problems.of_output(problem, output, known) for problems in asked)
     raised = (problems.of_start(output, known) for problems in asked)
     return next((found for several in (said, raised) for found in several if found), None)

@@ -19,7 +19,7 @@ _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _GROWS = frozenset({"append", "extend", "insert", "add", "appendleft", "write", "update", "setdefault"})
 
 
-class ReadCall(Protocol):
+class CallVisitor(Protocol):
     def call(self, node: ast.Call, scope: FunctionScope) -> None:
         """A call, with what names hold at that place."""
         ...
@@ -32,7 +32,7 @@ class ReadCall(Protocol):
 @dataclass
 class Reader:
     source: PythonSource
-    seen: ReadCall
+    seen: CallVisitor
     module: ModuleValues = field(init=False)
     left: int = MOST_STATEMENTS
     _known: dict[tuple[object, ...], KnownText | None] = field(
