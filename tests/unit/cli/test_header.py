@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -129,6 +130,12 @@ class Silent:
 RED = "def test_a():\n    assert False\n\n\ndef test_b():\n    pass\n"
 
 
+@pytest.fixture
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line of progress, which a slow machine gets and a fast one does not."""
+    monkeypatch.setattr("redstart.cli.display.SOON", math.inf)
+
+
 def drive(tmp_path: Path, model: Silent, tests: str, *, dry_run: bool) -> int:
     folder = tmp_path / "shop"
     folder.mkdir()
@@ -141,6 +148,7 @@ def drive(tmp_path: Path, model: Silent, tests: str, *, dry_run: bool) -> int:
     return drive_run(settings, DriveMode(model=model, dry_run=dry_run, engine="inline"), begin)
 
 
+@pytest.mark.usefixtures("quiet")
 def test_the_number_of_tests_is_on_the_screen_before_a_model_is_asked(tmp_path, capsys):
     model = Silent(capsys)
     with pytest.raises(ModelError):
@@ -150,6 +158,7 @@ def test_the_number_of_tests_is_on_the_screen_before_a_model_is_asked(tmp_path, 
     assert "2 tests: 1 fails, 1 passes; to fix: test_a" in third
 
 
+@pytest.mark.usefixtures("quiet")
 def test_a_dry_run_runs_the_tests_and_stops_there(tmp_path, capsys):
     model = Silent(capsys)
     assert drive(tmp_path, model, RED, dry_run=True) == 0

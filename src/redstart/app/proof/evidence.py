@@ -128,7 +128,9 @@ def _repeats(facts: ProofFacts) -> ProofCheck:
         return _not_done(CheckName.repeats, _why_not(facts, bool(MEASURES[facts.state.spec.verify].after)))
     steady = not any(item.red for item in after) and not facts.verdict.flaky
     varied = ", ".join(_times(item.varied or "nothing" for item in after))
-    ended = "green every time" if steady else f"{many(facts.verdict.flaky.count, 'test')} not green every time"
+    causes = " or ".join(dict.fromkeys(f"the {item.varied}" for item in after if item.red and item.varied))
+    failed = f"failed when {causes} varied" if causes else "not green every time"
+    ended = "green every time" if steady else f"{many(facts.verdict.flaky.count, 'test')} {failed}"
     said = f"{many(len(after), 'repeat')}, each with one thing other ({varied}): {ended}"
     before = facts.state.now.reproduce.repeats if facts.state.now.reproduce else ()
     red = "red every time" if not any(item.green for item in before) else "flaky tests were set aside"

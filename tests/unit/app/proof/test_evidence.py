@@ -20,7 +20,7 @@ from redstart.app.wire import AppContext
 from redstart.core.change import ApplyResult, EditFit, EditKind, EditRecord
 from redstart.core.errors import ConfigError, StoreError
 from redstart.core.finding import TRIPWIRE, Finding, FindingList, Severity
-from redstart.core.report import Case, CaseList, Ids, Outcome, OutcomeCounts
+from redstart.core.report import Case, CaseList, Ids, Outcome, OutcomeCounts, Repeat
 from redstart.core.run import Level, Limits, Result, RunState, Status, Step
 from redstart.core.tasks import CreateTask
 from redstart.engines.drive import drive
@@ -223,12 +223,22 @@ def test_a_flake_is_named_and_nothing_is_verified(ended):
     proof = run.prove(now=now, result=Result.unsolved)
     assert not proof.verified
     assert marks(proof)["repeats"] == "failed"
+    assert "3 tests not green every time" in said(proof, "repeats")
     assert proof.flaky[:3] == (
         "t (green …)",
         f"{play.RED} (not green in every repeat)",
         "b (not green in every repeat)",
     )
     assert "and 1 more" in proof.flaky[3]
+
+
+def test_the_proof_names_what_varied_when_a_test_failed(ended):
+    run = ended(play.RIGHT)
+    repeats = (Repeat(patched=True, varied="hash seed", green=1), Repeat(patched=True, varied="order", red=1))
+    flaky = run.judged(flaky=Ids(count=1, first=(play.RED,)))
+    judged = flaky.now.test.model_copy(update={"repeats": repeats})
+    proof = run.prove(now=flaky.now.model_copy(update={"test": judged}), result=Result.unsolved)
+    assert "(hash seed, order): 1 test failed when the order varied" in said(proof, "repeats")
 
 
 @pytest.mark.parametrize(
