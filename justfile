@@ -32,6 +32,10 @@ check:
     {{ bin }}/lint-imports --no-logo
     {{ bin }}/pytest -q -p no:cacheprovider tests/test_architecture.py -k names_no
 
+# Run the quick tests, in less than a minute; arguments go to pytest
+quick *args:
+    {{ bin }}/pytest --quick -n {{ workers }} tests/unit {{ args }}
+
 # Run the tests; arguments go to pytest
 test *args:
     {{ bin }}/pytest -n {{ workers }} --dist worksteal {{ args }}

@@ -22,12 +22,32 @@ SWITCHES = {"live": "asks a real model, which may cost money", "soak": "takes mi
 KEPT = {"REDSTART_DATA"}
 
 
+SLOW_MARKS = {"slow", *SWITCHES}
+"""Marks of the tests that `--quick` leaves out."""
+SLOW_FIXTURES = {"postgres", "new_postgres", "project", "new_environment"}
+"""Fixtures that start a server or install packages. A test that uses one needs no mark."""
+STARTS_A_PROCESS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"}
+"""What Python calls these events when it audits them."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="run only tests that start no process and do not wait")
     for name, why in SWITCHES.items():
         parser.addoption(f"--{name}", action="store_true", help=f"also run what {why}")
 
 
+def is_quick(item: pytest.Item) -> bool:
+    """Whether a test has no slow mark or fixture and is not the form of a test for PostgreSQL."""
+    fixtures: list[str] = getattr(item, "fixturenames", [])
+    is_marked = any(item.get_closest_marker(name) for name in SLOW_MARKS)
+    return not is_marked and SLOW_FIXTURES.isdisjoint(fixtures) and "postgres" not in item.name.partition("[")[2]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        slower = [item for item in items if not is_quick(item)]
+        items[:] = [item for item in items if is_quick(item)]
+        config.hook.pytest_deselected(items=slower)
     for name, why in SWITCHES.items():
         if not config.getoption(f"--{name}"):
             skip = pytest.mark.skip(reason=f"{why}; run with --{name}")
@@ -37,8 +57,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        config.pluginmanager.register(NoProcesses(), "no-processes")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(NamesFailuresAtOnce(config), "names-failures-at-once")
+
+
+class NoProcesses:
+    """With `--quick`, a test that starts a process fails, so that the quick tests stay quick."""
+
+    def __init__(self) -> None:
+        self._started = ""
+        sys.addaudithook(self._note)
+
+    def _note(self, event: str, arguments: tuple[object, ...]) -> None:
+        if event in STARTS_A_PROCESS:
+            self._started = f"{event}: {arguments[0] if arguments else ''}"
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        self._started = ""
+        yield
+        if self._started:
+            pytest.fail(f"a quick test starts a process ({self._started}): mark it with pytest.mark.slow")
 
 
 class NamesFailuresAtOnce:

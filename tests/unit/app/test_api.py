@@ -41,6 +41,7 @@ def repo(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_an_audit_needs_neither_a_model_nor_a_sandbox_and_returns_what_it_found(repo):
     found = redstart.audit(repo)
     assert [(item.path, item.line, item.risk) for item in found] == [("calc.py", 2, Risk.high)]
@@ -48,6 +49,7 @@ def test_an_audit_needs_neither_a_model_nor_a_sandbox_and_returns_what_it_found(
     assert sorted(item.name for item in repo.iterdir()) == ["calc.py", "plain.py"]
 
 
+@pytest.mark.slow
 def test_the_async_twin_works_in_a_running_loop_and_leaves_it_free(repo):
     events: list[tuple[Event, threading.Thread]] = []
     ticks = 0
@@ -71,6 +73,7 @@ def test_the_async_twin_works_in_a_running_loop_and_leaves_it_free(repo):
     assert ticks > 3
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_in_one_loop(repo):
     async def main() -> list[AuditResult]:
         return await asyncio.gather(redstart.aaudit(repo), redstart.aaudit(repo / "plain.py"))
@@ -114,6 +117,7 @@ def test_a_misspelt_option_is_refused(name, tmp_path):
             getattr(redstart, f"{form}{name}")(*arguments, **options, modle="openai:x")
 
 
+@pytest.mark.slow
 def test_events_come_from_the_first_to_the_last_to_each_who_asks(repo):
     async def listed(run: redstart.Run[AuditResult]) -> list[Event]:
         return [event async for event in run.events()]
@@ -135,6 +139,7 @@ def test_events_come_from_the_first_to_the_last_to_each_who_asks(repo):
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_events_end_where_the_run_breaks_and_the_result_raises_why(tmp_path):
     async def main() -> None:
         run = redstart.start_audit(tmp_path / "nothing")
@@ -169,6 +174,7 @@ def test_a_run_that_is_stopped_ends_its_work_and_its_events():
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_model_of_the_callers_own_is_asked_with_secrets_masked(repo, monkeypatch):
     monkeypatch.setenv("SHOP_API_KEY", "k3y-9f2b7c41d8e6")
     (repo / "calc.py").write_text("KEY = 'k3y-9f2b7c41d8e6'\n\n\ndef value(text):\n    return eval(text)\n")
@@ -180,6 +186,7 @@ def test_a_model_of_the_callers_own_is_asked_with_secrets_masked(repo, monkeypat
     assert "k3y-9f2b7c41d8e6" not in words
 
 
+@pytest.mark.slow
 def test_a_sandbox_of_the_callers_own_is_used_as_it_is_or_made(repo, tmp_path, monkeypatch):
     monkeypatch.setenv("REDSTART_CHECKS__COMMANDS", '{"own": "grep -n eval calc.py"}')
     made: list[tuple[object, Path]] = []
@@ -200,6 +207,7 @@ def test_a_sandbox_of_the_callers_own_is_used_as_it_is_or_made(repo, tmp_path, m
     assert [what for what, _ in made[3:]] == ["grep"]
 
 
+@pytest.mark.slow
 def test_the_name_of_an_object_is_refused_where_the_object_is_missing(repo, monkeypatch):
     assert object_name(ScriptedModel([])) == object_name(ScriptedModel) == "python:ScriptedModel"
     with pytest.raises(ConfigError, match="python:ScriptedModel is an object of a Python program") as caught:
@@ -230,6 +238,7 @@ def test_cancelling_the_task_stops_the_work_and_waits_for_it():
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_listener_that_raises_stops_the_run_with_its_error(repo):
     def listen(event: Event) -> None:
         raise ValueError(event.name)
@@ -238,6 +247,7 @@ def test_a_listener_that_raises_stops_the_run_with_its_error(repo):
         asyncio.run(redstart.aaudit(repo, on_event=listen))
 
 
+@pytest.mark.slow
 def test_an_error_of_the_work_reaches_whoever_awaits_it(tmp_path):
     with pytest.raises(ConfigError, match="does not exist"):
         asyncio.run(redstart.aaudit(tmp_path / "nothing"))
@@ -249,6 +259,7 @@ def test_the_public_names_are_listed_and_each_is_there():
     assert not hasattr(redstart, "nothing")
 
 
+@pytest.mark.slow
 def test_listing_the_names_loads_nothing():
     code = "import redstart, sys; dir(redstart); print(sorted(set(sys.modules) & {'pydantic', 'redstart.app'}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -275,6 +286,7 @@ def test_only_what_exits_with_0_is_ok(result):
     assert RunResult.of(ended(result), "", None).ok is (result in fine)
 
 
+@pytest.mark.slow
 def test_an_audit_result_is_one_line_and_says_what_could_not_be_done(repo):
     found = redstart.audit(repo)
     assert repr(found) == f"<AuditResult findings=1 warnings=0 run_id={found.run_id}>"
@@ -283,6 +295,7 @@ def test_an_audit_result_is_one_line_and_says_what_could_not_be_done(repo):
     assert warned.warnings == ("3 of 3 model answers could not be read",)
 
 
+@pytest.mark.slow
 def test_there_is_nothing_to_improve_in_an_empty_folder_without_a_goal(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     (tmp_path / "empty").mkdir()

@@ -93,6 +93,7 @@ def test_the_kinds_of_the_command_are_the_kinds():
     assert [name.value for name in KindName] == [kind.value for kind in ProgramKind]
 
 
+@pytest.mark.slow
 def test_a_run_of_python_and_one_of_node(house, tmp_path):
     python = begun(house, tmp_path / "shop", NewProgram(kind=ProgramKind.library))
     assert (python.spec.suite.runner, python.spec.task.kind, python.spec.repo) == (
@@ -106,6 +107,7 @@ def test_a_run_of_python_and_one_of_node(house, tmp_path):
     assert house.trees.files(node.spec.base) == [".gitignore", "README.md", "package.json"]
 
 
+@pytest.mark.slow
 def test_the_users_own_tests_are_in_the_base(house, tmp_path):
     given = tmp_path / "given"
     (given / "data").mkdir(parents=True)
@@ -121,6 +123,7 @@ def test_the_users_own_tests_are_in_the_base(house, tmp_path):
     assert alone.spec.task.own_tests == ("tests/test_shop.py",)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_begun_is_said(house, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.py").write_text("x = 1\n")
@@ -137,6 +140,7 @@ def test_what_cannot_be_begun_is_said(house, tmp_path):
     assert asyncio.run(house.adapters.store.runs()) == []
 
 
+@pytest.mark.slow
 def test_a_project_is_written_only_when_it_is_verified_and_never_over_something_else(house, tmp_path):
     out = tmp_path / "shop"
     state = begun(house, out)

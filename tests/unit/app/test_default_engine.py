@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import typer.main
 
 from redstart.app.wire import engine_called
@@ -34,6 +35,7 @@ def test_every_command_and_an_evaluation_has_that_default() -> None:
     assert EvaluationPlan(name="e", source="s", tasks="t", model="m").engine == DEFAULT
 
 
+@pytest.mark.slow
 def test_a_run_begun_in_python_has_it(tmp_path: Path) -> None:
     (tmp_path / "calc.py").write_text("def value(text):\n    return int(text)\n")
     code = (

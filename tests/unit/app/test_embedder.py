@@ -42,6 +42,7 @@ def test_without_a_word_of_it_the_built_in_one_compares(tmp_path: Path) -> None:
     assert embedder_of(configured(tmp_path, "memory.near = 0.25")).near == 0.25
 
 
+@pytest.mark.slow
 def test_address_key_and_deadline_are_set_as_those_of_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROXY_KEY", "proxy-0123456789")
     replies = iter([Reply(), Reply(hang=True)])
@@ -67,6 +68,7 @@ deadline = 3
     assert request.texts == ("word «secret:proxy_key»",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "told"),
     [(NAME, "needs a key"), ("nobody:small", "unknown model"), ("anthropic:claude", "Anthropic has no")],

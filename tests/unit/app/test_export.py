@@ -20,6 +20,8 @@ from redstart.ports.model.mask import MaskedModel
 from redstart.ports.model.replay import Cassette, ReplayModel
 from support.rig import CARD, RIGHT, WRONG, Rig, make_rig
 
+pytestmark = pytest.mark.slow
+
 SECRET = "q7Zr2mWx9LpT4vKb8NcY"
 PLAN = '{"summary": "look again", "subtasks": []}'
 GOAL = f"the price of two; the shop's key is {SECRET}"

@@ -76,6 +76,7 @@ def test_without_a_key_nothing_is_refused() -> None:
     refuse_keys(Settings(models=Models(base_url="https://models.example.com")), {"PATH": "/bin", "OPENAI_API_KEY": ""})
 
 
+@pytest.mark.slow
 def test_who_thinks_runs_nothing_and_who_acts_asks_nobody(house: AppContext) -> None:
     thinks = privileged(house, "think").adapters
     assert (thinks.sandbox, thinks.installer) == (None, None)
@@ -98,6 +99,7 @@ def test_what_only_this_machine_has_is_named() -> None:
     assert "/opt/project/.venv" in installed
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_move_says_why(house: AppContext) -> None:
     state = kept(house, PLAIN.model_copy(update={"read_only": ("/opt/project/.venv",)}))
     with pytest.raises(ConfigError, match=r"store\.url.*/opt/project/\.venv") as caught:
@@ -108,6 +110,7 @@ def test_a_run_that_cannot_move_says_why(house: AppContext) -> None:
     refuse_stuck(shared(house, same_machine=True), state)
 
 
+@pytest.mark.slow
 def test_a_run_that_can_move_is_not_refused(house: AppContext) -> None:
     state = kept(house)
     refuse_stuck(shared(house), state)
@@ -115,16 +118,19 @@ def test_a_run_that_can_move_is_not_refused(house: AppContext) -> None:
         refuse_stuck(house, state)
 
 
+@pytest.mark.slow
 def test_a_worker_without_the_interpreter_says_so(house: AppContext) -> None:
     state = kept(house, PLAIN.model_copy(update={"python": "/no/such/python"}))
     with pytest.raises(ConfigError, match="/no/such/python"):
         asyncio.run(refuse_missing(house, state.run_id))
 
 
+@pytest.mark.slow
 def test_a_worker_with_the_interpreter_goes_on(house: AppContext) -> None:
     asyncio.run(refuse_missing(house, kept(house).run_id))
 
 
+@pytest.mark.slow
 def test_without_a_fleet_nobody_supervises(house: AppContext) -> None:
     state = kept(house)
     assert asyncio.run(is_supervised(house.settings, state)) is False
@@ -133,12 +139,14 @@ def test_without_a_fleet_nobody_supervises(house: AppContext) -> None:
         asyncio.run(reach(house.settings))
 
 
+@pytest.mark.slow
 def test_a_fleet_that_does_not_answer_is_named(house: AppContext) -> None:
     settings = shared(house, address="127.0.0.1:9").settings
     with pytest.raises(PortError, match=r"127\.0\.0\.1:9"):
         asyncio.run(reach(settings))
 
 
+@pytest.mark.slow
 def test_what_is_asked_of_a_run_is_heard_at_its_next_commit_and_can_be_taken_back(house: AppContext) -> None:
     state = kept(house)
     store = house.adapters.store
@@ -154,6 +162,7 @@ def test_what_is_asked_of_a_run_is_heard_at_its_next_commit_and_can_be_taken_bac
     assert asyncio.run(go()) == [Control.pause, Control.none]
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_of_a_run_that_has_ended(house: AppContext) -> None:
     state = kept(house)
 

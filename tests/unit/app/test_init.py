@@ -69,6 +69,7 @@ def test_without_a_terminal_or_with_no_input_it_shows_and_writes_nothing(project
     assert [path.name for path in project.iterdir()] == ["tests"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "written"), [(b"y\n", True), (b"\n", True), (b"n\n", False)])
 def test_at_a_terminal_it_asks(project, typed, written):
     out = answer(project, typed)

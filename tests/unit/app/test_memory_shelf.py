@@ -42,6 +42,8 @@ from support import rig as play
 from support.rig import Kept, Rig, make_rig
 from support.store import MemoryBlobs
 
+pytestmark = pytest.mark.slow
+
 WORD = "flamingo"
 SAID = json.dumps(
     {"summary": f'the "{WORD}" ledger\nwas counted', "root_cause": f"{WORD} „Ω“ twice or so", "fix": f"no {WORD} now"}

@@ -43,6 +43,7 @@ def received(server: ScriptedServer) -> Request:
     return request
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "variable", "path"),
     [

@@ -12,6 +12,8 @@ from redstart.ports.sandbox.choose import lacks_of
 from redstart.ports.sandbox.port import isolates
 from support.rig import make_rig
 
+pytestmark = pytest.mark.slow
+
 BOX = """
 class Box:
     tier = "box"

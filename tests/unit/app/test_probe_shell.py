@@ -23,6 +23,8 @@ from redstart.core.errors import SandboxUnavailable
 from redstart.core.shell import Completed, Execution, ExitCause, SandboxLimits
 from redstart.ports.sandbox.process import Process
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 120.0
 
 

@@ -199,6 +199,7 @@ def test_the_newest_are_kept_however_old(home: Home):
     assert home.prune(keep=0).runs == ("run-40",)
 
 
+@pytest.mark.slow
 def test_a_dry_run_tells_the_same_and_changes_nothing(home: Home):
     home.run("old", 31)
     home.run("new", 1)
@@ -265,6 +266,7 @@ def ended_process() -> int:
     return process.pid
 
 
+@pytest.mark.slow
 def test_work_folders_go_with_their_process(home: Home):
     work = home.folder / "snapshots" / "work"
     for name in (f"{os.getpid()}-mine", f"{ended_process()}-dead", f"{'9' * 30}-never", "somebody-else"):

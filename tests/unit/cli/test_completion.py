@@ -19,6 +19,8 @@ from redstart.app.wire import open_house
 from redstart.core.run import Limits
 from redstart.ports.world.system import NumberedWorld
 
+pytestmark = pytest.mark.slow
+
 IN_BASH = """
 eval "$(redstart --show-completion bash)"
 COMP_WORDS=({words} "{begun}"); COMP_CWORD={count}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from redstart.app.settings import Models, SandboxSettings, Settings
 from redstart.cli.demo import NO_SANDBOX, DemoStage
 from redstart.ports.world.system import NumberedWorld
+
+pytestmark = pytest.mark.slow
 
 
 def test_without_a_sandbox_the_demo_says_that_it_goes_on_without(tmp_path, monkeypatch, capsys):

@@ -19,6 +19,8 @@ from redstart.core.report import Ids, PatchTestResult, ReproductionResult, Verdi
 from redstart.core.run import Level, Limits, Mode, RunState, Step
 from redstart.testing.states import report, snapshot, spec, state
 
+pytestmark = pytest.mark.slow
+
 BUGGY = "def double(number):\n    return number + 3\n"
 TESTS = "from calc import double\n\n\ndef test_double():\n    assert double(2) == 4\n"
 EDIT = "WHY: twice\n\ncalc.py\n<<<<<<< SEARCH\n    return number + 3\n=======\n    return number * 2\n>>>>>>> REPLACE\n"

@@ -48,6 +48,7 @@ def state(house: AppContext, tmp_path: Path) -> RunState:
     return asyncio.run(begin_fix(house, folder, RunRequest(Limits(), own_python=True)))
 
 
+@pytest.mark.slow
 def test_the_header_is_two_short_lines_with_what_is_known(house: AppContext, state: RunState):
     what, where = header(house, state, "linux").splitlines()
     assert what == f"run {state.run_id} · shop · pytest · {Path(sys.executable).name} (redstart's own)"
@@ -55,6 +56,7 @@ def test_the_header_is_two_short_lines_with_what_is_known(house: AppContext, sta
     assert "tests:" not in what, "how many there are is not known before they have run"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("runner", "words"), [("node", "node:test · node 20.20.2"), ("jest", "jest · node 20.20.2")])
 def test_the_header_of_a_node_project_names_node_once(runner, words, house: AppContext, state: RunState):
     environment = Environment(mount="/x", python="python3", chosen="node 20.20.2")
@@ -64,6 +66,7 @@ def test_the_header_of_a_node_project_names_node_once(runner, words, house: AppC
     assert header(house, node, "linux").splitlines()[0] == f"run {state.run_id} · shop · {words}"
 
 
+@pytest.mark.slow
 def test_the_header_names_the_command_whose_report_is_read(house: AppContext, state: RunState):
     def first_line(*command: str) -> str:
         suite = state.spec.suite.model_copy(update={"command": command, "junit": "out.xml"})
@@ -81,6 +84,7 @@ def test_a_run_until_green_has_no_limit_of_attempts_to_tell():
     assert limits_in_words(Limits(attempts=1, usd=None, minutes=None), cycles=3) == "3 cycles, 1 attempt"
 
 
+@pytest.mark.slow
 def test_the_header_of_a_run_that_goes_on_says_how_many_tests_there_are(house: AppContext, state: RunState):
     counts = OutcomeCounts(passed=9, failed=2, errors=1, skipped=4)
     report = Report(runner="pytest", counts=counts, cause=ExitCause.failed, exit_code=1)
@@ -148,6 +152,7 @@ def drive(tmp_path: Path, model: Silent, tests: str, *, dry_run: bool) -> int:
     return drive_run(settings, DriveMode(model=model, dry_run=dry_run, engine="inline"), begin)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 def test_the_number_of_tests_is_on_the_screen_before_a_model_is_asked(tmp_path, capsys):
     model = Silent(capsys)
@@ -158,6 +163,7 @@ def test_the_number_of_tests_is_on_the_screen_before_a_model_is_asked(tmp_path, 
     assert "2 tests: 1 fails, 1 passes; to fix: test_a" in third
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 def test_a_dry_run_runs_the_tests_and_stops_there(tmp_path, capsys):
     model = Silent(capsys)
@@ -169,6 +175,7 @@ def test_a_dry_run_runs_the_tests_and_stops_there(tmp_path, capsys):
     assert model.screens == []
 
 
+@pytest.mark.slow
 def test_a_dry_run_needs_no_model(tmp_path, capsys):
     folder = tmp_path / "shop"
     folder.mkdir()
@@ -181,6 +188,7 @@ def test_a_dry_run_needs_no_model(tmp_path, capsys):
     assert " · no model · " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tests", "code", "said"),
     [
@@ -198,6 +206,7 @@ def test_a_dry_run_with_nothing_for_a_model_to_do_says_how_it_ends(tests, code, 
     assert model.screens == []
 
 
+@pytest.mark.slow
 def test_macos_is_called_untested_in_one_line(house: AppContext, state: RunState):
     assert header(house, state, "darwin").endswith(" · macOS: untested")
     assert "macOS" not in header(house, state, "linux")
@@ -218,6 +227,7 @@ def test_all_else_is_refused_on_windows_alone(arguments):
     assert not is_refused("darwin", arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["fix", "."], ["demo"], ["doctor"], ["config", "show"], ["no-such-command"]])
 def test_on_windows_a_command_ends_with_3_and_a_hint(arguments, tmp_path):
     ran = subprocess.run(
@@ -230,6 +240,7 @@ def test_on_windows_a_command_ends_with_3_and_a_hint(arguments, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["fix", "--help"]])
 def test_on_windows_help_is_help(arguments):
     ran = subprocess.run([sys.executable, "-c", ON_WINDOWS, *arguments], capture_output=True, text=True, check=False)
@@ -237,6 +248,7 @@ def test_on_windows_help_is_help(arguments):
     assert ran.stdout
 
 
+@pytest.mark.slow
 def test_the_header_of_a_node_project_names_its_runner_and_its_interpreter_once(house: AppContext, tmp_path: Path):
     folder = tmp_path / "cart"
     folder.mkdir()

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 LEAVES = """
 import atexit, sys, types
 if {loaded}:

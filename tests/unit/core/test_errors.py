@@ -7,7 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import pytest
+
 from redstart.core.errors import Needs, RedstartError
+
+pytestmark = pytest.mark.slow
 
 TELL = """
 import json

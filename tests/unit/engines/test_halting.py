@@ -31,6 +31,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
     made.trees.close()
 
 
+@pytest.mark.slow
 def test_a_driver_that_drains_stops_after_the_commit_at_hand_and_another_goes_on(rig: Rig) -> None:
     model = rig.with_model([play.RIGHT, play.CARD])
     words = iter(["", "", "drain"])
@@ -59,6 +60,7 @@ def test_what_is_tried_again_says_what_is_wrong_and_takes_nothing_else_along() -
     assert (caught.value.type, caught.value.non_retryable) == ("StoreError", False)
 
 
+@pytest.mark.slow
 def test_who_has_no_model_leaves_the_count_of_its_edits_to_who_has_one(rig: Rig) -> None:
     rig.with_model([play.RIGHT, play.CARD])
 

@@ -33,6 +33,8 @@ from redstart.toolkit.repo.trees import GitTrees
 from support.rig import DAWN, Rig, make_rig
 from support.sample import short_form
 
+pytestmark = pytest.mark.slow
+
 CODE = "def total(numbers):\n    return sum(numbers)\n"
 TEST = "def test_total():\n    from bag import total\n\n    assert total([1, 2]) == 3\n"
 GARBAGE = "I would rather talk about the weather."

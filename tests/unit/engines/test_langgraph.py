@@ -6,6 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 HARNESS = Path(__file__).parents[2]
 EMBEDDED = """
 import asyncio, sys, tempfile, warnings

@@ -22,6 +22,8 @@ from support import rig as play
 from support.engine_contract import asking
 from support.rig import Rig, make_rig
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:

@@ -19,6 +19,8 @@ from redstart.ports.sandbox.launch import launch
 from redstart.testing.states import state
 from support.rig import CARD, RIGHT, Rig, make_rig
 
+pytestmark = pytest.mark.slow
+
 
 def test_tests_are_counted_while_they_run(tmp_path):
     reports: list[Progress] = []

@@ -32,6 +32,8 @@ from support import rig as play
 from support.rig import Kept, Rig, make_rig
 from support.server import Reply, Request, ScriptedServer
 
+pytestmark = pytest.mark.slow
+
 NAME = "openai:text-embedding-3-small"
 
 

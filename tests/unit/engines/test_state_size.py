@@ -15,6 +15,8 @@ from redstart.engines.inline import inline
 from support import rig as play
 from support.rig import make_rig
 
+pytestmark = pytest.mark.slow
+
 TESTS, RED, FINDINGS, LIMIT = 10_000, 3_000, 2_000, 64 * 1024
 
 

@@ -20,6 +20,8 @@ from redstart.flow.loop import StepAdvance
 from redstart.testing import states
 from support.supervised import Workers
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 300.0
 numbers = itertools.count(1)
 

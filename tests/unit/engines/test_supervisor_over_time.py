@@ -62,6 +62,7 @@ def test_a_history_that_was_recorded_replays(file: Path) -> None:
     asyncio.run(Replayer(workflows=[RunSupervisor]).replay_workflow(history))
 
 
+@pytest.mark.slow
 def test_a_history_that_has_grown_long_is_begun_anew(server: Temporal, state: RunState) -> None:
     drives: list[str] = []
 
@@ -89,6 +90,7 @@ def test_a_history_that_has_grown_long_is_begun_anew(server: Temporal, state: Ru
     assert events < 25, "the last of three histories holds only what came last"
 
 
+@pytest.mark.slow
 def test_a_run_that_one_build_began_is_finished_by_the_next(server: Temporal, state: RunState) -> None:
     begun = threading.Event()
     builds: list[str] = []
@@ -125,6 +127,7 @@ async def promoted(fleet: FleetClient, build: str) -> None:
             await asyncio.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_a_build_that_nobody_serves_cannot_be_promoted(server: Temporal) -> None:
     async def go() -> None:
         await (await FleetClient.connect(server.address, "default")).promote("redstart", "nobody's")

@@ -90,6 +90,7 @@ def own_address() -> str:
         return "127.0.0.1"
 
 
+@pytest.mark.slow
 def test_every_way_finds_the_answer_where_nothing_is_sealed(source: Path, server: int, tmp_path: Path) -> None:
     """So that finding nothing says something."""
     packages, home, temporary = tmp_path / "packages", tmp_path / "home", tmp_path / "temporary"

@@ -12,6 +12,8 @@ import pytest
 
 from redstart.evals.task import Task, write_tasks
 
+pytestmark = pytest.mark.slow
+
 ORACLE = "instrument:oracle-at-recall"
 
 

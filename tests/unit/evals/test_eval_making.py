@@ -63,6 +63,7 @@ def repo(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_candidates_change_source_and_tests(repo: Path) -> None:
     found = list(candidates(repo))
     subjects = [git("log", "-1", "--format=%s", item.fix, cwd=repo) for item in found]
@@ -72,6 +73,7 @@ def test_candidates_change_source_and_tests(repo: Path) -> None:
     assert len(list(candidates(repo, scanned=2))) == 1
 
 
+@pytest.mark.slow
 def test_a_list_of_candidates_is_read_by_project(repo: Path, tmp_path: Path) -> None:
     row = {"repo": "a/b", "base": "1", "fix": "2", "src": ["x.py"], "tests": ["t.py"], "churn": 3}
     (tmp_path / "list.jsonl").write_text(json.dumps(row) + "\n" + json.dumps({**row, "repo": "c/d"}) + "\n")
@@ -81,11 +83,13 @@ def test_a_list_of_candidates_is_read_by_project(repo: Path, tmp_path: Path) -> 
     assert task_of(repo, found) is None
 
 
+@pytest.mark.slow
 def test_a_folder_without_a_history_cannot_be_mined(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no history"):
         list(candidates(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_text_that_is_none_is_passed_over(repo: Path) -> None:
     (repo / "shop" / "clamp.py").write_bytes(b"# \xff\n")
     (repo / "tests" / "test_clamp.py").write_text(TEST)
@@ -94,6 +98,7 @@ def test_a_text_that_is_none_is_passed_over(repo: Path) -> None:
     assert task_of(repo, first) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hide", short_form([True, False], 1))
 def test_only_commits_whose_tests_tell_before_from_after_are_kept(house: AppContext, repo: Path, hide: bool) -> None:
     async def all_of_them() -> list[MinedTask]:
@@ -142,6 +147,7 @@ def test_the_same_seed_makes_the_same_tasks(house: AppContext, repo: Path) -> No
     assert one != other
 
 
+@pytest.mark.slow
 def test_a_repo_that_cannot_be_found_again_is_refused(house: AppContext, repo: Path) -> None:
     (repo / "shop" / "clamp.py").write_text("changed\n")
     with pytest.raises(ConfigError, match="not committed"):
@@ -153,6 +159,7 @@ def test_a_repo_that_cannot_be_found_again_is_refused(house: AppContext, repo: P
         mutated(house, repo)
 
 
+@pytest.mark.slow
 def test_a_folder_in_a_repo_has_no_commit_of_its_own(repo: Path, tmp_path: Path) -> None:
     assert head_of(repo) == git("rev-parse", "HEAD", cwd=repo)
     assert head_of(repo / "shop") == ""

@@ -287,6 +287,7 @@ def test_the_vendored_library_is_the_one_that_is_named() -> None:
     assert len(script) < 60_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None and "CI" not in os.environ, reason="no browser here; .ci/run installs one")
 def test_a_browser_draws_it_and_runs_no_name(tmp_path: Path) -> None:
     assert BROWSER is not None

@@ -60,6 +60,8 @@ from support.rig import (
 )
 from support.sample import short_form
 
+pytestmark = pytest.mark.slow
+
 DRIVER = Path(__file__).parent / "drivers" / "small_eval.py"
 ORACLE = "instrument:oracle-at-recall"
 

@@ -15,6 +15,8 @@ from redstart.evals.sealed import TaskFolder, given_snapshot, lay_out, open_site
 from redstart.evals.task import Base, Task, TaskChange
 from redstart.evals.verify import TaskCheck, verify
 
+pytestmark = pytest.mark.slow
+
 SECRET = "only_the_fix_says_this"
 GREEN = "def test_x(): 1\n"
 

@@ -119,6 +119,7 @@ def test_power_counts_every_outcome() -> None:
     assert told > 0.01
 
 
+@pytest.mark.slow
 def test_power_at_the_approximate_number_of_pairs_is_near_what_was_asked() -> None:
     """The exact test is a little more careful than the approximation: 234 pairs for 80 %, after Connor (1987)."""
     pairs = 234

@@ -23,6 +23,8 @@ from redstart.flow.errands import begun, errand_id
 from redstart.flow.route import waits_for_errands
 from support.rig import Rig, make_rig
 
+pytestmark = pytest.mark.slow
+
 GOAL = "three numbers"
 PLAN = {
     "summary": "one module each",

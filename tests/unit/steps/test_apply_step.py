@@ -11,10 +11,12 @@ import pytest
 
 from redstart.core.change import ApplyResult, Edit, EditFit, EditKind, EditList, Patch
 from redstart.core.run import Attempt, Step
-from redstart.steps.apply import REJECTS, RUNGS, apply
+from redstart.steps.apply import PROPOSED, REJECTS, RUNGS, apply
 from redstart.testing.states import spec, state
 from redstart.toolkit.repo.trees import GitTrees
 from support.store import MemoryBlobs
+
+pytestmark = pytest.mark.slow
 
 CODE = b"def f():\n    return 1\n\n\ndef g():\n    return 2\n"
 
@@ -25,9 +27,9 @@ class Bench:
         self.trees = GitTrees(folder, self.blobs)
         self.base = self.trees.write(self.trees.empty(), {"pkg/a.py": CODE, "tests/test_a.py": b"assert 1\n"})
 
-    def applied(self, edits: Sequence[Edit]) -> ApplyResult:
+    def applied(self, edits: Sequence[Edit], test_change: str = "") -> ApplyResult:
         kept = self.blobs.put(EditList(edits=tuple(edits)).model_dump_json().encode())
-        now = Attempt(entry=Step.patch, patch=Patch(edits=kept))
+        now = Attempt(entry=Step.patch, patch=Patch(edits=kept, test_change=test_change))
         run = state(spec=spec(base=self.base), base=self.base, now=now)
         return asyncio.run(apply(run, cast(Any, self)))
 
@@ -85,3 +87,12 @@ def test_what_is_kept_of_many_and_long_ones_is_bounded(bench):
     done = bench.applied(many)
     assert (len(done.rejects), len(done.rungs)) == (REJECTS, RUNGS)
     assert len(done.model_dump_json()) < 8000
+
+
+@pytest.mark.parametrize(("count", "is_proposed"), [(PROPOSED, True), (PROPOSED + 1, False)])
+def test_a_person_is_asked_about_no_more_than_so_many_tests(bench, count, is_proposed):
+    edits = [Edit(kind=EditKind.whole, path=f"tests/test_{number}.py", text="assert 1\n") for number in range(count)]
+    done = bench.applied(edits, test_change="they contradict the issue")
+    assert done.ok is is_proposed
+    assert len(done.proposes) == (count if is_proposed else 0)
+    assert bool(done.rejects) is not is_proposed

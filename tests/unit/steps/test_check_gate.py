@@ -17,6 +17,8 @@ from redstart.steps.check import check
 from redstart.testing import states
 from support.rig import Rig, make_rig
 
+pytestmark = pytest.mark.slow
+
 DANGER = "import pickle\n\n\ndef load(data):\n    return pickle.loads(data)\n"
 PLAIN = "def double(number):\n    return number * 2\n"
 

@@ -69,6 +69,7 @@ def records(rig: Rig, ended: RunState) -> list[FailureRecord]:
     return [item.failure for item in left if item.failure is not None]
 
 
+@pytest.mark.slow
 def test_a_record_says_what_was_tried_how_it_failed_and_why(rig: Rig) -> None:
     ended, _ = run(rig, play.WRONG, policy=ReflectionPolicy.always)
     (left,) = records(rig, ended)
@@ -82,6 +83,7 @@ def test_a_record_says_what_was_tried_how_it_failed_and_why(rig: Rig) -> None:
     assert (left.root_cause, left.try_next) == ("a constant too many", "leave it out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asks", [QuestionOptions(), QuestionOptions(brief=True)])
 def test_what_failed_in_another_run_is_shown_from_the_first_attempt_on(rig: Rig, asks: QuestionOptions) -> None:
     first, (plain,) = run(rig, play.WRONG, asks=asks)
@@ -97,11 +99,13 @@ def test_what_failed_in_another_run_is_shown_from_the_first_attempt_on(rig: Rig,
     assert [data["failed_before"] for data in patches] == [[f"{first.run_id}-1"]] * 2
 
 
+@pytest.mark.slow
 def test_what_this_run_tried_itself_is_not_told_twice(rig: Rig) -> None:
     _, prompts = run(rig, play.WRONG, play.WORSE, play.RIGHT)
     assert not any(TITLE in prompt for prompt in prompts)
 
 
+@pytest.mark.slow
 def test_every_attempt_recalls_by_its_own_failure(rig: Rig) -> None:
     """A run whose bug was `assert 6 == 4` was fixed before; another one comes to that failure by a wrong patch."""
     worse = play.BUGGY.replace("+ 1", "+ 2")
@@ -123,6 +127,7 @@ def test_every_attempt_recalls_by_its_own_failure(rig: Rig) -> None:
     assert events
 
 
+@pytest.mark.slow
 def test_a_run_that_was_shown_failures_can_be_replayed(rig: Rig) -> None:
     run(rig, play.WRONG)
     ended, _ = run(rig, play.WORSE, play.RIGHT)

@@ -192,6 +192,7 @@ def test_there_are_thirty_of_each() -> None:
     assert len(ON_THEIR_WAY) >= 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "at", "start", "script"), short_form([pytest.param(*circle) for circle in CIRCLES], 11)
 )
@@ -206,6 +207,7 @@ def test_a_circle_is_found_at_the_first_attempt_that_shows_it(rig, pattern, at, 
     assert ended.history[at - 1].turn == decided.turn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("start", "script"), short_form([pytest.param(*item) for item in ON_THEIR_WAY], 8))
 def test_a_run_on_its_way_is_left_alone(rig, start, script):
     ended, made, _ = decisions(rig, start, [*script, "green"])
@@ -213,6 +215,7 @@ def test_a_run_on_its_way_is_left_alone(rig, start, script):
     assert [item.turn for item in made] == [None] * (len(script) + 1)
 
 
+@pytest.mark.slow
 def test_each_pattern_is_met_in_its_own_way(rig):
     first = {pattern: (start, script) for pattern, _, start, script in reversed(CIRCLES)}
     taken = {
@@ -231,6 +234,7 @@ def test_each_pattern_is_met_in_its_own_way(rig):
     }
 
 
+@pytest.mark.slow
 def test_what_did_not_help_is_followed_by_something_else(rig):
     ended, made, asks = decisions(rig, A, ["a.key", "a.key", "a.key", "a.key", "green"])
     assert [item.turn.strategy.value if item.turn else "" for item in made] == [
@@ -245,6 +249,7 @@ def test_what_did_not_help_is_followed_by_something_else(rig):
     assert [ask.temperature for ask in asks if ask.question == "patch"] == [0.0, 0.6, 0.9, 0.9, 0.9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "script", "trend"),
     [
@@ -267,6 +272,7 @@ def spoken(asks: list[Ask], attempt: int) -> str:
     return "\n".join(message.text for message in said[0].messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "script", "words"),
     [
@@ -283,6 +289,7 @@ def test_the_next_question_is_another_one_because_of_it(rig, start, script, word
     assert not any(words in spoken(asks, number) for number in range(1, len(script) + 1))
 
 
+@pytest.mark.slow
 def test_who_starts_again_is_shown_the_edits_that_made_it_worse_and_told_so(rig):
     _, _, asks = decisions(rig, A, ["a.key b.key", "green"])
     assert "return number + 1\n" in spoken(asks, 2)

@@ -12,6 +12,8 @@ import pytest
 
 from support.rig import Rig, make_rig
 
+pytestmark = pytest.mark.slow
+
 BENCH = Path(__file__).parents[3] / "bench"
 
 

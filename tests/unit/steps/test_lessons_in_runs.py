@@ -33,6 +33,8 @@ from support import rig as play
 from support.rig import Kept, Rig, make_rig
 from support.store import memory_database, put_lesson
 
+pytestmark = pytest.mark.slow
+
 WHEN, ADVICE = "A sum is one more than was expected", "Look for a constant that is added after the sum"
 TAUGHT = json.dumps({**json.loads(play.CARD), "when": WHEN, "advice": ADVICE})
 

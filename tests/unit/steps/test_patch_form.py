@@ -25,6 +25,8 @@ from redstart.toolkit.prompts.fit import tokens
 from support import rig as play
 from support.rig import Rig, make_rig
 
+pytestmark = pytest.mark.slow
+
 WHOLE, ENVELOPE = "all of the file as it shall be", "*** Begin Patch"
 ONCE = Limits(attempts=1)
 

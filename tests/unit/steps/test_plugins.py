@@ -15,6 +15,8 @@ from redstart.engines.inline import inline
 from support import rig as play
 from support.rig import CODE, Rig, computed_suite, make_rig
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Iterator[Rig]:

@@ -19,6 +19,8 @@ from redstart.toolkit.languages.python.snippets import FILE
 from support import rig as play
 from support.rig import CODE, DAWN, RED, Rig, computed_suite, make_rig
 
+pytestmark = pytest.mark.slow
+
 SNIPPET = "from calc import double\nprint('double gives', double(2))\n"
 PROBE = f"WHY: not sure yet\n\nPROBE:\n```python\n{SNIPPET}```\n"
 PRINTED = "double gives 5"

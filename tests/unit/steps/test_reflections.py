@@ -70,6 +70,7 @@ def prompts(asks: list[Ask], question: str) -> list[str]:
     return ["\n".join(message.text for message in ask.messages) for ask in asks if ask.question == question]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asks", [QuestionOptions(), QuestionOptions(brief=True)])
 def test_what_an_answer_says_of_the_last_attempt_is_in_the_next_question(rig: Rig, asks: QuestionOptions) -> None:
     script = by_script(wrong(1, reflects=False), wrong(2), play.RIGHT)
@@ -81,6 +82,7 @@ def test_what_an_answer_says_of_the_last_attempt_is_in_the_next_question(rig: Ri
         assert said in third
 
 
+@pytest.mark.slow
 def test_the_reflections_on_the_last_three_attempts_are_carried_in_full(rig: Rig) -> None:
     patches = [wrong(1, reflects=False), *(wrong(number) for number in range(2, 7)), play.RIGHT]
     _, asked = run(rig, by_script(*patches), ReflectionPolicy.never, iterations=7)
@@ -89,12 +91,14 @@ def test_the_reflections_on_the_last_three_attempts_are_carried_in_full(rig: Rig
     assert [number for number in range(1, 8) if f"cause-{number}" in last] == [5, 6]
 
 
+@pytest.mark.slow
 def test_the_card_is_written_with_the_reflections_in_view(rig: Rig) -> None:
     script = by_script(wrong(1, reflects=False), wrong(2), play.RIGHT)
     _, asked = run(rig, script, ReflectionPolicy.never)
     assert "TRY NEXT: next-2" in prompts(asked, "remember")[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
@@ -115,6 +119,7 @@ def test_the_policy_says_after_which_failed_attempts_a_model_is_asked(
     assert [ask.tier for ask in questions] == [Tier.strong] * len(expected)
 
 
+@pytest.mark.slow
 def test_a_reflection_that_was_asked_for_is_shown_and_not_asked_for_again(rig: Rig) -> None:
     ended, asked = run(rig, by_script(wrong(1, reflects=False), play.RIGHT), ReflectionPolicy.always)
     assert ended.result is Result.verified
@@ -130,6 +135,7 @@ def test_a_small_model_that_writes_a_program_is_shown_explanations_alone() -> No
     assert learned([AttemptSummary(number=1, reflection=Reflection(what_failed="only noted"))]) == ""
 
 
+@pytest.mark.slow
 def test_a_model_that_is_held_to_a_shape_reflects_in_it(rig: Rig) -> None:
     def answer(number: int) -> str:
         edit = {"path": play.CODE, "search": LINE, "text": f"    return number + {number}"}
@@ -143,6 +149,7 @@ def test_a_model_that_is_held_to_a_shape_reflects_in_it(rig: Rig) -> None:
     assert "TRY NEXT: next-51" in prompts(asked, "patch")[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ReflectionPolicy)
 def test_a_run_that_reflected_can_be_replayed(rig: Rig, policy: ReflectionPolicy) -> None:
     ended, _ = run(rig, by_script(wrong(1), wrong(2), play.RIGHT), policy)

@@ -15,6 +15,8 @@ from redstart.engines.inline import inline
 from support import rig as play
 from support.rig import Rig, make_rig
 
+pytestmark = pytest.mark.slow
+
 TITLE = "## Your last edits that did not fit"
 NEAR = play.block("    return number + number + one", "    return number + number")
 

@@ -16,6 +16,8 @@ from redstart.engines.replay import replay
 from support import rig as play
 from support.rig import Rig, make_rig
 
+pytestmark = pytest.mark.slow
+
 TESTS = (
     "tests/test_it.py\n<<<<<<< SEARCH\n=======\nfrom calc import double\n\n\ndef test_it():\n    {}\n>>>>>>> REPLACE\n"
 )

@@ -55,6 +55,7 @@ def only_a_plan(run: RunState) -> CourseChange | None:
     return CourseChange(pattern=CoursePattern.revisited, strategy=Strategy.plan) if repeated(run) else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "otherwise"), [(Stubborn, lambda run: None), (Rewording, only_a_plan)])
 def test_a_stubborn_model_repeats_its_mistakes_less_and_solves_more(rig, monkeypatch, kind, otherwise):
     told = [ended(rig, kind, seed) for seed in SEEDS]

@@ -20,6 +20,8 @@ from redstart.steps import test as step
 from support import rig as play
 from support.rig import CODE, GREEN, RED, TESTS, Rig, altered_ids, called_plainly, make_rig
 
+pytestmark = pytest.mark.slow
+
 FIX = play.block("    return number + number + 1", "    return number + number")
 EXTRA = "extra.py"
 PADDED = FIX + f"\n{EXTRA}\n<<<<<<< SEARCH\n=======\nEXTRA = 1\n>>>>>>> REPLACE\n"

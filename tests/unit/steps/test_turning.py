@@ -61,6 +61,7 @@ def ran(rig: Rig, limits: Limits, asks: QuestionOptions, more: dict[str, bytes |
     return *asyncio.run(go()), [ask for ask in model.asks if ask.question == "patch"]
 
 
+@pytest.mark.slow
 def test_more_of_the_code_is_shown_where_other_edits_end_in_the_same_failure(rig):
     text = "\n".join(f"def helper_{number}(double):\n    return double + {number}\n" for number in range(60))
     more = {f"double_{number}.py": text.encode() for number in range(MANY)}
@@ -119,6 +120,7 @@ def red_run(
     return state(spec=asked, now=now, history=marked, **over)
 
 
+@pytest.mark.slow
 def test_once_stronger_every_question_says_so(rig):
     asks = QuestionOptions(stronger="big:one", stalls={play.WRITER: StallLimits(warning=1, end=2)})
     _, decided, _, asked = ran(rig, Limits(attempts=4), asks)
@@ -136,6 +138,7 @@ def test_once_stronger_every_question_says_so(rig):
     )
 
 
+@pytest.mark.slow
 def test_a_run_that_brings_nothing_is_warned_of_and_ended(rig):
     limits = Limits(attempts=99, stall_warning=3, stall=5, tokens=None, usd=None)
     ended, decided, _, _ = ran(rig, limits, QuestionOptions())
@@ -152,6 +155,7 @@ def test_a_run_that_brings_nothing_is_warned_of_and_ended(rig):
     assert told == [decided[2].warning, decided[3].warning]
 
 
+@pytest.mark.slow
 def test_a_form_that_did_not_fit_is_given_up_for_whole_files(rig):
     model = rig.with_model(
         lambda ask: (

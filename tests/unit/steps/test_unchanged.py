@@ -54,6 +54,7 @@ def has_answered(ask: Ask) -> bool:
     return any(message.role is Role.assistant for message in ask.messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("same", "asks"),
     [
@@ -75,6 +76,7 @@ def test_it_is_told_in_the_same_attempt(rig, same, asks):
     assert asyncio.run(replay(rig.adapters, ended.run_id)).state == ended
 
 
+@pytest.mark.slow
 def test_the_next_attempt_is_told_too(rig):
     ended, asked = ran(rig, lambda _: AS_JSON, JSON, attempts=2)
     assert [has_answered(ask) for ask in asked] == [False, True, False, True]

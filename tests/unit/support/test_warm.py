@@ -11,6 +11,8 @@ import pytest
 from support.user import User
 from support.warm import COMMAND, warm_for
 
+pytestmark = pytest.mark.slow
+
 TELLS = """
 import os, random, sys
 from pathlib import Path

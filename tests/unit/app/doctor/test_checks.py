@@ -30,6 +30,8 @@ from redstart.testing.contracts.store import Clock
 from redstart.testing.states import state
 from support.server import Reply, ScriptedServer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch) -> Path:

@@ -31,6 +31,8 @@ from redstart.toolkit.repo.trees import GitTrees
 from support import rig as play
 from support.rig import Rig, make_rig
 
+pytestmark = pytest.mark.slow
+
 ONCE = Limits(attempts=1)
 
 

@@ -138,6 +138,7 @@ def test_text_keeps_its_form_whatever_the_repo_holds(text):
     assert all(letter.isprintable() or letter in "\n\t" for letter in shown)
 
 
+@pytest.mark.slow
 @given(text=st.text(max_size=60), diff=st.text(max_size=200))
 @settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_no_text_at_all_breaks_the_form(text, diff):
@@ -146,6 +147,7 @@ def test_no_text_at_all_breaks_the_form(text, diff):
     assert frame(as_text(hostile)) == frame(as_text(plain))
 
 
+@pytest.mark.slow
 @given(text=st.text(alphabet="`~|<>\n\r #*-_[]()!\\&;: \u2028\u202ea", max_size=40))
 @settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_no_mix_of_markup_breaks_the_form(text):
@@ -192,6 +194,7 @@ def test_a_long_list_names_the_first_and_counts_the_rest():
     assert f"t{SHOWN:04}" not in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filler", ["x", "`", "\u202e", "ü", "| "])
 def test_however_large_the_patch_it_fits_into_a_pull_request(filler):
     long = filler * 5_000

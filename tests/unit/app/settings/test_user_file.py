@@ -139,6 +139,7 @@ def test_what_outranks_it_is_said(path, monkeypatch):
     assert "note: REDSTART_LIMITS__USD outranks it: limits.usd = 7.0 is in force" in ran.output
 
 
+@pytest.mark.slow
 def test_the_editor_is_started_and_what_it_leaves_is_checked(path, monkeypatch, tmp_path):
     script = tmp_path / "editor"
     script.write_text('#!/bin/sh\n[ "$1" = --wait ] && printf "[limits]\\nusd = 4\\n" > "$2"\n')

@@ -17,6 +17,7 @@ def alike(one: str, other: str) -> float:
     return sum(map(mul, embedded(one), embedded(other)))
 
 
+@pytest.mark.slow
 def test_the_same_text_has_the_same_place_in_another_process() -> None:
     code = f"from redstart.ports.memory.hashing import embedded; print(embedded({ERROR!r}))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

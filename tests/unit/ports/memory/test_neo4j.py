@@ -27,6 +27,8 @@ from redstart.testing.states import card, commit
 from support.bolt import serve_bolt
 from support.user import User
 
+pytestmark = pytest.mark.slow
+
 Ask = Callable[..., list[dict[str, Any]]]
 HOSTILE = [
     "app.py",

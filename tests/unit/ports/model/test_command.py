@@ -28,6 +28,8 @@ from redstart.ports.model.command import LARGEST, Command
 from redstart.ports.model.port import Model
 from redstart.testing.contracts.model import HIDDEN, ModelContract, Script
 
+pytestmark = pytest.mark.slow
+
 ASK = Ask(question="patch", tier=Tier.strong, messages=(Message(role=Role.user, text="naïve?"),), site="1/patch/0")
 READ = Tool(name="read", description="Reads.", parameters={"type": "object"})
 

@@ -178,6 +178,7 @@ def test_the_settings_models_stand_behind_one_gateway() -> None:
     assert isinstance(connect(Settings(models=Models(strong="ollama:a", fast="ollama:a"))), Gateway)
 
 
+@pytest.mark.slow
 def test_a_program_can_be_asked_and_a_recording_stands_for_all(tmp_path: Path) -> None:
     (answer,) = answered(Models(strong="command:echo hello", fast="command:echo hello"), ask())
     assert answer.text.strip() == "hello"

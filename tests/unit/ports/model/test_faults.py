@@ -13,6 +13,8 @@ from redstart.ports.model.port import Model
 from redstart.ports.model.providers import connect
 from support.server import Reply, Request, ScriptedServer, Wire
 
+pytestmark = pytest.mark.slow
+
 KEY = "key-0123456789"
 DEADLINE = 0.6
 PATIENT = 120.0

@@ -16,6 +16,8 @@ from redstart.ports.model.manual import ManualModel
 from redstart.ports.model.port import Model
 from redstart.testing.contracts.model import ModelContract, Script
 
+pytestmark = pytest.mark.slow
+
 ASK = Ask(
     question="patch",
     tier=Tier.strong,

@@ -126,6 +126,7 @@ def test_ordinary_code_is_left_alone(text):
     assert mask(text) == text
 
 
+@pytest.mark.slow
 def test_nothing_in_this_projects_own_source_is_taken_for_a_secret():
     source = Path(__file__).parents[4] / "src" / "redstart"
     files = [path for path in source.rglob("*") if path.suffix in (".py", ".md", ".toml")]

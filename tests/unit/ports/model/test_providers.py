@@ -234,6 +234,7 @@ def test_ollama_needs_neither_key_nor_address() -> None:
     assert connect("ollama:qwen2.5-coder", base_url=None, api_key=None, deadline=1)
 
 
+@pytest.mark.slow
 def test_no_sdk_is_loaded_before_the_first_question() -> None:
     code = """
 import sys

@@ -18,6 +18,8 @@ from redstart.ports.sandbox.choose import choose
 from redstart.ports.sandbox.process import Process
 from redstart.testing.sandbox import FolderWorkspaces
 
+pytestmark = pytest.mark.slow
+
 
 class FakeProgram:
     """Puts a shell script in the place of bubblewrap."""

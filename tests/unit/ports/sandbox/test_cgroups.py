@@ -171,6 +171,7 @@ def test_processes_of_others_are_not_moved(tmp_path: Path) -> None:
     assert not (scope / cgroups.SUPERVISOR).exists()
 
 
+@pytest.mark.slow
 def test_groups_of_the_dead_are_removed(tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as dead:
         left = tmp_path / f"{PREFIX}{mark(dead.pid)}-0"
@@ -188,6 +189,7 @@ echo {offers}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("offers", "before", "helps"),
     [
@@ -220,6 +222,7 @@ def test_where_no_systemd_of_the_user_is_none_is_asked(tmp_path: Path) -> None:
     assert not asked.exists()
 
 
+@pytest.mark.slow
 def test_a_real_group_ends_what_is_in_it() -> None:
     tree = own_tree()
     if tree is None:
@@ -238,6 +241,7 @@ def test_a_real_group_ends_what_is_in_it() -> None:
     assert not any(folder.exists() for folder in group.folders)
 
 
+@pytest.mark.slow
 def test_what_still_runs_in_a_group_of_the_dead_is_ended(tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as dead:
         left = tmp_path / f"{PREFIX}{mark(dead.pid)}-0"

@@ -71,6 +71,7 @@ def test_a_plain_process_only_with_leave(workspaces: FolderWorkspaces, tmp_path:
     assert isinstance(choose(workspaces, tmp_path, unsafe=True, wanted=SandboxChoice("process")), Process)
 
 
+@pytest.mark.slow
 def test_a_plain_process_is_seen_to_hold_nothing(tmp_path: Path) -> None:
     with pytest.raises(Leaks) as raised:
         prove(Process, tmp_path)

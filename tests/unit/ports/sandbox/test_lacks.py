@@ -62,6 +62,7 @@ def test_the_short_words_stand_beside_the_tier() -> None:
     assert sandbox_in_words("bwrap", lacks[:2]) == "sandbox bwrap (no common memory limit, disk watched)"
 
 
+@pytest.mark.slow
 def test_the_doctor_says_it_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("REDSTART_HOME", str(tmp_path / "home"))

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from redstart.core.shell import SandboxLimits
 from redstart.ports.sandbox.launch import ClippedStream, kill_group, launch, limited
 
+pytestmark = pytest.mark.slow
+
 LIMITS = SandboxLimits(wall=60)
 
 

@@ -24,6 +24,7 @@ def test_what_we_did_not_name_is_not_ours(name: str) -> None:
     assert not abandoned(name, FOLDER)
 
 
+@pytest.mark.slow
 def test_only_folders_of_the_dead_are_removed(tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as dead:
         of_the_dead = tmp_path / f"{FOLDER}{mark(dead.pid)}-x"
@@ -35,6 +36,7 @@ def test_only_folders_of_the_dead_are_removed(tmp_path: Path) -> None:
     sweep_folders(tmp_path / "not made yet")
 
 
+@pytest.mark.slow
 def test_a_passing_folder_of_one_who_was_killed_goes_with_the_next(tmp_path: Path) -> None:
     code = "import sys\nfrom redstart.ports.sandbox.leftovers import passing\n"
     enter = "with passing(sys.argv[1]) as folder:\n    print(folder, flush=True)\n    sys.stdin.read()\n"

@@ -15,6 +15,8 @@ from redstart.ports.sandbox.bwrap import probe
 from redstart.ports.sandbox.stage import own_rights
 from redstart.testing.contracts.ground import living
 
+pytestmark = pytest.mark.slow
+
 RUNNER = """
 import asyncio, sys
 from pathlib import Path

@@ -30,6 +30,7 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["git_objects", "git_head"])
 def test_no_history_to_show(environment: Environment, workspace: Path, missing: str) -> None:
     known = with_history(environment)
@@ -38,12 +39,14 @@ def test_no_history_to_show(environment: Environment, workspace: Path, missing: 
     assert list(workspace.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_commit_that_is_gone_leaves_a_folder_without_an_index(environment: Environment, workspace: Path) -> None:
     known = with_history(environment).model_copy(update={"git_head": "1" * 40})
     assert make_git(known, workspace / ".git", objects=known.git_objects)
     assert not (workspace / ".git" / "index").exists()
 
 
+@pytest.mark.slow
 def test_a_repo_with_long_names(environment: Environment, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_DEFAULT_HASH", "sha256")
     known = with_history(environment)

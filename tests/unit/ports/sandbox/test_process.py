@@ -45,6 +45,7 @@ def execution(workspaces: FolderWorkspaces, mount: Path, code: str, **fields: ob
     return Execution.model_validate(request)
 
 
+@pytest.mark.slow
 def test_the_checkout_is_imported_and_not_the_real_repo(workspaces: FolderWorkspaces, tmp_path: Path) -> None:
     real = tmp_path / "repo"
     (real / "src").mkdir(parents=True)
@@ -60,6 +61,7 @@ def test_the_checkout_is_imported_and_not_the_real_repo(workspaces: FolderWorksp
     assert done.output == "checkout checkout installed\n"
 
 
+@pytest.mark.slow
 def test_the_scratch_folder_may_lie_in_the_repo(workspaces: FolderWorkspaces, tmp_path: Path) -> None:
     code = "import os, pathlib; print(pathlib.Path(os.environ['HOME']).is_dir(), open(os.environ['A']).read())"
     request = execution(workspaces, tmp_path, code, variables={"A": "{redstart:in}/a"}, files_in={"a": "came in"})

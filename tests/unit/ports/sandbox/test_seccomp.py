@@ -111,6 +111,7 @@ def test_a_jump_too_far_is_an_error() -> None:
         assembled(far)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() not in MACHINES, reason="no filter for this kind of processor")
 def test_the_kernel_takes_it() -> None:
     code = """

@@ -145,11 +145,13 @@ def ask(port: int, host: str = "127.0.0.1") -> str:
     return f"s = connect({port}, {host!r}); s.sendall(b'hello'); s.shutdown(socket.SHUT_WR); print(everything(s))"
 
 
+@pytest.mark.slow
 def test_a_service_is_reached_and_may_answer_after_the_client_has_ended(box: Box, server: Server) -> None:
     done = box.run(ask(server.port), at(server.port))
     assert (done.output, done.exit_code, done.cause) == ("b'one:hello'\n", 0, ExitCause.ok)
 
 
+@pytest.mark.slow
 def test_no_other_port_of_the_host_is_reached(box: Box, server: Server) -> None:
     with serving(b"two:") as other:
         code = f"""
@@ -163,6 +165,7 @@ for host, port in (('127.0.0.1', {other.port}), ('127.0.0.2', {server.port}), ('
         assert box.run(ask(other.port), at(server.port), at(other.port)).output == "b'two:hello'\n"
 
 
+@pytest.mark.slow
 def test_the_socket_file_leads_to_the_service_whatever_is_sent(box: Box, server: Server) -> None:
     with serving(b"two:") as other:
         code = f"""
@@ -181,6 +184,7 @@ except OSError as error:
     assert told == ["['0', 'forward.py', 'ready']", "b'one:CONNECT'", "Read-only file system"]
 
 
+@pytest.mark.slow
 def test_much_is_sent_both_ways(box: Box, server: Server) -> None:
     code = f"""
 sent = os.urandom(1 << 20) * {LARGE >> 20}
@@ -192,6 +196,7 @@ print(everything(s) == b'one:' + sent, len(sent))
     assert box.run(code, at(server.port)).output == f"True {LARGE}\n"
 
 
+@pytest.mark.slow
 def test_the_last_of_a_long_answer_arrives_after_the_service_has_closed(box: Box) -> None:
     with serving(b"x" * LARGE) as generous:
         code = f"""
@@ -202,6 +207,7 @@ print(len(everything(s)))
         assert box.run(code, at(generous.port)).output == f"{LARGE}\n"
 
 
+@pytest.mark.slow
 def test_two_executions_at_once_have_each_their_own(box: Box, server: Server) -> None:
     async def both(other: int) -> list[Completed]:
         return await asyncio.gather(
@@ -213,6 +219,7 @@ def test_two_executions_at_once_have_each_their_own(box: Box, server: Server) ->
     assert outputs == ["b'one:hello'\n", "b'two:hello'\n"]
 
 
+@pytest.mark.slow
 def test_too_many_connections_are_closed_and_the_rest_goes_on(box: Box, server: Server) -> None:
     code = f"""
 socks = [connect({server.port}) for _ in range(257)]
@@ -224,6 +231,7 @@ for s in (socks[0], socks[255]):
     assert box.run(code, at(server.port)).output == "b''\nb'one:'\nb'one:'\n"
 
 
+@pytest.mark.slow
 def test_a_connection_is_given_back_when_it_ends(box: Box, server: Server) -> None:
     code = f"""
 for _ in range(300):
@@ -236,6 +244,7 @@ for _ in range(300):
     assert (done.output, done.exit_code) == ("", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code", ["print('out'); print('err', file=sys.stderr); sys.exit(3)", "os.kill(os.getpid(), 9)"]
 )
@@ -245,10 +254,12 @@ def test_end_and_output_are_as_without_a_service(box: Box, server: Server, code:
     assert without.cause is not ExitCause.ok
 
 
+@pytest.mark.slow
 def test_a_missing_folder_is_the_commands_own_failure(box: Box, server: Server) -> None:
     assert box.run("", at(server.port), cwd="nowhere").exit_code == 127
 
 
+@pytest.mark.slow
 def test_a_timeout_is_still_one_and_nothing_is_left(box: Box, server: Server) -> None:
     hang = f"s = connect({server.port}); s.recv(1)"
     assert box.run(hang, at(server.port), wall=2).cause is ExitCause.timeout
@@ -256,6 +267,7 @@ def test_a_timeout_is_still_one_and_nothing_is_left(box: Box, server: Server) ->
     assert list(box.scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_afterwards_there_is_no_process_and_no_file(box: Box, server: Server) -> None:
     server.watching = True
     box.run(ask(server.port), at(server.port))
@@ -318,16 +330,19 @@ def test_the_relay_keeps_the_last_of_an_answer_until_it_is_read(tmp_path: Path) 
             assert asyncio.run(length(generous.port, tmp_path / str(size))) == size
 
 
+@pytest.mark.slow
 def test_without_a_service_nothing_is_started(box: Box) -> None:
     code = "print(os.path.exists('/run/redstart/services'), [p for p in os.listdir('/proc') if p.isdigit()])"
     assert re.fullmatch(r"False \['1', '\d+'\]\n", box.run(code).output)
 
 
+@pytest.mark.slow
 def test_a_service_that_is_down_closes_the_connection_at_once(box: Box) -> None:
     port = unused_port()
     assert box.run(f"s = connect({port}); print(s.recv(1))", at(port)).output == "b''\n"
 
 
+@pytest.mark.slow
 def test_localhost_is_either_of_its_addresses(box: Box, server: Server) -> None:
     assert (
         box.run(ask(server.port) + "; " + ask(server.port, "localhost"), at(server.port, "localhost")).output
@@ -342,6 +357,7 @@ def has_sixth_version() -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not has_sixth_version(), reason="this machine has no ::1")
 def test_the_sixth_version_of_loopback(box: Box) -> None:
     with serving(b"six:", "::1") as six:
@@ -349,16 +365,19 @@ def test_the_sixth_version_of_loopback(box: Box) -> None:
         assert box.run(ask(six.port), at(six.port, "localhost")).output == "b'six:hello'\n"
 
 
+@pytest.mark.slow
 def test_the_command_does_not_run_without_its_services(box: Box, server: Server) -> None:
     with pytest.raises(SandboxUnavailable, match="no-such-python"):
         box.run("print('ran')", at(server.port), python="/usr/bin/no-such-python")
 
 
+@pytest.mark.slow
 def test_a_kill_of_its_own_group_leaves_the_service(box: Box, server: Server) -> None:
     code = "import signal; signal.signal(15, signal.SIG_IGN); os.killpg(0, 15); " + ask(server.port)
     assert box.run(code, at(server.port)).output == "b'one:hello'\n"
 
 
+@pytest.mark.slow
 def test_a_long_path_of_the_scratch_folder(tmp_path: Path, server: Server) -> None:
     box = Box(tmp_path / ("long" * 30))
     assert box.run(ask(server.port), at(server.port)).output == "b'one:hello'\n"
@@ -372,6 +391,7 @@ def test_what_a_service_may_be() -> None:
     assert [each.address for each in endpoints(["localhost:5432"])] == ["127.0.0.1", "::1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "service",
     [

@@ -35,6 +35,7 @@ def test_with_nothing_to_do_nothing_is_done(tmp_path: Path) -> None:
     assert (stage.user, stage.temporary("/home/x"), stage.source("/no/such")) == (None, {}, "/no/such")
 
 
+@pytest.mark.slow
 def test_groups_are_entered_first(tmp_path: Path) -> None:
     door = tmp_path / "a group" / "cgroup.procs"
     door.parent.mkdir()
@@ -43,6 +44,7 @@ def test_groups_are_entered_first(tmp_path: Path) -> None:
     assert (ran.stdout, door.read_text()) == ("one two\n", "0\n")
 
 
+@pytest.mark.slow
 def test_a_group_that_cannot_be_entered_ends_it(tmp_path: Path) -> None:
     argv = StagedExecution(NOBODY, SMALL, [str(tmp_path / "no" / "group")]).argv(["/bin/echo", "started"], tmp_path)
     ran = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -107,6 +109,7 @@ def on_stage(lower: Path, script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, env={"PATH": TOOLS}, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_the_lower_layer_is_never_changed(lower: Path) -> None:
     ran = on_stage(lower, f"cd {WORKSPACE}; cat file; echo new >file; rm -r folder; mkdir other; cat file; ls")
     assert (ran.stdout, ran.stderr) == ("of the snapshotnew\nfile\nother\n", "")
@@ -114,11 +117,13 @@ def test_the_lower_layer_is_never_changed(lower: Path) -> None:
     assert sorted(path.name for path in lower.iterdir()) == ["file", "folder"]
 
 
+@pytest.mark.slow
 def test_a_folder_of_the_lower_layer_can_be_renamed(lower: Path) -> None:
     ran = on_stage(lower, f"cd {WORKSPACE}; mv folder renamed && cat renamed/inner")
     assert (ran.returncode, ran.stdout) == (0, "inner")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [WORKSPACE, OUTWARD, TEMPORARY, SHARED, HOME])
 def test_every_place_is_bounded(lower: Path, place: str) -> None:
     ran = on_stage(lower, f"cd {place}; head -c 5000000 /dev/zero >big; echo $?; ls -l big | cut -d' ' -f5")
@@ -129,6 +134,7 @@ def test_every_place_is_bounded(lower: Path, place: str) -> None:
     assert many.returncode != 0
 
 
+@pytest.mark.slow
 def test_it_is_seen_by_nobody_else(lower: Path) -> None:
     on_stage(lower, "true")
     mounts = Path("/proc/self/mountinfo").read_text()
@@ -136,6 +142,7 @@ def test_it_is_seen_by_nobody_else(lower: Path) -> None:
     assert "redstart" not in [line.split(" - ")[1].split()[1] for line in mounts.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to give up")
 def test_root_gives_up_its_rights(lower: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret"

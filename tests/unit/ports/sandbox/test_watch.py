@@ -53,6 +53,7 @@ def told(pid: int, **limits: float) -> ExitCause:
     return asyncio.run(soon())
 
 
+@pytest.mark.slow
 def test_a_family_is_added_up_and_what_it_shares_counted_once() -> None:
     with running() as top:
         used = family(top)
@@ -73,6 +74,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_files_in_memory_that_have_no_name_are_counted_once() -> None:
     with subprocess.Popen([sys.executable, "-c", NAMELESS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
@@ -96,6 +98,7 @@ stays.set()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel_lists", [True, False])
 def test_children_of_every_thread_belong_to_the_family(monkeypatch: pytest.MonkeyPatch, kernel_lists: bool) -> None:
     monkeypatch.setattr(watch, "_kernel_lists_children", lambda: kernel_lists)
@@ -106,17 +109,20 @@ def test_children_of_every_thread_belong_to_the_family(monkeypatch: pytest.Monke
         top.communicate()
 
 
+@pytest.mark.slow
 def test_a_process_that_is_gone_uses_nothing() -> None:
     with subprocess.Popen(["/bin/true"]) as gone:
         gone.wait()
     assert (family(gone.pid).processes, exact_memory(gone.pid)) == (0, 0)
 
 
+@pytest.mark.slow
 def test_too_many_processes() -> None:
     with running() as top:
         assert told(top, processes=0) is ExitCause.processes
 
 
+@pytest.mark.slow
 def test_too_much_memory() -> None:
     with running() as top:
         assert told(top, memory=40 * MEGABYTE) is ExitCause.memory
@@ -128,6 +134,7 @@ def test_too_much_processor_time() -> None:
         assert told(top, cpu=1) is ExitCause.cpu
 
 
+@pytest.mark.slow
 def test_shared_memory_is_no_reason() -> None:
     with running() as top:
         watchman = ExecutionWatch(SandboxLimits(memory=180 * MEGABYTE), group=None)

@@ -79,6 +79,7 @@ def fixed(folder: Path, line: str, **more: str) -> RunState:
     return asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_poisoned_warm_sandbox_makes_no_green(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_colours: list[int]
 ) -> None:
@@ -100,6 +101,7 @@ def test_a_test_that_strikes_at_its_parent_makes_no_green(tmp_path: Path, warm_c
     assert state.result is not Result.verified
 
 
+@pytest.mark.slow
 def test_an_honest_green_is_looked_at_ahead_and_then_proven(tmp_path: Path, warm_colours: list[int]) -> None:
     state = fixed(tmp_path, "    return number + number")
     assert state.result is Result.verified

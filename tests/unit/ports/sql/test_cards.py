@@ -74,6 +74,7 @@ def overwrite_nothing(database: Database) -> None:
             connection.exec_driver_sql("PRAGMA secure_delete = OFF")
 
 
+@pytest.mark.slow
 def test_a_forgotten_card_is_nowhere_any_more(rig: Rig, database: Database, made: Path | str) -> None:
     overwrite_nothing(database)
     first = asyncio.run(green(rig, SAID))
@@ -105,6 +106,7 @@ def test_a_forgotten_card_is_nowhere_any_more(rig: Rig, database: Database, made
     assert kept.card.id not in [tie.target for tie in ties if tie.kind is EdgeKind.has_fix_card]
 
 
+@pytest.mark.slow
 def test_what_a_run_was_forked_from_is_forgotten_in_it_too(rig: Rig, database: Database, made: Path | str) -> None:
     overwrite_nothing(database)
     first = asyncio.run(green(rig, SAID))
@@ -132,6 +134,7 @@ def test_words_are_found_however_they_were_written_down() -> None:
     assert "Ω" not in scrub(json.dumps({"note": once}))
 
 
+@pytest.mark.slow
 def test_what_a_run_that_goes_on_knows_is_not_forgotten_yet(rig: Rig, database: Database) -> None:
     asyncio.run(green(rig, SAID))
     (kept,) = asyncio.run(SqlCards(database).cards())
@@ -142,6 +145,7 @@ def test_what_a_run_that_goes_on_knows_is_not_forgotten_yet(rig: Rig, database: 
     assert asyncio.run(SqlCards(database).card(kept.card.id)) == kept
 
 
+@pytest.mark.slow
 def test_forgetting_one_leaves_the_others_alone(rig: Rig, database: Database) -> None:
     first = asyncio.run(green(rig, SAID))
     other = asyncio.run(green(rig, play.CARD))

@@ -53,6 +53,7 @@ def two_attempts(database: Database, folder: Path) -> RunState:
         rig.trees.close()
 
 
+@pytest.mark.slow
 def test_a_run_leaves_what_belongs_to_each_of_its_attempts(database: Database, tmp_path: Path) -> None:
     ended = two_attempts(database, tmp_path / "snapshots")
     assert ended.result is Result.verified

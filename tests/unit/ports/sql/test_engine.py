@@ -128,6 +128,7 @@ def test_a_folder_that_cannot_be_made_is_a_store_error(tmp_path: Path) -> None:
     assert raised.value.remedy
 
 
+@pytest.mark.slow
 def test_alembic_is_not_imported_for_a_database_that_is_up_to_date(tmp_path: Path) -> None:
     Database.open(tmp_path / "store.db").close()
     code = """

@@ -170,6 +170,7 @@ def test_recall_is_the_same_with_and_without_pgvector(postgres: Postgres, templa
     assert found == [("card-2", "family", 0.5), ("card-0", "likeness", round(likeness_of / 2, 3))]
 
 
+@pytest.mark.slow
 def test_a_server_that_was_restarted_is_found_again_without_an_error(tmp_path: Path) -> None:
     with serve_postgres(tmp_path / "server") as server, Database.open(server.url) as database:
         store = SqlStore(database, Clock())

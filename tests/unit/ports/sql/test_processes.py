@@ -22,6 +22,8 @@ from redstart.ports.store.port.runs import StepRow
 from redstart.testing.contracts.store import DAWN
 from redstart.testing.states import state
 
+pytestmark = pytest.mark.slow
+
 OPENER = """
 import sys
 from pathlib import Path

@@ -17,6 +17,8 @@ from redstart.ports.sql.lessons import SqlLessonStore
 from redstart.ports.sql.memory import SqlMemory
 from redstart.testing.states import signature
 
+pytestmark = pytest.mark.slow
+
 RUNS = 100
 REMEMBERING = """
 import asyncio, sys

@@ -30,6 +30,8 @@ from support import rig as play
 from support.engine_contract import comparable
 from support.rig import Rig, make_rig
 
+pytestmark = pytest.mark.slow
+
 Left = Callable[[str, Path | str, Database], None]
 
 

@@ -70,6 +70,7 @@ def search(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     return ripgrep_search(folder)
 
 
+@pytest.mark.slow
 def test_every_way_gives_the_same_hits(search: Search) -> None:
     assert search(["total", "Cart", "total"]) == EXPECTED
 
@@ -79,6 +80,7 @@ def test_what_is_no_identifier_is_passed_over(search: Search) -> None:
     assert search([]) == []
 
 
+@pytest.mark.slow
 def test_ripgrep_itself_is_used_where_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("rg") is None:
         pytest.skip("no ripgrep here")

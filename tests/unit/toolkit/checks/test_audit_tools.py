@@ -33,17 +33,20 @@ def finding(rule: str = "r", line: int = 1, path: str = "a.py", **over: object) 
     return Finding.model_validate({**plain, **over})
 
 
+@pytest.mark.slow
 def test_a_defect_is_told_once_with_everybody_who_saw_it() -> None:
     query, load = run_tools({"shop/a.py": BAD})
     assert (query.kind, query.line, query.also) == (FindingKind.sql_injection, 5, ("ruff S608",))
     assert (load.kind, load.line, load.also) == (FindingKind.dangerous_call, 6, ("ruff S301",))
 
 
+@pytest.mark.slow
 def test_a_guess_that_nobody_shares_is_not_told() -> None:
     text = b'import random\nT = "t"\nx = random.choice([1])\n\n\ndef f(cur):\n    cur.execute(f"SELECT a FROM {T}")\n'
     assert run_tools({"a.py": text}) == []
 
 
+@pytest.mark.slow
 def test_bandit_is_asked_where_it_alone_can_tell() -> None:
     text = "import mako.template\n\n\ndef f(x):\n    return mako.template.Template(x)\n# \u202e\n".encode()
     found = run_tools({"a.py": text}, left_out=("ruff",))
@@ -61,6 +64,7 @@ def test_only_security_of_some_risk_keeps_a_patch_back() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", ["# nosec", "# noqa", "# noqa: S301", "# NOQA: E501, S301"])
 def test_a_comment_of_a_person_accepts_a_finding(mark: str) -> None:
     text = f"import pickle\npickle.loads(x)  {mark}\n".encode()
@@ -69,6 +73,7 @@ def test_a_comment_of_a_person_accepts_a_finding(mark: str) -> None:
     assert without_suppressed(found, {"a.py": text}) == []
 
 
+@pytest.mark.slow
 def test_another_comment_accepts_nothing() -> None:
     text = b"import pickle\npickle.loads(x)  # noqa: E501 and more\n"
     found = [tool for tool in run_tools({"a.py": text}) if tool.kind is not FindingKind.code]

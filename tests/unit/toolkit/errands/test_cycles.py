@@ -106,6 +106,7 @@ def test_what_the_cycles_spend_counts_and_the_rest_is_left_for_the_next():
     assert (left.usd, left.tokens, left.minutes) == (0.75, 600, 8)
 
 
+@pytest.mark.slow
 def test_500_cycles_leave_the_state_small():
     long = "𝒶" * 4000
     metric = Metric(command=("python", "-c", "x" * 500), start=snapshot())

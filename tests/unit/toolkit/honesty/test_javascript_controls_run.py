@@ -18,6 +18,8 @@ from redstart.toolkit.languages.node.runners import CASES, read_node
 from redstart.toolkit.languages.node.script_file import ScriptFile
 from redstart.toolkit.suites.request import inside
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """'use strict';
 class Bus {
   constructor() { this.handlers = []; }

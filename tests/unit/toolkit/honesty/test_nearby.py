@@ -20,6 +20,8 @@ from redstart.toolkit.languages.python.nearby import examine_nearby
 from redstart.toolkit.suites.execute import SuiteRun
 from redstart.toolkit.suites.request import SuiteRequest
 
+pytestmark = pytest.mark.slow
+
 FILE = "tests/test_code.py"
 
 

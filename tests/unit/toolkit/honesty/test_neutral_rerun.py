@@ -28,6 +28,8 @@ from redstart.toolkit.suites.detection.environment import find_environment
 from redstart.toolkit.suites.execute import SuiteRun, environment_of, execution, run_suite
 from redstart.toolkit.suites.request import SuiteRequest
 
+pytestmark = pytest.mark.slow
+
 Examine = Callable[..., CheckOutcome]
 
 BUGGY = """

@@ -130,6 +130,7 @@ def run_pytest(folder: Path, tests: str, name: str) -> bool:
     return done.returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_test_fails_however_it_is_altered(name: str, tmp_path: Path) -> None:
     assert run_pytest(tmp_path, TESTS, name)
@@ -140,6 +141,7 @@ def test_a_test_fails_however_it_is_altered(name: str, tmp_path: Path) -> None:
         assert not run_pytest(tmp_path, alteration.of(TESTS.encode()).decode(), name), alteration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "statement", "seen", "changed"),
     [
@@ -286,6 +288,7 @@ def test_a_timed_test_is_held_up() -> None:
     assert '    began = now()\n    __import__("time").sleep(1.2)\n    work()\n' in slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", ["a", "b", "c"])
 def test_rewritten_tests_mean_the_same(seed: str, tmp_path: Path) -> None:
     rewritten = PythonAlterer().harmless("test_calc.py", TESTS.encode(), seed).decode()

@@ -18,6 +18,7 @@ from redstart.toolkit.languages.python.packages import PythonPackages
 from redstart.toolkit.languages.python.pip import pip_for, refusals, yanked
 
 
+@pytest.mark.slow
 def test_only_what_leads_to_the_index_is_passed_on(tmp_path: Path) -> None:
     environ = {
         "PIP_INDEX_URL": "x",

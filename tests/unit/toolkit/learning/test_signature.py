@@ -207,6 +207,7 @@ def test_any_text_has_a_signature_and_always_the_same(message: str, detail: str)
     assert len(first.message) <= MESSAGE_LIMIT
 
 
+@pytest.mark.slow
 def test_a_hostile_line_takes_no_time_worth_speaking_of() -> None:
     for line in (
         "'" * 200_000,

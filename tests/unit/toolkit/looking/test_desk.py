@@ -85,6 +85,7 @@ def test_a_long_file_is_cut_and_the_rest_can_be_asked_for():
     assert len(wide.text) <= SHOWN
 
 
+@pytest.mark.slow
 def test_search_finds_a_text_or_a_pattern_but_nothing_in_secrets():
     shown = look("search", text="total")
     assert shown.source == "search for total"
@@ -98,6 +99,7 @@ def test_search_finds_a_text_or_a_pattern_but_nothing_in_secrets():
     assert look("search", text="total", path="shop/tax.py").text == "shop/tax.py:5: return cart.total * 2"
 
 
+@pytest.mark.slow
 def test_search_is_cut_and_says_so(monkeypatch):
     assert look("search", text="line").text.endswith("(there are more: narrow it down)")
     assert look("search", text="^line", regex=True).text.endswith("(there are more: narrow it down)")
@@ -106,6 +108,7 @@ def test_search_is_cut_and_says_so(monkeypatch):
     assert "5 files were not looked through" in look("search", text="total").text
 
 
+@pytest.mark.slow
 def test_a_pattern_that_is_none_is_refused_with_the_reason():
     shown = look("search", text="(a", regex=True)
     assert (shown.refused, "unterminated subpattern" in shown.text) == (True, True)
@@ -158,6 +161,7 @@ def test_attempts_in_words():
     assert told == "attempt 1, 2 red: still red\n+d1\nattempt 2: a probe, nothing was changed"
 
 
+@pytest.mark.slow
 def test_commits_of_a_real_repo_without_its_configuration(tmp_path: Path):
     repo = tmp_path / "repo"
     repo.mkdir()

@@ -130,6 +130,7 @@ def test_there_are_forty():
     assert len(HOSTILE) >= 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.soak if name.startswith("bomb") else ()) for name in HOSTILE]
 )
@@ -143,6 +144,7 @@ def test_a_hostile_look_is_not_served(name: str, desk: Toolset):
     assert shown.refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("look", ["search", "outline", "references"])
 def test_no_other_look_leads_there_either(look: str, desk: Toolset):
     given = {"search": {"text": "prize"}, "outline": {}, "references": {"name": "prize"}}[look]
@@ -151,6 +153,7 @@ def test_no_other_look_leads_there_either(look: str, desk: Toolset):
     assert not any(path in shown.text for path in (".env", "id_rsa", "credentials", ".netrc"))
 
 
+@pytest.mark.slow
 def test_a_bomb_is_ended_and_a_plain_pattern_is_not(desk: Toolset):
     bomb = {"text": BOMBS["nested"], "regex": True, "path": "bomb.txt"}
     ended = desk.serve(ToolCall(id="1", name="search", arguments=json.dumps(bomb)))

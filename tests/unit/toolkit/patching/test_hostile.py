@@ -31,6 +31,7 @@ def test_there_are_enough_and_each_is_told_apart():
     assert all(item.forbidden for every in HALVES.values() for item in every)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hostile", EVERY)
 def test_nothing_is_written_where_nothing_may_be(hostile, tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
@@ -43,6 +44,7 @@ def test_nothing_is_written_where_nothing_may_be(hostile, tmp_path, monkeypatch)
     assert {path.name for path in tmp_path.iterdir()} == {"elsewhere", "top"}
 
 
+@pytest.mark.slow
 def test_the_player_takes_a_good_patch_all_the_way(tmp_path):
     """Else all of the above would hold of a player that applies nothing."""
     edit = "<<<<<<< SEARCH\n    return sum(items) + 1\n=======\n    return sum(items)\n>>>>>>> REPLACE\n"

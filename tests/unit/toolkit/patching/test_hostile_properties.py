@@ -304,6 +304,7 @@ unhurried = settings(
 )
 
 
+@pytest.mark.slow
 @given(answer=ANSWERS)
 @unhurried
 def test_nothing_leaves_the_workspace(ground, answer):
@@ -317,6 +318,7 @@ def test_nothing_leaves_the_workspace_in_ten_thousand(ground, answer):
     check(ground, answer)
 
 
+@pytest.mark.slow
 @given(answer=true_diffs())
 @settings(unhurried, max_examples=FEW // 3)
 def test_what_git_takes_is_taken_in_the_same_way(ground, answer):

@@ -55,6 +55,7 @@ def test_other_letters_are_not_mixed_into_a_file_that_is_not_utf8():
     assert after(old, block("y = 2\n", "y = 3\n")) == b"# \xe9\ny = 3\n"
 
 
+@pytest.mark.slow
 def test_the_mode_is_kept(trees, tmp_path):
     script = tmp_path / "repo" / "run.py"
     script.parent.mkdir()

@@ -6,6 +6,8 @@ from redstart.core.change import Edit, EditKind
 from redstart.toolkit.patching.ladder import climb, unchanged
 from redstart.toolkit.patching.reading.parse import parse
 
+pytestmark = pytest.mark.slow
+
 OLD = b"def f():\n    return 1\n\n\ndef g():\n    return 1\n"
 
 

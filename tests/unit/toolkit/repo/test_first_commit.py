@@ -9,6 +9,8 @@ import pytest
 
 from redstart.toolkit.repo.trees import commit_first
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

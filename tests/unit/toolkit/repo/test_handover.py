@@ -20,6 +20,8 @@ from redstart.toolkit.repo.handover import (
 )
 from redstart.toolkit.repo.worktree import FileChange, Version
 
+pytestmark = pytest.mark.slow
+
 
 def expected(repo: Repo, name: str, before: Mapping[str, tuple[int, bytes]]) -> dict[str, bytes | None]:
     """The patched files as they must be, worked out without a merge: only the lines of the patch differ."""

@@ -13,6 +13,8 @@ from redstart.toolkit.repo.handover import (
     commit_on_branch,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def on_branch(repo: Repo, name: str = "fix/red") -> HandoverOutcome:
     for setting in ("user.name", "user.email"):

@@ -21,6 +21,8 @@ from redstart.toolkit.repo.handover import (
 )
 from support.sample import short_form
 
+pytestmark = pytest.mark.slow
+
 KILLED = """
 import os, shutil, signal, sys
 from pathlib import Path

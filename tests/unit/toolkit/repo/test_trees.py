@@ -13,6 +13,8 @@ from redstart.toolkit.base.git import git
 from redstart.toolkit.repo.trees import GitTrees
 from support.store import MemoryBlobs
 
+pytestmark = pytest.mark.slow
+
 
 def sh(folder: Path, *command: str) -> None:
     identity = {

@@ -237,6 +237,7 @@ print(retrieve(question, list(tree), tree.get, walk_search(tree, tree.get)).mode
 """
 
 
+@pytest.mark.slow
 def test_the_answer_does_not_depend_on_the_order_of_hashes() -> None:
     answers = {
         subprocess.run(
@@ -249,3 +250,10 @@ def test_the_answer_does_not_depend_on_the_order_of_hashes() -> None:
     }
     assert len(answers) == 1
     assert b"src/m" in answers.pop()
+
+
+def test_a_helper_among_the_tests_ranks_below_source_that_is_imported_alike() -> None:
+    test = b"from shop.far import far\nfrom tests.helpers import build\n\ndef test_total():\n    assert far(build())\n"
+    tree = {**TREE, "tests/test_cart.py": test, "tests/helpers.py": b"def build():\n    return 0\n"}
+    scores = {chunk.path: chunk.score for chunk in retrieved(tree, [failing()]).chunks}
+    assert 0 < scores["tests/helpers.py"] < scores["src/shop/far.py"] / 5

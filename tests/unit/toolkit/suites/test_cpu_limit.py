@@ -58,6 +58,7 @@ TESTS = """
     """
 
 
+@pytest.mark.slow
 def test_each_test_is_held_to_its_own_seconds_whatever_it_does(execute, write, tmp_path, environment: Environment):
     root = write(tmp_path / "repo", {"test_it.py": TESTS, "pytest.ini": "[pytest]\n"})
     done = execute(root, runner.request(SUITE, environment, test_cpu=1))
@@ -69,6 +70,7 @@ def test_each_test_is_held_to_its_own_seconds_whatever_it_does(execute, write, t
     assert len(cases) == 6
 
 
+@pytest.mark.slow
 def test_a_suite_of_which_nothing_can_be_imported_leaves_its_report(execute, write, tmp_path, environment: Environment):
     root = write(tmp_path / "repo", {"test_it.py": "import not_yet\n", "pytest.ini": "[pytest]\n"})
     done = execute(root, runner.request(SUITE, environment, test_cpu=5))

@@ -47,6 +47,7 @@ def repo(tmp_path: Path, write: Write) -> Path:
     return write(tmp_path / "repo", {"run.py": RUN, "build/results/old.xml": OLD, "nothing.py": "print('all is well')"})
 
 
+@pytest.mark.slow
 def test_results_come_from_what_the_command_wrote(repo: Path, in_sandbox: InSandbox) -> None:
     done = in_sandbox(repo, suite(), ids=["a.A::adds"])
     assert {case.id: case.outcome.value for case in done.cases} == {
@@ -62,6 +63,7 @@ def test_results_come_from_what_the_command_wrote(repo: Path, in_sandbox: InSand
     assert not runner.selects(suite())
 
 
+@pytest.mark.slow
 def test_a_report_that_lay_there_before_is_no_result(repo: Path, in_sandbox: InSandbox) -> None:
     silent = suite().model_copy(update={"command": ("python", "nothing.py")})
     done = in_sandbox(repo, silent)
@@ -70,12 +72,14 @@ def test_a_report_that_lay_there_before_is_no_result(repo: Path, in_sandbox: InS
     assert "all is well" in done.report.fault
 
 
+@pytest.mark.slow
 def test_a_command_that_is_not_there(repo: Path, in_sandbox: InSandbox) -> None:
     done = in_sandbox(repo, suite().model_copy(update={"command": ("no-such-runner",)}))
     assert (done.cases, done.trouble, done.report.exit_code) == ((), "no_results", 127)
     assert "no-such-runner: No such file or directory" in done.report.fault
 
 
+@pytest.mark.slow
 def test_exit_code_and_report_that_do_not_agree(repo: Path, in_sandbox: InSandbox) -> None:
     assert (
         in_sandbox(repo, suite("0")).unexplained

@@ -8,7 +8,11 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from redstart.toolkit.suites.request import inside
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_driver_stops_what_takes_too_long(tmp_path: Path):

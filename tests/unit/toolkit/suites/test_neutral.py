@@ -17,6 +17,8 @@ from redstart.toolkit.languages.python.neutral import FAR, NEAR, PythonDriver
 from redstart.toolkit.suites.request import SuiteRequest
 from redstart.toolkit.suites.view import TreeView
 
+pytestmark = pytest.mark.slow
+
 Execute = Callable[[Path, SuiteRequest], Completed]
 Called = Callable[..., dict[str, CallResult]]
 

@@ -66,6 +66,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
     return {item.id: item for item in found}
 
 
+@pytest.mark.slow
 def test_every_kind_of_outcome(cases: dict[str, Case]):
     file = Path("test/kinds.test.js")
     outcomes = {id_: case.outcome for id_, case in cases.items() if id_.startswith(str(file))}

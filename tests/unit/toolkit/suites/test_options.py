@@ -12,6 +12,8 @@ from redstart.core.shell import Variation
 from redstart.toolkit.suites.execute import SuiteRun
 from support.sample import short_form
 
+pytestmark = pytest.mark.slow
+
 Write = Callable[[Path, Mapping[str, str]], Path]
 InSandbox = Callable[..., SuiteRun]
 

@@ -171,6 +171,7 @@ def collected(root: Path, environment: Environment, *arguments: str) -> set[str]
     return {line for line in out.splitlines() if "::" in line and not line.startswith("ERROR")}
 
 
+@pytest.mark.slow
 def test_ids_are_those_that_pytest_prints(ran: Ran, environment: Environment) -> None:
     expected = collected(ran.root, environment, "-o", "addopts=")
     assert len(expected) >= 25
@@ -237,6 +238,7 @@ def test_exit_code_and_report_agree(ran: Ran) -> None:
     assert runner.contradiction(SUITE, list(ran.cases.values()), ran.completed) == ""
 
 
+@pytest.mark.slow
 def test_chosen_ids_are_run_under_the_same_names(ran: Ran, execute: Execute, environment: Environment) -> None:
     ids = [item for item in ran.cases if "test_odd" in item or "Elsewhere" in item or "größe" in item or "sub/" in item]
     assert len(ids) >= 13
@@ -244,6 +246,7 @@ def test_chosen_ids_are_run_under_the_same_names(ran: Ran, execute: Execute, env
     assert {case.id: case.outcome for case in parsed.cases} == {id_: ran.cases[id_].outcome for id_ in ids}
 
 
+@pytest.mark.slow
 def test_ids_in_a_folder_with_its_own_configuration_keep_their_names(
     ran: Ran, execute: Execute, environment: Environment
 ) -> None:
@@ -251,6 +254,7 @@ def test_ids_in_a_folder_with_its_own_configuration_keep_their_names(
     assert [case.id for case in parsed.cases] == ["sub/test_sub.py::test_sub"]
 
 
+@pytest.mark.slow
 def test_a_users_command_gets_the_report_by_argument(ran: Ran, execute: Execute, environment: Environment) -> None:
     suite = Suite(runner="pytest", command=("python", "-m", "pytest", "tests/test_calc.py", "-x", "-k", "add or deep"))
     completed = execute(ran.root, command(suite, environment))
@@ -262,6 +266,7 @@ def test_a_users_command_gets_the_report_by_argument(ran: Ran, execute: Execute,
     assert [case.id for case in runner.read(suite, completed).cases] == ["tests/test_calc.py::test_deep"]
 
 
+@pytest.mark.slow
 def test_a_command_that_starts_pytest_by_itself_gets_the_report_too(
     ran: Ran, execute: Execute, environment: Environment
 ) -> None:
@@ -317,6 +322,7 @@ def test_many_ids_become_their_files_or_everything() -> None:
     assert selection([f"tests/test_{n}.py::test" for n in range(IDS_LIMIT + 1)]) == ()
 
 
+@pytest.mark.slow
 def test_without_our_plugin_arguments_do_what_they_can(ran: Ran, execute: Execute, environment: Environment) -> None:
     suite = Suite(runner="pytest", command=("python", "-E", "-m", "pytest"))
     request = command(suite, environment, sentinel=("calc",))
@@ -326,6 +332,7 @@ def test_without_our_plugin_arguments_do_what_they_can(ran: Ran, execute: Execut
     assert outcomes == {item: case.outcome for item, case in ran.cases.items()}
 
 
+@pytest.mark.slow
 def test_a_command_that_hides_our_plugin_is_run_again_without(
     ran: Ran, execute: Execute, environment: Environment
 ) -> None:
@@ -340,6 +347,7 @@ def test_a_command_that_hides_our_plugin_is_run_again_without(
     assert runner.another_request(suite, environment, completed) is None
 
 
+@pytest.mark.slow
 def test_a_repo_without_tests(tmp_path: Path, execute: Execute, environment: Environment) -> None:
     completed = execute(tmp_path, command(SUITE, environment))
     assert completed.exit_code == 5
@@ -352,6 +360,7 @@ HOOK = "def pytest_runtest_logfinish(nodeid):\n    if 'second' in nodeid:\n     
 GREEN_REPORT = "The report lists no failing test, but the exit code"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tests", "red", "contradiction", "fault"),
     [
@@ -386,6 +395,7 @@ def test_a_failure_of_pytest_itself_is_no_test(
     assert "ValueError: a hook broke" in done.output
 
 
+@pytest.mark.slow
 def test_an_id_that_is_gone_is_explained_by_the_output(ran: Ran, execute: Execute, environment: Environment) -> None:
     parsed = runner.read(SUITE, execute(ran.root, command(SUITE, environment, ids=["tests/test_calc.py::test_gone"])))
     assert (parsed.cases, parsed.kind) == ([], "no_results")

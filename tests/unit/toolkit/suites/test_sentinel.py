@@ -49,7 +49,7 @@ UNITTEST = (
     "        self.assertEqual(shop.PRICE, 2)\n"
 )
 
-pytestmark = pytest.mark.skipif(not shutil.which("uv"), reason="environments are made with uv")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not shutil.which("uv"), reason="environments are made with uv")]
 
 
 @pytest.fixture(scope="module", autouse=True)

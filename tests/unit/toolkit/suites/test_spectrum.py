@@ -134,6 +134,7 @@ def seen(root: Path, python: str, execute: Execute, red: Sequence[str], **otherw
     return found
 
 
+@pytest.mark.slow
 def test_lines_are_told_with_how_many_tests_of_each_colour_run_them(
     tmp_path: Path, write: Write, execute: Execute, python: str
 ) -> None:
@@ -145,12 +146,14 @@ def test_lines_are_told_with_how_many_tests_of_each_colour_run_them(
     assert set(found.files) == {"shop/rules.py", "tests/test_rules.py"}
 
 
+@pytest.mark.slow
 def test_what_a_thread_runs_is_seen(tmp_path: Path, write: Write, execute: Execute, python: str) -> None:
     found = seen(write(tmp_path, REPO), python, execute, [RED, LATER])
     assert found.red == 2
     assert {line for line, _, _ in found.files["shop/thread.py"]} >= {5, 9, 10, 11}
 
 
+@pytest.mark.slow
 def test_a_test_is_counted_only_in_the_colour_that_it_had(
     tmp_path: Path, write: Write, execute: Execute, python: str
 ) -> None:
@@ -159,6 +162,7 @@ def test_a_test_is_counted_only_in_the_colour_that_it_had(
     assert (found.red, found.green) == (1, 2)
 
 
+@pytest.mark.slow
 def test_files_of_other_folders_are_named_from_where_the_tests_run(
     tmp_path: Path, write: Write, execute: Execute, python: str
 ) -> None:
@@ -175,6 +179,7 @@ def test_files_of_other_folders_are_named_from_where_the_tests_run(
     assert found.files["../lib/far.py"] == ((2, 1, 0),)
 
 
+@pytest.mark.slow
 def test_when_the_time_is_up_what_was_seen_counts_and_red_comes_first(
     tmp_path: Path, write: Write, execute: Execute, python: str
 ) -> None:
@@ -182,6 +187,7 @@ def test_when_the_time_is_up_what_was_seen_counts_and_red_comes_first(
     assert (found.red, found.green) == (1, 0)
 
 
+@pytest.mark.slow
 def test_of_many_lines_the_most_suspicious_are_told(
     tmp_path: Path, write: Write, execute: Execute, python: str
 ) -> None:
@@ -213,6 +219,7 @@ def test_suspicion_is_that_of_ochiai() -> None:
     assert found == {"a.py": {1: 1.0, 2: 0.5, 3: pytest.approx(1 / 6)}}
 
 
+@pytest.mark.slow
 def test_it_is_seen_in_the_sandbox_whatever_else_takes_part(
     tmp_path: Path, write: Write, prepared: Callable[..., Any]
 ) -> None:

@@ -160,6 +160,7 @@ EXPECTED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case_id", "outcome", "message"), EXPECTED)
 def test_each_case_says_what_happened(cases: dict[str, Case], case_id: str, outcome: str, message: str) -> None:
     assert (cases[case_id].outcome, cases[case_id].message) == (outcome, message)
@@ -184,6 +185,7 @@ def test_detail_has_frames_from_the_root_and_every_red_subtest(cases: dict[str, 
     assert "import no_such_module" in cases["tests.test_cannot_import"].detail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
@@ -206,11 +208,13 @@ def test_only_chosen_ids_are_run(
     assert {case.id for case in runner.read(SUITE, completed).cases} == expected
 
 
+@pytest.mark.slow
 def test_an_id_that_is_gone_means_no_tests(root: Path, execute: Execute, environment: Environment) -> None:
     completed = execute(root, runner.request(SUITE, environment, ["tests.test_calc.AddTest.test_gone"]))
     assert runner.read(SUITE, completed).kind == "no_tests"
 
 
+@pytest.mark.slow
 def test_a_users_arguments_are_kept_but_failfast(root: Path, execute: Execute, environment: Environment) -> None:
     words = (
         "python",
@@ -235,6 +239,7 @@ def test_a_users_arguments_are_kept_but_failfast(root: Path, execute: Execute, e
     assert ids == {"tests.test_calc.AddTest.test_add"}
 
 
+@pytest.mark.slow
 def test_another_command_is_run_as_it_is_and_said_to_leave_no_results(
     root: Path, execute: Execute, environment: Environment
 ) -> None:
@@ -247,12 +252,14 @@ def test_another_command_is_run_as_it_is_and_said_to_leave_no_results(
     assert "all fine" in parsed.fault
 
 
+@pytest.mark.slow
 def test_a_repo_without_tests(tmp_path: Path, execute: Execute, environment: Environment) -> None:
     completed = execute(tmp_path, runner.request(SUITE, environment))
     assert completed.exit_code == 5
     assert runner.read(SUITE, completed).kind == "no_tests"
 
 
+@pytest.mark.slow
 def test_two_modules_of_one_name_are_an_error_and_not_a_crash(
     tmp_path: Path, execute: Execute, write: Write, environment: Environment
 ) -> None:
@@ -268,6 +275,7 @@ def test_the_runner_is_given_along(environment: Environment) -> None:
     assert "xml.etree" in request.files_in[RUNNER]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["reversed", "shuffled"])
 def test_another_order_has_the_same_results(
     order: str, root: Path, cases: dict[str, Case], execute: Execute, environment: Environment

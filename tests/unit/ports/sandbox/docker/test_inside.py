@@ -59,6 +59,7 @@ def test_only_what_was_asked_for_is_kept(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_files_are_found_by_their_exact_names(tmp_path: Path) -> None:
     """The very command that runs in a container, on a folder of ours."""
     names = ("plain", "a*b", "sub/[x]", "link/secret", "hard", "un'quoted")

@@ -100,6 +100,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_fork_is_as_shut_in_as_a_fresh_run(place: Place) -> None:
     (done,) = place.look({"test_it.py": INSIDE})
     fresh = asyncio.run(place.sandbox.run(place.execution({"test_it.py": INSIDE})))
@@ -128,6 +129,7 @@ def test_what_is_kept_is_ended_from_outside(place: Place) -> None:
     assert living(place.environment.mount) == []
 
 
+@pytest.mark.slow
 def test_no_blow_from_a_run_reaches_what_it_was_forked_from(place: Place) -> None:
     blows = "import contextlib, os, signal\ndef test_it():\n  for who in (os.getppid(), 0, -1):\n"
     blows += "    with contextlib.suppress(OSError): os.kill(who, signal.SIGKILL if who > 0 else signal.SIGUSR1)"
@@ -136,6 +138,7 @@ def test_no_blow_from_a_run_reaches_what_it_was_forked_from(place: Place) -> Non
     assert (place.starts, place.warm_runs) == (1, 2)
 
 
+@pytest.mark.slow
 def test_neither_network_nor_shared_memory_is_handed_on(place: Place) -> None:
     text = """
 import ctypes, socket
@@ -154,6 +157,7 @@ def test_it():
     assert place.warm_runs == 2
 
 
+@pytest.mark.slow
 def test_a_plugin_of_the_environment_takes_part(place: Place) -> None:
     place.add_plugin("extra_plugin")
     code = "import os\nLOADED_BY = os.getpid()\ndef pytest_report_header(): assert 1, 'rewritten'; return 'extra'\n"
@@ -165,6 +169,7 @@ def test_a_plugin_of_the_environment_takes_part(place: Place) -> None:
     assert "warning" not in done.output
 
 
+@pytest.mark.slow
 def test_nothing_of_the_project_is_loaded_before_the_run(place: Place) -> None:
     place.add_plugin("project_plugin")
     files = {"project_plugin.py": "def pytest_configure(): print('it took part')", "test_it.py": PASSES}
@@ -182,6 +187,7 @@ def test_a_plugin_that_starts_a_thread_is_not_forked(place: Place) -> None:
     assert (done.exit_code, place.warm_runs) == (0, 0)
 
 
+@pytest.mark.slow
 def test_an_editable_install_is_found_where_it_will_be(place: Place) -> None:
     """Python looks at its start whether a folder is there, and passes over one that is not."""
     folder = Path(place.environment.mount, "src")
@@ -194,6 +200,7 @@ def test_an_editable_install_is_found_where_it_will_be(place: Place) -> None:
     assert "mine" in done.output
 
 
+@pytest.mark.slow
 def test_without_mounts_every_run_is_fresh(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bwrap, "own_rights", ProcessRights)
     assert [each.exit_code for each in place.look({"test_it.py": PASSES})] == [0]

@@ -102,3 +102,11 @@ def test_a_verdict_of_an_earlier_version_is_read_without_the_field_that_is_gone(
     assert read.model_dump(mode="json") == stored
     with pytest.raises(ValidationError):
         Verdict.model_validate({**stored, "newly_found": 0})
+
+
+def test_a_green_run_of_fewer_tests_than_before_is_a_contradiction():
+    before = [Case(id="red", outcome=F), Case(id="twin", outcome=P), Case(id="twin", outcome=P)]
+    fewer = judge(before, cases(red=P, twin=P), ["red"])
+    assert fewer.unexplained == "2 tests ran where 3 ran before"
+    assert not fewer.honest_green
+    assert judge(before, [Case(id="red", outcome=P), *before[1:]], ["red"]).honest_green

@@ -117,6 +117,7 @@ def by_id(done: SuiteRun) -> dict[str, str]:
     return {case.id: case.outcome.value for case in done.cases}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     short_form(

@@ -12,6 +12,8 @@ from redstart.core.errors import ConfigError
 from redstart.toolkit.suites.detection import environment as kit
 from redstart.toolkit.suites.detection.environment import Interpreter, ask_interpreter, find_environment
 
+pytestmark = pytest.mark.slow
+
 BASE = Path(sys.base_prefix)
 BASE_PYTHON = str(Path(sys.executable).resolve())
 PATH = {"PATH": f"{Path(BASE_PYTHON).parent}:/usr/bin:/bin"}

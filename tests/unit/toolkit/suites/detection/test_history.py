@@ -12,6 +12,8 @@ from redstart.toolkit.suites.detection import history
 from redstart.toolkit.suites.detection.environment import find_environment, moved
 from redstart.toolkit.suites.detection.history import find_history, work_root
 
+pytestmark = pytest.mark.slow
+
 ENVIRON = {"PATH": "/usr/bin:/bin"}
 Git = Callable[..., str]
 

@@ -10,6 +10,8 @@ import pytest
 from redstart.toolkit.suites.detection import ignored
 from redstart.toolkit.suites.detection.ignored import Ignored, find_ignored
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:

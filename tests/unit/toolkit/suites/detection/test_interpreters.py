@@ -55,6 +55,7 @@ def of(environment: Path) -> str:
     return str(environment / "bin" / "python")
 
 
+@pytest.mark.slow
 def test_from_the_last_to_the_first(root: Path, programs: Path, tmp_path: Path) -> None:
     (root / "poetry.lock").touch()
     assert chosen(root, programs) == (str(programs / "python3"), "python3 on PATH")
@@ -92,6 +93,7 @@ def test_a_part_of_a_repo_uses_the_repos_environment(root: Path, programs: Path)
     assert chosen(part, programs, top=root) == (of(own), ".venv in the project")
 
 
+@pytest.mark.slow
 def test_the_repo_is_found_by_git_and_the_choice_is_told(root: Path) -> None:
     subprocess.run(["git", "init", "-q", root], check=True)
     (root / "part").mkdir()
@@ -101,6 +103,7 @@ def test_the_repo_is_found_by_git_and_the_choice_is_told(root: Path) -> None:
     assert str(root / ".venv") in found.read_only
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tool", "files", "answers"),
     [
@@ -127,6 +130,7 @@ def test_a_tool_is_asked_where_the_project_uses_it(
     assert asked.read_text() == f"{root} 1 create:\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script", ["exit 1", "echo /no/such/environment", "echo relative/place", "true", "echo {plain}", "exec sleep 60"]
 )
@@ -156,6 +160,7 @@ def test_where_uv_was_told_to_keep_its_environment(root: Path, programs: Path, t
     assert chosen(root, programs, UV_PROJECT_ENVIRONMENT=str(managed)) == (of(managed), "uv")
 
 
+@pytest.mark.slow
 def test_the_real_uv_makes_nothing(root: Path, tmp_path: Path) -> None:
     (root / "pyproject.toml").write_text("[project]\nname = 'x'\nversion = '1'\n[tool.uv]\n")
     # Alone: uv may lie in an environment, beside an interpreter that it would find on the path.
@@ -188,6 +193,7 @@ def test_a_tool_that_would_run_code_of_the_repo_is_not_asked(
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_an_environment_that_came_with_the_repo_is_passed_over(root: Path, programs: Path) -> None:
     (root / "poetry.lock").touch()
     for name in (".venv", ".tox/py311", "managed"):

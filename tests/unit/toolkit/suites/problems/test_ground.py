@@ -246,6 +246,7 @@ def ran(tmp_path_factory, execute, environment, write):
     return cases, project(files, str(root))
 
 
+@pytest.mark.slow
 def test_every_test_above_is_red(ran):
     cases, _ = ran
     assert {name for name in GROUNDS | LOOK_ALIKES if not cases[name].red} == set()
@@ -331,6 +332,7 @@ UNITTEST = {
 }
 
 
+@pytest.mark.slow
 def test_tracebacks_of_unittest_are_read_as_well(tmp_path: Path, execute, environment, write):
     root = write(tmp_path / "repo", UNITTEST)
     suite = Suite(runner="unittest")

@@ -14,6 +14,8 @@ from redstart.toolkit.languages.python.checks import ruff
 from redstart.toolkit.languages.python.checks.ruff import check
 from support.sample import short_form
 
+pytestmark = pytest.mark.slow
+
 
 def rules(findings: list[Finding]) -> list[tuple[str, str, int]]:
     return [(finding.path, finding.rule, finding.line) for finding in findings]
